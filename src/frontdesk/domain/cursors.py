@@ -1,0 +1,46 @@
+"""Opaque, authenticated cursors: a position in a list, bound to the practice's key and to the query that made it."""
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+_TAG = 12
+
+
+class Cursors:
+    """Cursors of one practice. Older keys still read what they wrote."""
+
+    def __init__(self, keys: Sequence[bytes], practice_id: int) -> None:
+        self._keys = keys
+        self._practice_id = practice_id
+
+    def encode(self, query: Sequence[Any], position: Sequence[Any]) -> str:
+        payload = orjson.dumps(position)
+        return _text(self._tag(self._keys[0], query, payload) + payload)
+
+    def decode(self, query: Sequence[Any], text: str) -> list[Any] | None:
+        """The position, or None for a cursor that is altered, foreign, or of another query."""
+        try:
+            raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        except ValueError:
+            return None
+        if _text(raw) != text:  # base64 has several spellings for the same bytes: ours is the only one
+            return None
+        tag, payload = raw[:_TAG], raw[_TAG:]
+        if not any(hmac.compare_digest(tag, self._tag(key, query, payload)) for key in self._keys):
+            return None
+        position: list[Any] = orjson.loads(payload)
+        return position
+
+    def _tag(self, key: bytes, query: Sequence[Any], payload: bytes) -> bytes:
+        # A JSON array tells where it ends, so nothing can be shifted between the query and the payload.
+        bound = orjson.dumps([self._practice_id, query]) + payload
+        return hashlib.blake2b(bound, key=key, digest_size=_TAG).digest()
+
+
+def _text(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")

@@ -1,0 +1,142 @@
+"""What a practice is made of: its locations, providers, visit types and procedures, and how people find them by name.
+
+Owns the shapes that the practice file, the store and the calendar share. Refuses storage and wire formats.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any, Literal
+
+from frontdesk.domain.names import words
+
+PatientKind = Literal["new", "existing", "any"]
+
+_TITLES = frozenset({"dr", "doctor"})
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """Whole days on which a location is shut; both ends included, in the location's zone."""
+
+    first: date
+    last: date
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpeningHours:
+    """Weekly hours of a provider at a location, as local wall-clock minutes of the day: opens <= t < closes."""
+
+    location_id: int
+    days: frozenset[int]  # Monday is 0, as in date.weekday()
+    opens: int
+    closes: int  # up to 1440
+    effective_from: date | None = None
+    effective_to: date | None = None  # included
+
+
+@dataclass(frozen=True, slots=True)
+class TimeOff:
+    """A provider's absence in naive local time, read in the zone of whichever location is asked about."""
+
+    starts: datetime
+    ends: datetime
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    id: int
+    name: str
+    time_zone: str
+    aliases: tuple[str, ...] = ()
+    phone: str | None = None
+    address: Mapping[str, str] | None = None
+    closures: tuple[Closure, ...] = ()
+    active: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    id: int
+    name: str
+    aliases: tuple[str, ...] = ()
+    specialty: str | None = None
+    accepts_new_patients: bool = True
+    capacity: int = 1
+    procedure_ids: frozenset[int] | None = None  # None: all
+    hours: tuple[OpeningHours, ...] = ()
+    time_off: tuple[TimeOff, ...] = ()
+    active: bool = True
+
+    @property
+    def location_ids(self) -> tuple[int, ...]:
+        return tuple(sorted({h.location_id for h in self.hours}))
+
+    def performs(self, procedure_id: int) -> bool:
+        return self.procedure_ids is None or procedure_id in self.procedure_ids
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    id: int
+    name: str
+    duration_minutes: int
+    aliases: tuple[str, ...] = ()
+    description: str | None = None
+    buffer_after_minutes: int = 0
+    active: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class VisitType:
+    id: int
+    name: str
+    patient_kind: PatientKind
+    aliases: tuple[str, ...] = ()
+    description: str | None = None
+    procedures: tuple[Procedure, ...] = ()
+    active: bool = True
+
+    def procedure(self, procedure_id: int) -> Procedure | None:
+        return next((p for p in self.procedures if p.id == procedure_id), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Practice:
+    slug: str
+    name: str
+    time_zone: str
+    phone: str | None = None
+    minimum_notice_minutes: int = 0
+    booking_horizon_days: int = 90
+    slot_interval_minutes: int = 15
+    scheduling_system: Mapping[str, Any] = field(default_factory=lambda: {"kind": "native"})
+    sandbox: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """One practice's whole directory, ordered by id. What was pruned stays, inactive: old records need it."""
+
+    practice: Practice
+    locations: Mapping[int, Location]
+    providers: Mapping[int, Provider]
+    visit_types: Mapping[int, VisitType]
+
+
+def matches_name(wanted: str, name: str, aliases: Iterable[str]) -> bool:
+    """Whether every wanted word starts some word of the name, or of one alias. Titles count on neither side.
+
+    No wanted word matches everything.
+    """
+    asked = _untitled(wanted)
+    return any(
+        all(any(word.startswith(a) for word in candidate) for a in asked)
+        for candidate in map(_untitled, (name, *aliases))
+    )
+
+
+def _untitled(text: str) -> list[str]:
+    return [word for word in words(text) if word not in _TITLES]

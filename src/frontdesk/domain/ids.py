@@ -1,0 +1,22 @@
+"""Public ids: a prefix and exactly 22 base62 characters, 128 random bits or more."""
+
+import re
+import secrets
+
+_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_LENGTH = 22
+
+APPOINTMENT_ID = re.compile(r"apt_[0-9A-Za-z]{22}\Z")
+PATIENT_ID = re.compile(r"pat_[0-9A-Za-z]{22}\Z")
+
+
+def new_appointment_id() -> str:
+    return "apt_" + _base62()
+
+
+def new_patient_id() -> str:
+    return "pat_" + _base62()
+
+
+def _base62() -> str:
+    return "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))

@@ -1,0 +1,105 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from frontdesk.domain.directory import matches_name
+from frontdesk.domain.names import digits, words
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Dr. José  O’Neil-Smith", ["dr", "jose", "oneil", "smith"]),
+        ("", []),
+        (" \t\n ", []),
+        ("?!&", []),
+        ("STRASSE", ["strasse"]),
+        ("Straße", ["strasse"]),
+        ("İstanbul", ["istanbul"]),
+        ("Nguyễn Thị", ["nguyen", "thi"]),
+        ("Ångström", ["angstrom"]),
+        ("A\u030angstrom", ["angstrom"]),
+        ("ﬁne Ｗｉｄｅ", ["fine", "wide"]),
+        ("J.R. Ewing", ["jr", "ewing"]),
+        ("Room 12b", ["room", "12b"]),
+        ("Мария-Луиза", ["мария", "луиза"]),
+        ("田中 さくら", ["田中", "さくら"]),
+    ],
+)
+def test_text_is_folded_into_words(text: str, expected: list[str]) -> None:
+    assert words(text) == expected
+
+
+@pytest.mark.parametrize("apostrophe", ["'", "’", "‘", "‛", "＇", "´", "`", "′", "ʼ", "ʻ"])
+def test_every_spelling_of_an_apostrophe_is_the_same_name(apostrophe: str) -> None:
+    assert words(f"O{apostrophe}Neil") == ["oneil"]
+
+
+@pytest.mark.parametrize("separator", ["-", "‐", "–", "/", ",", ", ", "&", "+", "_", "(", "\u00a0", "\t", " - "])
+def test_other_punctuation_parts_words_like_a_space(separator: str) -> None:
+    assert words(f"Ear{separator}Nose") == ["ear", "nose"]
+
+
+@pytest.mark.parametrize("invisible", ["\u00ad", "\u200b", "\u200d", "\u200f", "\ufeff"])
+def test_invisible_marks_do_not_part_a_word(invisible: str) -> None:
+    assert words(f"Ro{invisible}bert") == ["robert"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text())
+def test_folding_folded_text_changes_nothing(text: str) -> None:
+    folded = words(text)
+    assert words(" ".join(folded)) == folded
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("+1 (555) 010-0199", "15550100199"),
+        ("٠١٢ ３４５", "012345"),
+        ("ext. ½ ² ①", ""),
+        ("", ""),
+    ],
+)
+def test_a_phone_number_is_its_decimal_digits(text: str, expected: str) -> None:
+    assert digits(text) == expected
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        "Robert Chen",
+        "chen",
+        "CHEN, ROBERT",
+        "rob ch",
+        "Dr Chen",
+        "Doctor Chen",
+        "dr. chen",
+        "Bob",
+        "bob chen",
+        "Róbert",
+    ],
+)
+def test_a_provider_is_found_by_the_starts_of_name_or_alias_words(wanted: str) -> None:
+    assert matches_name(wanted, "Dr. Robert Chen", ["Bob Chen"])
+
+
+@pytest.mark.parametrize("wanted", ["Roberts", "hen", "Robert Smith", "Bob Robert", "drchen", "Drew"])
+def test_a_word_that_starts_no_word_of_one_name_or_alias_finds_nobody(wanted: str) -> None:
+    assert not matches_name(wanted, "Dr. Robert Chen", ["Bob Chen"])
+
+
+def test_a_title_is_no_part_of_the_name_that_is_searched() -> None:
+    assert not matches_name("d", "Dr. Robert Chen", ["Doctor Bob"])
+    assert matches_name("d", "Dr. Diana Chen", [])
+
+
+def test_words_that_only_begin_like_a_title_are_names() -> None:
+    assert matches_name("drake", "Dr. Drake", [])
+    assert not matches_name("drake", "Dr. Chen", [])
+
+
+@pytest.mark.parametrize("wanted", ["", "  ", "Dr.", "doctor", "..."])
+def test_no_wanted_word_finds_everybody(wanted: str) -> None:
+    assert matches_name(wanted, "Dr. Robert Chen", [])
+    assert matches_name(wanted, "Downtown", ["Main Street"])
