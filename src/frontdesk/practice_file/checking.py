@@ -1,0 +1,145 @@
+"""Plain data of a practice file, checked as a whole.
+
+Owns the list of findings: what the models say in the words of the person who wrote the file, and what only shows when
+parts are compared: repeated ids, settings that a scheduling system does not have. Each check tolerates faults that
+others report, so that one reading of the file finds them all.
+"""
+
+import re
+from datetime import date
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from frontdesk.domain.directory import Directory
+from frontdesk.practice_file.faults import Fault, Finding, PracticeFileError, Steps, position
+from frontdesk.practice_file.model import PARTS, FilePart, PatientPart, Surroundings
+
+Ids = list[tuple[Steps, int]]  # the ids in one list, each with its place
+
+_MESSAGES = {
+    "missing": "is required",
+    "int_type": "must be a whole number",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "model_type": "must be a mapping of keys to values",
+}
+_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
+
+
+def check(document: Any, findings: list[Finding], known: Directory | None, today: date | None) -> FilePart:
+    """The document as models, or every finding, those of the reading included, in document order."""
+    findings = [*findings, *_repeated_ids(document), *_settings_of_native(document)]
+    try:
+        file = FilePart.model_validate(document, context=_surroundings(document, known, today))
+    except ValidationError as error:
+        findings += [_finding(details) for details in error.errors(include_url=False)]
+    if findings:
+        findings.sort(key=lambda finding: position(document, finding.steps))
+        raise PracticeFileError(Fault(_path(finding.steps), finding.message) for finding in findings)
+    return file
+
+
+def _ids(parent: Any, steps: Steps, section: str, key: str = "id") -> Ids:
+    return [
+        ((*steps, section, index, key), row[key])
+        for index, row in enumerate(_list(parent, section))
+        if isinstance(row, dict) and type(row.get(key)) is int
+    ]
+
+
+def _list(parent: Any, section: str) -> list[Any]:
+    rows = parent.get(section) if isinstance(parent, dict) else None
+    return rows if isinstance(rows, list) else []
+
+
+def _procedure_ids(document: Any) -> list[Ids]:
+    """One list per visit type: a procedure may hang off several of them."""
+    rows = enumerate(_list(document, "visitTypes"))
+    return [_ids(row, ("visitTypes", index), "procedures") for index, row in rows]
+
+
+def _surroundings(document: Any, known: Directory | None, today: date | None) -> Surroundings:
+    location_ids = {number for _, number in _ids(document, (), "locations")}
+    procedure_ids = {number for ids in _procedure_ids(document) for _, number in ids}
+    if known is not None:
+        location_ids |= {record.id for record in known.locations.values() if record.active}
+        for record in known.visit_types.values():
+            procedure_ids |= {procedure.id for procedure in record.procedures if record.active and procedure.active}
+    return Surroundings(location_ids, procedure_ids, today)
+
+
+def _repeated_ids(document: Any) -> list[Finding]:
+    findings = []
+    for ids in (
+        _ids(document, (), "locations"),
+        _ids(document, (), "providers"),
+        _ids(document, (), "visitTypes"),
+        _ids(document, (), "patients", "number"),
+        *_procedure_ids(document),
+    ):
+        seen: set[int] = set()
+        for steps, number in ids:
+            if number in seen:
+                findings.append(Finding(steps, f"this {steps[-1]} is already used in this list"))
+            seen.add(number)
+    return findings
+
+
+def _settings_of_native(document: Any) -> list[Finding]:
+    practice = document.get("practice") if isinstance(document, dict) else None
+    system = practice.get("schedulingSystem") if isinstance(practice, dict) else None
+    if not isinstance(system, dict) or system.get("kind") != "native":
+        return []
+    steps = ("practice", "schedulingSystem")
+    return [Finding((*steps, key), _unknown((*steps, key))) for key in system if key != "kind"]
+
+
+def _finding(details: ErrorDetails) -> Finding:
+    kind, steps = details["type"], details["loc"]
+    if kind == "rule":
+        message = details["msg"]
+    elif kind == "extra_forbidden":
+        message = _unknown(steps)
+    elif kind == "literal_error":
+        message = f"must be {details['ctx']['expected']}"
+    elif kind == "string_type":
+        message = "must be text"
+        if isinstance(details["input"], bool | int | float):
+            message += "; put it in quotes"
+    else:
+        message = _MESSAGES[kind]
+    return Finding(steps, message)
+
+
+def _unknown(steps: Steps) -> str:
+    part = PARTS[tuple(step for step in steps[:-1] if isinstance(step, str))]
+    (closest,) = _closest(str(steps[-1]), part.keys(), likeness=0)
+    return f"unknown key; the closest known key is {closest}"
+
+
+@lru_cache  # the same slip is usually made in every row
+def _closest(key: str, known: tuple[str, ...], likeness: float) -> list[str]:
+    folded = {_folded(name): name for name in known}
+    return [folded[name] for name in get_close_matches(_folded(key), folded, n=1, cutoff=likeness)]
+
+
+def _folded(key: str) -> str:
+    # Only the beginning counts, so that an absurdly long key costs no time.
+    return key[:40].casefold().replace("_", "").replace("-", "")
+
+
+def _path(steps: Steps) -> str:
+    if not steps:
+        return "$"
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{_shown(step, steps)}" for step in steps).lstrip(".")
+
+
+def _shown(key: str, steps: Steps) -> str:
+    """A key as part of a path. Where a patient's data stands in the place of a key it is not repeated."""
+    if steps[0] == "patients" and key != "patients" and not _closest(key, PatientPart.keys(), likeness=0.6):
+        return "?"
+    return key if _KEY.fullmatch(key) else "?"

@@ -1,0 +1,42 @@
+"""Faults of a practice file: where they are and which rule is broken, never the value that breaks it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+Steps = tuple[str | int, ...]  # the keys and list indexes that lead to a value; () is the whole document
+
+
+@dataclass(frozen=True)
+class Fault:
+    path: str  # like providers[2].hours[0].to; $ is the whole document
+    message: str
+
+
+class PracticeFileError(Exception):
+    """The text is no valid practice file; carries every fault, in document order."""
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(f"{fault.path}: {fault.message}" for fault in self.faults))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A fault that still knows its place in the document."""
+
+    steps: Steps
+    message: str
+
+
+def position(document: object, steps: Steps) -> tuple[int, ...]:
+    """Sorts findings in document order; what is missing comes after everything its parent holds."""
+    indexes = []
+    here = document
+    for step in steps:
+        if isinstance(here, dict):
+            indexes.append(list(here).index(step) if step in here else len(here))
+            here = here.get(step)
+        elif isinstance(here, list) and isinstance(step, int):
+            indexes.append(step)
+            here = here[step]
+    return tuple(indexes)

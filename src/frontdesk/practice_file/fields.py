@@ -1,0 +1,137 @@
+"""The kinds of values a practice file is made of, each with its rule.
+
+Owns the wording of the rules. Messages never repeat a value.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from datetime import date, datetime
+from functools import cache
+from typing import Annotated
+from zoneinfo import available_timezones
+
+from pydantic import AfterValidator, BeforeValidator
+from pydantic_core import PydanticCustomError
+
+from frontdesk.domain.names import digits
+
+_SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_CLOCK = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_DATE_TIME = re.compile(_DATE.pattern + "T(?:" + _CLOCK.pattern + ")(?::00)?")
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
+
+
+def broken(message: str) -> PydanticCustomError:
+    return PydanticCustomError("rule", message)
+
+
+def _within(least: int, most: int) -> Callable[[int], int]:
+    def check(value: int) -> int:
+        if not least <= value <= most:
+            raise broken(f"must be from {least} to {most}")
+        return value
+
+    return check
+
+
+def _text(most: int, *, lines: bool = False) -> Callable[[str], str]:
+    def check(value: str) -> str:
+        if not value.strip():
+            raise broken("must not be blank")
+        if len(value) > most:
+            raise broken(f"must be at most {most} characters long")
+        if any(unicodedata.category(char) in ("Cc", "Cs") and not (lines and char == "\n") for char in value):
+            raise broken("must not contain control characters")
+        return value
+
+    return check
+
+
+def _has_digits(least: int, most: int) -> Callable[[str], str]:
+    def check(value: str) -> str:
+        if not least <= len(digits(value)) <= most:
+            raise broken(f"must contain {least} to {most} digits")
+        return value
+
+    return check
+
+
+def _matches(pattern: re.Pattern[str], message: str) -> Callable[[str], str]:
+    def check(value: str) -> str:
+        if not pattern.fullmatch(value):
+            raise broken(message)
+        return value
+
+    return check
+
+
+def _unquoted_number(value: object) -> object:
+    """Telephone numbers and postal codes are digits to people, so the quotes around them are forgotten."""
+    return str(value) if type(value) is int else value
+
+
+@cache
+def _time_zones() -> frozenset[str]:
+    # Both are in the database of zones, but the first is whatever this machine uses and the second is none at all.
+    return frozenset(available_timezones()) - {"localtime", "Factory"}
+
+
+def _time_zone(value: str) -> str:
+    if value not in _time_zones():
+        raise broken("must be an IANA time zone like America/New_York")
+    return value
+
+
+def _opens(value: object) -> int:
+    if not isinstance(value, str) or not (clock := _CLOCK.fullmatch(value)):
+        raise broken("must be a time like 09:00")
+    return int(clock[1]) * 60 + int(clock[2])
+
+
+def _closes(value: object) -> int:
+    return 24 * 60 if value == "24:00" else _opens(value)
+
+
+def _date(value: object) -> date:
+    if isinstance(value, str) and _DATE.fullmatch(value):
+        try:
+            return date.fromisoformat(value)
+        except ValueError:
+            raise broken("must be a date that exists") from None
+    raise broken("must be a date like 2026-12-25")
+
+
+def _local_time(value: object) -> datetime:
+    if isinstance(value, str) and _DATE_TIME.fullmatch(value):
+        try:
+            return datetime.fromisoformat(value)
+        except ValueError:
+            raise broken("must be a date and time that exist") from None
+    raise broken("must be a local date and time like 2026-12-24T12:00, without an offset")
+
+
+Slug = Annotated[
+    str, AfterValidator(_matches(_SLUG, "must be 1 to 63 of a-z, 0-9 and -, neither beginning nor ending with -"))
+]
+Id = Annotated[int, AfterValidator(_within(1, 2**31 - 1))]
+Name = Annotated[str, AfterValidator(_text(100))]
+Reason = Annotated[str, AfterValidator(_text(500))]
+Description = Annotated[str, AfterValidator(_text(1000, lines=True))]
+AddressText = Annotated[str, BeforeValidator(_unquoted_number), AfterValidator(_text(100))]
+Phone = Annotated[str, BeforeValidator(_unquoted_number), AfterValidator(_text(32)), AfterValidator(_has_digits(4, 15))]
+PatientPhone = Annotated[
+    str, BeforeValidator(_unquoted_number), AfterValidator(_text(32)), AfterValidator(_has_digits(7, 15))
+]
+Email = Annotated[str, AfterValidator(_text(254)), AfterValidator(_matches(_EMAIL, "must be an e-mail address"))]
+TimeZone = Annotated[str, AfterValidator(_time_zone)]
+Duration = Annotated[int, AfterValidator(_within(1, 1440))]
+Buffer = Annotated[int, AfterValidator(_within(0, 1440))]
+Notice = Annotated[int, AfterValidator(_within(0, 525_600))]
+Horizon = Annotated[int, AfterValidator(_within(1, 730))]
+Capacity = Annotated[int, AfterValidator(_within(1, 100))]
+Opens = Annotated[int, BeforeValidator(_opens)]
+Closes = Annotated[int, BeforeValidator(_closes)]
+Day = Annotated[date, BeforeValidator(_date)]
+LocalTime = Annotated[datetime, BeforeValidator(_local_time)]
