@@ -1,0 +1,43 @@
+"""Structured logs: one JSON object per line on standard error. Fields come from `extra`; values of callers never do."""
+
+import logging
+import sys
+import traceback
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+_STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
+
+
+class JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "at": datetime.fromtimestamp(record.created, tz=UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+        }
+        line.update({k: v for k, v in record.__dict__.items() if k not in _STANDARD and v is not None})
+        if record.exc_info and record.exc_info[0] is not None:
+            line["error"] = record.exc_info[0].__name__
+            line["trace"] = _frames(record.exc_info[1])
+        return orjson.dumps(line, default=str).decode()
+
+
+def _frames(error: BaseException | None) -> list[str]:
+    """Where it went wrong, through every cause. Messages of exceptions are left out: they may quote what was sent."""
+    frames: list[str] = []
+    while error is not None:
+        frames.append(type(error).__qualname__)
+        frames += [f"{f.filename}:{f.lineno} in {f.name}" for f in traceback.extract_tb(error.__traceback__)]
+        error = error.__cause__ or error.__context__
+    return frames
+
+
+def configure_logging(level: str) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    for noisy in ("asyncio", "httpx", "httpcore", "mcp", "sse_starlette"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)

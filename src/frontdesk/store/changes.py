@@ -1,0 +1,96 @@
+"""Word of a change, passed between processes over PostgreSQL's LISTEN and NOTIFY.
+
+Only ever a hint: a notification may be lost, so whoever keeps something in memory also reads it again by itself.
+Kinds in use: `client` (a client id) and `practice` (a slug).
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import asyncpg
+
+from frontdesk.store.database import SERVICE_ROLE, Database, session_settings
+
+_CHANNEL = "frontdesk_change"
+_NOTIFY = f"SELECT pg_notify('{_CHANNEL}', $1)"
+
+_FIRST_PAUSE = 0.1
+_LONGEST_PAUSE = 5.0
+_PROBE_SECONDS = 10.0
+_CONNECT_SECONDS = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+async def announce(connection_or_database: Any, kind: str, id: str) -> None:  # noqa: A002
+    """Tells every listener. On a connection inside a transaction: when that commits, and only then."""
+    message = f"{kind} {id}"
+    if isinstance(connection_or_database, Database):
+        await connection_or_database.fetchval(_NOTIFY, message)
+    else:
+        await connection_or_database.execute(_NOTIFY, message)
+
+
+class ChangeListener:
+    """One connection of its own that listens, and comes back by itself. Nothing that happens to it reaches the caller.
+
+    `on_change(kind, id)` is called in the event loop and must not block.
+    """
+
+    def __init__(self, dsn: str, on_change: Callable[[str, str], None]) -> None:
+        self._dsn = dsn
+        self._on_change = on_change
+        self._task: asyncio.Task[None] | None = None
+        self.listening = asyncio.Event()
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="change-listener")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+
+    async def _run(self) -> None:
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                await self._listen()
+            except Exception as error:  # whatever it is, listening again is the answer
+                _log.warning("change notifications interrupted: %s", type(error).__name__)
+            pause = _FIRST_PAUSE if self.listening.is_set() else min(pause * 2, _LONGEST_PAUSE)
+            self.listening.clear()
+            await asyncio.sleep(pause)
+
+    async def _listen(self) -> None:
+        connection: Any = await asyncpg.connect(
+            self._dsn,
+            timeout=_CONNECT_SECONDS,
+            command_timeout=_CONNECT_SECONDS,
+            server_settings=session_settings(SERVICE_ROLE),
+        )
+        try:
+            ended = asyncio.Event()
+            connection.add_termination_listener(lambda _connection: ended.set())
+            await connection.add_listener(_CHANNEL, self._receive)
+            self.listening.set()
+            while True:
+                try:
+                    await asyncio.wait_for(ended.wait(), _PROBE_SECONDS)
+                    return
+                except TimeoutError:
+                    await connection.execute("SELECT 1")  # notices a network that swallows everything silently
+        finally:
+            connection.terminate()
+
+    def _receive(self, _connection: Any, _process: int, _channel: str, message: object) -> None:
+        kind, _, id_ = str(message).partition(" ")
+        try:
+            self._on_change(kind, id_)
+        except Exception:
+            _log.exception("a change of kind %s could not be taken in", kind)

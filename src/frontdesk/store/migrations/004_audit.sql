@@ -1,0 +1,71 @@
+-- The audit trail: records are appended by whoever did something, and sealed into a chain a moment later.
+
+CREATE FUNCTION append_audit(
+    p_practice bigint, p_at timestamptz, p_actor text, p_operation text, p_outcome text, p_subjects text[],
+    p_request_id text
+)
+RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    new_id bigint;
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    INSERT INTO audit_record (practice_id, at, actor, operation, outcome, subject_ids, request_id)
+    VALUES (p_practice, p_at, p_actor, p_operation, p_outcome, p_subjects, p_request_id)
+    RETURNING record_id INTO new_id;
+    INSERT INTO audit_unsealed (practice_id, record_id) VALUES (p_practice, new_id);
+END $$;
+
+-- Reads are recorded without waiting for the disk: a crash may lose the last moment's records of reads, never a write's.
+CREATE FUNCTION append_read_audit(
+    p_practice bigint, p_at timestamptz, p_actor text, p_operation text, p_outcome text, p_subjects text[],
+    p_request_id text
+)
+RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('synchronous_commit', 'off', true);
+    PERFORM append_audit(p_practice, p_at, p_actor, p_operation, p_outcome, p_subjects, p_request_id);
+END $$;
+
+-- One field of a record as it enters the hash: its length in bytes, a colon, the text. Nothing can be shifted
+-- between neighbouring fields. frontdesk.engine.audit builds the same bytes to verify.
+CREATE FUNCTION audit_field(value text) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$ SELECT octet_length(value) || ':' || value $$;
+
+CREATE FUNCTION audit_hash(previous bytea, r audit_record) RETURNS bytea
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT sha256(previous || convert_to(
+        audit_field(r.practice_id::text) || audit_field(r.record_id::text)
+        || audit_field((extract(epoch FROM r.at) * 1000000)::bigint::text)
+        || audit_field(r.actor) || audit_field(r.operation) || audit_field(r.outcome)
+        || audit_field(array_to_string(r.subject_ids, ',')) || audit_field(r.request_id), 'UTF8'))
+$$;
+
+-- Links up to p_most unsealed records of a practice to its chain; returns how many. Sealers of one practice take turns.
+CREATE FUNCTION seal_audit(p_practice bigint, p_most integer) RETURNS integer
+LANGUAGE plpgsql AS $$
+DECLARE
+    head  audit_head;
+    r     audit_record;
+    done  integer := 0;
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    INSERT INTO audit_head (practice_id, sequence, hash) VALUES (p_practice, 0, '') ON CONFLICT DO NOTHING;
+    SELECT * INTO head FROM audit_head h WHERE h.practice_id = p_practice FOR UPDATE;
+    FOR r IN
+        SELECT a.* FROM audit_unsealed u JOIN audit_record a USING (practice_id, record_id)
+        WHERE u.practice_id = p_practice ORDER BY u.record_id LIMIT p_most
+    LOOP
+        head.sequence := head.sequence + 1;
+        head.hash := audit_hash(head.hash, r);
+        INSERT INTO audit_seal (practice_id, sequence, record_id, hash)
+        VALUES (p_practice, head.sequence, r.record_id, head.hash);
+        DELETE FROM audit_unsealed u WHERE u.practice_id = p_practice AND u.record_id = r.record_id;
+        done := done + 1;
+    END LOOP;
+    IF done > 0 THEN
+        UPDATE audit_head h SET sequence = head.sequence, hash = head.hash WHERE h.practice_id = p_practice;
+    END IF;
+    RETURN done;
+END $$;

@@ -1,0 +1,277 @@
+-- Writes of the native calendar. One call is one transaction: the change, the consumed intent with its result, the audit
+-- record and the event commit together or not at all. Ids and moments are passed in; rules that need the directory were
+-- judged by the caller under a version that is checked again here.
+--
+-- Every change_* function locks in the same order (provider, patient, appointment), re-checks what may have changed since
+-- the caller looked, and answers (outcome, reason, result, subject). An outcome other than 'executed' and 'unchanged'
+-- has changed nothing.
+
+CREATE TYPE change_outcome AS (outcome text, reason text, result jsonb, subjects text[], event text, subject jsonb);
+
+CREATE FUNCTION find_intent(p_practice bigint, p_intent bytea) RETURNS SETOF intent
+LANGUAGE plpgsql ROWS 1 AS $$
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    RETURN QUERY SELECT * FROM intent i WHERE i.practice_id = p_practice AND i.intent_id = p_intent;
+END $$;
+
+CREATE FUNCTION open_challenge(
+    p_practice bigint, p_intent bytea, p_client text, p_operation text, p_fingerprint bytea, p_now timestamptz,
+    p_expires timestamptz, p_keep_until timestamptz, p_subjects text[], p_request_id text
+)
+RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM append_audit(p_practice, p_now, p_client, p_operation, 'confirmation_required', p_subjects, p_request_id);
+    INSERT INTO intent (practice_id, intent_id, client_id, operation, fingerprint, state, created_at, expires_at, keep_until)
+    VALUES (p_practice, p_intent, p_client, p_operation, p_fingerprint, 'challenged', p_now, p_expires, p_keep_until);
+END $$;
+
+-- The smallest lane of the provider that is free for the whole of [p_from, p_to), or null. The caller holds the
+-- provider's row.
+CREATE FUNCTION free_lane(
+    p_practice bigint, p_provider integer, p_capacity integer, p_from timestamptz, p_to timestamptz, p_moved text
+)
+RETURNS integer
+LANGUAGE sql STABLE AS $$
+    SELECT min(lane) FROM generate_series(1, p_capacity) AS lane
+    WHERE NOT EXISTS (
+        SELECT FROM appointment a
+        WHERE a.practice_id = p_practice AND a.provider_id = p_provider AND a.lane = lane.lane
+          AND a.status <> 'cancelled' AND a.starts_at >= p_from - interval '2 days' AND a.starts_at < p_to
+          AND a.busy_until > p_from AND a.appointment_id IS DISTINCT FROM p_moved
+    )
+$$;
+
+CREATE FUNCTION change_book(p_practice bigint, c jsonb, p_actor text, p_now timestamptz) RETURNS change_outcome
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_capacity   integer;
+    v_lane       integer;
+    v_starts     timestamptz := (c ->> 'startsAt')::timestamptz;
+    v_ends       timestamptz := (c ->> 'endsAt')::timestamptz;
+    v_busy_until timestamptz := (c ->> 'busyUntil')::timestamptz;
+    v_provider   integer := (c ->> 'providerId')::integer;
+    v_patient    text := c ->> 'patientId';
+    v_id         text := c ->> 'appointmentId';
+BEGIN
+    SELECT capacity INTO v_capacity FROM provider
+    WHERE practice_id = p_practice AND provider_id = v_provider FOR NO KEY UPDATE;
+    PERFORM FROM patient WHERE practice_id = p_practice AND patient_id = v_patient FOR NO KEY UPDATE;
+    IF patient_is_busy(p_practice, v_patient, v_starts, v_ends, NULL) THEN
+        RETURN ('declined', 'patient_overlap', NULL, ARRAY[v_patient], NULL, NULL)::change_outcome;
+    END IF;
+    v_lane := free_lane(p_practice, v_provider, v_capacity, v_starts, v_busy_until, NULL);
+    IF v_lane IS NULL THEN
+        RETURN ('slot_unavailable', NULL, NULL, ARRAY[v_patient], NULL, NULL)::change_outcome;
+    END IF;
+    INSERT INTO appointment (
+        practice_id, appointment_id, patient_id, provider_id, location_id, visit_type_id, procedure_id, lane,
+        starts_at, ends_at, busy_until, status, booked_by, created_at, updated_at
+    ) VALUES (
+        p_practice, v_id, v_patient, v_provider, (c ->> 'locationId')::integer, (c ->> 'visitTypeId')::integer,
+        (c ->> 'procedureId')::integer, v_lane, v_starts, v_ends, v_busy_until, 'booked', p_actor, p_now, p_now
+    );
+    RETURN ('executed', NULL, jsonb_build_object('appointmentId', v_id), ARRAY[v_id, v_patient], 'appointment.booked',
+            jsonb_build_object('appointmentId', v_id, 'patientId', v_patient))::change_outcome;
+EXCEPTION WHEN exclusion_violation THEN  -- somebody who does not lock providers was faster
+    RETURN ('slot_unavailable', NULL, NULL, ARRAY[v_patient], NULL, NULL)::change_outcome;
+END $$;
+
+CREATE FUNCTION change_reschedule(p_practice bigint, c jsonb, p_actor text, p_now timestamptz) RETURNS change_outcome
+LANGUAGE plpgsql AS $$
+DECLARE
+    a            appointment;
+    v_capacity   integer;
+    v_lane       integer;
+    v_starts     timestamptz := (c ->> 'startsAt')::timestamptz;
+    v_ends       timestamptz := (c ->> 'endsAt')::timestamptz;
+    v_busy_until timestamptz := (c ->> 'busyUntil')::timestamptz;
+    v_provider   integer := (c ->> 'providerId')::integer;
+    v_id         text := c ->> 'appointmentId';
+BEGIN
+    PERFORM FROM provider
+    WHERE practice_id = p_practice AND provider_id IN (v_provider, (c ->> 'fromProviderId')::integer)
+    ORDER BY provider_id FOR NO KEY UPDATE;
+    SELECT capacity INTO v_capacity FROM provider WHERE practice_id = p_practice AND provider_id = v_provider;
+    PERFORM FROM patient WHERE practice_id = p_practice AND patient_id = c ->> 'patientId' FOR NO KEY UPDATE;
+    SELECT * INTO a FROM appointment WHERE practice_id = p_practice AND appointment_id = v_id FOR UPDATE;
+    IF a.status NOT IN (SELECT jsonb_array_elements_text(c -> 'fromStates')) OR a.starts_at <= p_now THEN
+        RETURN ('conflict', a.status, NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
+    END IF;
+    IF patient_is_busy(p_practice, a.patient_id, v_starts, v_ends, v_id) THEN
+        RETURN ('declined', 'patient_overlap', NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
+    END IF;
+    v_lane := free_lane(p_practice, v_provider, v_capacity, v_starts, v_busy_until, v_id);
+    IF v_lane IS NULL THEN
+        RETURN ('slot_unavailable', NULL, NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
+    END IF;
+    UPDATE appointment SET
+        provider_id = v_provider, location_id = (c ->> 'locationId')::integer,
+        visit_type_id = (c ->> 'visitTypeId')::integer, procedure_id = (c ->> 'procedureId')::integer, lane = v_lane,
+        starts_at = v_starts, ends_at = v_ends, busy_until = v_busy_until, status = 'booked',
+        attendance_confirmed_at = NULL, rescheduled_from = a.starts_at, updated_at = p_now
+    WHERE practice_id = p_practice AND appointment_id = v_id;
+    RETURN ('executed', NULL, jsonb_build_object('appointmentId', v_id, 'status', 'booked'), ARRAY[v_id, a.patient_id],
+            'appointment.rescheduled', jsonb_build_object('appointmentId', v_id, 'patientId', a.patient_id))::change_outcome;
+EXCEPTION WHEN exclusion_violation THEN
+    RETURN ('slot_unavailable', NULL, NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
+END $$;
+
+-- Cancel, confirm attendance, and what the practice itself records: a step from one of the given states to another.
+CREATE FUNCTION change_status(p_practice bigint, c jsonb, p_actor text, p_now timestamptz) RETURNS change_outcome
+LANGUAGE plpgsql AS $$
+DECLARE
+    a        appointment;
+    v_id     text := c ->> 'appointmentId';
+    v_status text := c ->> 'status';
+BEGIN
+    SELECT * INTO a FROM appointment WHERE practice_id = p_practice AND appointment_id = v_id FOR UPDATE;
+    IF a.status NOT IN (SELECT jsonb_array_elements_text(c -> 'fromStates'))
+       OR ((c ->> 'onlyUpcoming')::boolean AND a.starts_at <= p_now) THEN
+        RETURN ('conflict', a.status, NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
+    END IF;
+    IF a.status = v_status THEN
+        RETURN ('unchanged', NULL, jsonb_build_object('appointmentId', v_id, 'status', v_status),
+                ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
+    END IF;
+    UPDATE appointment SET
+        status = v_status, updated_at = p_now,
+        attendance_confirmed_at = CASE v_status WHEN 'confirmed' THEN p_now ELSE attendance_confirmed_at END,
+        cancelled_at = CASE v_status WHEN 'cancelled' THEN p_now END,
+        cancellation_reason = CASE v_status WHEN 'cancelled' THEN c ->> 'reason' END
+    WHERE practice_id = p_practice AND appointment_id = v_id;
+    RETURN ('executed', NULL, jsonb_build_object('appointmentId', v_id, 'status', v_status), ARRAY[v_id, a.patient_id],
+            'appointment.' || v_status, jsonb_build_object('appointmentId', v_id, 'patientId', a.patient_id))::change_outcome;
+END $$;
+
+CREATE FUNCTION change_create_patient(p_practice bigint, c jsonb, p_actor text, p_now timestamptz) RETURNS change_outcome
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_id     text := c ->> 'patientId';
+    v_number integer;
+BEGIN
+    INSERT INTO patient_counter (practice_id, last_number) VALUES (p_practice, 1)
+    ON CONFLICT (practice_id) DO UPDATE SET last_number = patient_counter.last_number + 1
+    RETURNING last_number INTO v_number;
+    IF EXISTS (SELECT FROM match_patients(p_practice, c ->> 'nameKey', (c ->> 'dob')::date, c ->> 'phoneDigits')) THEN
+        RETURN ('conflict', 'patient_exists', NULL, '{}', NULL, NULL)::change_outcome;
+    END IF;
+    INSERT INTO patient (
+        practice_id, patient_id, number, first_name, last_name, name_key, dob, phone, phone_digits, email, seen,
+        created_at, updated_at
+    ) VALUES (
+        p_practice, v_id, v_number, c ->> 'firstName', c ->> 'lastName', c ->> 'nameKey', (c ->> 'dob')::date,
+        c ->> 'phone', c ->> 'phoneDigits', c ->> 'email', false, p_now, p_now
+    );
+    RETURN ('executed', NULL, jsonb_build_object('patientId', v_id), ARRAY[v_id], 'patient.created',
+            jsonb_build_object('patientId', v_id))::change_outcome;
+END $$;
+
+CREATE FUNCTION change_update_patient(p_practice bigint, c jsonb, p_actor text, p_now timestamptz) RETURNS change_outcome
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_id text := c ->> 'patientId';
+BEGIN
+    PERFORM FROM patient_counter WHERE practice_id = p_practice FOR NO KEY UPDATE;
+    PERFORM FROM patient WHERE practice_id = p_practice AND patient_id = v_id FOR NO KEY UPDATE;
+    IF EXISTS (
+        SELECT FROM match_patients(p_practice, c ->> 'nameKey', (c ->> 'dob')::date, c ->> 'phoneDigits') m
+        WHERE m.patient_id <> v_id
+    ) THEN
+        RETURN ('conflict', 'patient_exists', NULL, ARRAY[v_id], NULL, NULL)::change_outcome;
+    END IF;
+    UPDATE patient SET
+        first_name = c ->> 'firstName', last_name = c ->> 'lastName', name_key = c ->> 'nameKey',
+        dob = (c ->> 'dob')::date, phone = c ->> 'phone', phone_digits = c ->> 'phoneDigits', email = c ->> 'email',
+        updated_at = p_now
+    WHERE practice_id = p_practice AND patient_id = v_id;
+    RETURN ('executed', NULL, jsonb_build_object('patientId', v_id), ARRAY[v_id], 'patient.updated',
+            jsonb_build_object('patientId', v_id))::change_outcome;
+END $$;
+
+-- Executes one write exactly once. p_intent is null for a write that carries neither token nor key. Outcomes beside
+-- those of the change: 'replayed' (the stored result), 'mismatch', 'unrecognized', 'expired', 'stale' (the directory
+-- changed since the caller judged: look again).
+CREATE FUNCTION commit_write(
+    p_practice bigint, p_version bigint, p_change text, p_data jsonb, p_actor text, p_operation text,
+    p_request_id text, p_now timestamptz, p_intent bytea, p_is_key boolean, p_fingerprint bytea,
+    p_keep_until timestamptz
+)
+RETURNS TABLE (outcome text, reason text, result jsonb)
+LANGUAGE plpgsql AS $$
+DECLARE
+    i    intent;
+    done change_outcome;
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    IF p_is_key THEN
+        DELETE FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent AND t.keep_until <= p_now;
+        INSERT INTO intent (
+            practice_id, intent_id, client_id, operation, fingerprint, state, created_at, expires_at, keep_until
+        ) VALUES (
+            p_practice, p_intent, p_actor, p_operation, p_fingerprint, 'challenged', p_now, p_keep_until, p_keep_until
+        ) ON CONFLICT DO NOTHING;
+    END IF;
+    IF p_intent IS NOT NULL THEN
+        SELECT * INTO i FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent FOR UPDATE;
+        IF NOT FOUND OR i.client_id <> p_actor THEN
+            RETURN QUERY SELECT 'unrecognized', NULL::text, NULL::jsonb;
+            RETURN;
+        ELSIF i.state <> 'consumed' AND i.expires_at <= p_now THEN
+            RETURN QUERY SELECT 'expired', NULL::text, NULL::jsonb;
+            RETURN;
+        ELSIF i.fingerprint <> p_fingerprint THEN
+            RETURN QUERY SELECT 'mismatch', NULL::text, NULL::jsonb;
+            RETURN;
+        ELSIF i.state = 'consumed' THEN
+            RETURN QUERY SELECT 'replayed', NULL::text, i.result;
+            RETURN;
+        END IF;
+    END IF;
+
+    IF p_version IS NULL OR p_version = (SELECT p.version FROM practice p WHERE p.practice_id = p_practice) THEN
+        done := CASE p_change
+            WHEN 'book' THEN change_book(p_practice, p_data, p_actor, p_now)
+            WHEN 'reschedule' THEN change_reschedule(p_practice, p_data, p_actor, p_now)
+            WHEN 'status' THEN change_status(p_practice, p_data, p_actor, p_now)
+            WHEN 'create_patient' THEN change_create_patient(p_practice, p_data, p_actor, p_now)
+            WHEN 'update_patient' THEN change_update_patient(p_practice, p_data, p_actor, p_now)
+        END;
+    ELSE
+        done := ('stale', NULL, NULL, '{}', NULL, NULL)::change_outcome;
+    END IF;
+
+    IF done.outcome IN ('executed', 'unchanged') THEN
+        IF done.event IS NOT NULL THEN
+            INSERT INTO outbox (practice_id, type, subject, occurred_at)
+            VALUES (p_practice, done.event, done.subject, p_now);
+        END IF;
+        UPDATE intent t SET state = 'consumed', result = done.result, keep_until = p_keep_until
+        WHERE t.practice_id = p_practice AND t.intent_id = p_intent;
+    ELSIF p_is_key THEN
+        DELETE FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent;
+    END IF;
+    IF done.outcome <> 'stale' THEN
+        PERFORM append_audit(p_practice, p_now, p_actor, p_operation,
+            CASE done.outcome WHEN 'declined' THEN 'validation' ELSE done.outcome END,
+            done.subjects, p_request_id);
+    END IF;
+    RETURN QUERY SELECT done.outcome, done.reason, done.result;
+END $$;
+
+-- Removes expired challenges and old results of one practice, a bounded number at a time; several nodes may do so.
+CREATE FUNCTION forget_intents(p_practice bigint, p_now timestamptz, p_most integer) RETURNS integer
+LANGUAGE plpgsql AS $$
+DECLARE
+    done integer;
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    DELETE FROM intent t WHERE t.practice_id = p_practice AND t.intent_id IN (
+        SELECT o.intent_id FROM intent o
+        WHERE o.practice_id = p_practice AND o.keep_until <= p_now AND o.state <> 'executing'
+        ORDER BY o.keep_until LIMIT p_most FOR UPDATE SKIP LOCKED
+    );
+    GET DIAGNOSTICS done = ROW_COUNT;
+    RETURN done;
+END $$;

@@ -1,0 +1,193 @@
+"""Practices in the database: importing and exporting practice files, listing, suspending and resuming."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from frontdesk.domain.directory import Directory, Practice
+from frontdesk.domain.ids import new_patient_id
+from frontdesk.domain.names import digits
+from frontdesk.domain.patients import name_key
+from frontdesk.practice_file import PatientRecord, PracticeFile
+from frontdesk.store.changes import announce
+from frontdesk.store.database import Database
+from frontdesk.store.directories import load_directory, save_directory
+
+
+@dataclass(frozen=True, slots=True)
+class PracticeSummary:
+    practice_id: int
+    slug: str
+    name: str
+    time_zone: str
+    scheduling_system: str
+    sandbox: bool
+    suspended: bool
+    locations: int
+    providers: int
+    patients: int
+    clients: int
+
+
+async def practice_id_of(database: Database, slug: str) -> int | None:
+    found: int | None = await database.fetchval("SELECT practice_id FROM practice WHERE slug = $1", slug)
+    return found
+
+
+async def stored_directory(database: Database, slug: str) -> Directory | None:
+    practice_id = await practice_id_of(database, slug)
+    return None if practice_id is None else (await load_directory(database, practice_id)).directory
+
+
+async def import_practice(database: Database, file: PracticeFile, now: datetime, *, prune: bool = False) -> int:
+    """Creates or updates a practice, all or nothing; returns its id. Repeating it changes nothing."""
+    slug = file.directory.practice.slug
+    async with database.transaction() as connection:
+        practice_id: int = await _save_practice(connection, file.directory.practice, now)
+        await connection.execute("SELECT set_config('frontdesk.practice_id', $1, true)", str(practice_id))
+        await save_directory(connection, practice_id, file.directory, prune=prune)
+        await _save_patients(connection, practice_id, file.patients, now)
+        await announce(connection, "practice", slug)
+    return practice_id
+
+
+async def export_practice(database: Database, slug: str, *, with_patients: bool) -> PracticeFile | None:
+    practice_id = await practice_id_of(database, slug)
+    if practice_id is None:
+        return None
+    directory = _active((await load_directory(database, practice_id)).directory)
+    patients: tuple[PatientRecord, ...] = ()
+    if with_patients:
+        async with database.transaction(practice_id) as connection:
+            rows = await connection.fetch("SELECT * FROM patient WHERE practice_id = $1 ORDER BY number", practice_id)
+        patients = tuple(
+            PatientRecord(
+                number=row["number"],
+                first_name=row["first_name"],
+                last_name=row["last_name"],
+                dob=row["dob"],
+                phone=row["phone"],
+                email=row["email"],
+                seen=row["seen"],
+            )
+            for row in rows
+        )
+    return PracticeFile(directory, patients)
+
+
+async def list_practices(database: Database, slug: str | None = None) -> list[PracticeSummary]:
+    rows = await database.fetch(
+        """SELECT p.*, (SELECT count(*) FROM client c WHERE c.practice_id = p.practice_id) AS clients
+           FROM practice p WHERE $1::text IS NULL OR p.slug = $1 ORDER BY p.slug""",
+        slug,
+    )
+    found = []
+    for row in rows:
+        async with database.transaction(row["practice_id"]) as connection:
+            counts = await connection.fetchrow(
+                """SELECT (SELECT count(*) FROM location WHERE practice_id = $1 AND active) AS locations,
+                          (SELECT count(*) FROM provider WHERE practice_id = $1 AND active) AS providers,
+                          (SELECT count(*) FROM patient WHERE practice_id = $1) AS patients""",
+                row["practice_id"],
+            )
+        found.append(
+            PracticeSummary(
+                practice_id=row["practice_id"],
+                slug=row["slug"],
+                name=row["name"],
+                time_zone=row["time_zone"],
+                scheduling_system=orjson.loads(row["scheduling_system"])["kind"],
+                sandbox=row["sandbox"],
+                suspended=row["suspended"],
+                clients=row["clients"],
+                **dict(counts),
+            )
+        )
+    return found
+
+
+async def set_suspended(database: Database, slug: str, *, suspended: bool) -> bool:
+    """Whether there is such a practice. Every node knows within seconds."""
+    async with database.transaction() as connection:
+        found = await connection.fetchval(
+            "UPDATE practice SET suspended = $2 WHERE slug = $1 RETURNING practice_id", slug, suspended
+        )
+        await announce(connection, "practice", slug)
+    return found is not None
+
+
+async def _save_practice(connection: Any, practice: Practice, now: datetime) -> int:
+    practice_id: int = await connection.fetchval(
+        """INSERT INTO practice (slug, name, time_zone, phone, minimum_notice_minutes, booking_horizon_days,
+               slot_interval_minutes, scheduling_system, sandbox, created_at)
+           VALUES ($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9, $10)
+           ON CONFLICT (slug) DO UPDATE SET name = excluded.name, time_zone = excluded.time_zone,
+               phone = excluded.phone, minimum_notice_minutes = excluded.minimum_notice_minutes,
+               booking_horizon_days = excluded.booking_horizon_days,
+               slot_interval_minutes = excluded.slot_interval_minutes,
+               scheduling_system = excluded.scheduling_system, sandbox = excluded.sandbox,
+               version = practice.version + 1
+           RETURNING practice_id""",
+        practice.slug,
+        practice.name,
+        practice.time_zone,
+        practice.phone,
+        practice.minimum_notice_minutes,
+        practice.booking_horizon_days,
+        practice.slot_interval_minutes,
+        orjson.dumps(dict(practice.scheduling_system)).decode(),
+        practice.sandbox,
+        now,
+    )
+    return practice_id
+
+
+async def _save_patients(connection: Any, practice_id: int, patients: tuple[PatientRecord, ...], now: datetime) -> None:
+    await connection.executemany(
+        """INSERT INTO patient (practice_id, patient_id, number, first_name, last_name, name_key, dob, phone,
+               phone_digits, email, seen, created_at, updated_at)
+           VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)
+           ON CONFLICT (practice_id, number) DO UPDATE SET first_name = excluded.first_name,
+               last_name = excluded.last_name, name_key = excluded.name_key, dob = excluded.dob,
+               phone = excluded.phone, phone_digits = excluded.phone_digits, email = excluded.email,
+               seen = excluded.seen, updated_at = excluded.updated_at""",
+        [
+            (
+                practice_id,
+                new_patient_id(),
+                patient.number,
+                patient.first_name,
+                patient.last_name,
+                name_key(patient.first_name, patient.last_name),
+                patient.dob,
+                patient.phone,
+                digits(patient.phone),
+                patient.email,
+                patient.seen,
+                now,
+            )
+            for patient in patients
+        ],
+    )
+    await connection.execute(
+        """INSERT INTO patient_counter (practice_id, last_number) VALUES ($1, $2)
+           ON CONFLICT (practice_id) DO UPDATE SET last_number = greatest(patient_counter.last_number, $2)""",
+        practice_id,
+        max((patient.number for patient in patients), default=0),
+    )
+
+
+def _active(directory: Directory) -> Directory:
+    """What an export shows: pruned records are left out."""
+
+    def kept(records: Mapping[int, Any]) -> dict[int, Any]:
+        return {key: record for key, record in records.items() if record.active}
+
+    visit_types = {
+        key: replace(visit_type, procedures=tuple(p for p in visit_type.procedures if p.active))
+        for key, visit_type in kept(directory.visit_types).items()
+    }
+    return Directory(directory.practice, kept(directory.locations), kept(directory.providers), visit_types)
