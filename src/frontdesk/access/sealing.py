@@ -1,0 +1,112 @@
+"""The operator's secret key, and what is encrypted under it: keys at rest in the database.
+
+The first secret seals and every one opens, so that a new secret can be put in front of the old one. Refuses short
+secrets, and a key file that other accounts can read. Nothing here is ever logged.
+"""
+
+import os
+import secrets
+import tempfile
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from frontdesk.settings import Settings
+
+_SHORTEST_SECRET = 32
+_NONCE = 12
+_FILE = "secret.key"
+
+
+class SealingError(Exception):
+    """One sentence about the secret key that an operator can act on."""
+
+
+class Sealer:
+    """AES-256-GCM. A sealed text starts with a byte that tells under which of the keys it was made."""
+
+    def __init__(self, secrets_newest_first: list[str]) -> None:
+        self._keys = [_derive(secret) for secret in secrets_newest_first]
+
+    def seal(self, plain: bytes, context: bytes) -> bytes:
+        """`context` says what is sealed: the result opens only where the same is expected."""
+        key_id, cipher = self._keys[0]
+        nonce = secrets.token_bytes(_NONCE)
+        return key_id + nonce + cipher.encrypt(nonce, plain, context)
+
+    def open(self, sealed: bytes, context: bytes) -> bytes:
+        nonce, text = sealed[1 : 1 + _NONCE], sealed[1 + _NONCE :]
+        for key_id, cipher in self._keys:
+            # Two secrets may share their byte; the cipher itself decides.
+            if key_id == sealed[:1] and len(text) >= _NONCE:
+                try:
+                    return cipher.decrypt(nonce, text, context)
+                except InvalidTag:
+                    continue
+        raise SealingError(
+            "The keys in the database were sealed under another secret key: set FRONTDESK_SECRET_KEY to that one, or "
+            "to the new and the old one separated by a comma."
+        )
+
+
+def load_secret_key(settings: Settings) -> Sealer:
+    """From FRONTDESK_SECRET_KEY, else from a file in the data directory, which is made on first start."""
+    if settings.secret_key is not None:
+        return Sealer(_parse(settings.secret_key, "FRONTDESK_SECRET_KEY"))
+    path = settings.data_dir / _FILE
+    try:
+        if not path.exists():
+            _create(path)
+        text = _read_private(path)
+    except OSError as error:
+        raise SealingError(f"The secret key file {path} cannot be used: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise SealingError(f"The secret key file {path} does not hold text.") from error
+    return Sealer(_parse(text, f"The secret key file {path}"))
+
+
+def _derive(secret: str) -> tuple[bytes, AESGCM]:
+    key = HKDF(SHA256(), 33, salt=None, info=b"frontdesk keys at rest").derive(secret.encode())
+    return key[:1], AESGCM(key[1:])
+
+
+def _parse(text: str, source: str) -> list[str]:
+    parts = [part.strip() for part in text.split(",")]
+    if any(len(part) < _SHORTEST_SECRET for part in parts):
+        raise SealingError(
+            f"{source} must hold at least {_SHORTEST_SECRET} characters, or several such secrets separated by commas, "
+            "the newest first."
+        )
+    return parts
+
+
+def _create(path: Path) -> None:
+    """A complete file appears under its name or none does, whoever else is starting: only one of them wins."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, made = tempfile.mkstemp(dir=path.parent, prefix=f".{_FILE}.")  # mode 0600, and never an existing file
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secrets.token_urlsafe(32) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            path.hardlink_to(made)
+        except FileExistsError:
+            return
+        folder = os.open(path.parent, os.O_RDONLY)  # keys sealed under a secret that a power cut took are lost
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    finally:
+        Path(made).unlink()
+
+
+def _read_private(path: Path) -> str:
+    with path.open(encoding="utf-8") as file:
+        if os.fstat(file.fileno()).st_mode & 0o077:
+            raise SealingError(f"The secret key file {path} is open to other accounts: run chmod 600 {path}.")
+        return file.read()

@@ -1,0 +1,248 @@
+"""The OAuth door: tokens for client credentials (RFC 6749), the published keys, and the documents that lead to them.
+
+Every error is a problem document that also carries `error` and `error_description`. Refuses bodies that are not forms,
+repeated parameters, and two ways of authenticating at once; credentials in the address are not looked at.
+"""
+
+import base64
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+from urllib.parse import parse_qsl, unquote_plus
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from frontdesk.access.clients import AuthenticatedClient
+from frontdesk.access.keys import KeyRing
+from frontdesk.access.scopes import SCOPES
+from frontdesk.access.tokens import IssuedToken, Tokens
+from frontdesk.domain.errors import FieldError, Problem
+from frontdesk.doors.answers import TRACE_HEADER, problem_response, request_id_of, www_authenticate
+from frontdesk.doors.bodies import read_body
+from frontdesk.settings import Settings
+
+Authenticate = Callable[[str, str, str | None], Awaitable[AuthenticatedClient]]
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+_GRANT = "client_credentials"
+_FORM = "application/x-www-form-urlencoded"
+_MOST_PARAMETERS = 50
+_REPEATABLE = "resource"  # RFC 8707
+_PUBLISHED = "public, max-age=300"
+_ERRORS = {  # RFC 6749 where it has a word for it
+    "unauthorized": "invalid_client",
+    "forbidden_tenant": "unauthorized_client",
+    "rate_limited": "temporarily_unavailable",
+    "upstream_unavailable": "temporarily_unavailable",
+    "internal": "server_error",
+}
+
+_log = logging.getLogger("frontdesk.request")
+
+
+def oauth_routes(authenticate: Authenticate, tokens: Tokens, ring: KeyRing, settings: Settings) -> list[Route]:
+    """`authenticate(client_id, secret, address)` is called at most once per token request, and nowhere else."""
+
+    async def token(request: Request) -> Response:
+        issued = await _issue(request, authenticate, tokens, settings)
+        body = {
+            "access_token": issued.text,
+            "token_type": "Bearer",
+            "expires_in": issued.expires_in,
+            "scope": " ".join(issued.scopes),
+        }
+        return _answer(request, body, {"Cache-Control": "no-store", "Pragma": "no-cache"})
+
+    async def authorize(_request: Request) -> Response:
+        raise _refused("unsupported_response_type", "Nobody signs in here: use the client_credentials grant.")
+
+    def published(document: Callable[[], dict[str, Any]]) -> Endpoint:
+        async def endpoint(request: Request) -> Response:
+            return _answer(request, document(), {"Cache-Control": _PUBLISHED})
+
+        return endpoint
+
+    return [
+        Route("/oauth/token", _with_problems("token", token, settings), methods=["POST"]),
+        Route("/oauth/authorize", _with_problems("authorize", authorize, settings), methods=["GET"]),
+        Route("/.well-known/jwks.json", published(ring.jwks)),
+        Route("/.well-known/oauth-authorization-server", published(partial(_server_metadata, settings))),
+        *(
+            Route(
+                f"/.well-known/oauth-protected-resource{path}", published(partial(_resource_metadata, settings, path))
+            )
+            for path in ("", "/api", "/mcp")
+        ),
+    ]
+
+
+async def _issue(request: Request, authenticate: Authenticate, tokens: Tokens, settings: Settings) -> IssuedToken:
+    form = await _form(request)
+    client_id, secret = _credentials(form, request.headers.get("authorization"))
+    if form["grant_type"] != [_GRANT]:
+        raise _refused("unsupported_grant_type", "The only grant_type is client_credentials.", "grant_type")
+    _check_resource(form.get("resource", []), settings)
+    client = await authenticate(client_id, secret, None if request.client is None else request.client.host)
+    request.state.client_id = client.client_id
+    return tokens.issue(client, _scopes(form.get("scope", [""])[0], client))
+
+
+async def _form(request: Request) -> dict[str, list[str]]:
+    """The parameters that have a value; one without counts as omitted (RFC 6749, 3.2)."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
+        raise Problem("unsupported_media_type", f"The token endpoint takes a body of type {_FORM}.")
+    faults: list[Problem] = []
+    body = await read_body(request.headers, request.receive, faults)
+    if faults:
+        raise faults[0]
+    try:
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS)
+    except ValueError:
+        raise _refused("invalid_request", "The body cannot be read as a form.", "$") from None
+    form: dict[str, list[str]] = {}
+    for name, value in pairs:
+        form.setdefault(name, []).append(value)
+    repeated = [name for name, values in form.items() if len(values) > 1 and name != _REPEATABLE]
+    if repeated:
+        # Names that we do not know are the caller's words, and are not repeated to them.
+        known: list[str] = [name for name in ("grant_type", "client_id", "client_secret", "scope") if name in repeated]
+        raise _refused("invalid_request", "A parameter was sent more than once.", *(known or ["$"]))
+    return {name: values for name, values in form.items() if values != [""]}
+
+
+def _credentials(form: dict[str, list[str]], authorization: str | None) -> tuple[str, str]:
+    """By HTTP Basic or in the body, and not by both."""
+    needed = ["grant_type"] if authorization is not None else ["grant_type", "client_id", "client_secret"]
+    missing = [name for name in needed if name not in form]
+    if missing:
+        raise _refused("invalid_request", f"The request lacks {', '.join(missing)}.", *missing, rule="required")
+    if authorization is None:
+        return form["client_id"][0], form["client_secret"][0]
+    if "client_secret" in form:
+        raise _refused("invalid_request", "The client authenticates in two ways at once.", "client_secret")
+    client_id, secret = _basic(authorization)
+    if form.get("client_id", [client_id]) != [client_id]:
+        raise _refused("invalid_request", "The body names another client than the Authorization header.", "client_id")
+    return client_id, secret
+
+
+def _basic(authorization: str) -> tuple[str, str]:
+    scheme, _, encoded = authorization.partition(" ")
+    if scheme.lower() == "basic":
+        with contextlib.suppress(ValueError):
+            client_id, secret = base64.b64decode(encoded.strip(), validate=True).decode().split(":", 1)
+            return unquote_plus(client_id), unquote_plus(secret)  # both are form-encoded (RFC 6749, 2.3.1)
+    raise Problem("unauthorized", "The Authorization header does not hold Basic credentials.")
+
+
+def _scopes(requested: str, client: AuthenticatedClient) -> tuple[str, ...]:
+    """What the client holds, or the part of it that was asked for.
+
+    Clients that discover us ask for every scope we publish, not knowing which are theirs: they get what they hold.
+    """
+    wanted = set(requested.split(" ")) - {""}
+    if not wanted or wanted == set(SCOPES):
+        return client.scopes
+    if not wanted <= set(client.scopes):
+        raise _refused("invalid_scope", "The client does not hold every scope that it asks for.", "scope")
+    return tuple(scope for scope in client.scopes if scope in wanted)
+
+
+def _check_resource(resources: list[str], settings: Settings) -> None:
+    """RFC 8707: a token of ours is good here and nowhere else."""
+    if not all(f"{resource}/".startswith(f"{settings.public_url}/") for resource in resources):
+        raise _refused("invalid_target", f"Every resource lies under {settings.public_url}.", "resource")
+
+
+def _refused(error: str, description: str, *fields: str, rule: str = "Binding") -> Problem:
+    """RFC 6749 wants 400 for all of these."""
+    errors = [FieldError(field, rule, description) for field in fields]
+    return Problem("validation", description, status=400, errors=errors, extra={"error": error})
+
+
+def _with_problems(operation: str, endpoint: Endpoint, settings: Settings) -> Endpoint:
+    """Every fault as a problem document, every request as a line in the log. What was sent is in neither."""
+
+    async def answered(request: Request) -> Response:
+        began = time.perf_counter()
+        try:
+            response = await endpoint(request)
+        except Problem as problem:
+            response = _problem(request, problem, settings)
+        except Exception:
+            _log.exception("unexpected error", extra={"requestId": _request_id(request)})
+            response = _problem(request, Problem("internal"), settings)
+        _log.info(
+            "request",
+            extra={
+                "door": "oauth",
+                "operation": operation,
+                "client": getattr(request.state, "client_id", None),
+                "method": request.method,
+                "status": response.status_code,
+                "milliseconds": round((time.perf_counter() - began) * 1000, 2),
+                "requestId": _request_id(request),
+            },
+        )
+        return response
+
+    return answered
+
+
+def _problem(request: Request, problem: Problem, settings: Settings) -> Response:
+    problem.extra.setdefault("error", _ERRORS.get(problem.code, "invalid_request"))
+    problem.extra["error_description"] = problem.detail
+    headers = {"Pragma": "no-cache"}
+    if problem.status == 401:
+        headers["WWW-Authenticate"] = f'{www_authenticate(settings)}, Basic realm="frontdesk"'
+    if problem.code == "payload_too_large":
+        headers["Connection"] = "close"  # the rest of the body is not read
+    # Caps are the gateway's, and what the gateway says has no request id.
+    request_id = None if problem.code == "rate_limited" else _request_id(request)
+    return problem_response(problem, settings, request_id, headers)
+
+
+def _request_id(request: Request) -> str:
+    """One for the whole request, also when the caller sent none."""
+    if not hasattr(request.state, "request_id"):
+        request.state.request_id = request_id_of(request.headers.get("traceparent"))
+    found: str = request.state.request_id
+    return found
+
+
+def _answer(request: Request, body: dict[str, Any], headers: dict[str, str]) -> Response:
+    common = {TRACE_HEADER: _request_id(request), "X-Content-Type-Options": "nosniff"}
+    return Response(orjson.dumps(body), media_type="application/json", headers={**common, **headers})
+
+
+def _server_metadata(settings: Settings) -> dict[str, Any]:
+    """RFC 8414. Clients in use insist on an authorization endpoint, so there is one, and it refuses."""
+    return {
+        "issuer": settings.public_url,
+        "authorization_endpoint": f"{settings.public_url}/oauth/authorize",
+        "token_endpoint": f"{settings.public_url}/oauth/token",
+        "jwks_uri": f"{settings.public_url}/.well-known/jwks.json",
+        "scopes_supported": list(SCOPES),
+        "response_types_supported": [],
+        "grant_types_supported": [_GRANT],
+        "token_endpoint_auth_methods_supported": ["client_secret_post", "client_secret_basic"],
+        "service_documentation": f"{settings.public_url}/docs",
+    }
+
+
+def _resource_metadata(settings: Settings, path: str) -> dict[str, Any]:
+    """RFC 9728."""
+    return {
+        "resource": f"{settings.public_url}{path}",
+        "authorization_servers": [settings.public_url],
+        "scopes_supported": list(SCOPES),
+        "bearer_methods_supported": ["header"],
+        "resource_name": "frontdesk",
+        "resource_documentation": f"{settings.public_url}/docs",
+    }

@@ -1,0 +1,431 @@
+"""The meter against a real PostgreSQL: exact across workers, charged for what was made, healed by time."""
+
+import asyncio
+import itertools
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from frontdesk.access.caller import Caller
+from frontdesk.access.clients import add_client, set_limits
+from frontdesk.access.keys import KeyRing
+from frontdesk.access.meter import FIRST_LEASE, LEASE_SECONDS, Meter, Refused
+from frontdesk.store.changes import ChangeListener
+from frontdesk.store.database import Database
+from frontdesk.store.embedded import EmbeddedPostgres
+from tests.access.stopped_clock import StoppedClock
+from tests.shared_database import shared_database
+
+_numbers = itertools.count(1)
+NewCaller = Callable[..., Awaitable[Caller]]
+
+
+@pytest.fixture(scope="module")
+async def database_dsn(cluster: EmbeddedPostgres, template: str) -> AsyncIterator[str]:
+    async with shared_database(cluster, template) as dsn:
+        yield dsn
+
+
+@pytest.fixture(scope="module")
+async def database(database_dsn: str) -> AsyncIterator[Database]:
+    opened = Database(database_dsn, pool_size=8)
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def new_caller(database: Database, ring: KeyRing, make_practice: Callable[[str], Awaitable[int]]) -> NewCaller:
+    """A caller of a new client of a new practice."""
+
+    async def make(per_minute: int = 600, quota: int = 1_000_000) -> Caller:
+        practice = f"practice-{next(_numbers)}"
+        practice_id = await make_practice(practice)
+        record, _ = await add_client(
+            database, ring, practice=practice, name="Agent", grant="agent", per_minute=per_minute, quota=quota
+        )
+        return Caller(record.client_id, practice_id, practice, frozenset(), "agent", 1)
+
+    return make
+
+
+@pytest.fixture
+def meter(database: Database, clock: StoppedClock) -> Meter:
+    return Meter(database, monotonic=clock.monotonic)
+
+
+async def pass_time(database: Database, clock: StoppedClock, caller: Caller, seconds: float) -> None:
+    """For the meter by its clock, for the database by ageing what it has stored."""
+    clock.advance(seconds)
+    async with database.transaction(caller.practice_id) as connection:
+        await connection.execute(
+            """UPDATE client_usage SET minute_started_at = minute_started_at - make_interval(secs => $2),
+                   quota_started_at = quota_started_at - make_interval(secs => $2) WHERE client_id = $1""",
+            caller.client_id,
+            seconds,
+        )
+
+
+async def made(meter: Meter, caller: Caller, calls: int) -> tuple[int, list[Refused]]:
+    """How many of so many simultaneous calls were let through, and the refusals of the others."""
+    answers = await asyncio.gather(*(meter.charge(caller) for _ in range(calls)), return_exceptions=True)
+    refusals = [answer for answer in answers if isinstance(answer, Refused)]
+    others = [answer for answer in answers if isinstance(answer, BaseException) and not isinstance(answer, Refused)]
+    assert others == []
+    return len(answers) - len(refusals), refusals
+
+
+async def quota_used(database: Database, caller: Caller) -> int:
+    async with database.transaction(caller.practice_id) as connection:
+        used: int = await connection.fetchval(
+            "SELECT quota_used FROM client_usage WHERE client_id = $1", caller.client_id
+        )
+    return used
+
+
+def remaining(headers: tuple[tuple[bytes, bytes], ...]) -> tuple[int, int]:
+    found = re.fullmatch(r'"minute";r=(\d+);t=\d+, "quota";r=(\d+);t=\d+', headers[0][1].decode())
+    assert found
+    return int(found[1]), int(found[2])
+
+
+@asynccontextmanager
+async def workers(dsn: str, number: int) -> AsyncIterator[list[Meter]]:
+    """Meters that share nothing but the database."""
+    databases = [Database(dsn, pool_size=2) for _ in range(number)]
+    for database in databases:
+        await database.open()
+    try:
+        yield [Meter(database) for database in databases]
+    finally:
+        for database in databases:
+            await database.close()
+
+
+async def test_calls_up_to_the_cap_pass_and_the_next_is_refused(meter: Meter, new_caller: NewCaller) -> None:
+    caller = await new_caller(per_minute=25)
+    for _ in range(25):
+        await meter.charge(caller)
+    with pytest.raises(Refused) as refused:
+        await meter.charge(caller)
+    assert refused.value.problem.code == "rate_limited"
+    assert 1 <= (refused.value.problem.retry_after or 0) <= 60
+
+
+async def test_a_warm_call_asks_the_database_nothing(database: Database, meter: Meter, new_caller: NewCaller) -> None:
+    caller = await new_caller()
+    await meter.charge(caller)
+    before = database.statements
+    for _ in range(FIRST_LEASE // 2):
+        await meter.charge(caller)
+    await asyncio.sleep(0)
+    assert database.statements == before
+
+
+async def test_the_next_lease_arrives_before_this_one_is_used_up(
+    database: Database, meter: Meter, new_caller: NewCaller
+) -> None:
+    caller = await new_caller(per_minute=100_000)
+    await meter.charge(caller)
+    waited = 0
+    for _ in range(2000):
+        before = database.statements
+        await meter.charge(caller)
+        waited += database.statements - before  # a statement inside the call is one that the call waited for
+        await asyncio.sleep(0.0001)
+    assert waited <= 2
+    assert database.statements < 200
+
+
+async def test_leases_grow_with_the_rate(database: Database, meter: Meter, new_caller: NewCaller) -> None:
+    caller = await new_caller(per_minute=1_000_000)
+    before = database.statements
+    for _ in range(5000):
+        await meter.charge(caller)
+    assert database.statements - before < 20
+
+
+async def test_the_cap_is_exact_across_workers(database_dsn: str, new_caller: NewCaller) -> None:
+    caller = await new_caller(per_minute=137)
+    async with workers(database_dsn, 6) as meters:
+        results = await asyncio.gather(*(made(meter, caller, 60) for meter in meters))
+        passed = sum(count for count, _ in results)
+        assert 130 <= passed <= 137
+        for meter in meters:
+            await meter.settle()
+        await asyncio.sleep(0.6)
+        assert passed + (await made(meters[0], caller, 60))[0] == 137
+    assert {refusal.problem.code for _, refusals in results for refusal in refusals} == {"rate_limited"}
+
+
+async def test_calls_that_trickle_in_at_many_workers_use_the_whole_cap(
+    database_dsn: str, new_caller: NewCaller
+) -> None:
+    caller = await new_caller(per_minute=100)
+    async with workers(database_dsn, 5) as meters:
+        passed = 0
+        for at in range(400):
+            try:
+                await meters[at % 5].charge(caller)
+                passed += 1
+            except Refused:
+                pass
+    assert passed == 100
+
+
+async def test_what_an_idle_worker_holds_goes_back(database_dsn: str, new_caller: NewCaller) -> None:
+    caller = await new_caller(per_minute=100)
+    async with workers(database_dsn, 2) as (idle, busy):
+        await idle.charge(caller)
+        assert (await made(busy, caller, 200))[0] < 99
+        await idle.settle()
+        await asyncio.sleep(0.6)
+        await made(busy, caller, 200)
+        passed = remaining((await refusal(busy, caller)).headers)
+    assert passed[0] == 0
+    assert passed[1] == 1_000_000 - 100
+
+
+async def refusal(meter: Meter, caller: Caller) -> Refused:
+    with pytest.raises(Refused) as refused:
+        await meter.charge(caller)
+    return refused.value
+
+
+async def test_the_minute_begins_with_the_first_call_and_heals_by_itself(
+    database: Database, meter: Meter, clock: StoppedClock, new_caller: NewCaller
+) -> None:
+    caller = await new_caller(per_minute=10)
+    assert (await made(meter, caller, 30))[0] == 10
+    await pass_time(database, clock, caller, 58)
+    refused = await refusal(meter, caller)
+    assert refused.problem.code == "rate_limited"
+    assert 1 <= (refused.problem.retry_after or 0) <= 2
+    await pass_time(database, clock, caller, 2.1)
+    assert (await made(meter, caller, 30))[0] == 10
+
+
+async def test_hammering_while_refused_neither_prolongs_the_minute_nor_reaches_the_database(
+    database: Database, meter: Meter, clock: StoppedClock, new_caller: NewCaller
+) -> None:
+    caller = await new_caller(per_minute=5)
+    await made(meter, caller, 6)
+    await refusal(meter, caller)
+    before = database.statements
+    for _ in range(500):
+        await refusal(meter, caller)
+    assert database.statements == before
+    await pass_time(database, clock, caller, 60.1)
+    await meter.charge(caller)
+
+
+async def test_a_clock_that_was_set_back_locks_nobody_out(
+    database: Database, meter: Meter, clock: StoppedClock, new_caller: NewCaller
+) -> None:
+    caller = await new_caller(per_minute=5)
+    await made(meter, caller, 6)
+    await meter.settle()
+    await pass_time(database, clock, caller, -3600)
+    clock.advance(3600 + 61)
+    assert (await made(meter, caller, 6))[0] == 5
+
+
+async def test_what_a_dead_worker_held_comes_back_with_the_next_minute(
+    database: Database, clock: StoppedClock, new_caller: NewCaller
+) -> None:
+    caller = await new_caller(per_minute=20)
+    dead = Meter(database, monotonic=clock.monotonic)
+    await made(dead, caller, 15)
+    survivor = Meter(database, monotonic=clock.monotonic)
+    assert (await made(survivor, caller, 50))[0] <= 5
+    await pass_time(database, clock, caller, 60.1)
+    assert (await made(survivor, caller, 50))[0] == 20
+
+
+async def test_the_quota_is_exact_across_workers(database_dsn: str, new_caller: NewCaller) -> None:
+    caller = await new_caller(quota=150)
+    async with workers(database_dsn, 4) as meters:
+        passed = 0
+        for _ in range(4):
+            results = await asyncio.gather(*(made(meter, caller, 30) for meter in meters))
+            passed += sum(count for count, _ in results)
+            for meter in meters:
+                await meter.settle()
+        assert passed == 150
+        await asyncio.sleep(0.6)
+        assert (await refusal(meters[0], caller)).problem.code == "quota_exceeded"
+
+
+async def test_an_exceeded_quota_says_when_it_resets_and_then_does(
+    database: Database, meter: Meter, clock: StoppedClock, new_caller: NewCaller
+) -> None:
+    caller = await new_caller(quota=3)
+    await made(meter, caller, 3)
+    refused = await refusal(meter, caller)
+    assert refused.problem.code == "quota_exceeded"
+    assert refused.problem.retry_after is None
+    state = refused.headers[0][1].decode()
+    assert re.search(r'"quota";r=0;t=(2592000|25919\d\d)$', state), state
+    await pass_time(database, clock, caller, 29.9 * 24 * 3600)
+    assert (await refusal(meter, caller)).problem.code == "quota_exceeded"
+    await pass_time(database, clock, caller, 0.2 * 24 * 3600)
+    assert (await made(meter, caller, 5))[0] == 3
+
+
+async def test_the_quota_survives_a_killed_worker_and_never_charges_what_was_not_made(
+    database: Database, clock: StoppedClock, new_caller: NewCaller
+) -> None:
+    caller = await new_caller()
+    killed = Meter(database, monotonic=clock.monotonic)
+    reporting = asyncio.create_task(killed.keep_reporting())
+    for _ in range(30):
+        await killed.charge(caller)
+    await asyncio.sleep(1)
+    assert await quota_used(database, caller) == 30  # nothing older than a second is lost
+    for _ in range(3):
+        await killed.charge(caller)
+    reporting.cancel()  # before it settles, the process is gone
+    killed._accounts.clear()
+    await asyncio.gather(reporting, return_exceptions=True)
+    assert await quota_used(database, caller) == 30
+    await pass_time(database, clock, caller, 61)
+    restarted = Meter(database, monotonic=clock.monotonic)
+    assert remaining(await restarted.charge(caller))[1] == 1_000_000 - 31
+    await restarted.settle()
+    assert await quota_used(database, caller) == 31
+
+
+async def test_a_worker_that_ends_in_order_reports_everything(
+    database: Database, meter: Meter, new_caller: NewCaller
+) -> None:
+    caller = await new_caller()
+    reporting = asyncio.create_task(meter.keep_reporting())
+    for _ in range(7):
+        await meter.charge(caller)
+    reporting.cancel()
+    await asyncio.gather(reporting, return_exceptions=True)
+    assert await quota_used(database, caller) == 7
+    async with database.transaction(caller.practice_id) as connection:
+        row = await connection.fetchrow("SELECT minute_leased, minute_used FROM client_usage")
+    assert tuple(row) == (7, 7)
+
+
+async def test_headers_count_down_call_by_call_in_the_syntax_of_the_draft(meter: Meter, new_caller: NewCaller) -> None:
+    caller = await new_caller(per_minute=600, quota=1_000_000)
+    seen = [await meter.charge(caller) for _ in range(50)]
+    assert [remaining(headers) for headers in seen] == [(599 - n, 999_999 - n) for n in range(50)]
+    assert seen[0][1] == (b"ratelimit-policy", b'"minute";q=600;w=60, "quota";q=1000000;w=2592000')
+    assert re.fullmatch(rb'"minute";r=599;t=(60|59), "quota";r=999999;t=2592000', seen[0][0][1])
+
+
+async def test_a_changed_limit_holds_at_once_where_the_notification_arrives(
+    database: Database, database_dsn: str, meter: Meter, new_caller: NewCaller
+) -> None:
+    caller = await new_caller(per_minute=100)
+    listener = ChangeListener(database_dsn, meter.on_change)
+    listener.start()
+    try:
+        await asyncio.wait_for(listener.listening.wait(), 5)
+        assert (await made(meter, caller, 10))[0] == 10
+        await set_limits(database, caller.client_id, per_minute=12)
+        await asyncio.sleep(0.2)
+        assert (await made(meter, caller, 10))[0] == 2
+        await set_limits(database, caller.client_id, per_minute=15)
+        await asyncio.sleep(0.2)
+        assert (await made(meter, caller, 10))[0] == 3
+    finally:
+        await listener.stop()
+
+
+async def test_a_changed_limit_holds_within_five_seconds_where_it_does_not(
+    database: Database, meter: Meter, clock: StoppedClock, new_caller: NewCaller
+) -> None:
+    caller = await new_caller(per_minute=100)
+    assert (await made(meter, caller, 10))[0] == 10
+    await set_limits(database, caller.client_id, per_minute=12)
+    clock.advance(LEASE_SECONDS + 0.1)
+    assert (await made(meter, caller, 10))[0] == 2
+    assert LEASE_SECONDS < 5
+
+
+async def test_a_busy_client_hears_of_a_changed_limit_too(
+    database: Database, meter: Meter, clock: StoppedClock, new_caller: NewCaller
+) -> None:
+    caller = await new_caller(per_minute=10_000)
+    passed = 0
+    for second in range(12):
+        if second == 6:
+            await set_limits(database, caller.client_id, per_minute=passed)
+        for _ in range(10):
+            try:
+                await meter.charge(caller)
+            except Refused:
+                assert second >= 6
+                continue
+            assert second < 11  # no call is let through five seconds after the change
+            passed += 1
+            await asyncio.sleep(0.002)
+        clock.advance(1)
+
+
+async def test_without_the_database_nobody_is_let_through_and_nobody_hangs(
+    database: Database, meter: Meter, clock: StoppedClock, new_caller: NewCaller
+) -> None:
+    caller = await new_caller()
+    await database.close()
+    async with asyncio.timeout(6):
+        passed, refusals = await made(meter, caller, 10)
+    assert passed == 0
+    assert {refused.problem.code for refused in refusals} == {"upstream_unavailable"}
+    assert {refused.problem.retry_after for refused in refusals} == {2}
+    await database.open()
+    await meter.charge(caller)
+
+
+async def test_calls_made_from_a_lease_during_an_outage_are_charged_afterwards(
+    database: Database, meter: Meter, new_caller: NewCaller
+) -> None:
+    caller = await new_caller()
+    await meter.charge(caller)
+    await database.close()
+    for _ in range(5):
+        await meter.charge(caller)
+    await meter._report()
+    await database.open()
+    await meter.settle()
+    assert await quota_used(database, caller) == 6
+
+
+async def test_clients_do_not_share_their_calls(meter: Meter, new_caller: NewCaller) -> None:
+    one, other = await new_caller(per_minute=5), await new_caller(per_minute=5)
+    assert (await made(meter, one, 9))[0] == 5
+    assert (await made(meter, other, 9))[0] == 5
+
+
+async def test_a_caller_that_gives_up_waiting_takes_nothing_from_the_others(
+    meter: Meter, new_caller: NewCaller
+) -> None:
+    caller = await new_caller(per_minute=3)
+    tasks = [asyncio.create_task(meter.charge(caller)) for _ in range(3)]
+    await asyncio.sleep(0)
+    tasks[0].cancel()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(results[0], asyncio.CancelledError)
+    assert all(isinstance(result, tuple) for result in results[1:])
+    await meter.charge(caller)
+
+
+async def test_accounts_of_clients_that_stopped_calling_are_forgotten(
+    meter: Meter, clock: StoppedClock, new_caller: NewCaller
+) -> None:
+    caller = await new_caller()
+    await meter.charge(caller)
+    await meter._report()
+    clock.advance(120)
+    await meter._report()
+    await meter._report()
+    clock.advance(120)
+    await meter._report()
+    assert meter._accounts == {}
