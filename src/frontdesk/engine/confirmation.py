@@ -1,0 +1,228 @@
+"""Writes that execute exactly once: challenge, fingerprint, claim, stored result. Written once, for every write.
+
+An agent's write is two-phase: the first call is challenged, the identical second one with the token commits. An
+integration's write commits at once, and with an Idempotency-Key it does so once. Both rest on the same stored intent.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+from pydantic import BaseModel
+
+from frontdesk.domain.appointments import conflict_detail
+from frontdesk.domain.errors import FieldError, Problem, declined, invalid
+from frontdesk.domain.local_time import iso_utc
+from frontdesk.engine.audit import AuditEntry, AuditTrail
+from frontdesk.operations import Context, Operation, Proposal
+from frontdesk.operations._fields import WriteInput
+from frontdesk.store.database import Database, DatabaseUnavailable
+from frontdesk.systems.port import Intent, Outcome, SystemUnavailable, WriteRecord
+
+KEEP_RESULTS = timedelta(hours=24)
+LONGEST_KEY = 255
+_STALE_ATTEMPTS = 5
+
+_REASONS = {
+    "patient_overlap": "The patient already has an appointment that overlaps this time.",
+    "patient_exists": "A patient with this name, date of birth and phone number is already on file.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredIntent:
+    client_id: str
+    fingerprint: bytes
+    state: str
+    result: Mapping[str, Any] | None
+    expires_at: datetime
+    keep_until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """Executes proposals. Holds no state of its own: everything that must survive is in the database."""
+
+    database: Database
+    audit: AuditTrail
+    token_lifetime: timedelta
+
+    async def execute(
+        self, operation: Operation, context: Context, given: WriteInput, request_id: str, key: str | None
+    ) -> Mapping[str, Any]:
+        call = _Call(operation, context, given, request_id)
+        if context.caller.grant == "agent":
+            return await self._confirmed(call)
+        if key is None:
+            return await self._commit(call, None)
+        return await self._keyed(call, key)
+
+    async def _confirmed(self, call: "_Call") -> Mapping[str, Any]:
+        token = call.given.confirmation_token
+        if token is None:
+            raise await self._challenge(call)
+        intent = Intent(_hash(token), call.fingerprint, is_key=False)
+        found = await self._find(call, intent)
+        if found is None or (found.state == "challenged" and found.expires_at <= call.context.now):
+            raise await self._challenge(call)
+        return _replayed(found, intent) or await self._commit(call, intent)
+
+    async def _keyed(self, call: "_Call", key: str) -> Mapping[str, Any]:
+        if not key.strip():
+            raise invalid([FieldError("Idempotency-Key", "notBlank", "Idempotency-Key must not be blank")])
+        if len(key) > LONGEST_KEY:
+            message = f"Idempotency-Key must be at most {LONGEST_KEY} characters"
+            raise invalid([FieldError("Idempotency-Key", "maxLength", message)])
+        intent = Intent(_hash(f"{call.context.caller.client_id}\n{key}"), call.fingerprint, is_key=True)
+        found = await self._find(call, intent)
+        return (found and _replayed(found, intent)) or await self._commit(call, intent)
+
+    async def _challenge(self, call: "_Call") -> Problem:
+        """Nothing executes: the caller gets a token for exactly this request, and what to read aloud."""
+        proposal = await self._propose(call, None)
+        assert isinstance(proposal, Proposal)
+        token, now = secrets.token_hex(16), call.context.now
+        expires_at = (now + self.token_lifetime).replace(microsecond=0)
+        await self.database.write(
+            "SELECT open_challenge($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+            call.context.caller.practice_id,
+            _hash(token),
+            call.context.caller.client_id,
+            call.operation.name,
+            call.fingerprint,
+            now,
+            expires_at,
+            expires_at,
+            list(dict.fromkeys(call.context.subjects)),
+            call.request_id,
+        )
+        self.audit.seal_soon(call.context.caller.practice_id)
+        return Problem(
+            "confirmation_required",
+            extra={
+                "confirmationToken": token,
+                "expiresAt": iso_utc(expires_at),
+                "readBack": dict(proposal.read_back),
+            },
+        )
+
+    async def _commit(self, call: "_Call", intent: Intent | None) -> Mapping[str, Any]:
+        context, caller = call.context, call.context.caller
+        record = WriteRecord(
+            actor=caller.client_id,
+            operation=call.operation.name,
+            request_id=call.request_id,
+            now=context.now,
+            keep_until=context.now + KEEP_RESULTS,
+            intent=intent,
+        )
+        for _ in range(_STALE_ATTEMPTS):
+            proposal = await self._propose(call, intent)
+            if not isinstance(proposal, Proposal):
+                return proposal
+            outcome = await context.system.perform(proposal.change, record)
+            if outcome.kind == "stale":
+                continue
+            self.audit.seal_soon(caller.practice_id)
+            if outcome.kind in ("unrecognized", "expired"):
+                raise await self._challenge(call)
+            return _answer(outcome, intent)
+        raise SystemUnavailable
+
+    async def _propose(self, call: "_Call", intent: Intent | None) -> Proposal | Mapping[str, Any]:
+        """The operation's judgement now. A refusal is audited, unless the same write has succeeded in the meantime:
+        then its result is the answer."""
+        call.context.subjects.clear()
+        try:
+            proposal: Proposal = await call.operation.run(call.context, call.given)
+            return proposal
+        except Problem as problem:
+            if intent is not None:
+                found = await self._find(call, intent)
+                stored = found and _replayed(found, intent)
+                if stored:
+                    return stored
+            await self.audit.append(call.entry(problem.code), read=False)
+            raise
+
+    async def _find(self, call: "_Call", intent: Intent) -> StoredIntent | None:
+        """The stored intent, None for one that is unknown, another client's, or older than results are kept."""
+        try:
+            row = await self.database.fetchrow(
+                "SELECT * FROM find_intent($1, $2)", call.context.caller.practice_id, intent.id
+            )
+        except DatabaseUnavailable as error:
+            raise SystemUnavailable from error
+        if row is None or row["client_id"] != call.context.caller.client_id or row["keep_until"] <= call.context.now:
+            return None
+        result = None if row["result"] is None else orjson.loads(row["result"])
+        return StoredIntent(
+            row["client_id"], row["fingerprint"], row["state"], result, row["expires_at"], row["keep_until"]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    operation: Operation
+    context: Context
+    given: WriteInput
+    request_id: str
+
+    @property
+    def fingerprint(self) -> bytes:
+        return fingerprint(self.operation, self.given)
+
+    def entry(self, outcome: str) -> AuditEntry:
+        return AuditEntry(
+            self.context.caller.practice_id,
+            self.context.now,
+            self.context.caller.client_id,
+            self.operation.name,
+            outcome,
+            list(dict.fromkeys(self.context.subjects)),
+            self.request_id,
+        )
+
+
+def fingerprint(operation: Operation, given: BaseModel) -> bytes:
+    """What a token is bound to: the operation, its path ids and every business field, however they were spelt."""
+    fields = given.model_dump(mode="json", by_alias=True, exclude={"confirmation_token"}, exclude_none=True)
+    return hashlib.sha256(orjson.dumps([operation.name, fields], option=orjson.OPT_SORT_KEYS)).digest()
+
+
+def _replayed(found: StoredIntent, intent: Intent) -> Mapping[str, Any] | None:
+    """The stored result of the same write, None where it has not been executed yet."""
+    if found.fingerprint != intent.fingerprint:
+        raise _mismatch(intent)
+    if found.state == "executing":
+        raise Problem("confirmation_incomplete")
+    return found.result
+
+
+def _mismatch(intent: Intent | None) -> Problem:
+    if intent is not None and intent.is_key:
+        return Problem("conflict", "This Idempotency-Key was used for a different request.")
+    return Problem("confirmation_mismatch")
+
+
+def _answer(outcome: Outcome, intent: Intent | None) -> Mapping[str, Any]:
+    if outcome.result is not None:
+        return outcome.result
+    reason = outcome.reason or ""
+    if outcome.kind == "conflict":
+        raise Problem("conflict", _REASONS.get(reason) or conflict_detail(reason, ()))
+    if outcome.kind == "declined":
+        raise declined(_REASONS.get(reason, reason))
+    if outcome.kind == "mismatch":
+        raise _mismatch(intent)
+    if outcome.kind == "incomplete":
+        raise Problem("confirmation_incomplete")
+    raise Problem("slot_unavailable")
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()

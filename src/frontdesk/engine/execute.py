@@ -1,0 +1,117 @@
+"""THE path of a call: token, tenant, scope, reading, rules, then the operation. The only caller of `run`."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from frontdesk.access.caller import Caller
+from frontdesk.access.callers import Callers
+from frontdesk.domain.cursors import Cursors
+from frontdesk.domain.errors import Problem
+from frontdesk.domain.local_time import local_date
+from frontdesk.domain.slot_ids import SlotIds
+from frontdesk.engine.audit import AuditEntry, AuditTrail
+from frontdesk.engine.confirmation import Writes
+from frontdesk.engine.reading import Arguments, read
+from frontdesk.operations import Context, Operation
+from frontdesk.operations._fields import Input
+from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
+from frontdesk.systems.port import SchedulingSystem, SystemUnavailable
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    body: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of an operation as a door received it. `caller` is known once the token has been checked."""
+
+    operation: Operation
+    token: str | None
+    arguments: Callable[[], Arguments]
+    request_id: str
+    idempotency_key: str | None = None
+    caller: Caller | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    callers: Callers
+    systems: Callable[[Caller], SchedulingSystem]
+    slot_ids: Callable[[int], SlotIds]
+    cursors: Callable[[int], Cursors]
+    audit: AuditTrail
+    writes: Writes
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    async def execute(self, call: Call) -> Answer:
+        """The operation's answer, or a Problem. Whatever else goes wrong inside becomes one, too."""
+        try:
+            return await self._execute(call)
+        except Problem:
+            raise
+        except (SystemUnavailable, DatabaseUnavailable) as error:
+            _log.warning("the scheduling system is unavailable", extra={"requestId": call.request_id})
+            raise Problem("upstream_unavailable", retry_after=getattr(error, "retry_after", 2)) from error
+        except OutcomeUnknown as error:
+            _log.error("the connection broke during a write", exc_info=error, extra={"requestId": call.request_id})
+            raise Problem("internal") from error
+        except Exception as error:
+            _log.exception("unexpected error", extra={"requestId": call.request_id})
+            raise Problem("internal") from error
+
+    async def _execute(self, call: Call) -> Answer:
+        operation = call.operation
+        caller = call.caller = await self.callers.identify(call.token)
+        if operation.scope is not None and operation.scope not in caller.scopes:
+            raise Problem("forbidden_scope", f"This operation needs the scope {operation.scope}.")
+        system = self.systems(caller)
+        if operation.name not in system.supports:
+            raise Problem("capability_not_supported")
+        now = self.clock()
+        context = Context(caller, system, now, self.slot_ids(caller.practice_id), self.cursors(caller.practice_id))
+        given = read(operation, call.arguments(), await self._today(operation.input, context))
+        if operation.kind == "write":
+            body = await self.writes.execute(operation, context, given, call.request_id, call.idempotency_key)  # type: ignore[arg-type]
+        elif operation.reads_phi:
+            body = await self._audited_read(call, context, given)
+        else:
+            body = await operation.run(context, given)
+        return Answer(operation.success, body)
+
+    async def _audited_read(self, call: Call, context: Context, given: Any) -> Mapping[str, Any]:
+        """A read of protected data is recorded before it is answered, also when it found nothing."""
+        outcome = "executed"
+        try:
+            body: Mapping[str, Any] = await call.operation.run(context, given)
+            return body
+        except Problem as problem:
+            outcome = problem.code
+            raise
+        finally:
+            if outcome != "validation":
+                subjects = list(dict.fromkeys(context.subjects))
+                entry = AuditEntry(
+                    context.caller.practice_id,
+                    context.now,
+                    context.caller.client_id,
+                    call.operation.name,
+                    outcome,
+                    subjects,
+                    call.request_id,
+                )
+                await self.audit.append(entry, read=True)
+
+    async def _today(self, model: type[Any], context: Context) -> Any:
+        """Today's date at the practice, for the rules that compare with it."""
+        if not (issubclass(model, Input) and model.needs_today):
+            return None
+        practice = (await context.system.directory()).practice
+        return local_date(int(context.now.timestamp()) // 60, practice.time_zone)

@@ -1,0 +1,142 @@
+"""Reading what a caller sent into an operation's input: names without regard to case, every offending field at once."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cache
+from typing import Any
+
+import orjson
+from pydantic import BaseModel, ValidationError
+
+from frontdesk.domain.errors import BINDING, FieldError, invalid
+from frontdesk.operations import Operation
+from frontdesk.operations._schemas import plain_schema
+
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,20}\Z", re.ASCII)
+_RULES = frozenset(
+    (BINDING, "greaterThanZero", "range", "notFuture", "characters", "notBlank", "maxLength", "minDigits", "order",
+     "maxWindow", "required")
+)  # fmt: skip
+_PYDANTIC_RULES = {"missing": "required", "extra_forbidden": "unknown"}
+_MESSAGES = {"missing": "is required", "extra_forbidden": "is not a field of this operation"}
+
+
+@dataclass(slots=True)
+class Arguments:
+    """Values by their published names, and what was wrong before any rule was asked."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    errors: list[FieldError] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class InputNames:
+    """Where an operation's fields stand in a request, by the folded name a caller may use."""
+
+    path: dict[str, str]
+    query: dict[str, str]
+    body: dict[str, str]
+    integers: frozenset[str]
+
+
+@cache
+def input_names(operation: Operation) -> InputNames:
+    properties = plain_schema(operation.input).get("properties", {})
+    in_path = {name for name in properties if f"{{{name}}}" in operation.path}
+    rest = {name.lower(): name for name in properties if name not in in_path}
+    return InputNames(
+        path={name.lower(): name for name in in_path},
+        query=rest if operation.method == "GET" else {},
+        body=rest if operation.method != "GET" else {},
+        integers=frozenset(name for name, schema in properties.items() if schema.get("type") == "integer"),
+    )
+
+
+def from_http(
+    operation: Operation, path: Mapping[str, str], query: Iterable[tuple[str, str]], body: bytes
+) -> Arguments:
+    """The arguments of a REST call. Raises a problem for a body that is not a JSON object."""
+    names, arguments = input_names(operation), Arguments()
+    for name, text in path.items():
+        arguments.values[name] = _number(text) if name in names.integers else text
+    _collect(arguments, names.query, ((name, text) for name, text in query), names.integers)
+    if operation.method != "GET" and body.strip():
+        try:
+            document = orjson.loads(body)
+        except orjson.JSONDecodeError:
+            raise invalid([FieldError("$", BINDING, "the body must be valid JSON in UTF-8")]) from None
+        if not isinstance(document, dict):
+            raise invalid([FieldError("$", BINDING, "the body must be a JSON object")])
+        _collect(arguments, names.body, document.items(), frozenset())
+    return arguments
+
+
+def from_tool(operation: Operation, given: Mapping[str, Any]) -> Arguments:
+    """The arguments of a tool call: path, query and body fields in one flat object."""
+    names, arguments = input_names(operation), Arguments()
+    _collect(arguments, {**names.path, **names.query, **names.body}, given.items(), frozenset())
+    return arguments
+
+
+def read(operation: Operation, arguments: Arguments, today: date | None) -> BaseModel:
+    """The operation's input, or a problem that lists every offending field."""
+    try:
+        given = operation.input.model_validate(arguments.values, context={"today": today})
+    except ValidationError as error:
+        faults = [_field_error(operation, fault) for fault in error.errors(include_url=False, include_input=False)]
+    else:
+        if not arguments.errors:
+            return given
+        faults = []
+    by_field: dict[str, FieldError] = {}
+    for fault in (*arguments.errors, *faults):
+        by_field.setdefault(fault.field, fault)
+    raise invalid(list(by_field.values()))
+
+
+def _collect(
+    arguments: Arguments, known: Mapping[str, str], given: Iterable[tuple[str, Any]], integers: frozenset[str]
+) -> None:
+    """Null is nothing given. A name given twice cannot be read, however it was spelt."""
+    seen = set()
+    for spelt, value in given:
+        name = known.get(spelt.lower())
+        if name is None:
+            arguments.errors.append(FieldError(_shown(spelt), "unknown", "is not a field of this operation"))
+        elif name in seen:
+            arguments.values.pop(name, None)
+            arguments.errors.append(FieldError(name, BINDING, f"{name} must be given only once"))
+        else:
+            seen.add(name)
+            if isinstance(value, str) and not _is_text(value):
+                arguments.errors.append(FieldError(name, BINDING, f"{name} must be valid UTF-8"))
+            elif value is not None:
+                arguments.values[name] = _number(value) if name in integers else value
+
+
+def _number(text: str) -> Any:
+    return int(text) if _WHOLE_NUMBER.match(text) else text
+
+
+def _is_text(value: str) -> bool:
+    """Whether these are characters. What came in as other bytes than UTF-8 has been read as half characters."""
+    return value.isascii() or not any("\ud800" <= char <= "\udfff" for char in value)
+
+
+def _shown(name: str) -> str:
+    """An unknown name as the answer repeats it: short, and nothing but plain characters."""
+    return "".join(char if char.isalnum() or char in "_-.$" else "?" for char in name[:64]) or "?"
+
+
+def _field_error(operation: Operation, fault: Any) -> FieldError:
+    name = str(fault["loc"][0]) if fault["loc"] else "$"
+    if name in operation.input.model_fields:  # pydantic names a field by its Python name only where it has no alias
+        name = operation.input.model_fields[name].alias or name
+    kind = fault["type"]
+    if kind in _PYDANTIC_RULES:
+        return FieldError(name, _PYDANTIC_RULES[kind], f"{name} {_MESSAGES[kind]}")
+    if kind in _RULES:
+        return FieldError(name, kind, f"{name} {fault['msg']}" if name != "$" else fault["msg"])
+    return FieldError(name, BINDING, f"{name} has the wrong type")

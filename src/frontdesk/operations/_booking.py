@@ -1,0 +1,50 @@
+"""What booking and rescheduling share: judging whether a patient may take a slot right now."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from frontdesk.domain.appointments import Appointment
+from frontdesk.domain.errors import Problem, declined
+from frontdesk.domain.slot_ids import SlotRef
+from frontdesk.operations._operation import Context
+from frontdesk.systems.port import BookingCheck
+
+
+async def bookable(
+    context: Context, slot_id: str, patient_id: str, moved: Appointment | None = None
+) -> tuple[SlotRef, BookingCheck]:
+    """The slot and what was found out about it; a problem where the patient cannot have it now."""
+    slot = context.slot_ids.decode(slot_id)
+    checked = None if slot is None else await context.system.check_booking(slot, patient_id, context.now, moved)
+    if checked is not None and checked.patient_seen is None:
+        raise Problem("not_found", "There is no such patient.")
+    if slot is None or checked is None:
+        raise Problem("not_found", "There is no such slot.")
+    kind = checked.slot.visit_type.patient_kind
+    if kind == "new" and checked.patient_seen:
+        raise declined("This visit type is for new patients, and the practice has already seen this patient.")
+    if kind == "existing" and not checked.patient_seen:
+        raise declined("This visit type is for existing patients, and the practice has not seen this patient yet.")
+    provider = checked.slot.directory.providers[slot.provider_id]
+    if not checked.patient_seen and not provider.accepts_new_patients:
+        raise declined("This provider does not accept new patients.")
+    if not checked.slot.available:
+        raise Problem("slot_unavailable")
+    if checked.patient_busy:
+        raise declined("The patient already has an appointment that overlaps this time.")
+    return slot, checked
+
+
+def slot_data(slot: SlotRef, checked: BookingCheck) -> dict[str, Any]:
+    """The slot as a change carries it."""
+    starts = datetime.fromtimestamp(slot.start * 60, tz=UTC)
+    ends = starts + timedelta(minutes=slot.duration_minutes)
+    return {
+        "providerId": slot.provider_id,
+        "locationId": slot.location_id,
+        "visitTypeId": slot.visit_type_id,
+        "procedureId": slot.procedure_id,
+        "startsAt": starts.isoformat(),
+        "endsAt": ends.isoformat(),
+        "busyUntil": (ends + timedelta(minutes=checked.slot.procedure.buffer_after_minutes)).isoformat(),
+    }

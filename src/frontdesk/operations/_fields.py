@@ -1,0 +1,262 @@
+"""The fields that requests are made of: how each is read, which rules it must keep, and the schema that says so.
+
+A value that cannot be read is refused with the rule Binding; a value that can be read but is not acceptable, with the
+rule it breaks. Messages never carry the value.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from datetime import date
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from frontdesk.domain.errors import BINDING
+from frontdesk.domain.ids import PATIENT_ID
+from frontdesk.domain.names import digits
+
+INT32_MAX = 2**31 - 1
+DEFAULT_LIMIT, MOST_LIMIT = 50, 200
+NAME_LENGTH, PHONE_LENGTH, REASON_LENGTH, EMAIL_LENGTH = 100, 32, 500, 254
+MOST_PHONE_DIGITS = 15
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z", re.ASCII)
+_EMAIL = re.compile(r"[^@\s]+@[^@\s.]+(?:\.[^@\s.]+)*\Z")
+
+
+class Input(BaseModel):
+    """The path, query and body fields of an operation in one flat record."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", alias_generator=to_camel, frozen=True)
+
+    needs_today: ClassVar[bool] = False
+    """Whether a rule compares with today's date at the practice."""
+
+
+class WriteInput(Input):
+    confirmation_token: Annotated[
+        str | None,
+        Field(description="From the challenge of the identical first call. Leave out to be challenged."),
+    ] = None
+
+
+def broken(rule: str, message: str) -> PydanticCustomError:
+    """A rule that a value breaks, in the form that validation collects."""
+    return PydanticCustomError(rule, message)
+
+
+def require_order(last: date | None, info: ValidationInfo) -> date | None:
+    """For the end of a window whose beginning is the field `first`: the two must be in order."""
+    first = info.data.get("first")
+    if first is not None and last is not None and first > last:
+        raise broken("order", "must not be before from")
+    return last
+
+
+def int32(value: int) -> int:
+    if not -INT32_MAX - 1 <= value <= INT32_MAX:
+        raise broken(BINDING, "must be a 32-bit integer")
+    return value
+
+
+def _above_zero(value: int) -> int:
+    if value <= 0:
+        raise broken("greaterThanZero", "must be greater than 0")
+    return value
+
+
+def between(least: int, most: int) -> Callable[[int], int]:
+    def check(value: int) -> int:
+        if not least <= value <= most:
+            raise broken("range", f"must be from {least} to {most}")
+        return value
+
+    return check
+
+
+def _read_date(value: Any) -> date:
+    if isinstance(value, str) and _DATE.match(value):
+        try:
+            return date.fromisoformat(value)
+        except ValueError:
+            pass
+    raise broken(BINDING, "must be a date in the form yyyy-MM-dd, without a time")
+
+
+def _not_future(value: date, info: ValidationInfo) -> date:
+    assert info.context is not None
+    if value > info.context["today"]:
+        raise broken("notFuture", "must not be in the future")
+    return value
+
+
+def _printable(value: str) -> str:
+    if any(unicodedata.category(char) in ("Cc", "Cs") for char in value):
+        raise broken("characters", "must not contain control characters")
+    return value
+
+
+def _not_blank(value: str) -> str:
+    if not value.strip():
+        raise broken("notBlank", "must not be blank")
+    return value
+
+
+def _at_most(length: int) -> Callable[[str], str]:
+    def check(value: str) -> str:
+        if len(value) > length:
+            raise broken("maxLength", f"must be at most {length} characters")
+        return value
+
+    return check
+
+
+def _digits_from(least: int) -> Callable[[str], str]:
+    def check(value: str) -> str:
+        count = len(digits(value))
+        if count < least:
+            raise broken("minDigits", f"must contain at least {least} digits")
+        if count > MOST_PHONE_DIGITS:
+            raise broken("maxLength", f"must contain at most {MOST_PHONE_DIGITS} digits")
+        return value
+
+    return check
+
+
+def _email(value: str) -> str:
+    if not _EMAIL.match(value):
+        raise broken(BINDING, "must be an e-mail address")
+    return value
+
+
+def _patient_reference(value: Any) -> str | int:
+    """A `pat_` id, or the practice's own patient number, in a query as text."""
+    if isinstance(value, str):
+        if PATIENT_ID.match(value):
+            return value
+        if re.fullmatch(r"[0-9]{1,10}", value, re.ASCII):
+            value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= INT32_MAX:
+        return value
+    raise broken(BINDING, "must be a pat_ id or a patient number")
+
+
+_CONTROL = r"\x00-\x1f\x7f-\x9f"
+_PRINTABLE = rf"^[^{_CONTROL}]*$"
+_NOT_BLANK = rf"^[^{_CONTROL}]*[^\s{_CONTROL}][^{_CONTROL}]*$"
+
+
+def _text_schema(**schema: Any) -> WithJsonSchema:
+    """A description stands in here and not in a Field, which would lose it where the field is optional."""
+    return WithJsonSchema({"type": "string", **schema})
+
+
+def _phone_schema(least: int, description: str) -> WithJsonSchema:
+    others = f"[^0-9{_CONTROL}]*"
+    pattern = f"^{others}([0-9]{others}){{{least},{MOST_PHONE_DIGITS}}}$"
+    return _text_schema(minLength=least, maxLength=PHONE_LENGTH, pattern=pattern, description=description)
+
+
+Id = Annotated[
+    int,
+    AfterValidator(int32),
+    AfterValidator(_above_zero),
+    WithJsonSchema(
+        {
+            "type": "integer",
+            "format": "int32",
+            "minimum": 1,
+            "maximum": INT32_MAX,
+            "description": "An id from the list operations.",
+        }
+    ),
+]
+
+
+Limit = Annotated[
+    int,
+    AfterValidator(int32),
+    AfterValidator(between(1, MOST_LIMIT)),
+    WithJsonSchema(
+        {
+            "type": "integer",
+            "format": "int32",
+            "minimum": 1,
+            "maximum": MOST_LIMIT,
+            "description": "The most items to return.",
+        }
+    ),
+]
+
+
+Date = Annotated[date, BeforeValidator(_read_date), WithJsonSchema({"type": "string", "format": "date"})]
+BirthDate = Annotated[
+    Date, AfterValidator(_not_future), _text_schema(format="date", description="Date of birth, yyyy-MM-dd.")
+]
+Name = Annotated[
+    str,
+    AfterValidator(_printable),
+    AfterValidator(_not_blank),
+    AfterValidator(_at_most(NAME_LENGTH)),
+    _text_schema(minLength=1, maxLength=NAME_LENGTH, pattern=_NOT_BLANK, description="The legal name."),
+]
+NameFilter = Annotated[
+    str,
+    AfterValidator(_printable),
+    AfterValidator(_at_most(NAME_LENGTH)),
+    _text_schema(
+        maxLength=NAME_LENGTH,
+        pattern=_PRINTABLE,
+        description="Words of the name or of an alias, or their beginnings. Titles, case and accents do not matter.",
+    ),
+]
+
+
+PhonePart = Annotated[
+    str,
+    AfterValidator(_printable),
+    AfterValidator(_at_most(PHONE_LENGTH)),
+    AfterValidator(_digits_from(4)),
+    _phone_schema(4, "The phone number, or at least four digits of it, punctuation as people write it."),
+]
+Phone = Annotated[
+    str,
+    AfterValidator(_printable),
+    AfterValidator(_at_most(PHONE_LENGTH)),
+    AfterValidator(_digits_from(7)),
+    _phone_schema(7, "A whole phone number, at least seven digits, punctuation as people write it."),
+]
+Email = Annotated[
+    str,
+    AfterValidator(_printable),
+    AfterValidator(_at_most(EMAIL_LENGTH)),
+    AfterValidator(_email),
+    _text_schema(format="email", maxLength=EMAIL_LENGTH, description="An e-mail address."),
+]
+Reason = Annotated[
+    str,
+    AfterValidator(_printable),
+    AfterValidator(_at_most(REASON_LENGTH)),
+    _text_schema(maxLength=REASON_LENGTH, pattern=_PRINTABLE),
+]
+PatientReference = Annotated[
+    str | int,
+    BeforeValidator(_patient_reference),
+    WithJsonSchema({"type": "string", "pattern": "^(pat_[0-9A-Za-z]{22}|[0-9]{1,9})$"}),
+]
+# Ids of people, appointments and slots are looked up, not parsed: one that nothing has is simply not found.
+PatientId = Annotated[str, _text_schema(description="The patient's id, from match_patient or create_patient.")]
+AppointmentId = Annotated[
+    str,
+    _text_schema(
+        pattern="^apt_[0-9A-Za-z]{22}$",
+        description="The appointment's id, from list_appointments or book_appointment.",
+    ),
+]
+SlotId = Annotated[
+    str, _text_schema(description="The slot's id, from search_slots or find_first_available, unchanged.")
+]
+Cursor = Annotated[str, _text_schema(description="nextCursor of the previous page, with the same filters.")]

@@ -1,0 +1,68 @@
+"""What an operation is, and the context it runs in.
+
+Its route, tool, OpenAPI entry, scope check, confirmation and audit record all follow from this definition.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from frontdesk.access.caller import Caller
+from frontdesk.domain.cursors import Cursors
+from frontdesk.domain.slot_ids import SlotIds
+from frontdesk.systems.port import Change, SchedulingSystem
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a running operation may use. `subjects` collects the ids that it touched, for the audit record."""
+
+    caller: Caller
+    system: SchedulingSystem
+    now: datetime
+    slot_ids: SlotIds
+    cursors: Cursors
+    subjects: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A write that would succeed now: what to read aloud, and the change that the engine commits."""
+
+    read_back: Mapping[str, Any]
+    change: Change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Operation:
+    """`run` answers a read with its body and a write with its proposal; its docstring is the public description."""
+
+    name: str
+    title: str
+    method: Literal["GET", "POST", "PATCH"]
+    path: str
+    scope: str | None
+    kind: Literal["read", "write"]
+    input: type[BaseModel]
+    output: type[BaseModel]
+    run: Callable[[Context, Any], Awaitable[Any]]
+    errors: tuple[str, ...] = ()  # the codes beside those that every operation of its kind can answer
+    reads_phi: bool = False
+    example: Mapping[str, Any] = field(default_factory=dict)  # a request that shows how it is used
+
+    @property
+    def success(self) -> int:
+        """Creating answers 201, everything else 200."""
+        return 201 if self.kind == "write" and self.path in ("/patients", "/appointments") else 200
+
+    @property
+    def operation_id(self) -> str:
+        head, *rest = self.name.split("_")
+        return head + "".join(word.title() for word in rest)
+
+    @property
+    def description(self) -> str:
+        return " ".join((self.run.__doc__ or "").split())

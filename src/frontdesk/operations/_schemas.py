@@ -1,0 +1,61 @@
+"""JSON schemas of what operations take and answer, in the plain form that every client can follow.
+
+No titles, no unions with null: an optional field is simply not required.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel
+
+_Refer = Callable[[str], dict[str, Any]]
+
+
+@cache
+def plain_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """The schema in one piece: the records inside it are written out where they stand."""
+    schema = model.model_json_schema(by_alias=True)
+    definitions = schema.pop("$defs", {})
+
+    def written_out(name: str) -> dict[str, Any]:
+        return _without(_plain(definitions[name], written_out), "description")
+
+    return _without(_plain(schema, written_out), "description")
+
+
+def linked_schemas(model: type[BaseModel], name: str, address: Callable[[str], str]) -> dict[str, dict[str, Any]]:
+    """The schema under the name given, and beside it the records it is made of; `address` says where each lies."""
+    schema = model.model_json_schema(by_alias=True)
+    definitions = schema.pop("$defs", {})
+
+    def linked(record: str) -> dict[str, Any]:
+        return {"$ref": address(record)}
+
+    return {each: _plain(found, linked) for each, found in {name: schema, **definitions}.items()}
+
+
+def _plain(node: Any, refer: _Refer) -> Any:
+    if isinstance(node, list):
+        return [_plain(item, refer) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        return {**refer(node["$ref"].rpartition("/")[2]), **_plain(_without(node, "$ref"), refer)}
+    if "anyOf" in node:
+        options = [option for option in node["anyOf"] if option != {"type": "null"}]
+        assert len(options) == 1, "a field is of one type, or absent"
+        return _plain({**options[0], **_without(node, "anyOf")}, refer)
+    plain = {}
+    for key, value in node.items():
+        if key == "properties":
+            plain[key] = {name: _plain(field, refer) for name, field in value.items()}
+        elif key == "title" or (key == "default" and value is None):
+            continue
+        else:
+            plain[key] = _plain(value, refer)
+    return plain
+
+
+def _without(node: dict[str, Any], left_out: str) -> dict[str, Any]:
+    return {key: value for key, value in node.items() if key != left_out}

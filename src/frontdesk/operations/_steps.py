@@ -1,0 +1,39 @@
+"""What operations on an existing appointment share: the legal step, and what is read back before it."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from frontdesk.domain.appointments import Appointment, conflict_detail
+from frontdesk.domain.directory import Directory
+from frontdesk.domain.errors import Problem
+from frontdesk.domain.local_time import weekday
+from frontdesk.operations._operation import Proposal
+from frontdesk.operations._records import appointment_names, appointment_summary_body
+from frontdesk.systems.port import Change
+
+
+def require_state(appointment: Appointment, states: Sequence[str], now: datetime, *, only_upcoming: bool) -> None:
+    if appointment.status not in states or (only_upcoming and appointment.starts_at <= now):
+        raise Problem("conflict", conflict_detail(appointment.status, states))
+
+
+def status_proposal(
+    appointment: Appointment, directory: Directory, status: str, states: Sequence[str], **data: Any
+) -> Proposal:
+    """A step of an appointment to another status, with the appointment read back as it stands."""
+    summary = appointment_summary_body(appointment, directory)
+    names = appointment_names(appointment, directory)
+    read_back = {
+        "appointmentId": appointment.id,
+        "patientId": appointment.patient_id,
+        "status": appointment.status,
+        "start": summary["start"],
+        "end": summary["end"],
+        **names,
+        "weekday": weekday(int(appointment.starts_at.timestamp()) // 60, names["timeZone"]),
+    }
+    if data.get("reason") is not None:
+        read_back["reason"] = data["reason"]
+    change = {"appointmentId": appointment.id, "status": status, "fromStates": states, **data}
+    return Proposal(read_back, Change("status", None, change))

@@ -1,0 +1,48 @@
+from frontdesk.domain.errors import Problem
+from frontdesk.domain.ids import PATIENT_ID, new_appointment_id
+from frontdesk.operations._booking import bookable, slot_data
+from frontdesk.operations._fields import PatientId, SlotId, WriteInput
+from frontdesk.operations._operation import Context, Operation, Proposal
+from frontdesk.operations._records import Record
+from frontdesk.operations._slots import slot_read_back
+from frontdesk.systems.port import Change
+
+
+class Request(WriteInput):
+    patient_id: PatientId
+    slot_id: SlotId
+
+
+class Output(Record):
+    appointment_id: str
+
+
+async def run(context: Context, given: Request) -> Proposal:
+    """Books an open slot for a patient. Call get_slot first. The first call only proposes: read provider, location,
+    weekday and local time from the readBack aloud, and after a clear yes call again with the same arguments plus
+    confirmationToken. On slot_unavailable search again; never book another slot without asking."""
+    if not PATIENT_ID.match(given.patient_id):
+        raise Problem("not_found", "There is no such patient.")
+    context.subjects.append(given.patient_id)
+    slot, checked = await bookable(context, given.slot_id, given.patient_id)
+    data = {"appointmentId": new_appointment_id(), "patientId": given.patient_id, **slot_data(slot, checked)}
+    read_back = {"patientId": given.patient_id, **slot_read_back(given.slot_id, slot, checked.slot)}
+    return Proposal(read_back, Change("book", checked.version, data))
+
+
+OPERATION = Operation(
+    name="book_appointment",
+    title="Book an appointment",
+    method="POST",
+    path="/appointments",
+    scope="appointments:book",
+    kind="write",
+    input=Request,
+    output=Output,
+    run=run,
+    errors=("not_found", "slot_unavailable"),
+    example={
+        "patientId": "pat_0123456789ABCDEFGHIJKL",
+        "slotId": "slt_AAAACgAAAAEAAAAUAAAAZAGvs1AAHgEjRWeJq83v",
+    },
+)

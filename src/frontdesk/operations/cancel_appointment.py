@@ -1,0 +1,40 @@
+from typing import Annotated
+
+from pydantic import Field
+
+from frontdesk.domain.appointments import CANCELLABLE
+from frontdesk.operations._fields import AppointmentId, Reason, WriteInput
+from frontdesk.operations._lookups import existing_appointment
+from frontdesk.operations._operation import Context, Operation, Proposal
+from frontdesk.operations._records import AppointmentWritten
+from frontdesk.operations._steps import require_state, status_proposal
+
+
+class Request(WriteInput):
+    appointment_id: AppointmentId
+    reason: Annotated[Reason | None, Field(description="Why, in the person's words.")] = None
+
+
+async def run(context: Context, given: Request) -> Proposal:
+    """Cancels an appointment and frees its time. Offer reschedule_appointment first. The first call only proposes: read
+    the appointment back, and after a clear yes call again with the same arguments plus confirmationToken. A cancelled
+    appointment cannot be brought back; book a new one instead."""
+    appointment = await existing_appointment(context, given.appointment_id)
+    require_state(appointment, CANCELLABLE, context.now, only_upcoming=False)
+    directory = await context.system.directory()
+    return status_proposal(appointment, directory, "cancelled", CANCELLABLE, reason=given.reason, onlyUpcoming=False)
+
+
+OPERATION = Operation(
+    name="cancel_appointment",
+    title="Cancel an appointment",
+    method="POST",
+    path="/appointments/{appointmentId}/cancel",
+    scope="appointments:cancel",
+    kind="write",
+    input=Request,
+    output=AppointmentWritten,
+    run=run,
+    errors=("not_found", "conflict"),
+    example={"appointmentId": "apt_0123456789ABCDEFGHIJKL", "reason": "Travelling that week"},
+)

@@ -1,0 +1,34 @@
+from frontdesk.domain.appointments import CONFIRMABLE
+from frontdesk.operations._fields import AppointmentId, WriteInput
+from frontdesk.operations._lookups import existing_appointment
+from frontdesk.operations._operation import Context, Operation, Proposal
+from frontdesk.operations._records import AppointmentWritten
+from frontdesk.operations._steps import require_state, status_proposal
+
+
+class Request(WriteInput):
+    appointment_id: AppointmentId
+
+
+async def run(context: Context, given: Request) -> Proposal:
+    """Records that the patient will attend an upcoming appointment. Confirming twice changes nothing. The first call
+    only proposes: read the appointment back, and after a clear yes call again with the same arguments plus
+    confirmationToken."""
+    appointment = await existing_appointment(context, given.appointment_id)
+    require_state(appointment, CONFIRMABLE, context.now, only_upcoming=True)
+    return status_proposal(appointment, await context.system.directory(), "confirmed", CONFIRMABLE, onlyUpcoming=True)
+
+
+OPERATION = Operation(
+    name="confirm_attendance",
+    title="Confirm attendance",
+    method="POST",
+    path="/appointments/{appointmentId}/confirm",
+    scope="appointments:confirm",
+    kind="write",
+    input=Request,
+    output=AppointmentWritten,
+    run=run,
+    errors=("not_found", "conflict"),
+    example={"appointmentId": "apt_0123456789ABCDEFGHIJKL"},
+)

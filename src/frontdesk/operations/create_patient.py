@@ -1,0 +1,52 @@
+from typing import Any
+
+from frontdesk.domain.errors import Problem
+from frontdesk.domain.ids import new_patient_id
+from frontdesk.operations._fields import BirthDate, Email, Name, Phone, WriteInput
+from frontdesk.operations._operation import Context, Operation, Proposal
+from frontdesk.operations._records import PatientWritten
+from frontdesk.systems.port import Change, patient_data
+
+
+class Request(WriteInput):
+    needs_today = True
+
+    first_name: Name
+    last_name: Name
+    phone: Phone
+    dob: BirthDate
+    email: Email | None = None
+
+
+async def run(context: Context, given: Request) -> Proposal:
+    """Puts a new patient on file. Call it only after match_patient found nobody and the person confirmed the spelling.
+    The first call only proposes: read the readBack aloud, and after a clear yes call again with the same arguments plus
+    confirmationToken. Then continue with list_visit_types; a new patient needs a visit type for new patients."""
+    if await context.system.match_patients(given.first_name, given.last_name, given.phone, given.dob):
+        raise Problem("conflict", "A patient with this name, date of birth and phone number is already on file.")
+    read_back: dict[str, Any] = {
+        "firstName": given.first_name,
+        "lastName": given.last_name,
+        "dob": given.dob.isoformat(),
+        "phone": given.phone,
+    }
+    if given.email is not None:
+        read_back["email"] = given.email
+    patient_id = new_patient_id()
+    data = patient_data(patient_id, given.first_name, given.last_name, given.dob, given.phone, given.email)
+    return Proposal(read_back, Change("create_patient", None, data))
+
+
+OPERATION = Operation(
+    name="create_patient",
+    title="Create a patient",
+    method="POST",
+    path="/patients",
+    scope="patients:write",
+    kind="write",
+    input=Request,
+    output=PatientWritten,
+    run=run,
+    errors=("conflict",),
+    example={"firstName": "Grace", "lastName": "Hopper", "phone": "+1 555 010 0142", "dob": "1986-12-09"},
+)

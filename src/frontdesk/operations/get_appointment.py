@@ -1,0 +1,37 @@
+from typing import Any
+
+from frontdesk.operations._fields import AppointmentId, Input
+from frontdesk.operations._lookups import existing_appointment
+from frontdesk.operations._operation import Context, Operation
+from frontdesk.operations._records import AppointmentRecord, appointment_body
+
+
+class Request(Input):
+    appointment_id: AppointmentId
+
+
+class Output(AppointmentRecord):
+    pass
+
+
+async def run(context: Context, given: Request) -> dict[str, Any]:
+    """Reads one appointment with names, local time and its history of confirmation, move and cancellation. Call it
+    before confirm_attendance, reschedule_appointment or cancel_appointment, and to verify a booking."""
+    appointment = await existing_appointment(context, given.appointment_id)
+    return appointment_body(appointment, await context.system.directory())
+
+
+OPERATION = Operation(
+    name="get_appointment",
+    title="Read one appointment",
+    method="GET",
+    path="/appointments/{appointmentId}",
+    scope="appointments:read",
+    kind="read",
+    input=Request,
+    output=Output,
+    run=run,
+    errors=("not_found",),
+    reads_phi=True,
+    example={"appointmentId": "apt_0123456789ABCDEFGHIJKL"},
+)

@@ -1,0 +1,28 @@
+from typing import Any
+
+from frontdesk.operations._fields import Input
+from frontdesk.operations._operation import Context, Operation
+from frontdesk.operations._records import Record
+
+
+class Output(Record):
+    capabilities: list[str]
+
+
+async def run(context: Context, _given: Input) -> dict[str, Any]:
+    """Lists the scopes that this token holds. Call it first: an operation whose scope is missing here will be refused.
+    Then call get_practice, or start a booking with match_patient."""
+    return {"capabilities": sorted(context.caller.scopes)}
+
+
+OPERATION = Operation(
+    name="get_capabilities",
+    title="List what this token may do",
+    method="GET",
+    path="/capabilities",
+    scope=None,
+    kind="read",
+    input=Input,
+    output=Output,
+    run=run,
+)

@@ -1,0 +1,39 @@
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from frontdesk.domain.errors import Problem
+from frontdesk.operations._fields import Id, Input
+from frontdesk.operations._operation import Context, Operation
+from frontdesk.operations._records import LocationRecord, location_body
+
+
+class Request(Input):
+    location_id: Annotated[Id, Field(description="From list_locations.")]
+
+
+class Output(LocationRecord):
+    pass
+
+
+async def run(context: Context, given: Request) -> dict[str, Any]:
+    """Reads one location: name, address, phone and time zone. Use it to tell a person where to go."""
+    found = (await context.system.directory()).locations.get(given.location_id)
+    if found is None or not found.active:
+        raise Problem("not_found", "There is no such location.")
+    return location_body(found)
+
+
+OPERATION = Operation(
+    name="get_location",
+    title="Read one location",
+    method="GET",
+    path="/locations/{locationId}",
+    scope="practices:read",
+    kind="read",
+    input=Request,
+    output=Output,
+    run=run,
+    errors=("not_found",),
+    example={"locationId": 1},
+)

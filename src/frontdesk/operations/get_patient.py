@@ -1,0 +1,36 @@
+from typing import Any
+
+from frontdesk.operations._fields import Input, PatientId
+from frontdesk.operations._lookups import existing_patient
+from frontdesk.operations._operation import Context, Operation
+from frontdesk.operations._records import PatientRecord, patient_body
+
+
+class Request(Input):
+    patient_id: PatientId
+
+
+class Output(PatientRecord):
+    pass
+
+
+async def run(context: Context, given: Request) -> dict[str, Any]:
+    """Reads one patient's record. Use it to check what is on file before update_patient. Do not read protected details
+    out to anyone who has not been identified with match_patient."""
+    return patient_body(await existing_patient(context, given.patient_id))
+
+
+OPERATION = Operation(
+    name="get_patient",
+    title="Read one patient",
+    method="GET",
+    path="/patients/{patientId}",
+    scope="patients:read",
+    kind="read",
+    input=Request,
+    output=Output,
+    run=run,
+    errors=("not_found",),
+    reads_phi=True,
+    example={"patientId": "pat_0123456789ABCDEFGHIJKL"},
+)

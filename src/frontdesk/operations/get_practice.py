@@ -1,0 +1,45 @@
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from frontdesk.operations._fields import Input
+from frontdesk.operations._operation import Context, Operation
+from frontdesk.operations._records import Record
+
+
+class Output(Record):
+    id: str
+    name: str
+    time_zone: str
+    phone: str | None = None
+    scheduling_system: Literal["native", "fhir"]
+    supports: Annotated[list[str], Field(description="Operations that the practice's scheduling system can perform.")]
+
+
+async def run(context: Context, _given: Input) -> dict[str, Any]:
+    """Describes the practice that this token belongs to: name, time zone, phone, and the operations that its scheduling
+    system supports. There is exactly one practice per token; it is never chosen by the caller."""
+    practice = (await context.system.directory()).practice
+    body = {
+        "id": practice.slug,
+        "name": practice.name,
+        "timeZone": practice.time_zone,
+        "schedulingSystem": context.system.kind,
+        "supports": sorted(context.system.supports),
+    }
+    if practice.phone is not None:
+        body["phone"] = practice.phone
+    return body
+
+
+OPERATION = Operation(
+    name="get_practice",
+    title="Describe the practice",
+    method="GET",
+    path="/practice",
+    scope="practices:read",
+    kind="read",
+    input=Input,
+    output=Output,
+    run=run,
+)

@@ -1,0 +1,39 @@
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from frontdesk.domain.errors import Problem
+from frontdesk.operations._fields import Id, Input
+from frontdesk.operations._operation import Context, Operation
+from frontdesk.operations._records import ProviderRecord, provider_body
+
+
+class Request(Input):
+    provider_id: Annotated[Id, Field(description="From list_providers.")]
+
+
+class Output(ProviderRecord):
+    pass
+
+
+async def run(context: Context, given: Request) -> dict[str, Any]:
+    """Reads one provider: name, specialty, the locations where they work and whether they accept new patients."""
+    found = (await context.system.directory()).providers.get(given.provider_id)
+    if found is None or not found.active:
+        raise Problem("not_found", "There is no such provider.")
+    return provider_body(found)
+
+
+OPERATION = Operation(
+    name="get_provider",
+    title="Read one provider",
+    method="GET",
+    path="/providers/{providerId}",
+    scope="practices:read",
+    kind="read",
+    input=Request,
+    output=Output,
+    run=run,
+    errors=("not_found",),
+    example={"providerId": 10},
+)

@@ -1,0 +1,40 @@
+from typing import Any
+
+from frontdesk.domain.errors import Problem
+from frontdesk.operations._fields import Input, SlotId
+from frontdesk.operations._operation import Context, Operation
+from frontdesk.operations._records import SlotDetailRecord
+from frontdesk.operations._slots import slot_body
+
+
+class Request(Input):
+    slot_id: SlotId
+
+
+class Output(SlotDetailRecord):
+    pass
+
+
+async def run(context: Context, given: Request) -> dict[str, Any]:
+    """Reads one slot with names and local time, and checks live whether it is still available. Call it before booking
+    and read provider, location, weekday and local time back to the person. Then call book_appointment."""
+    slot = context.slot_ids.decode(given.slot_id)
+    state = None if slot is None else await context.system.slot_state(slot, context.now)
+    if slot is None or state is None:
+        raise Problem("not_found", "There is no such slot.")
+    return {**slot_body(given.slot_id, slot, state), "available": state.available}
+
+
+OPERATION = Operation(
+    name="get_slot",
+    title="Read one slot, live",
+    method="GET",
+    path="/slots/{slotId}",
+    scope="slots:read",
+    kind="read",
+    input=Request,
+    output=Output,
+    run=run,
+    errors=("not_found",),
+    example={"slotId": "slt_AAAACgAAAAEAAAAUAAAAZAGvs1AAHgEjRWeJq83v"},
+)

@@ -1,0 +1,39 @@
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from frontdesk.domain.errors import Problem
+from frontdesk.operations._fields import Id, Input
+from frontdesk.operations._operation import Context, Operation
+from frontdesk.operations._records import VisitTypeRecord, visit_type_body
+
+
+class Request(Input):
+    visit_type_id: Annotated[Id, Field(description="From list_visit_types.")]
+
+
+class Output(VisitTypeRecord):
+    pass
+
+
+async def run(context: Context, given: Request) -> dict[str, Any]:
+    """Reads one visit type: name, description, and whether it is for new or existing patients."""
+    found = (await context.system.directory()).visit_types.get(given.visit_type_id)
+    if found is None or not found.active:
+        raise Problem("not_found", "There is no such visit type.")
+    return visit_type_body(found)
+
+
+OPERATION = Operation(
+    name="get_visit_type",
+    title="Read one visit type",
+    method="GET",
+    path="/visit-types/{visitTypeId}",
+    scope="practices:read",
+    kind="read",
+    input=Request,
+    output=Output,
+    run=run,
+    errors=("not_found",),
+    example={"visitTypeId": 20},
+)

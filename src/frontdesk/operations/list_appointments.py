@@ -1,0 +1,99 @@
+from datetime import UTC, date, datetime
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from frontdesk.domain.errors import Problem
+from frontdesk.operations._fields import (
+    DEFAULT_LIMIT,
+    Cursor,
+    Date,
+    Id,
+    Input,
+    Limit,
+    PatientReference,
+    require_order,
+)
+from frontdesk.operations._operation import Context, Operation
+from frontdesk.operations._paging import page_body, position
+from frontdesk.operations._records import AppointmentSummaryRecord, Page, appointment_summary_body
+from frontdesk.systems.port import AppointmentFilter
+
+
+class Request(Input):
+    patient_id: Annotated[
+        PatientReference | None, Field(description="A pat_ id, or the practice's own patient number.")
+    ] = None
+    first: Annotated[Date | None, Field(alias="from", description="Starting on or after this local date.")] = None
+    last: Annotated[Date | None, Field(alias="to", description="Starting on or before this local date.")] = None
+    provider_id: Id | None = None
+    location_id: Id | None = None
+    visit_type_id: Id | None = None
+    procedure_id: Id | None = None
+    limit: Limit = DEFAULT_LIMIT
+    cursor: Cursor | None = None
+
+    @field_validator("last")
+    @classmethod
+    def _order(cls, last: date | None, info: ValidationInfo) -> date | None:
+        return require_order(last, info)
+
+
+class Output(Page):
+    items: list[AppointmentSummaryRecord]
+
+
+async def run(context: Context, given: Request) -> dict[str, Any]:
+    """Lists appointments in order of start, filtered by patient, dates, provider, location, visit type or procedure.
+    Use it with patientId to find the appointment that a person wants to confirm, move or cancel; then call
+    get_appointment. Cancelled and past appointments are listed too: look at status and start."""
+    bound: list[Any] = [
+        "list_appointments", given.patient_id, given.provider_id, given.location_id, given.visit_type_id,
+        given.procedure_id, *(None if day is None else day.isoformat() for day in (given.first, given.last)),
+    ]  # fmt: skip
+    after = position(context, bound, given.cursor)
+    patient_id = None
+    if given.patient_id is not None:
+        patient = await context.system.get_patient(given.patient_id)
+        if patient is None:
+            raise Problem("not_found", "There is no such patient.")
+        patient_id = patient.id
+        context.subjects.append(patient_id)
+    wanted = AppointmentFilter(
+        patient_id=patient_id,
+        provider_id=given.provider_id,
+        location_id=given.location_id,
+        visit_type_id=given.visit_type_id,
+        procedure_id=given.procedure_id,
+        first=given.first,
+        last=given.last,
+    )
+    found = await context.system.list_appointments(
+        wanted,
+        most=given.limit + 1,
+        after=None if after is None else (datetime.fromtimestamp(after[0], tz=UTC), after[1]),
+    )
+    shown = found[: given.limit]
+    context.subjects.extend(appointment.id for appointment in shown)
+    directory = await context.system.directory()
+    last = None
+    if len(found) > given.limit:
+        last = [int(shown[-1].starts_at.timestamp()), shown[-1].id]
+    items = [appointment_summary_body(appointment, directory) for appointment in shown]
+    return page_body(context, bound, items, given.limit, last)
+
+
+OPERATION = Operation(
+    name="list_appointments",
+    title="List appointments",
+    method="GET",
+    path="/appointments",
+    scope="appointments:read",
+    kind="read",
+    input=Request,
+    output=Output,
+    run=run,
+    errors=("not_found",),
+    reads_phi=True,
+    example={"from": "2026-11-16", "to": "2026-11-20", "providerId": 10},
+)

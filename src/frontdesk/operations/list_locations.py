@@ -1,0 +1,44 @@
+from typing import Any
+
+from frontdesk.domain.directory import matches_name
+from frontdesk.operations._fields import DEFAULT_LIMIT, Cursor, Input, Limit, NameFilter
+from frontdesk.operations._operation import Context, Operation
+from frontdesk.operations._paging import directory_page
+from frontdesk.operations._records import LocationRecord, Page, location_body
+
+
+class Request(Input):
+    name: NameFilter | None = None
+    limit: Limit = DEFAULT_LIMIT
+    cursor: Cursor | None = None
+
+
+class Output(Page):
+    items: list[LocationRecord]
+
+
+async def run(context: Context, given: Request) -> dict[str, Any]:
+    """Lists the practice's locations, optionally filtered by name. Use it to turn the place a person names into a
+    locationId; then call list_providers with that locationId. Never show ids to people."""
+    directory = await context.system.directory()
+    found = [
+        record
+        for record in directory.locations.values()
+        if record.active and matches_name(given.name or "", record.name, record.aliases)
+    ]
+    query = ["list_locations", given.name]
+    return directory_page(context, query, found, location_body, given.limit, given.cursor)
+
+
+OPERATION = Operation(
+    name="list_locations",
+    title="List locations",
+    method="GET",
+    path="/locations",
+    scope="practices:read",
+    kind="read",
+    input=Request,
+    output=Output,
+    run=run,
+    example={"name": "Downtown"},
+)

@@ -1,0 +1,49 @@
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from frontdesk.domain.directory import matches_name
+from frontdesk.operations._fields import DEFAULT_LIMIT, Cursor, Id, Input, Limit, NameFilter
+from frontdesk.operations._operation import Context, Operation
+from frontdesk.operations._paging import directory_page
+from frontdesk.operations._records import Page, ProviderRecord, provider_body
+
+
+class Request(Input):
+    location_id: Annotated[Id | None, Field(description="Only providers who work at this location.")] = None
+    name: NameFilter | None = None
+    limit: Limit = DEFAULT_LIMIT
+    cursor: Cursor | None = None
+
+
+class Output(Page):
+    items: list[ProviderRecord]
+
+
+async def run(context: Context, given: Request) -> dict[str, Any]:
+    """Lists the practice's providers, optionally those at one location or whose name or alias matches. Use it to turn
+    the doctor a person names into a providerId; then call list_visit_types. If several match, ask which is meant."""
+    directory = await context.system.directory()
+    found = [
+        provider
+        for provider in directory.providers.values()
+        if provider.active
+        and given.location_id in (None, *provider.location_ids)
+        and matches_name(given.name or "", provider.name, provider.aliases)
+    ]
+    query = ["list_providers", given.location_id, given.name]
+    return directory_page(context, query, found, provider_body, given.limit, given.cursor)
+
+
+OPERATION = Operation(
+    name="list_providers",
+    title="List providers",
+    method="GET",
+    path="/providers",
+    scope="practices:read",
+    kind="read",
+    input=Request,
+    output=Output,
+    run=run,
+    example={"locationId": 1, "name": "Chen"},
+)

@@ -1,0 +1,44 @@
+from typing import Any
+
+from frontdesk.domain.directory import matches_name
+from frontdesk.operations._fields import DEFAULT_LIMIT, Cursor, Input, Limit, NameFilter
+from frontdesk.operations._operation import Context, Operation
+from frontdesk.operations._paging import directory_page
+from frontdesk.operations._records import Page, VisitTypeRecord, visit_type_body
+
+
+class Request(Input):
+    name: NameFilter | None = None
+    limit: Limit = DEFAULT_LIMIT
+    cursor: Cursor | None = None
+
+
+class Output(Page):
+    items: list[VisitTypeRecord]
+
+
+async def run(context: Context, given: Request) -> dict[str, Any]:
+    """Lists the kinds of visit that can be booked, optionally filtered by name. Choose one whose patientKind fits the
+    patient: new for a first visit, existing for a patient the practice has seen. Then call list_procedures with it."""
+    directory = await context.system.directory()
+    found = [
+        record
+        for record in directory.visit_types.values()
+        if record.active and matches_name(given.name or "", record.name, record.aliases)
+    ]
+    query = ["list_visit_types", given.name]
+    return directory_page(context, query, found, visit_type_body, given.limit, given.cursor)
+
+
+OPERATION = Operation(
+    name="list_visit_types",
+    title="List visit types",
+    method="GET",
+    path="/visit-types",
+    scope="practices:read",
+    kind="read",
+    input=Request,
+    output=Output,
+    run=run,
+    example={"name": "follow-up"},
+)

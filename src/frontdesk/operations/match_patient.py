@@ -1,0 +1,51 @@
+from typing import Any, Literal
+
+from frontdesk.domain.errors import Problem
+from frontdesk.operations._fields import BirthDate, Input, Name, PhonePart
+from frontdesk.operations._operation import Context, Operation
+from frontdesk.operations._records import Record
+
+
+class Request(Input):
+    needs_today = True
+
+    first_name: Name
+    last_name: Name
+    phone: PhonePart
+    dob: BirthDate
+
+
+class MatchItem(Record):
+    id: str
+    patient_kind: Literal["new", "existing"]
+
+
+class Output(Record):
+    items: list[MatchItem]
+
+
+async def run(context: Context, given: Request) -> dict[str, Any]:
+    """Finds a patient by legal first and last name, phone and date of birth; all four must match. Start a booking with
+    it. The item's id is the patientId; patientKind tells which visit types fit. No match is not_found: check the
+    spelling with the person, then offer create_patient. Never guess or reuse ids."""
+    found = await context.system.match_patients(given.first_name, given.last_name, given.phone, given.dob)
+    if not found:
+        raise Problem("not_found", "No patient matches all four fields.")
+    context.subjects.extend(patient.id for patient in found)
+    return {"items": [{"id": patient.id, "patientKind": patient.kind} for patient in found]}
+
+
+OPERATION = Operation(
+    name="match_patient",
+    title="Find a patient",
+    method="POST",
+    path="/patients/match",
+    scope="patients:read",
+    kind="read",
+    input=Request,
+    output=Output,
+    run=run,
+    errors=("not_found",),
+    reads_phi=True,
+    example={"firstName": "Ada", "lastName": "Lovelace", "phone": "555 010 0199", "dob": "1985-12-10"},
+)

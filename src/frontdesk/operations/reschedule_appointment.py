@@ -1,0 +1,54 @@
+from frontdesk.domain.appointments import RESCHEDULABLE
+from frontdesk.operations._booking import bookable, slot_data
+from frontdesk.operations._fields import AppointmentId, SlotId, WriteInput
+from frontdesk.operations._lookups import existing_appointment
+from frontdesk.operations._operation import Context, Operation, Proposal
+from frontdesk.operations._records import AppointmentWritten
+from frontdesk.operations._slots import slot_read_back
+from frontdesk.operations._steps import require_state
+from frontdesk.systems.port import Change
+
+
+class Request(WriteInput):
+    appointment_id: AppointmentId
+    slot_id: SlotId
+
+
+async def run(context: Context, given: Request) -> Proposal:
+    """Moves an appointment to another open slot; the old time is kept until the move has succeeded. Find the slot with
+    search_slots first. The first call only proposes: read the new time aloud, and after a clear yes call again with the
+    same arguments plus confirmationToken. The moved appointment is booked, its attendance to be confirmed anew."""
+    appointment = await existing_appointment(context, given.appointment_id)
+    require_state(appointment, RESCHEDULABLE, context.now, only_upcoming=True)
+    slot, checked = await bookable(context, given.slot_id, appointment.patient_id, moved=appointment)
+    data = {
+        "appointmentId": appointment.id,
+        "patientId": appointment.patient_id,
+        "fromProviderId": appointment.provider_id,
+        "fromStates": RESCHEDULABLE,
+        **slot_data(slot, checked),
+    }
+    read_back = {
+        "appointmentId": appointment.id,
+        "patientId": appointment.patient_id,
+        **slot_read_back(given.slot_id, slot, checked.slot),
+    }
+    return Proposal(read_back, Change("reschedule", checked.version, data))
+
+
+OPERATION = Operation(
+    name="reschedule_appointment",
+    title="Move an appointment",
+    method="POST",
+    path="/appointments/{appointmentId}/reschedule",
+    scope="appointments:book",
+    kind="write",
+    input=Request,
+    output=AppointmentWritten,
+    run=run,
+    errors=("not_found", "conflict", "slot_unavailable"),
+    example={
+        "appointmentId": "apt_0123456789ABCDEFGHIJKL",
+        "slotId": "slt_AAAACgAAAAEAAAAUAAAAZAGvs1AAHgEjRWeJq83v",
+    },
+)

@@ -1,0 +1,74 @@
+from datetime import date, timedelta
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from frontdesk.operations._fields import DEFAULT_LIMIT, Cursor, Date, Id, Input, Limit, broken, require_order
+from frontdesk.operations._operation import Context, Operation
+from frontdesk.operations._paging import page_body, position
+from frontdesk.operations._records import Page, SlotRecord
+from frontdesk.operations._slots import slot_items
+from frontdesk.systems.port import SlotQuery
+
+LONGEST_WINDOW = timedelta(days=14)
+
+
+class Request(Input):
+    provider_id: Annotated[Id, Field(description="From list_providers.")]
+    location_id: Annotated[Id, Field(description="From list_locations.")]
+    visit_type_id: Annotated[Id, Field(description="From list_visit_types.")]
+    procedure_id: Annotated[Id, Field(description="From list_procedures.")]
+    first: Annotated[Date, Field(alias="from", description="First date, in the location's time zone.")]
+    last: Annotated[Date, Field(alias="to", description="Last date, included; at most 14 days after from.")]
+    limit: Limit = DEFAULT_LIMIT
+    cursor: Cursor | None = None
+
+    @field_validator("last")
+    @classmethod
+    def _window(cls, last: date, info: ValidationInfo) -> date:
+        require_order(last, info)
+        if "first" in info.data and last - info.data["first"] > LONGEST_WINDOW:
+            raise broken("maxWindow", "must be at most 14 days after from")
+        return last
+
+
+class Output(Page):
+    items: list[SlotRecord]
+
+
+async def run(context: Context, given: Request) -> dict[str, Any]:
+    """Searches open slots of one provider at one location for one procedure, between two dates, earliest first. All
+    four ids come from the list operations; unrelated ids give an empty page. Offer times in the location's own time as
+    returned. Then call get_slot with the chosen item's id. When there is no preference use find_first_available."""
+    query = SlotQuery(
+        given.visit_type_id, given.procedure_id, given.provider_id, given.location_id, given.first, given.last
+    )
+    bound = ["search_slots", given.provider_id, given.location_id, given.visit_type_id, given.procedure_id]
+    bound += [given.first.isoformat(), given.last.isoformat()]
+    after = position(context, bound, given.cursor)
+    found = await context.system.find_slots(
+        query, context.now, most=given.limit + 1, after=None if after is None else (after[0], after[1], after[2])
+    )
+    items, last = slot_items(context, found, given.limit)
+    return page_body(context, bound, items, given.limit, last)
+
+
+OPERATION = Operation(
+    name="search_slots",
+    title="Search open slots",
+    method="GET",
+    path="/slots",
+    scope="slots:read",
+    kind="read",
+    input=Request,
+    output=Output,
+    run=run,
+    example={
+        "providerId": 10,
+        "locationId": 1,
+        "visitTypeId": 21,
+        "procedureId": 102,
+        "from": "2026-11-16",
+        "to": "2026-11-30",
+    },
+)

@@ -1,0 +1,65 @@
+from typing import Any, Self
+
+from pydantic import model_validator
+
+from frontdesk.domain.errors import Problem
+from frontdesk.operations._fields import BirthDate, Email, Name, PatientId, Phone, WriteInput, broken
+from frontdesk.operations._lookups import existing_patient
+from frontdesk.operations._operation import Context, Operation, Proposal
+from frontdesk.operations._records import PatientWritten
+from frontdesk.systems.port import Change, patient_data
+
+_FIELDS = ("first_name", "last_name", "phone", "dob", "email")
+
+
+class Request(WriteInput):
+    needs_today = True
+
+    patient_id: PatientId
+    first_name: Name | None = None
+    last_name: Name | None = None
+    phone: Phone | None = None
+    dob: BirthDate | None = None
+    email: Email | None = None
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if all(getattr(self, name) is None for name in _FIELDS):
+            raise broken("required", "at least one of firstName, lastName, phone, dob and email is required")
+        return self
+
+
+async def run(context: Context, given: Request) -> Proposal:
+    """Changes a patient's name, phone, date of birth or e-mail; send only what changes. The first call only proposes:
+    read the readBack aloud, and after a clear yes call again with the same arguments plus confirmationToken."""
+    patient = await existing_patient(context, given.patient_id)
+    first_name, last_name = given.first_name or patient.first_name, given.last_name or patient.last_name
+    phone, dob, email = given.phone or patient.phone, given.dob or patient.dob, given.email or patient.email
+    same = await context.system.match_patients(first_name, last_name, phone, dob)
+    if any(other.id != patient.id for other in same):
+        raise Problem("conflict", "Another patient with this name, date of birth and phone number is already on file.")
+    written: dict[str, Any] = {
+        "firstName": given.first_name,
+        "lastName": given.last_name,
+        "dob": None if given.dob is None else given.dob.isoformat(),
+        "phone": given.phone,
+        "email": given.email,
+    }
+    read_back = {"patientId": patient.id, **{name: value for name, value in written.items() if value is not None}}
+    data = patient_data(patient.id, first_name, last_name, dob, phone, email)
+    return Proposal(read_back, Change("update_patient", None, data))
+
+
+OPERATION = Operation(
+    name="update_patient",
+    title="Update a patient",
+    method="PATCH",
+    path="/patients/{patientId}",
+    scope="patients:write",
+    kind="write",
+    input=Request,
+    output=PatientWritten,
+    run=run,
+    errors=("not_found", "conflict"),
+    example={"patientId": "pat_0123456789ABCDEFGHIJKL", "phone": "+1 555 010 0143"},
+)

@@ -1,0 +1,5 @@
+"""Our own calendar on PostgreSQL: availability is computed from the directory and the appointments, never stored."""
+
+from frontdesk.systems.native.system import NativeCalendar, NativeSystem
+
+__all__ = ["NativeCalendar", "NativeSystem"]

@@ -1,0 +1,193 @@
+"""The port to a practice's scheduling system: what one can be asked, and what it may answer.
+
+Reads return domain records. A write arrives as a `Change` that the operation has judged, with the `Intent` that makes
+it happen exactly once; the system answers with an `Outcome`. Nothing here knows about HTTP, tokens or wire formats.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, Literal, Protocol
+
+from frontdesk.domain.appointments import Appointment
+from frontdesk.domain.directory import Directory, Procedure, VisitType
+from frontdesk.domain.names import digits
+from frontdesk.domain.patients import Patient, name_key
+from frontdesk.domain.slot_ids import SlotRef
+
+
+class SystemUnavailable(Exception):  # noqa: N818 - a state of the world
+    """The system could not be reached or could not do it now; nothing was executed."""
+
+    def __init__(self, retry_after: int = 2) -> None:
+        super().__init__("the scheduling system is unavailable")
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True, slots=True)
+class SlotQuery:
+    """Where and when to look. Ids that are None stand for every one that fits."""
+
+    visit_type_id: int
+    procedure_id: int
+    provider_id: int | None
+    location_id: int | None
+    first: date | None  # None: today at the location
+    last: date | None  # None: up to the booking horizon
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSlots:
+    """Open starts of one provider at one location, ascending, in minutes since 1970 UTC."""
+
+    provider_id: int
+    location_id: int
+    time_zone: str
+    starts: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSlots:
+    visit_type_id: int
+    procedure: Procedure | None  # None where the ids do not fit together: nothing is found then
+    by_provider: Sequence[OpenSlots]
+
+
+@dataclass(frozen=True, slots=True)
+class SlotState:
+    """A slot id looked at live. `directory` is what its names are read from."""
+
+    available: bool
+    directory: Directory
+    visit_type: VisitType
+    procedure: Procedure
+
+
+@dataclass(frozen=True, slots=True)
+class BookingCheck:
+    """What a booking into a slot would meet right now. `patient_seen` is None when there is no such patient."""
+
+    slot: SlotState
+    patient_seen: bool | None
+    patient_busy: bool
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class AppointmentFilter:
+    patient_id: str | None = None
+    provider_id: int | None = None
+    location_id: int | None = None
+    visit_type_id: int | None = None
+    procedure_id: int | None = None
+    first: date | None = None
+    last: date | None = None
+
+
+ChangeKind = Literal["book", "reschedule", "status", "create_patient", "update_patient"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A write as the operation judged it, under the directory version it was judged by."""
+
+    kind: ChangeKind
+    version: int | None  # None: the directory does not matter to it
+    data: Mapping[str, Any]
+
+
+def patient_data(
+    patient_id: str, first_name: str, last_name: str, dob: date, phone: str, email: str | None
+) -> dict[str, Any]:
+    """A patient as a change carries it, with what matching compares."""
+    return {
+        "patientId": patient_id,
+        "firstName": first_name,
+        "lastName": last_name,
+        "nameKey": name_key(first_name, last_name),
+        "dob": dob.isoformat(),
+        "phone": phone,
+        "phoneDigits": digits(phone),
+        "email": email,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What makes a write execute once: the hash of a confirmation token, or of an Idempotency-Key."""
+
+    id: bytes
+    fingerprint: bytes
+    is_key: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRecord:
+    """Who writes, under which name, and how long the result is kept: committed together with the change."""
+
+    actor: str
+    operation: str
+    request_id: str
+    now: datetime
+    keep_until: datetime
+    intent: Intent | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a write ended. Only `executed`, `unchanged` and `replayed` carry a result."""
+
+    kind: Literal[
+        "executed",
+        "unchanged",
+        "replayed",
+        "slot_unavailable",
+        "conflict",
+        "declined",
+        "mismatch",
+        "unrecognized",
+        "expired",
+        "stale",
+        "incomplete",
+    ]
+    reason: str | None = None
+    result: Mapping[str, Any] | None = None
+
+
+class SchedulingSystem(Protocol):
+    """One practice's scheduling system. Every method may raise SystemUnavailable."""
+
+    kind: str
+    supports: frozenset[str]  # names of the operations it can perform
+
+    async def directory(self) -> Directory: ...
+
+    async def find_slots(
+        self, query: SlotQuery, now: datetime, *, most: int, after: tuple[int, int, int] | None
+    ) -> FoundSlots:
+        """The earliest open slots, at most `most` in all, after a position (start, provider, location)."""
+        ...
+
+    async def slot_state(self, slot: SlotRef, now: datetime) -> SlotState | None:
+        """None where the slot names something that the practice does not have."""
+        ...
+
+    async def check_booking(
+        self, slot: SlotRef, patient_id: str, now: datetime, moved: Appointment | None
+    ) -> BookingCheck | None: ...
+
+    async def match_patients(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]: ...
+
+    async def get_patient(self, patient: str | int) -> Patient | None:
+        """By `pat_` id or by the practice's own number."""
+        ...
+
+    async def list_appointments(
+        self, wanted: AppointmentFilter, *, most: int, after: tuple[datetime, str] | None
+    ) -> list[Appointment]: ...
+
+    async def get_appointment(self, appointment_id: str) -> Appointment | None: ...
+
+    async def perform(self, change: Change, record: WriteRecord) -> Outcome:
+        """Executes a change exactly once. Raises SystemUnavailable only if nothing was executed."""
+        ...

@@ -1,0 +1,124 @@
+"""Putting patients on file and changing them."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.world import World, confirmed, patient_id
+
+MARY = {"firstName": "Mary", "lastName": "Seacole", "phone": "+1 555 010 0111", "dob": "1980-05-14"}
+
+
+@pytest.fixture
+async def integration(world: World) -> httpx.AsyncClient:
+    return await world.client(grant="integration")
+
+
+async def test_a_created_patient_is_new_and_has_the_next_number(integration: httpx.AsyncClient) -> None:
+    answer = await integration.post("/api/patients", json={**MARY, "email": "mary@example.com"})
+    assert answer.status_code == 201
+    patient = (await integration.get(f"/api/patients/{answer.json()['patientId']}")).json()
+    assert patient == {
+        "id": answer.json()["patientId"],
+        "number": 5,
+        "firstName": "Mary",
+        "lastName": "Seacole",
+        "dob": "1980-05-14",
+        "phone": "+1 555 010 0111",
+        "email": "mary@example.com",
+        "patientKind": "new",
+    }
+
+
+async def test_a_patient_who_is_on_file_is_a_conflict(integration: httpx.AsyncClient) -> None:
+    ada = {"firstName": "ADA", "lastName": "Lovelace", "phone": "555 010 0199", "dob": "1985-12-10"}
+    answer = await integration.post("/api/patients", json=ada)
+    assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
+
+
+async def test_the_read_back_of_a_new_patient_is_what_will_be_written(world: World) -> None:
+    agent = await world.client()
+    challenge = await agent.post("/api/patients", json={**MARY, "email": None})
+    assert challenge.json()["readBack"] == MARY
+    assert (await confirmed(agent, "POST", "/api/patients", MARY)).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "field", "rule"),
+    [
+        ({"firstName": " "}, 422, "firstName", "notBlank"),
+        ({"lastName": "x" * 101}, 422, "lastName", "maxLength"),
+        ({"firstName": "a\u0007"}, 422, "firstName", "characters"),
+        ({"phone": "555 010"}, 422, "phone", "minDigits"),
+        ({"phone": "1" * 16}, 422, "phone", "maxLength"),
+        ({"phone": "1234567" + " " * 26}, 422, "phone", "maxLength"),
+        ({"dob": "2026-11-16"}, 422, "dob", "notFuture"),
+        ({"dob": "1980-05-14T00:00:00"}, 400, "dob", "Binding"),
+        ({"dob": "1980-02-30"}, 400, "dob", "Binding"),
+        ({"dob": 19800514}, 400, "dob", "Binding"),
+        ({"email": "nobody"}, 400, "email", "Binding"),
+        ({"firstName": None}, 422, "firstName", "required"),
+        ({"patientId": "pat_1"}, 422, "patientId", "unknown"),
+    ],
+)
+async def test_the_fields_of_a_new_patient_keep_their_rules(
+    integration: httpx.AsyncClient, change: dict[str, Any], status: int, field: str, rule: str
+) -> None:
+    answer = await integration.post("/api/patients", json={**MARY, **change})
+    assert answer.status_code == status
+    assert [(e["field"], e["rule"]) for e in answer.json()["errors"]] == [(field, rule)]
+
+
+async def test_someone_born_today_at_the_practice_may_be_put_on_file(integration: httpx.AsyncClient) -> None:
+    assert (await integration.post("/api/patients", json={**MARY, "dob": "2026-11-15"})).status_code == 201
+
+
+async def test_unicode_names_are_kept_as_written(integration: httpx.AsyncClient) -> None:
+    made = (
+        await integration.post("/api/patients", json={**MARY, "firstName": "Zoë", "lastName": "Ng’ang’a 李"})
+    ).json()
+    patient = (await integration.get(f"/api/patients/{made['patientId']}")).json()
+    assert (patient["firstName"], patient["lastName"]) == ("Zoë", "Ng’ang’a 李")
+
+
+async def test_an_update_changes_only_what_it_names(integration: httpx.AsyncClient) -> None:
+    grace = await patient_id(integration, "Grace")
+    answer = await integration.patch(f"/api/patients/{grace}", json={"phone": "+1 555 010 0143"})
+    assert (answer.status_code, answer.json()) == (200, {"patientId": grace})
+    patient = (await integration.get(f"/api/patients/{grace}")).json()
+    assert (patient["phone"], patient["firstName"], patient["email"]) == (
+        "+1 555 010 0143",
+        "Grace",
+        "grace@example.com",
+    )
+    found = {"firstName": "Grace", "lastName": "Hopper", "dob": "1986-12-09", "phone": "0143"}
+    assert (await integration.post("/api/patients/match", json=found)).status_code == 200
+
+
+async def test_the_read_back_of_an_update_is_what_will_be_written(world: World) -> None:
+    agent = await world.client()
+    grace = await patient_id(agent, "Grace")
+    challenge = await agent.patch(f"/api/patients/{grace}", json={"lastName": "Murray"})
+    assert challenge.json()["readBack"] == {"patientId": grace, "lastName": "Murray"}
+
+
+async def test_an_update_without_a_field_is_refused(integration: httpx.AsyncClient) -> None:
+    grace = await patient_id(integration, "Grace")
+    for body in ({}, {"email": None}, {"confirmationToken": "0" * 32}):
+        answer = await integration.patch(f"/api/patients/{grace}", json=body)
+        assert answer.status_code == 422
+        assert [(e["field"], e["rule"]) for e in answer.json()["errors"]] == [("$", "required")]
+
+
+async def test_an_update_into_another_patient_is_a_conflict(integration: httpx.AsyncClient) -> None:
+    grace = await patient_id(integration, "Grace")
+    ada = {"firstName": "Ada", "lastName": "Lovelace", "phone": "+1 555 010 0199", "dob": "1985-12-10"}
+    answer = await integration.patch(f"/api/patients/{grace}", json=ada)
+    assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
+
+
+async def test_an_unknown_patient_cannot_be_updated(integration: httpx.AsyncClient) -> None:
+    for patient in ("pat_" + "0" * 22, "nobody"):
+        answer = await integration.patch(f"/api/patients/{patient}", json={"firstName": "X"})
+        assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
