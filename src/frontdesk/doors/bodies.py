@@ -1,0 +1,52 @@
+"""Taking in request bodies: at most so large, within a fixed time, in a format we read."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any
+
+from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
+
+LARGEST_BODY = 64 * 1024
+RECEIVE_SECONDS = 15.0
+
+
+async def read_body(
+    headers: Mapping[str, str], receive: Callable[[], Awaitable[MutableMapping[str, Any]]], faults: list[Problem]
+) -> bytes:
+    """The body, or nothing and a noted fault. A body that is announced too large is not read at all."""
+    announced = headers.get("content-length", "0")
+    if not announced.isdecimal() or int(announced[:20]) > LARGEST_BODY:
+        faults.append(Problem("payload_too_large"))
+        return b""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(RECEIVE_SECONDS):
+            more = True
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    faults.append(invalid([FieldError("$", BINDING, "the body did not arrive completely")]))
+                    return b""
+                body += message.get("body", b"")
+                more = message.get("more_body", False)
+                if len(body) > LARGEST_BODY:
+                    faults.append(Problem("payload_too_large"))
+                    return b""
+    except TimeoutError:
+        faults.append(invalid([FieldError("$", BINDING, "the body did not arrive in time")]))
+        return b""
+    return bytes(body)
+
+
+def require_json_body(headers: Mapping[str, str], body: bytes) -> None:
+    """Refuses a body that does not say it is JSON in UTF-8. No body needs no type."""
+    if not body:
+        return
+    media_type, *parameters = headers.get("content-type", "").lower().split(";")
+    media_type = media_type.strip()
+    is_json = media_type in ("application/json", "text/json") or (
+        media_type.startswith("application/") and media_type.endswith("+json")
+    )
+    charsets = [p.partition("=")[2].strip(' "') for p in parameters if p.strip().startswith("charset=")]
+    if not is_json or any(charset not in ("utf-8", "utf8") for charset in charsets):
+        raise Problem("unsupported_media_type")

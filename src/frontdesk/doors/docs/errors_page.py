@@ -1,0 +1,87 @@
+"""/errors.html: the whole catalogue, one entry per code, and the rules that a validation problem names."""
+
+from collections.abc import Mapping
+from html import escape
+
+from frontdesk.domain.errors import BINDING, CATALOGUE, ErrorKind
+from frontdesk.doors.docs.markup import contents_list, json_markup, mark_of, page, prose, sample
+from frontdesk.doors.error_responses import error_codes, example_problem
+from frontdesk.operations import OPERATIONS
+from frontdesk.settings import Settings
+
+RULES = {
+    BINDING: "The value cannot be read: wrong type or format, a date-time where a date is expected, a number beyond 32 "
+    "bits, a parameter given twice, or a body that is not JSON. The only rule of status 400.",
+    "required": "The field must be given.",
+    "unknown": "The operation has no such field or parameter.",
+    "greaterThanZero": "Ids are positive.",
+    "range": "The number is too small or too large.",
+    "maxWindow": "The dates lie too far apart.",
+    "order": "The last date lies before the first.",
+    "minDigits": "A phone number needs more digits.",
+    "maxLength": "The text is too long.",
+    "notBlank": "The text has nothing but space in it.",
+    "notFuture": "The date lies in the future.",
+    "characters": "The text has control characters in it.",
+    "cursor": "The cursor is not one of this query.",
+    "declined": "The practice’s scheduling system said no; `detail` holds the reason.",
+}
+
+_MEMBERS = {
+    "type": "Leads to the entry on this page.",
+    "title": "What happened, in words. The same for every problem of a code.",
+    "status": "The HTTP status.",
+    "code": "The stable name. Branch on it.",
+    "detail": "What happened this time, in words.",
+    "errors": "For `validation`: every offending field with its rule and a message. Messages name fields, never values.",
+    "requestId": "The trace id, as in `X-SVC-TRACE-ID`. Give it to the operator: it finds the call in the log.",
+}
+
+
+def errors_page(settings: Settings, assets: Mapping[str, str]) -> str:
+    kinds = sorted(CATALOGUE.values(), key=lambda kind: kind.statuses[0])
+    contents = contents_list("Codes", ((f"#{kind.code}", str(kind.statuses[0]), kind.code) for kind in kinds))
+    entries = "".join(_entry(kind, settings) for kind in kinds)
+    members = "".join(
+        f"<tr><th scope=row><code>{name}</code></th><td>{prose(text)}</td></tr>" for name, text in _MEMBERS.items()
+    )
+    document = json_markup(example_problem("validation", 422, settings.documentation_url))
+    main = (
+        '<section class="hero"><p class="over">API v1</p><h1>Errors</h1><p class=lead>Every error is an RFC 7807 problem '
+        "document with a stable code. Several codes share a status, so decide by the code.</p></section>"
+        '<section aria-labelledby="document"><h2 id="document">The problem document</h2><div class=two><div>'
+        f"<table class=fields><tbody>{members}</tbody></table></div><div>{sample('A problem', document)}</div></div></section>"
+        f'<section class="group" aria-labelledby="codes"><h2 id="codes">Codes</h2>{entries}</section>'
+    )
+    return page("Errors · frontdesk", "/errors.html", contents, main, assets)
+
+
+def _entry(kind: ErrorKind, settings: Settings) -> str:
+    marks = "".join(mark_of(str(status)) for status in kind.statuses)
+    document = example_problem(kind.code, kind.status, settings.documentation_url)
+    return (
+        f'<article class="op" data-find="{escape(f"{kind.code} {kind.title} {kind.statuses}".lower())}" '
+        f'aria-labelledby="{kind.code}"><header><h3 id="{kind.code}"><a href="#{kind.code}">{kind.code}</a></h3>'
+        f"<p class=call>{marks}<span>{escape(kind.title)}</span></p></header><div class=two><div>"
+        f"<p>{prose(kind.meaning)}</p><h4>Send it again?</h4><p>{prose(kind.retry)}</p>{_rules(kind)}{_where(kind)}</div>"
+        f"<div>{sample(f'{kind.status} {kind.code}', json_markup(document))}</div></div></article>"
+    )
+
+
+def _rules(kind: ErrorKind) -> str:
+    if kind.code != "validation":
+        return ""
+    rows = "".join(
+        f"<tr><th scope=row><code>{rule}</code></th><td>{prose(text)}</td></tr>" for rule, text in RULES.items()
+    )
+    return f"<h4>Rules</h4><table class=fields><tbody>{rows}</tbody></table>"
+
+
+def _where(kind: ErrorKind) -> str:
+    able = [operation for operation in OPERATIONS if kind.code in error_codes(operation)]
+    if len(able) == len(OPERATIONS):
+        return "<h4>Where</h4><p>Every operation.</p>"
+    if not able:
+        return "<h4>Where</h4><p>Any path that is called with a method it does not have.</p>"
+    links = "".join(f'<li><a href="/docs#{each.name}">{each.name}</a></li>' for each in able)
+    return f"<h4>Where</h4><ul class=codes>{links}</ul>"

@@ -1,0 +1,76 @@
+"""Schemas as people read them: one row per field, with its kind, its limits and what it is for."""
+
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any
+
+_FORMATS = {"date": "date", "date-time": "date-time", "email": "e-mail", "int32": "integer"}
+
+
+def parameter_rows(parameters: list[dict[str, Any]]) -> str:
+    return "".join(
+        _row(each["name"], each["schema"], each.get("description", ""), each["in"], required=each["required"])
+        for each in parameters
+    )
+
+
+def body_rows(schema: Mapping[str, Any]) -> str:
+    """The token of the second call comes last, as it does in a conversation."""
+    properties = sorted(schema["properties"].items(), key=lambda member: member[0] == "confirmationToken")
+    return "".join(
+        _row(name, field, field.get("description", ""), "body", required=name in schema["required"])
+        for name, field in properties
+    )
+
+
+def answer_rows(schema: Mapping[str, Any]) -> str:
+    return "".join(
+        _row(name, field, field.get("description", ""), "", required=always)
+        for name, field, always in _flat(schema, "", always=True)
+    )
+
+
+def _flat(schema: Mapping[str, Any], before: str, *, always: bool) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
+    """The fields of a record and of the records inside it, by their path. Lists come last, they are the longest."""
+    members = sorted(schema["properties"].items(), key=lambda member: member[1].get("type") == "array")
+    for name, field in members:
+        present = always and name in schema.get("required", [])
+        if field.get("type") == "object":
+            yield from _flat(field, f"{before}{name}.", always=present)
+        elif field.get("items", {}).get("type") == "object":
+            yield from _flat(field["items"], f"{before}{name}[].", always=present)
+        else:
+            yield f"{before}{name}", field, present
+
+
+def _row(name: str, schema: Mapping[str, Any], description: str, place: str, *, required: bool) -> str:
+    if place:
+        need = '<em class="need">required</em>' if required else ""
+    else:
+        need = "" if required else "<em>may be absent</em>"
+    where = f"<em>{place}</em>" if place not in ("", "body", "query") else ""
+    return (
+        f"<tr><th scope=row><code>{escape(name)}</code>{need}{where}</th>"
+        f"<td><span class=kind>{escape(_kind(schema))}</span>{escape(description)}</td></tr>"
+    )
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    """The kind of a value and its limits, in a few words."""
+    kinds = [kind for kind in _listed(schema.get("type", "string")) if kind != "null"]
+    if kinds == ["array"]:
+        return f"list of {_kind(schema['items'])}"
+    if "enum" in schema:
+        return ", ".join(str(value) for value in schema["enum"])
+    words = [_FORMATS.get(schema.get("format", ""), kinds[0])]
+    if "minimum" in schema and schema.get("maximum", 2**31 - 1) < 2**31 - 1:
+        words.append(f"{schema['minimum']} to {schema['maximum']}")
+    if "maxLength" in schema:
+        words.append(f"at most {schema['maxLength']} characters")
+    if "default" in schema:
+        words.append(f"default {schema['default']}")
+    return ", ".join(words)
+
+
+def _listed(kind: Any) -> list[str]:
+    return kind if isinstance(kind, list) else [kind]

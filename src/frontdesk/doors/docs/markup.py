@@ -1,0 +1,105 @@
+"""Pieces of HTML that the pages share. Every text goes through escaping here; nothing is marked up by hand elsewhere."""
+
+import shlex
+from collections.abc import Iterable, Mapping
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import Any
+from urllib.parse import urlencode
+
+import orjson
+
+from frontdesk.operations import Operation
+from frontdesk.settings import Settings
+
+_LINKS = (("/docs", "Reference"), ("/errors.html", "Errors"), ("/openapi/v1.json", "OpenAPI"))
+
+
+def page(title: str, path: str, contents: str, main: str, assets: Mapping[str, str]) -> str:
+    """A whole page: the frame with its contents beside it."""
+    links = "".join(
+        f'<a href="{address}"{" aria-current=page" if address == path else ""}>{name}</a>' for address, name in _LINKS
+    )
+    frame = Template((files("frontdesk.doors.docs") / "frame.html").read_text(encoding="utf-8"))
+    return frame.substitute(
+        title=escape(title),
+        links=links,
+        contents=contents,
+        main=main,
+        style=f"/docs/assets/{assets['docs.css']}",
+        script=f"/docs/assets/{assets['docs.js']}",
+        icon=f"/docs/assets/{assets['icon.svg']}",
+    )
+
+
+def contents_list(heading: str, entries: Iterable[tuple[str, str, str]]) -> str:
+    """A part of the contents: (address, what stands in front, text)."""
+    items = "".join(
+        f'<li data-find="{escape(f"{mark} {text} {address}".lower())}"><a href="{address}">{mark_of(mark)}'
+        f"<span>{escape(text)}</span></a></li>"
+        for address, mark, text in entries
+    )
+    return f"<section><h2>{escape(heading)}</h2><ul>{items}</ul></section>"
+
+
+def mark_of(text: str) -> str:
+    """A method or a status as a small coloured mark."""
+    return f'<b class="mark {text[0] + "xx" if text[:1].isdigit() else text.lower()}">{text}</b>' if text else ""
+
+
+def prose(text: str) -> str:
+    """Plain text in which `names` are set as code."""
+    pieces = escape(text).split("`")
+    return "".join(f"<code>{piece}</code>" if index % 2 else piece for index, piece in enumerate(pieces))
+
+
+def sample(caption: str, code: str) -> str:
+    """A piece of code with its caption. It can be reached by keyboard, since it may scroll."""
+    label = escape(caption, quote=True)
+    return (
+        f'<figure class="sample"><figcaption>{escape(caption)}</figcaption>'
+        f'<pre tabindex="0" role="region" aria-label="{label}"><code>{code}</code></pre></figure>'
+    )
+
+
+def shell(text: str) -> str:
+    return escape(text, quote=False)
+
+
+def json_markup(value: Any, indent: int = 0) -> str:
+    """JSON as people read it, its keys and values told apart by colour."""
+    space, inner = "  " * indent, "  " * (indent + 1)
+    if isinstance(value, Mapping) and value:
+        members = [
+            f'{inner}<i class="key">{_text(name)}</i>: {json_markup(member, indent + 1)}'
+            for name, member in value.items()
+        ]
+        return "{\n" + ",\n".join(members) + f"\n{space}}}"
+    if isinstance(value, list) and value:
+        if all(isinstance(item, int) for item in value):
+            return "[" + ", ".join(json_markup(item) for item in value) + "]"
+        return "[\n" + ",\n".join(inner + json_markup(item, indent + 1) for item in value) + f"\n{space}]"
+    if isinstance(value, str):
+        return f'<i class="text">{_text(value)}</i>'
+    return f'<i class="value">{_text(value)}</i>'
+
+
+def _text(value: Any) -> str:
+    return escape(orjson.dumps(value).decode(), quote=False)
+
+
+def curl(operation: Operation, settings: Settings, body: Mapping[str, Any] | None) -> str:
+    """The operation's example as a command to paste."""
+    path, query = operation.path, {}
+    for name, value in operation.example.items():
+        if f"{{{name}}}" in path:
+            path = path.replace(f"{{{name}}}", str(value))
+        elif body is None:
+            query[name] = value
+    address = f"{settings.public_url}/api{path}" + (f"?{urlencode(query)}" if query else "")
+    lines = [f"curl {'' if operation.method == 'GET' else f'-X {operation.method} '}{shlex.quote(address)}"]
+    lines.append('-H "Authorization: Bearer $TOKEN"')
+    if body is not None:
+        lines += ["-H 'Content-Type: application/json'", f"-d {shlex.quote(orjson.dumps(body).decode())}"]
+    return shell(" \\\n  ".join(lines))

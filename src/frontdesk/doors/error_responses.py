@@ -1,0 +1,185 @@
+"""The error half of the OpenAPI document: which codes an operation can answer, and how each status looks.
+
+Several codes share a status, so a response names its status and enumerates the codes. Everything comes from the
+catalogue of errors.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from frontdesk.domain.errors import BINDING, CATALOGUE, FieldError, Problem, invalid
+from frontdesk.doors.answers import PROBLEM_TYPE, TRACE_HEADER
+from frontdesk.doors.examples import CONFIRMATION_TOKEN, EXPIRES_AT, READ_BACKS, REQUEST_ID
+from frontdesk.operations import Operation
+
+_EVERYWHERE = frozenset(
+    ("unauthorized", "forbidden_tenant", "quota_exceeded", "validation", "not_acceptable", "rate_limited", "internal",
+     "upstream_unavailable", "capability_not_supported")
+)  # fmt: skip
+_OF_BODIES = frozenset(("payload_too_large", "unsupported_media_type"))
+_OF_WRITES = frozenset(("confirmation_required", "confirmation_mismatch", "confirmation_incomplete", "conflict"))
+_BY_GATEWAY = frozenset(("quota_exceeded", "rate_limited"))
+_WITH_RETRY_AFTER = (429, 502)
+
+_VALIDATION = {
+    400: FieldError("limit", BINDING, "limit has the wrong type"),
+    422: FieldError("confirmation_token", "unknown", "confirmation_token is not a field of this operation"),
+}
+
+HEADERS: dict[str, Any] = {
+    "TraceId": {
+        "description": "The W3C trace id of this call: of the incoming `traceparent`, else fresh. Equals `requestId`.",
+        "required": True,
+        "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+    },
+    "TraceIdUnlessGateway": {
+        "description": "The trace id of this call. Absent when the gateway answers.",
+        "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+    },
+    "RateLimit": {
+        "description": "What is left of each limit, and the seconds until its window ends.",
+        "schema": {"type": "string"},
+        "example": '"minute";r=599;t=60',
+    },
+    "RateLimitPolicy": {
+        "description": "The client's limits: calls per minute, and calls in 30 days.",
+        "schema": {"type": "string"},
+        "example": '"minute";q=600;w=60, "quota";q=1000000;w=2592000',
+    },
+    "RetryAfter": {
+        "description": "Seconds to wait before the call is sent again.",
+        "required": True,
+        "schema": {"type": "integer", "minimum": 0},
+    },
+    "Challenge": {
+        "description": "The Bearer challenge of RFC 6750, with `resource_metadata` (RFC 9728).",
+        "required": True,
+        "schema": {"type": "string"},
+    },
+}
+
+SCHEMAS: dict[str, Any] = {
+    "FieldError": {
+        "type": "object",
+        "description": "One offending field. The message names the field, never its value.",
+        "required": ["field", "rule", "message"],
+        "properties": {
+            "field": {"type": "string", "description": "The field, or `$` for the request as a whole."},
+            "rule": {"type": "string", "description": "`Binding` for a value that cannot be read."},
+            "message": {"type": "string"},
+        },
+    },
+    "Problem": {
+        "type": "object",
+        "description": "An RFC 7807 problem document. Branch on `code`, not on the texts.",
+        "required": ["type", "title", "status", "code", "detail"],
+        "properties": {
+            "type": {"type": "string", "format": "uri", "description": "Leads to the description of the code."},
+            "title": {"type": "string"},
+            "status": {"type": "integer"},
+            "code": {"type": "string", "enum": list(CATALOGUE)},
+            "detail": {"type": "string"},
+            "errors": {"type": "array", "items": {"$ref": "#/components/schemas/FieldError"}},
+            "requestId": {"type": "string", "description": "The trace id; absent on what the gateway answers."},
+        },
+    },
+    "Challenge": {
+        "description": "Nothing has been changed yet. The identical request plus `confirmationToken` executes it.",
+        "allOf": [
+            {"$ref": "#/components/schemas/Problem"},
+            {
+                "type": "object",
+                "required": ["confirmationToken", "expiresAt", "readBack"],
+                "properties": {
+                    "code": {"type": "string", "enum": ["confirmation_required"]},
+                    "confirmationToken": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+                    "expiresAt": {"type": "string", "format": "date-time"},
+                    "readBack": {"type": "object", "description": "What to read aloud before the write is confirmed."},
+                },
+            },
+        ],
+    },
+}
+
+
+def error_codes(operation: Operation) -> list[str]:
+    """Every code that a call of the operation can be answered with, in the catalogue's order."""
+    codes = _EVERYWHERE | set(operation.errors)
+    if operation.scope is not None:
+        codes |= {"forbidden_scope"}
+    if operation.method != "GET":
+        codes |= _OF_BODIES
+    if operation.kind == "write":
+        codes |= _OF_WRITES
+    return [code for code in CATALOGUE if code in codes]
+
+
+def codes_by_status(codes: Sequence[str]) -> dict[int, list[str]]:
+    statuses = sorted({status for code in codes for status in CATALOGUE[code].statuses})
+    return {status: [code for code in codes if status in CATALOGUE[code].statuses] for status in statuses}
+
+
+def response_name(status: int, codes: Sequence[str]) -> str:
+    """What a response is called among the components."""
+    names = "Or".join("".join(word.title() for word in code.split("_")) for code in codes)
+    return f"{names}{status}" if len(CATALOGUE[codes[0]].statuses) > 1 else names
+
+
+def problem_response_entry(status: int, codes: Sequence[str], docs_url: str) -> dict[str, Any]:
+    kinds = [CATALOGUE[code] for code in codes]
+    narrowed = {"type": "object", "properties": {"status": {"const": status}, "code": {"enum": list(codes)}}}
+    return {
+        "description": "\n".join(f"- `{kind.code}`: {kind.meaning}" for kind in kinds),
+        "headers": _headers(status, codes),
+        "content": {
+            PROBLEM_TYPE: {
+                "schema": {"allOf": [{"$ref": "#/components/schemas/Problem"}, narrowed]},
+                "examples": {
+                    kind.code: {"summary": kind.title, "value": example_problem(kind.code, status, docs_url)}
+                    for kind in kinds
+                },
+            }
+        },
+    }
+
+
+def challenge_entry(operation: Operation, docs_url: str) -> dict[str, Any]:
+    return {
+        "description": CATALOGUE["confirmation_required"].meaning,
+        "headers": _headers(428, ["confirmation_required"]),
+        "content": {
+            PROBLEM_TYPE: {
+                "schema": {"$ref": "#/components/schemas/Challenge"},
+                "example": example_challenge(operation, docs_url),
+            }
+        },
+    }
+
+
+def example_problem(code: str, status: int, docs_url: str) -> dict[str, Any]:
+    problem = invalid([_VALIDATION[status]]) if code == "validation" else Problem(code, status=status)
+    return problem.document(docs_url, None if code in _BY_GATEWAY else REQUEST_ID)
+
+
+def example_challenge(operation: Operation, docs_url: str) -> dict[str, Any]:
+    challenge = {
+        "confirmationToken": CONFIRMATION_TOKEN,
+        "expiresAt": EXPIRES_AT,
+        "readBack": dict(READ_BACKS[operation.name]),
+    }
+    return Problem("confirmation_required", extra=challenge).document(docs_url, REQUEST_ID)
+
+
+def header_references(trace: str = "TraceId") -> dict[str, Any]:
+    """The headers of every answer."""
+    names = {TRACE_HEADER: trace, "RateLimit": "RateLimit", "RateLimit-Policy": "RateLimitPolicy"}
+    return {header: {"$ref": f"#/components/headers/{name}"} for header, name in names.items()}
+
+
+def _headers(status: int, codes: Sequence[str]) -> dict[str, Any]:
+    headers = header_references("TraceIdUnlessGateway" if _BY_GATEWAY.intersection(codes) else "TraceId")
+    if status in _WITH_RETRY_AFTER:
+        headers["Retry-After"] = {"$ref": "#/components/headers/RetryAfter"}
+    if status == 401:
+        headers["WWW-Authenticate"] = {"$ref": "#/components/headers/Challenge"}
+    return headers

@@ -1,0 +1,124 @@
+"""JSON-RPC messages as they arrive: one object, of one protocol revision, its headers agreeing with its body.
+
+Two eras share the endpoint. Handshake revisions open with `initialize` and may name their revision in a header. Modern
+ones carry revision and capabilities in every request's `_meta`, and mirror method and name in headers that must agree.
+Refuses batches and posted responses: nothing here ever asks the client.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
+HEADER_MISMATCH, UNSUPPORTED_PROTOCOL_VERSION = -32020, -32022
+
+MODERN_VERSIONS = ("2026-07-28",)
+HANDSHAKE_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26")
+VERSIONS = (*MODERN_VERSIONS, *HANDSHAKE_VERSIONS)
+
+META = "io.modelcontextprotocol/"
+_VERSION_HEADER, _METHOD_HEADER, _NAME_HEADER = "mcp-protocol-version", "mcp-method", "mcp-name"
+_ROUTING_HEADERS = frozenset((b"mcp-protocol-version", b"mcp-method", b"mcp-name"))
+_ENCODED = re.compile(r"=\?base64\?(.*)\?=\Z", re.DOTALL)
+
+
+class Rejection(Exception):  # noqa: N818 - a JSON-RPC error as an answer, not a fault of ours
+    """A JSON-RPC error. `framed`: the HTTP exchange succeeds and carries it in its event stream."""
+
+    def __init__(
+        self,
+        code: int,
+        message: str,
+        *,
+        id: str | int | None = None,  # noqa: A002
+        status: int = 400,
+        framed: bool = False,
+        data: Any = None,
+    ) -> None:
+        super().__init__(message)
+        self.code, self.message, self.id, self.status = code, message, id, status
+        self.framed, self.data = framed, data
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    method: str
+    params: Mapping[str, Any]
+    id: str | int | None  # None: a notification, which nobody answers
+    modern: bool
+
+    def rejection(self, code: int, message: str) -> Rejection:
+        """Modern revisions give errors an HTTP status of their own."""
+        status = 404 if code == METHOD_NOT_FOUND else 400
+        return Rejection(code, message, id=self.id, status=status, framed=not self.modern)
+
+
+def read_message(body: bytes, headers: Mapping[str, str], raw_headers: Iterable[tuple[bytes, bytes]]) -> Message:
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise Rejection(PARSE_ERROR, "The body must be valid JSON in UTF-8.") from None
+    if not isinstance(document, dict):
+        raise Rejection(INVALID_REQUEST, "The body must be one JSON-RPC message; batches are not accepted.")
+    message_id, method, params = document.get("id"), document.get("method"), document.get("params", {})
+    if document.get("jsonrpc") != "2.0" or not isinstance(method, str):
+        raise Rejection(INVALID_REQUEST, "The body must be a JSON-RPC 2.0 request or notification.")
+    if "id" in document and (not isinstance(message_id, str | int) or isinstance(message_id, bool)):
+        raise Rejection(INVALID_REQUEST, "The id of a request must be a string or an integer.")
+    if not isinstance(params, dict) or not isinstance(params.get("_meta", {}), dict):
+        raise Rejection(INVALID_PARAMS, "params and params._meta must be objects.", id=message_id)
+    meta = params.get("_meta", {})
+    version = headers.get(_VERSION_HEADER)
+    modern = f"{META}protocolVersion" in meta or version in MODERN_VERSIONS
+    message = Message(method, params, message_id, modern)
+    if not modern or message_id is None:
+        if version is not None and version not in VERSIONS:
+            raise _unsupported(message_id, version)
+        return message
+    _require_agreement(message, meta, headers, raw_headers)
+    return message
+
+
+def _require_agreement(
+    message: Message, meta: Mapping[str, Any], headers: Mapping[str, str], raw_headers: Iterable[tuple[bytes, bytes]]
+) -> None:
+    """What a modern request must say about itself, and say alike in body and headers."""
+    missing = [key for key in ("protocolVersion", "clientCapabilities") if f"{META}{key}" not in meta]
+    if missing:
+        names = ", ".join(f"{META}{key}" for key in missing)
+        raise message.rejection(INVALID_PARAMS, f"params._meta lacks {names}.")
+    version = meta[f"{META}protocolVersion"]
+    routing = [name for name, _ in raw_headers if name in _ROUTING_HEADERS]
+    if len(routing) != len(set(routing)):
+        raise message.rejection(HEADER_MISMATCH, "A routing header appears more than once.")
+    if headers.get(_VERSION_HEADER) != version:
+        raise message.rejection(HEADER_MISMATCH, "The MCP-Protocol-Version header does not match params._meta.")
+    if headers.get(_METHOD_HEADER) != message.method:
+        raise message.rejection(HEADER_MISMATCH, "The Mcp-Method header does not match the method.")
+    if message.method == "tools/call" and _decoded(headers.get(_NAME_HEADER)) != message.params.get("name"):
+        raise message.rejection(HEADER_MISMATCH, "The Mcp-Name header does not match params.name.")
+    if version not in MODERN_VERSIONS:
+        raise _unsupported(message.id, version)
+    if not isinstance(meta[f"{META}clientCapabilities"], dict):
+        raise message.rejection(INVALID_PARAMS, f"{META}clientCapabilities must be an object.")
+
+
+def _unsupported(message_id: str | int | None, version: str) -> Rejection:
+    data = {"supported": list(VERSIONS), "requested": version}
+    return Rejection(UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", id=message_id, data=data)
+
+
+def _decoded(value: str | None) -> str | None:
+    """A header value; what plain ASCII cannot carry comes as `=?base64?...?=`."""
+    encoded = _ENCODED.match(value) if value is not None else None
+    if encoded is None:
+        return value
+    try:
+        return base64.b64decode(encoded.group(1), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None

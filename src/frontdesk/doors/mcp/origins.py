@@ -1,0 +1,52 @@
+"""Under which names, and for pages of which origins, the server answers: the protection against DNS rebinding.
+
+A page in somebody's browser can make a foreign name resolve to this machine, but it cannot choose the headers that the
+browser then sends. Names are compared without their port; requests without an Origin do not come from a page.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+from frontdesk.doors.mcp.messages import INVALID_REQUEST, Rejection
+from frontdesk.settings import Settings
+
+_LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
+
+
+class Origins:
+    def __init__(self, settings: Settings) -> None:
+        public = urlsplit(settings.public_url)
+        hosts = {public.hostname, *(host.lower() for host in settings.allowed_hosts)}
+        self._local = settings.host in _LOOPBACK or public.hostname in _LOOPBACK
+        self._hosts = frozenset(hosts | _LOOPBACK if self._local else hosts)
+        self._origins = frozenset(_origin(url) for url in (settings.public_url, *settings.allowed_origins))
+        self._refusal = lru_cache(maxsize=256)(self._judge)
+
+    def check(self, headers: Mapping[str, str]) -> None:
+        refusal = self._refusal(headers.get("host"), headers.get("origin"))
+        if refusal is not None:
+            raise Rejection(INVALID_REQUEST, refusal[1], status=refusal[0])
+
+    def _judge(self, host: str | None, origin: str | None) -> tuple[int, str] | None:
+        if _hostname(f"//{host or ''}") not in self._hosts:
+            return 421, "This server does not answer under the name in the Host header."
+        if origin is None or _origin(origin) in self._origins or (self._local and _hostname(origin) in _LOOPBACK):
+            return None
+        return 403, "Pages of this origin may not call this server."
+
+
+def _hostname(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
+
+
+def _origin(url: str) -> tuple[str, str] | None:
+    """Scheme and authority, None for what is no origin (such as `null`, which sandboxed pages send)."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return None
+    return (parts.scheme, parts.netloc.lower()) if parts.netloc else None

@@ -1,0 +1,50 @@
+"""Which of the offered response formats the Accept header prefers."""
+
+from functools import lru_cache
+
+from frontdesk.domain.errors import Problem
+
+OFFERED = ("application/json", "text/json", "text/plain")
+_RAW = {
+    "application/json": b"application/json",
+    "text/json": b"text/json; charset=utf-8",
+    "text/plain": b"text/plain; charset=utf-8",
+}
+
+
+@lru_cache(maxsize=256)
+def response_type(accept: str | None) -> bytes:
+    """The Content-Type to answer with; a problem where everything offered is ruled out."""
+    if accept is None or not accept.strip():
+        return _RAW[OFFERED[0]]
+    ranges = [_range(part) for part in accept.lower().split(",") if part.strip()]
+    best, chosen = 0.0, None
+    for offered in OFFERED:
+        quality = _quality(offered, ranges)
+        if quality > best:
+            best, chosen = quality, offered
+    if chosen is None:
+        raise Problem("not_acceptable")
+    return _RAW[chosen]
+
+
+def _range(part: str) -> tuple[str, float]:
+    media_range, *parameters = (piece.strip() for piece in part.split(";"))
+    quality = 1.0
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip() == "q":
+            try:
+                quality = min(max(float(value), 0.0), 1.0)
+            except ValueError:
+                quality = 0.0
+    return media_range, quality
+
+
+def _quality(offered: str, ranges: list[tuple[str, float]]) -> float:
+    """The most specific range that covers the type decides."""
+    for wanted in (offered, offered.partition("/")[0] + "/*", "*/*"):
+        qualities = [quality for media_range, quality in ranges if media_range == wanted]
+        if qualities:
+            return max(qualities)
+    return 0.0

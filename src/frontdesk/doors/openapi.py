@@ -1,0 +1,250 @@
+"""The OpenAPI 3.1 document, made entirely from OPERATIONS and the catalogue of errors. Nothing is described by hand
+twice: what a route takes, answers and refuses is what its operation says."""
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+from pydantic import BaseModel
+
+from frontdesk.access.scopes import SCOPES
+from frontdesk.doors.error_responses import (
+    HEADERS,
+    SCHEMAS,
+    challenge_entry,
+    codes_by_status,
+    error_codes,
+    header_references,
+    problem_response_entry,
+    response_name,
+)
+from frontdesk.doors.examples import ANSWERS
+from frontdesk.doors.negotiation import OFFERED
+from frontdesk.doors.rest import PREFIX
+from frontdesk.engine.confirmation import LONGEST_KEY
+from frontdesk.operations import OPERATIONS, Operation
+from frontdesk.operations._records import Page
+from frontdesk.operations._schemas import linked_schemas, plain_schema
+from frontdesk.settings import Settings
+
+SECURITY = "clientCredentials"
+REQUEST_TYPES = ("application/json", "text/json", "application/*+json")
+
+TAGS = {
+    "capabilities": ("Capabilities", "What this token may do."),
+    "practice": ("Practice", "The practice that the token belongs to."),
+    "locations": ("Locations", "Where the practice sees patients."),
+    "providers": ("Providers", "Who sees them."),
+    "visit-types": ("Visit types", "The kinds of visit, and the procedures under each."),
+    "slots": ("Slots", "Open times: computed on request, never stored."),
+    "patients": ("Patients", "Finding people, and putting them on file."),
+    "appointments": ("Appointments", "Booking, moving, confirming and cancelling."),
+}
+
+_DESCRIPTION = """\
+The calendar of a medical practice, for integrations and for agents that speak with patients.
+
+**Getting a token.** Send your client id and secret as a form to `POST {url}/oauth/token` with
+`grant_type=client_credentials`. The answer holds `access_token`, `token_type` and `expires_in`; there are no refresh
+tokens. Send `Authorization: Bearer <ACCESS_TOKEN>` with every call. The token says which practice you work for; a
+practice is never named in a request.
+
+**Writes.** For an agent's token every write has two phases: the first call changes nothing and answers 428 with a
+`confirmationToken` and a `readBack`; the identical call plus that token executes it, once, however often it is sent.
+A token of the integration grant writes at once, and may send an `Idempotency-Key`.
+
+**Names** of query parameters and JSON properties are matched without regard to case. A name that an operation does not
+have is refused. Null is nothing given; answers leave empty fields out.
+
+**Errors** are RFC 7807 problem documents with a stable `code`, described at {docs}/errors.html.
+
+The same operations are tools of the Model Context Protocol at `POST {url}/mcp`.
+"""
+
+
+def openapi_document(settings: Settings) -> dict[str, Any]:
+    docs_url = settings.documentation_url
+    components: dict[str, dict[str, Any]] = {
+        "securitySchemes": {SECURITY: _security_scheme(settings)},
+        "schemas": dict(SCHEMAS),
+        "responses": {},
+        "examples": {},
+        "headers": dict(HEADERS),
+    }
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in OPERATIONS:
+        entry = _operation_entry(operation, components, docs_url)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = entry
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Practice Scheduling API",
+            "version": "v1",
+            "summary": "A medical practice's calendar, safe to hand to integrations and AI agents.",
+            "description": _DESCRIPTION.format(url=settings.public_url, docs=docs_url),
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": settings.public_url + PREFIX}],
+        "externalDocs": {"description": "Every error code", "url": f"{docs_url}/errors.html"},
+        "tags": [{"name": name, "description": description} for name, description in TAGS.values()],
+        "paths": paths,
+        "components": components,
+    }
+
+
+def tag_of(operation: Operation) -> str:
+    return TAGS[operation.path.split("/")[1]][0]
+
+
+def body_schema(operation: Operation) -> dict[str, Any] | None:
+    """What the request body must look like; None where there is none. Optional fields may also be null."""
+    if operation.method == "GET":
+        return None
+    schema = plain_schema(operation.input)
+    required = [name for name in schema.get("required", []) if not _in_path(operation, name)]
+    properties = {
+        name: field if name in required else {**field, "type": [field["type"], "null"]}
+        for name, field in schema["properties"].items()
+        if not _in_path(operation, name)
+    }
+    least = {"minProperties": 1} if operation.method == "PATCH" else {}
+    return {**schema, "properties": properties, "required": required, **least}
+
+
+def body_example(operation: Operation) -> dict[str, Any]:
+    return {name: value for name, value in operation.example.items() if not _in_path(operation, name)}
+
+
+def parameters(operation: Operation) -> list[dict[str, Any]]:
+    """Path and query parameters; for writes also the header that lets an integration send a call twice."""
+    schema = plain_schema(operation.input)
+    found = []
+    for name, field in schema.get("properties", {}).items():
+        in_path = _in_path(operation, name)
+        if not in_path and operation.method != "GET":
+            continue
+        found.append(
+            {
+                "name": name,
+                "in": "path" if in_path else "query",
+                "required": name in schema.get("required", []),
+                "schema": {key: value for key, value in field.items() if key != "description"},
+                **({"description": field["description"]} if "description" in field else {}),
+                **({"example": operation.example[name]} if name in operation.example else {}),
+            }
+        )
+    if operation.kind == "write":
+        found.append(
+            {
+                "name": "Idempotency-Key",
+                "in": "header",
+                "required": False,
+                "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY, "pattern": r"\S"},
+                "description": "For tokens of the integration grant: the same key with the same request within 24 "
+                "hours answers with the stored result; with another request it is a conflict. Agents need none.",
+                "example": "8e03978e-40d5-43e8-bc93-6894a57f9324",
+            }
+        )
+    return found
+
+
+def _operation_entry(operation: Operation, components: dict[str, dict[str, Any]], docs_url: str) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "operationId": operation.operation_id,
+        "tags": [tag_of(operation)],
+        "summary": operation.title,
+        "description": operation.description,
+        "security": [{SECURITY: [] if operation.scope is None else [operation.scope]}],
+        "parameters": parameters(operation),
+    }
+    body = body_schema(operation)
+    if body is not None:
+        name = _capitalised(operation) + "Request"
+        components["schemas"][name] = body
+        media = {"schema": {"$ref": f"#/components/schemas/{name}"}, "example": body_example(operation)}
+        entry["requestBody"] = {
+            "required": bool(body["required"]),
+            "content": dict.fromkeys(REQUEST_TYPES, media),
+        }
+    entry["responses"] = {str(operation.success): _success(operation, components)}
+    for status, codes in codes_by_status(error_codes(operation)).items():
+        if status == 428:
+            entry["responses"][str(status)] = challenge_entry(operation, docs_url)
+            continue
+        shared = response_name(status, codes)
+        components["responses"].setdefault(shared, problem_response_entry(status, codes, docs_url))
+        entry["responses"][str(status)] = {"$ref": f"#/components/responses/{shared}"}
+    return entry
+
+
+def _success(operation: Operation, components: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    record = _record(operation.output)
+    name = _answer_name(operation, record)
+    schemas = linked_schemas(record, name, lambda each: f"#/components/schemas/{_published(each)}")
+    components["schemas"].update({_published(each): schema for each, schema in schemas.items()})
+    components["examples"][operation.operation_id] = {
+        "summary": operation.title,
+        "value": ANSWERS[operation.name],
+    }
+    media = {
+        "schema": {"$ref": f"#/components/schemas/{name}"},
+        "examples": {"answer": {"$ref": f"#/components/examples/{operation.operation_id}"}},
+    }
+    entry: dict[str, Any] = {
+        "description": "Created." if operation.success == 201 else "Success.",
+        "headers": header_references(),
+        "content": dict.fromkeys(OFFERED, media),
+    }
+    if operation.kind == "write":
+        entry["links"] = _links(operation)
+    return entry
+
+
+def _links(operation: Operation) -> dict[str, Any]:
+    """Where the id of what was written leads."""
+    written = [name for name in plain_schema(operation.output)["properties"] if name.endswith("Id")]
+    return {
+        other.operation_id: {"operationId": other.operation_id, "parameters": {name: f"$response.body#/{name}"}}
+        for name in written
+        for other in OPERATIONS
+        if _in_path(other, name)
+    }
+
+
+def _record(output: type[BaseModel]) -> type[BaseModel]:
+    """The record that an operation answers with, where its own output adds nothing to it."""
+    base = output.__bases__[0]
+    same = issubclass(base, BaseModel) and base.model_fields.keys() == output.model_fields.keys()
+    return base if same else output
+
+
+def _answer_name(operation: Operation, record: type[BaseModel]) -> str:
+    if record.__name__ != "Output":
+        return _published(record.__name__)
+    if issubclass(record, Page):
+        (item,) = get_args(record.model_fields["items"].annotation)
+        return _published(item.__name__) + "Page"
+    name = _capitalised(operation)
+    return name.removeprefix("Get") if operation.name.startswith("get_") else f"{name}Result"
+
+
+def _published(name: str) -> str:
+    return name.removesuffix("Record")
+
+
+def _capitalised(operation: Operation) -> str:
+    return operation.operation_id[0].upper() + operation.operation_id[1:]
+
+
+def _in_path(operation: Operation, name: str) -> bool:
+    return f"{{{name}}}" in operation.path
+
+
+def _security_scheme(settings: Settings) -> Mapping[str, Any]:
+    needed = {
+        scope: ", ".join(operation.title for operation in OPERATIONS if operation.scope == scope) for scope in SCOPES
+    }
+    return {
+        "type": "oauth2",
+        "description": "Client credentials, provisioned by the practice. Any valid token may call getCapabilities.",
+        "flows": {"clientCredentials": {"tokenUrl": f"{settings.public_url}/oauth/token", "scopes": needed}},
+    }

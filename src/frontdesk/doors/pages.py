@@ -1,0 +1,152 @@
+"""The published documents: OpenAPI, its browsable page, the page of errors, and the files these pages need.
+
+Everything is made once, from the operations and the catalogue, and sent with a tag that lets a browser keep it. The
+pages run under a policy that allows no script, style or connection but our own.
+"""
+
+import gzip
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+
+import orjson
+from starlette.endpoints import HTTPEndpoint
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from frontdesk.domain.errors import CATALOGUE, Problem
+from frontdesk.doors.answers import TRACE_HEADER, request_id_of
+from frontdesk.doors.docs.errors_page import errors_page
+from frontdesk.doors.docs.reference_page import reference_page
+from frontdesk.doors.openapi import openapi_document
+from frontdesk.doors.rest import PREFIX
+from frontdesk.settings import Settings
+
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'; form-action 'none'"
+)
+_ASK_AGAIN = "public, no-cache"
+_FOR_EVER = "public, max-age=31536000, immutable"
+_TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A document as it is sent: plain or packed, with a tag that tells its content, and how long it may be kept."""
+
+    media_type: str
+    body: bytes
+    packed: bytes
+    tag: str
+    caching: str
+
+
+def _published(media_type: str, body: bytes, caching: str = _ASK_AGAIN) -> Published:
+    tag = hashlib.sha256(body).hexdigest()[:16]
+    return Published(media_type, body, gzip.compress(body, 9, mtime=0), tag, caching)
+
+
+def page_routes(settings: Settings) -> list[Route]:
+    async def openapi(request: Request) -> Response:
+        return _answer(request, _openapi(settings))
+
+    async def docs(request: Request) -> Response:
+        return _answer(request, _page("docs", settings))
+
+    async def errors(request: Request) -> Response:
+        return _answer(request, _page("errors", settings))
+
+    async def asset(request: Request) -> Response:
+        found = _assets().get(request.path_params["name"])
+        if found is None:
+            raise Problem("not_found", "There is nothing at this path.")
+        return _answer(request, found)
+
+    async def icon(request: Request) -> Response:
+        return _answer(request, _assets()[asset_names()["icon.svg"]])
+
+    async def to_docs(request: Request) -> Response:
+        return _redirect(request, "/docs")
+
+    class ProblemType(HTTPEndpoint):
+        """The earlier form of a problem's type."""
+
+        async def get(self, request: Request) -> Response:
+            code = request.path_params["code"]
+            if code not in CATALOGUE:
+                raise Problem("not_found", "There is no such error code.")
+            return _redirect(request, f"/errors.html#{code}")
+
+    return [
+        Route("/", to_docs),
+        Route("/docs", docs),
+        Route("/docs/", to_docs),
+        Route("/docs/assets/{name}", asset),
+        Route("/errors.html", errors),
+        Route("/openapi/v1.json", openapi),
+        Route("/favicon.ico", icon),
+        Route(f"{PREFIX}/problems/{{code}}", ProblemType),
+    ]
+
+
+@cache
+def asset_names() -> Mapping[str, str]:
+    """The files that the pages use, by the name they have here; the name they are published under tells their content."""
+    return {plain: published for plain, (published, _) in _asset_files().items()}
+
+
+@cache
+def _asset_files() -> Mapping[str, tuple[str, Published]]:
+    found = {}
+    for file in (files("frontdesk.doors.docs") / "assets").iterdir():
+        stem, _, ending = file.name.rpartition(".")
+        document = _published(_TYPES[ending], file.read_bytes(), _FOR_EVER)
+        found[file.name] = (f"{stem}.{document.tag}.{ending}", document)
+    return found
+
+
+@cache
+def _assets() -> Mapping[str, Published]:
+    return dict(_asset_files().values())
+
+
+@lru_cache(maxsize=4)
+def _openapi(settings: Settings) -> Published:
+    return _published("application/json", orjson.dumps(openapi_document(settings)))
+
+
+@lru_cache(maxsize=8)
+def _page(name: str, settings: Settings) -> Published:
+    page = reference_page if name == "docs" else errors_page
+    return _published("text/html; charset=utf-8", page(settings, asset_names()).encode())
+
+
+def _answer(request: Request, document: Published) -> Response:
+    headers = {
+        "Cache-Control": document.caching,
+        "ETag": f'W/"{document.tag}"',
+        "Vary": "Accept-Encoding",
+        "Content-Security-Policy": POLICY,
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+        TRACE_HEADER: _request_id(request),
+    }
+    known = [tag.strip().removeprefix("W/").strip('"') for tag in request.headers.get("if-none-match", "").split(",")]
+    if document.tag in known:
+        return Response(status_code=304, headers=headers)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        headers["Content-Encoding"] = "gzip"
+        return Response(document.packed, media_type=document.media_type, headers=headers)
+    return Response(document.body, media_type=document.media_type, headers=headers)
+
+
+def _redirect(request: Request, to: str) -> Response:
+    return RedirectResponse(to, 302, headers={TRACE_HEADER: _request_id(request)})
+
+
+def _request_id(request: Request) -> str:
+    return request_id_of(request.headers.get("traceparent"))

@@ -1,0 +1,107 @@
+"""A real server for clients that nobody here wrote: its own process, over real HTTP, with a practice and credentials."""
+
+import asyncio
+import contextlib
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+
+from frontdesk.access.clients import add_client
+from frontdesk.access.scopes import SCOPES
+from frontdesk.app import Service, build_service
+from frontdesk.practice_file import parse
+from frontdesk.settings import Settings
+from frontdesk.store.database import Database
+from frontdesk.store.practices import import_practice
+from tests.world import PRACTICE
+
+START_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Credentials:
+    client_id: str
+    secret: str
+
+
+@dataclass(frozen=True)
+class Served:
+    url: str
+    service: Service
+    log: Path
+
+    @property
+    def mcp_url(self) -> str:
+        return f"{self.url}/mcp"
+
+    async def client(self, grant: str = "agent", scopes: Sequence[str] = SCOPES) -> Credentials:
+        record, secret = await add_client(
+            self.service.database, self.service.ring, practice="harbor", name=grant, grant=grant, scopes=list(scopes)
+        )
+        return Credentials(record.client_id, secret)
+
+    async def token(self, grant: str = "agent", scopes: Sequence[str] = SCOPES) -> str:
+        credentials = await self.client(grant, scopes)
+        form = {"client_id": credentials.client_id, "client_secret": credentials.secret}
+        async with httpx.AsyncClient() as http:
+            answer = await http.post(f"{self.url}/oauth/token", data={"grant_type": "client_credentials", **form})
+        assert answer.status_code == 200, answer.text
+        token: str = answer.json()["access_token"]
+        return token
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def coming_days() -> dict[str, str]:
+    """A window that surely holds open slots of the practice, seen from the real clock."""
+    today = datetime.now(UTC).date()
+    return {"from": (today + timedelta(days=1)).isoformat(), "to": (today + timedelta(days=14)).isoformat()}
+
+
+@contextlib.asynccontextmanager
+async def serving(database: Database, database_dsn: str, owner_dsn: str, data_dir: Path) -> AsyncIterator[Served]:
+    """Runs the server as an operator would, until the block ends."""
+    port = free_port()
+    environment = {
+        "FRONTDESK_DATABASE_URL": database_dsn,
+        "FRONTDESK_MIGRATION_DATABASE_URL": owner_dsn,
+        "FRONTDESK_DATA_DIR": str(data_dir),
+    }
+    settings = Settings(data_dir=data_dir, port=port)
+    service = build_service(settings, database)
+    await import_practice(database, parse(PRACTICE.replace("SLUG", "harbor")), datetime.now(UTC))
+    await service.ring.load()
+    log = data_dir / "server.log"
+    with log.open("wb") as output:
+        process = await asyncio.create_subprocess_exec(
+            Path(sys.executable).parent / "frontdesk", "serve", "--port", str(port),
+            env={**os.environ, **environment}, stdout=output, stderr=output,
+        )  # fmt: skip
+    try:
+        await _until_ready(settings.public_url, process, log)
+        yield Served(settings.public_url, service, log)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        await process.wait()
+
+
+async def _until_ready(url: str, process: asyncio.subprocess.Process, log: Path) -> None:
+    async with asyncio.timeout(START_SECONDS), httpx.AsyncClient() as http:
+        while process.returncode is None:
+            with contextlib.suppress(httpx.TransportError):
+                if (await http.get(f"{url}/readyz")).status_code == 200:
+                    return
+            await asyncio.sleep(0.05)
+    raise AssertionError(f"the server did not start:\n{log.read_text()}")
