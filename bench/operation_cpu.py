@@ -1,0 +1,116 @@
+"""CPU time that one warm call costs the service's process, by operation: the whole path from ASGI to ASGI.
+
+Runs the application in this process on an embedded PostgreSQL of its own. Time spent in PostgreSQL and waiting for it is
+not counted. Prints medians of several rounds, so a noisy machine does little harm.
+
+    .venv/bin/python bench/operation_cpu.py
+"""
+
+import asyncio
+import logging
+import statistics
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+
+from frontdesk.access.clients import add_client
+from frontdesk.app import build_app, build_service
+from frontdesk.demo import demo_bookings, demo_practice
+from frontdesk.settings import Settings
+from frontdesk.store.database import SERVICE_ROLE, Database
+from frontdesk.store.embedded import EmbeddedPostgres
+from frontdesk.store.migrate import migrate
+from frontdesk.store.practices import import_practice
+
+ROUNDS, CALLS = 9, 200
+
+
+class Caller:
+    """Calls an ASGI application with nothing in between."""
+
+    def __init__(self, app: Any, token: str) -> None:
+        self._app = app
+        self._headers = [(b"host", b"bench"), (b"authorization", f"Bearer {token}".encode()), (b"accept", b"*/*")]
+
+    async def get(self, path: str, query: dict[str, Any] | None = None) -> tuple[int, bytes]:
+        sent: list[Any] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        scope = {
+            "type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "root_path": "",
+            "query_string": urlencode(query or {}).encode(), "headers": self._headers, "http_version": "1.1",
+            "scheme": "http", "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80), "state": {},
+        }  # fmt: skip
+        await self._app(scope, receive, send)
+        return sent[0]["status"], sent[1]["body"]
+
+
+async def cpu_microseconds(call: Callable[[], Awaitable[Any]]) -> float:
+    rounds = []
+    for _ in range(ROUNDS):
+        began = time.process_time()
+        for _ in range(CALLS):
+            await call()
+        rounds.append((time.process_time() - began) / CALLS * 1e6)
+    return statistics.median(rounds)
+
+
+async def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        postgres = EmbeddedPostgres(Path(folder) / "postgres")
+        postgres.start()
+        await migrate(postgres.dsn("postgres"))
+        database = Database(postgres.dsn(SERVICE_ROLE))
+        await database.open()
+        settings = Settings(data_dir=Path(folder), base_url="http://bench")
+        service = build_service(settings, database)
+        await service.ring.load()
+        file = demo_practice(datetime.now(UTC).date())
+        await import_practice(database, file, datetime.now(UTC))
+        print(f"{len(demo_bookings(file, date.today()))} bookings in the demo")
+        client, secret = await add_client(
+            database, service.ring, practice="demo", name="bench", grant="integration", per_minute=10**9, quota=10**12
+        )
+        app = build_app(service)
+        http = httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://bench")
+        form = {"grant_type": "client_credentials", "client_id": client.client_id, "client_secret": secret}
+        caller = Caller(app, (await http.post("/oauth/token", data=form)).json()["access_token"])
+        logging.getLogger("frontdesk.request").setLevel(logging.WARNING)
+
+        first = date.today() + timedelta(days=1)
+        import orjson
+
+        found = orjson.loads((await caller.get("/api/slots/first-available", {"visitTypeId": 21, "procedureId": 102}))[1])
+        one = found["items"][0]
+        query = {k: one[k] for k in ("providerId", "locationId", "visitTypeId", "procedureId")}
+        query |= {"from": first.isoformat(), "to": (first + timedelta(days=14)).isoformat(), "limit": 50}
+        status, body = await caller.get("/api/slots", query)
+        print("search_slots:", status, len(orjson.loads(body)["items"]), "items")
+        cases: dict[str, Callable[[], Awaitable[Any]]] = {
+            "search_slots, 14 days, 50 items": lambda: caller.get("/api/slots", query),
+            "get_slot": lambda: caller.get(f"/api/slots/{one['id']}"),
+            "find_first_available": lambda: caller.get("/api/slots/first-available", {"visitTypeId": 21, "procedureId": 102}),
+            "list_providers": lambda: caller.get("/api/providers"),
+            "get_capabilities": lambda: caller.get("/api/capabilities"),
+        }
+        for name, call in cases.items():
+            await call()
+            print(f"{name:36} {await cpu_microseconds(call):8.0f} us of CPU")
+        await http.aclose()
+        await database.close()
+        postgres.stop()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,71 @@
+"""The command line: what operators type.
+
+Each command group is a module of its own. Nothing heavy is imported before a command needs it, so that help is instant.
+"""
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from frontdesk import __version__
+from frontdesk.cli.audits import add_audit_commands
+from frontdesk.cli.clients import add_client_commands
+from frontdesk.cli.databases import add_db_commands
+from frontdesk.cli.keys import add_keys_commands
+from frontdesk.cli.output import BAD_INPUT, BadInput, report
+from frontdesk.cli.practices import add_practice_commands
+from frontdesk.cli.serving import add_serve_command
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, and lets the caller print it."""
+
+    def error(self, message: str) -> NoReturn:
+        raise BadInput(f"{self.prog}: {message}. See {self.prog} --help.")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = sys.argv[1:] if arguments is None else arguments
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
+    parser = _parser()
+    try:
+        args = parser.parse_args(given)
+        if args.run is None:
+            parser.print_help(sys.stderr)
+            return BAD_INPUT
+        run: Callable[[argparse.Namespace], int | None] = args.run
+        status = run(args) or 0
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # Whoever read us has had enough; nothing more may be written, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (Exception, KeyboardInterrupt) as error:
+        return report(error, as_json="--json" in given)
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="frontdesk",
+        description="A medical practice's calendar, safe to hand to integrations and AI agents.",
+        epilog="Settings come from FRONTDESK_* variables, such as FRONTDESK_DATA_DIR and FRONTDESK_DATABASE_URL.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"frontdesk {__version__}")
+    parser.set_defaults(run=None)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for add in (
+        add_serve_command,
+        add_practice_commands,
+        add_client_commands,
+        add_audit_commands,
+        add_keys_commands,
+        add_db_commands,
+    ):
+        add(commands)
+    return parser

@@ -1,0 +1,182 @@
+"""`frontdesk client`: who may call, with which grant, scopes and limits. A secret is printed once and never again."""
+
+import argparse
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from frontdesk.cli.commands import add_command, add_group
+from frontdesk.cli.opening import Session, with_database
+from frontdesk.cli.output import BadInput, answer, details, instant, table
+
+if TYPE_CHECKING:
+    from frontdesk.access.clients import ClientRecord
+    from frontdesk.cli.commands import Commands
+
+
+def add_client_commands(commands: "Commands") -> None:
+    group = add_group(commands, "client", "Clients: add, list, show, disable, enable, rotate-secret, set-limits.")
+
+    command = add_command(group, "add", _add, "Add a client; its secret is shown this once.")
+    command.add_argument("--practice", metavar="SLUG", required=True)
+    command.add_argument("--name", metavar="NAME", required=True)
+    command.add_argument(
+        "--grant",
+        metavar="GRANT",
+        required=True,
+        help="agent: every write is proposed first and needs a confirmation; integration: writes execute at once",
+    )
+    command.add_argument(
+        "--scope", metavar="SCOPE", action="append", help="may be given several times; without it, every scope"
+    )
+    _add_limits(command)
+
+    command = add_command(group, "list", _list, "Show every client.")
+    command.add_argument("--practice", metavar="SLUG", help="only this practice's")
+
+    add_command(group, "show", _show, "Show one client.").add_argument("id", metavar="ID")
+    add_command(group, "disable", _disable, "Refuse a client, within seconds.").add_argument("id", metavar="ID")
+    add_command(group, "enable", _enable, "Accept a client again.").add_argument("id", metavar="ID")
+
+    command = add_command(group, "rotate-secret", _rotate_secret, "Give a client a new secret, shown this once.")
+    command.add_argument("id", metavar="ID")
+    command.add_argument("--at-once", action="store_true", help="the old secret stops now, not after a day")
+
+    command = add_command(group, "set-limits", _set_limits, "Change how much a client may call.")
+    command.add_argument("id", metavar="ID")
+    _add_limits(command)
+
+
+def _add_limits(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--per-minute", metavar="N", type=int, help="calls a minute")
+    command.add_argument("--quota", metavar="N", type=int, help="calls in 30 days")
+
+
+def _add(args: argparse.Namespace) -> None:
+    async def work(session: Session) -> "tuple[ClientRecord, str]":
+        from frontdesk.access.clients import DEFAULT_PER_MINUTE, DEFAULT_QUOTA, add_client
+        from frontdesk.access.scopes import SCOPES
+
+        return await add_client(
+            session.database,
+            await session.ring(),
+            practice=args.practice,
+            name=args.name,
+            grant=args.grant,
+            scopes=args.scope or SCOPES,
+            per_minute=DEFAULT_PER_MINUTE if args.per_minute is None else args.per_minute,
+            quota=DEFAULT_QUOTA if args.quota is None else args.quota,
+        )
+
+    _answer_secret(args, *with_database(work))
+
+
+def _list(args: argparse.Namespace) -> None:
+    async def work(session: Session) -> "list[ClientRecord]":
+        from frontdesk.access.clients import list_clients
+        from frontdesk.cli.practices import known_slug
+
+        practice = None if args.practice is None else await known_slug(session, args.practice)
+        return await list_clients(session.database, practice=practice)
+
+    clients = with_database(work)
+    rows = [(c.client_id, c.practice_slug, c.name, c.grant, c.per_minute, c.quota, _state(c)) for c in clients]
+    headings = ("CLIENT", "PRACTICE", "NAME", "GRANT", "PER MINUTE", "QUOTA", "STATE")
+    answer(args, [_document(client) for client in clients], table(headings, rows, "There is no client yet."))
+
+
+def _show(args: argparse.Namespace) -> None:
+    async def work(session: Session) -> "ClientRecord":
+        from frontdesk.access.clients import show_client
+
+        return await show_client(session.database, args.id)
+
+    _answer_one(args, with_database(work))
+
+
+def _disable(args: argparse.Namespace) -> None:
+    async def work(session: Session) -> "ClientRecord":
+        from frontdesk.access.clients import disable_client
+
+        return await disable_client(session.database, args.id)
+
+    _answer_one(args, with_database(work))
+
+
+def _enable(args: argparse.Namespace) -> None:
+    async def work(session: Session) -> "ClientRecord":
+        from frontdesk.access.clients import enable_client
+
+        return await enable_client(session.database, args.id)
+
+    _answer_one(args, with_database(work))
+
+
+def _rotate_secret(args: argparse.Namespace) -> None:
+    async def work(session: Session) -> "tuple[ClientRecord, str]":
+        from frontdesk.access.clients import DEFAULT_RETIREMENT, rotate_secret
+
+        retirement = timedelta(0) if args.at_once else DEFAULT_RETIREMENT
+        return await rotate_secret(session.database, await session.ring(), args.id, retire_old_after=retirement)
+
+    _answer_secret(args, *with_database(work))
+
+
+def _set_limits(args: argparse.Namespace) -> None:
+    if args.per_minute is None and args.quota is None:
+        raise BadInput("frontdesk client set-limits: give --per-minute, --quota or both.")
+
+    async def work(session: Session) -> "ClientRecord":
+        from frontdesk.access.clients import set_limits
+
+        return await set_limits(session.database, args.id, per_minute=args.per_minute, quota=args.quota)
+
+    _answer_one(args, with_database(work))
+
+
+def _answer_secret(args: argparse.Namespace, client: "ClientRecord", secret: str) -> None:
+    text = details([("Client id", client.client_id), ("Client secret", secret)])
+    note = "Keep the secret now: it is not stored and cannot be shown again."
+    retiring = [record.retires_at for record in client.secrets if record.retires_at is not None]
+    if retiring:
+        note += f"\nThe secret before it works until {instant(retiring[0])}."
+    answer(args, {"clientId": client.client_id, "clientSecret": secret}, f"{text}\n\n{note}")
+
+
+def _answer_one(args: argparse.Namespace, client: "ClientRecord") -> None:
+    facts: list[tuple[str, Any]] = [
+        ("Client", client.client_id),
+        ("Practice", client.practice_slug),
+        ("Name", client.name),
+        ("Grant", client.grant),
+        ("Scopes", " ".join(client.scopes)),
+        ("Per minute", client.per_minute),
+        ("Quota", client.quota),
+        ("State", _state(client)),
+        ("Created", instant(client.created_at)),
+    ]
+    for secret in client.secrets:
+        until = "" if secret.retires_at is None else f", works until {instant(secret.retires_at)}"
+        facts.append(("Secret", f"made {instant(secret.created_at)}{until}"))
+    answer(args, _document(client), details(facts))
+
+
+def _state(client: "ClientRecord") -> str:
+    return "disabled" if client.disabled else "active"
+
+
+def _document(client: "ClientRecord") -> dict[str, Any]:
+    return {
+        "clientId": client.client_id,
+        "practice": client.practice_slug,
+        "name": client.name,
+        "grant": client.grant,
+        "scopes": list(client.scopes),
+        "perMinute": client.per_minute,
+        "quota": client.quota,
+        "disabled": client.disabled,
+        "createdAt": instant(client.created_at),
+        "secrets": [
+            {"createdAt": instant(secret.created_at), "retiresAt": instant(secret.retires_at)}
+            for secret in client.secrets
+        ],
+    }

@@ -1,0 +1,124 @@
+"""The demo practice in the database: imported once, its calendar filled, two clients made.
+
+What people change in it stays. Only a calendar that has run out is filled again, so that it always lies around today;
+closures and absences move with it as long as nobody has edited the directory.
+"""
+
+import os
+import tempfile
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from frontdesk.access.clients import add_client, authenticate
+from frontdesk.access.keys import KeyRing
+from frontdesk.cli.demo_calendar import count_ahead, fill_calendar
+from frontdesk.cli.opening import Progress, Session
+from frontdesk.demo import demo_practice
+from frontdesk.domain.errors import Problem
+from frontdesk.store.database import Database
+from frontdesk.store.practices import export_practice, import_practice, practice_id_of
+
+SLUG = "demo"
+CREDENTIALS_FILE = "demo-credentials.json"
+
+_ENOUGH_AHEAD = 20
+_LOCK = 0x64656D6F  # any fixed number: "demo"
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    client_id: str
+    client_secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    agent: Credentials
+    integration: Credentials
+    placed_on: date
+    """The day around which its closures and absences lie."""
+
+    def document(self) -> dict[str, Any]:
+        return {
+            kind: {"clientId": client.client_id, "clientSecret": client.client_secret}
+            for kind, client in (("agent", self.agent), ("integration", self.integration))
+        }
+
+
+async def prepare_demo(session: Session, ring: KeyRing, progress: Progress) -> Demo:
+    """The demo as it should be today. Servers that start together take turns."""
+    now = datetime.now(UTC)
+    path = session.settings.data_dir / CREDENTIALS_FILE
+    async with session.database.transaction() as connection:
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
+        known = _read(path)
+        demo = Demo(
+            placed_on=await _prepare_practice(session.database, known, now, progress),
+            agent=await _client(session.database, ring, "agent", known.agent if known else None),
+            integration=await _client(session.database, ring, "integration", known.integration if known else None),
+        )
+        if demo != known:
+            _write(path, demo)
+    return demo
+
+
+async def _prepare_practice(database: Database, known: Demo | None, now: datetime, progress: Progress) -> date:
+    """Returns the day around which the directory lies."""
+    today = now.date()
+    practice_id = await practice_id_of(database, SLUG)
+    if practice_id is None:
+        progress("Importing the demo practice")
+        file = demo_practice(today)
+        practice_id = await import_practice(database, file, now)
+        await fill_calendar(database, practice_id, file, now, past=True)
+        return today
+    if known is None or await count_ahead(database, practice_id, now) >= _ENOUGH_AHEAD:
+        return today if known is None else known.placed_on
+    progress("Filling the demo practice's calendar")
+    placed_on = known.placed_on
+    stored = await export_practice(database, SLUG, with_patients=True)
+    assert stored is not None
+    if stored.directory == demo_practice(placed_on).directory:
+        await import_practice(database, replace(demo_practice(today), patients=()), now)
+        stored, placed_on = replace(stored, directory=demo_practice(today).directory), today
+    await fill_calendar(database, practice_id, stored, now)
+    return placed_on
+
+
+async def _client(database: Database, ring: KeyRing, grant: str, known: Credentials | None) -> Credentials:
+    """The credentials of before if they are still good, or those of a new client."""
+    if known is not None:
+        try:
+            await authenticate(database, ring, known.client_id, known.client_secret)
+            return known
+        except Problem as problem:
+            if problem.code == "forbidden_tenant":
+                return known  # suspended: the client is not to blame
+    client, secret = await add_client(database, ring, practice=SLUG, name=f"Demo {grant}", grant=grant)
+    return Credentials(client.client_id, secret)
+
+
+def _read(path: Path) -> Demo | None:
+    try:
+        stored = orjson.loads(path.read_bytes())
+        agent, integration = (
+            Credentials(stored[grant]["clientId"], stored[grant]["clientSecret"]) for grant in ("agent", "integration")
+        )
+        return Demo(agent, integration, date.fromisoformat(stored["placedOn"]))
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _write(path: Path, demo: Demo) -> None:
+    """A complete file or none, for this account alone."""
+    descriptor, made = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(orjson.dumps({**demo.document(), "placedOn": demo.placed_on}, option=orjson.OPT_INDENT_2))
+        Path(made).replace(path)
+    finally:
+        Path(made).unlink(missing_ok=True)

@@ -1,0 +1,72 @@
+"""`frontdesk keys`: the service's own keys. Shows when they were made and replaced, never a key."""
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from frontdesk.cli.commands import add_command, add_group
+from frontdesk.cli.opening import Session, with_database
+from frontdesk.cli.output import BadInput, answer, instant, table
+
+if TYPE_CHECKING:
+    from frontdesk.access.keys import KeyRecord
+    from frontdesk.cli.commands import Commands
+
+
+def add_keys_commands(commands: "Commands") -> None:
+    group = add_group(commands, "keys", "The service's keys: rotate, list, reseal.")
+
+    command = add_command(
+        group, "rotate", _rotate, "Replace keys; what was made with the old ones stays good for its time."
+    )
+    command.add_argument("--purpose", metavar="PURPOSE", help="only this one; without it, every purpose")
+
+    add_command(group, "list", _list, "Show every key that is kept.")
+    add_command(
+        group, "reseal", _reseal, "Seal every key under the first secret of FRONTDESK_SECRET_KEY; then drop the others."
+    )
+
+
+def _rotate(args: argparse.Namespace) -> None:
+    from frontdesk.access.keys import PURPOSES
+
+    if args.purpose is not None and args.purpose not in PURPOSES:
+        raise BadInput(f"There is no purpose {args.purpose!r}; there are {', '.join(PURPOSES)}.")
+
+    async def work(session: Session) -> "list[KeyRecord]":
+        ring = await session.ring()
+        return [await ring.rotate(purpose) for purpose in PURPOSES if args.purpose in (None, purpose)]
+
+    made = with_database(work)
+    answer(args, [_document(key) for key in made], _table(made))
+
+
+def _list(args: argparse.Namespace) -> None:
+    async def work(session: Session) -> "list[KeyRecord]":
+        ring = await session.ring()
+        return await ring.list_keys()
+
+    found = with_database(work)
+    answer(args, [_document(key) for key in found], _table(found))
+
+
+def _reseal(args: argparse.Namespace) -> None:
+    async def work(session: Session) -> int:
+        ring = await session.ring()
+        return await ring.reseal()
+
+    count = with_database(work)
+    answer(args, {"resealed": count}, f"Sealed {count} keys anew.")
+
+
+def _table(found: "list[KeyRecord]") -> str:
+    rows = [(key.key_id, key.purpose, instant(key.created_at), instant(key.retired_at)) for key in found]
+    return table(("KEY", "PURPOSE", "CREATED", "REPLACED"), rows, "There is no key yet.")
+
+
+def _document(key: "KeyRecord") -> dict[str, Any]:
+    return {
+        "keyId": key.key_id,
+        "purpose": key.purpose,
+        "createdAt": instant(key.created_at),
+        "retiredAt": instant(key.retired_at),
+    }

@@ -1,0 +1,131 @@
+"""What a command prints: one JSON document for machines, tables for people, one sentence for what went wrong.
+
+Owns the exit statuses. Refuses to repeat what a database or a library said: that may quote patients' data.
+"""
+
+import argparse
+import errno
+import json
+import sys
+import traceback
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+FAILURE, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+_FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
+
+
+class CommandError(Exception):
+    """One sentence about what could not be done."""
+
+    status = FAILURE
+
+
+class BadInput(CommandError):  # noqa: N818 - what it is, not what it is called
+    """One sentence about what was typed."""
+
+    status = BAD_INPUT
+
+
+def answer(args: argparse.Namespace, document: Any, text: str) -> None:
+    """The result of a command, in the form that was asked for."""
+    print(to_json(document) if args.json else text)
+
+
+def to_json(document: Any, *, indent: int | None = 2) -> str:
+    return json.dumps(document, ensure_ascii=False, indent=indent)
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[Any]], empty: str) -> str:
+    """Columns under headings, numbers to the right; or a sentence when there is nothing to show."""
+    if not rows:
+        return empty
+    cells = [list(headings), *([_cell(value) for value in row] for row in rows)]
+    numeric = [all(isinstance(row[column], int) for row in rows) for column in range(len(headings))]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(headings))]
+    lines = (
+        "  ".join(
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(line, widths, numeric, strict=True)
+        )
+        for line in cells
+    )
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def details(facts: Sequence[tuple[str, Any]]) -> str:
+    """One record, a line per fact."""
+    width = max(len(name) for name, _ in facts)
+    return "\n".join(f"{name.ljust(width)}  {_cell(value)}".rstrip() for name, value in facts)
+
+
+def instant(moment: datetime | None) -> str | None:
+    from frontdesk.domain.local_time import iso_utc
+
+    return None if moment is None else iso_utc(moment)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
+
+
+def report(error: BaseException, *, as_json: bool) -> int:
+    """Tells what went wrong; returns the exit status."""
+    if isinstance(error, KeyboardInterrupt):
+        print("Stopped.", file=sys.stderr)
+        return INTERRUPTED
+    from frontdesk.practice_file.faults import PracticeFileError
+
+    if isinstance(error, PracticeFileError):
+        if as_json:
+            print(to_json({"faults": [{"path": fault.path, "message": fault.message} for fault in error.faults]}))
+        print(error, file=sys.stderr)
+        return BAD_INPUT
+    sentence, status = _explain(error)
+    if as_json:
+        print(to_json({"error": sentence}))
+    print(sentence, file=sys.stderr)
+    return status
+
+
+def _explain(error: BaseException) -> tuple[str, int]:
+    from frontdesk.access.clients import ClientError
+    from frontdesk.access.sealing import SealingError
+    from frontdesk.settings import SettingsError
+    from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
+    from frontdesk.store.embedded import EmbeddedPostgresError
+    from frontdesk.store.migrate import MigrationError
+
+    match error:
+        case CommandError():
+            return str(error), error.status
+        case SettingsError() | ClientError():
+            return str(error), BAD_INPUT
+        case EmbeddedPostgresError() | MigrationError() | SealingError():
+            return str(error), FAILURE
+        case OutcomeUnknown():
+            return "The connection to the database was lost, and it is not known whether the change was made.", FAILURE
+        case DatabaseUnavailable():
+            return "The database is unavailable now; nothing was changed.", FAILURE
+        case OSError() if error.errno in _FULL_DISK:
+            return "There is no disk space left.", FAILURE
+        case OSError() if error.filename is not None:
+            return f"{error.filename}: {error.strerror}.", FAILURE
+    return _explain_database(error), FAILURE
+
+
+def _explain_database(error: BaseException) -> str:
+    from asyncpg import exceptions as pg
+
+    match error:
+        case pg.DiskFullError():
+            return "There is no disk space left for the database."
+        case pg.PostgresError():
+            return f"The database refused this (SQLSTATE {error.sqlstate})."
+    # Where it happened, never the message: it may quote what was stored.
+    traceback.print_tb(error.__traceback__)
+    return f"frontdesk failed unexpectedly ({type(error).__name__})."

@@ -1,0 +1,236 @@
+"""`frontdesk practice`: practice files in and out, and which practices there are."""
+
+import argparse
+import difflib
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from frontdesk.cli.commands import add_command, add_group
+from frontdesk.cli.opening import Session, with_database
+from frontdesk.cli.output import BadInput, answer, details, table, to_json
+
+if TYPE_CHECKING:
+    from frontdesk.cli.commands import Commands
+    from frontdesk.practice_file import PracticeFile
+    from frontdesk.store.practices import PracticeSummary
+
+
+def add_practice_commands(commands: "Commands") -> None:
+    group = add_group(commands, "practice", "Practices: import, export, list, show, suspend, resume.")
+
+    command = add_command(group, "import", _import, "Create or update a practice from a file, all of it or nothing.")
+    command.add_argument("file", metavar="FILE", help="YAML or JSON; - reads standard input")
+    command.add_argument("--prune", action="store_true", help="deactivate what the file no longer lists")
+
+    command = add_command(group, "export", _export, "Write a practice in the format that import reads.")
+    command.add_argument("slug", metavar="SLUG")
+    command.add_argument("--with-patients", action="store_true", help="patients too; keep the file safe")
+    command.add_argument("--output", metavar="FILE", type=Path, help="write to a file that only you can read")
+
+    add_command(group, "list", _list, "Show every practice.")
+    for name, run, summary in (
+        ("show", _show, "Show one practice."),
+        ("suspend", _suspend, "Refuse every call to a practice, within seconds."),
+        ("resume", _resume, "Accept calls to a practice again."),
+    ):
+        add_command(group, name, run, summary).add_argument("slug", metavar="SLUG")
+
+
+async def known_slug(session: Session, slug: str) -> str:
+    """The slug, if there is such a practice."""
+    from frontdesk.store.practices import practice_id_of
+
+    if await practice_id_of(session.database, slug) is None:
+        raise await _no_practice(session, slug)
+    return slug
+
+
+async def _no_practice(session: Session, slug: str) -> BadInput:
+    from frontdesk.store.practices import list_practices
+
+    slugs = [practice.slug for practice in await list_practices(session.database)]
+    closest = difflib.get_close_matches(slug, slugs, n=1, cutoff=0.0)
+    return BadInput(f"There is no practice {slug!r}" + (f"; the closest is {closest[0]!r}." if closest else "."))
+
+
+def _import(args: argparse.Namespace) -> None:
+    from frontdesk.store.practices import import_practice
+
+    text = _read(args.file)
+
+    async def work(session: Session) -> "PracticeFile":
+        now = datetime.now(UTC)
+        file = await _checked(session, text, now, prune=args.prune)
+        await import_practice(session.database, file, now, prune=args.prune)
+        return file
+
+    file = with_database(work)
+    directory = file.directory
+    counts = {
+        "locations": len(directory.locations),
+        "providers": len(directory.providers),
+        "visitTypes": len(directory.visit_types),
+        "patients": len(file.patients),
+    }
+    text = (
+        f"Imported {directory.practice.slug}: {counts['locations']} locations, {counts['providers']} providers, "
+        f"{counts['visitTypes']} visit types, {counts['patients']} patients."
+    )
+    answer(args, {"practice": directory.practice.slug, **counts}, text)
+
+
+async def _checked(session: Session, text: str, now: datetime, *, prune: bool) -> "PracticeFile":
+    """The file, beside what is stored of the same practice already."""
+    from frontdesk.practice_file import parse
+    from frontdesk.practice_file.reading import read
+    from frontdesk.store.practices import stored_directory
+
+    document, _ = read(text)
+    practice = document.get("practice") if isinstance(document, dict) else None
+    slug = practice.get("slug") if isinstance(practice, dict) else None
+    known = await stored_directory(session.database, slug) if isinstance(slug, str) else None
+    if prune:
+        parse(text, today=now.date())  # what is about to be deactivated cannot be referred to
+    return parse(text, known=known, today=now.date())
+
+
+def _read(name: str) -> str:
+    from frontdesk.practice_file import Fault, PracticeFileError
+    from frontdesk.practice_file.reading import MAX_BYTES
+
+    try:
+        if name == "-":
+            data = sys.stdin.buffer.read(MAX_BYTES + 1)
+        else:
+            with Path(name).open("rb") as file:
+                data = file.read(MAX_BYTES + 1)
+        return data.decode()
+    except OSError as error:
+        raise BadInput(f"{name} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise PracticeFileError([Fault("$", "the file is not UTF-8 text")]) from None
+
+
+def _export(args: argparse.Namespace) -> None:
+    async def work(session: Session) -> "PracticeFile":
+        from frontdesk.store.practices import export_practice
+
+        file = await export_practice(session.database, args.slug, with_patients=args.with_patients)
+        if file is None:
+            raise await _no_practice(session, args.slug)
+        return file
+
+    text = _as_text(with_database(work), as_json=args.json)
+    if args.output is None:
+        sys.stdout.write(text)
+        return
+    try:
+        descriptor = os.open(args.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    except OSError as error:
+        raise BadInput(f"{args.output} cannot be written: {error.strerror}.") from None
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    answer(args, {"practice": args.slug, "file": str(args.output)}, f"Wrote {args.output}.")
+
+
+def _as_text(file: "PracticeFile", *, as_json: bool) -> str:
+    import yaml
+
+    from frontdesk.practice_file import dump
+
+    text = dump(file)
+    if as_json:
+        return to_json(_jsonable(yaml.load(text, yaml.CSafeLoader))) + "\n"
+    return text
+
+
+def _jsonable(value: Any) -> Any:
+    """Dates as text: JSON has none."""
+    if isinstance(value, dict):
+        return {key: _jsonable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_jsonable(item) for item in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else value.isoformat()
+
+
+def _list(args: argparse.Namespace) -> None:
+    async def work(session: Session) -> "list[PracticeSummary]":
+        from frontdesk.store.practices import list_practices
+
+        return await list_practices(session.database)
+
+    practices = with_database(work)
+    rows = [
+        (p.slug, p.name, p.time_zone, p.locations, p.providers, p.patients, p.clients, _state(p)) for p in practices
+    ]
+    headings = ("SLUG", "NAME", "TIME ZONE", "LOCATIONS", "PROVIDERS", "PATIENTS", "CLIENTS", "STATE")
+    answer(args, [_document(p) for p in practices], table(headings, rows, "There is no practice yet."))
+
+
+def _show(args: argparse.Namespace) -> None:
+    async def work(session: Session) -> "PracticeSummary":
+        from frontdesk.store.practices import list_practices
+
+        found = await list_practices(session.database, args.slug)
+        if not found:
+            raise await _no_practice(session, args.slug)
+        return found[0]
+
+    _answer_one(args, with_database(work))
+
+
+def _suspend(args: argparse.Namespace) -> None:
+    _set_suspended(args, suspended=True)
+
+
+def _resume(args: argparse.Namespace) -> None:
+    _set_suspended(args, suspended=False)
+
+
+def _set_suspended(args: argparse.Namespace, *, suspended: bool) -> None:
+    async def work(session: Session) -> "PracticeSummary":
+        from frontdesk.store.practices import list_practices, set_suspended
+
+        if not await set_suspended(session.database, args.slug, suspended=suspended):
+            raise await _no_practice(session, args.slug)
+        return (await list_practices(session.database, args.slug))[0]
+
+    _answer_one(args, with_database(work))
+
+
+def _answer_one(args: argparse.Namespace, practice: "PracticeSummary") -> None:
+    facts = [
+        ("Practice", practice.slug),
+        ("Name", practice.name),
+        ("Time zone", practice.time_zone),
+        ("Scheduling system", practice.scheduling_system),
+        ("Sandbox", practice.sandbox),
+        ("State", _state(practice)),
+        ("Locations", practice.locations),
+        ("Providers", practice.providers),
+        ("Patients", practice.patients),
+        ("Clients", practice.clients),
+    ]
+    answer(args, _document(practice), details(facts))
+
+
+def _state(practice: "PracticeSummary") -> str:
+    return "suspended" if practice.suspended else "active"
+
+
+def _document(practice: "PracticeSummary") -> dict[str, Any]:
+    return {
+        "slug": practice.slug,
+        "name": practice.name,
+        "timeZone": practice.time_zone,
+        "schedulingSystem": practice.scheduling_system,
+        "sandbox": practice.sandbox,
+        "suspended": practice.suspended,
+        "locations": practice.locations,
+        "providers": practice.providers,
+        "patients": practice.patients,
+        "clients": practice.clients,
+    }

@@ -1,0 +1,107 @@
+"""`frontdesk serve`: everything from an empty folder to a service that answers, and what to type then."""
+
+import argparse
+import os
+from typing import TYPE_CHECKING, Any
+
+from frontdesk.cli.commands import add_command
+from frontdesk.cli.opening import Progress, Session, on_database, owner_dsn, reached, start_database, wait_for
+from frontdesk.cli.output import CommandError, to_json
+from frontdesk.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from frontdesk.cli.commands import Commands
+    from frontdesk.cli.demo_data import Demo
+
+_BANNER = """
+  frontdesk is ready at {url}
+
+    REST   {url}/api
+    MCP    {url}/mcp
+    Docs   {url}/docs
+"""
+_DEMO = """
+  Two clients may call the demo practice:
+
+    agent        client id      {agent.client_id}
+                 client secret  {agent.client_secret}
+    integration  client id      {integration.client_id}
+                 client secret  {integration.client_secret}
+
+  Paste these lines into another terminal: a token, what it may do, and the next free appointments.
+
+{requests}
+"""
+# Every address in quotes and no comments: the lines mean the same in every shell they are pasted into.
+_REQUESTS = """\
+TOKEN=$(curl -s "{url}/oauth/token" -d grant_type=client_credentials \\
+  -d "client_id={agent.client_id}" -d "client_secret={agent.client_secret}" \\
+  | sed 's/.*"access_token": *"\\([^"]*\\)".*/\\1/')
+curl -s "{url}/api/capabilities" -H "Authorization: Bearer $TOKEN"; echo
+curl -s "{url}/api/slots/first-available?visitTypeId=21&procedureId=102" -H "Authorization: Bearer $TOKEN"; echo"""
+_STOP = "\n  Ctrl-C stops it.\n"
+
+
+def add_serve_command(commands: "Commands") -> None:
+    command = add_command(commands, "serve", _serve, "Start the service, and with it everything it needs.")
+    command.add_argument("--host", metavar="HOST", help="the address to listen on (default 127.0.0.1)")
+    command.add_argument("--port", metavar="PORT", type=int, help="the port to listen on (default 8080)")
+    command.add_argument("--workers", metavar="N", type=int, help="processes that answer (default 1)")
+    command.add_argument("--demo", action="store_true", help="import a demo practice once, and print how to call it")
+
+
+def _serve(args: argparse.Namespace) -> None:
+    settings = load_settings(os.environ, host=args.host, port=args.port, workers=args.workers)
+    os.environ |= {  # how the options reach the workers
+        "FRONTDESK_HOST": settings.host,
+        "FRONTDESK_PORT": str(settings.port),
+        "FRONTDESK_WORKERS": str(settings.workers),
+    }
+    from concurrent.futures import ThreadPoolExecutor
+
+    from frontdesk.serving import ServingError, free_address, serve
+
+    try:
+        free_address(settings.host, settings.port)
+        with ThreadPoolExecutor(1) as beside:
+            started = beside.submit(start_database, settings, _say(args))
+            import frontdesk.app  # noqa: F401 - once here, while the database starts, and not in every worker
+
+            started.result()
+        demo = wait_for(_prepare(args, settings))
+        address = free_address(settings.host, settings.port)
+        serve(settings, address, lambda: _announce(args, settings, demo))
+    except ServingError as error:
+        raise CommandError(str(error)) from None
+
+
+def _say(args: argparse.Namespace) -> Progress:
+    return (lambda _step: None) if args.json else (lambda step: print(f"{step} ...", flush=True))
+
+
+async def _prepare(args: argparse.Namespace, settings: Settings) -> "Demo | None":
+    """Everything that could fail fails here, with a sentence, before any worker starts."""
+    from frontdesk.store.migrate import migrate
+
+    await reached(settings, migrate(owner_dsn(settings)))
+
+    async def work(session: Session) -> "Demo | None":
+        from frontdesk.cli.demo_data import prepare_demo
+
+        ring = await session.ring()
+        return await prepare_demo(session, ring, _say(args)) if args.demo else None
+
+    return await on_database(settings, work)
+
+
+def _announce(args: argparse.Namespace, settings: Settings, demo: "Demo | None") -> None:
+    url = settings.public_url
+    if args.json:
+        document: dict[str, Any] = {"url": url, "docs": f"{url}/docs"}
+        print(to_json(document if demo is None else {**document, "demo": demo.document()}), flush=True)
+        return
+    text = _BANNER.format(url=url)
+    if demo is not None:
+        clients = {"agent": demo.agent, "integration": demo.integration}
+        text += _DEMO.format(requests=_REQUESTS.format(url=url, **clients), **clients)
+    print(text + _STOP, flush=True)
