@@ -1,20 +1,40 @@
-.PHONY: run test check format setup setup-dev clean
+.PHONY: run test check format help setup setup-dev clean heavy crash-test attack-test mcp-conformance fhir-test client-test
 
-run: setup
+run: setup ## sets everything up and serves the demo practice on port 8080 (or FRONTDESK_PORT)
 	@exec .venv/bin/frontdesk serve --demo
 
-test: setup-dev
+test: setup-dev ## sets everything up and runs the tests against a real PostgreSQL
 	.venv/bin/python -m pytest -n 2 --dist loadfile
 
-check: setup-dev
+check: setup-dev ## format, lint, strict types, import rules
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 
-format: setup-dev
+format: setup-dev ## fixes format and lint where it can
 	.venv/bin/ruff format .
 	.venv/bin/ruff check --fix .
+
+heavy: crash-test attack-test mcp-conformance fhir-test client-test ## all heavier suites below
+
+crash-test: setup-dev ## kills server and database under load; the long state machine
+	.venv/bin/python -m pytest -m heavy tests/crash tests/engine
+
+attack-test: setup-dev ## a million forged ids and tokens; a deep schemathesis run
+	.venv/bin/python -m pytest -m heavy -n 2 --dist loadfile tests/security tests/doors
+
+mcp-conformance: setup-dev ## the official MCP conformance suites and the inspector (needs Node and npm)
+	.venv/bin/python -m pytest -m heavy tests/mcp
+
+fhir-test: setup-dev ## the FHIR adapter against a server from npm packages (needs Node and npm)
+	.venv/bin/python -m pytest -m heavy tests/fhir
+
+client-test: setup-dev ## code generated from the OpenAPI document books appointments (needs Node and npm)
+	.venv/bin/python -m pytest -m heavy tests/clients
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 20
 
 setup:
 	@scripts/setup requirements.lock
@@ -22,5 +42,5 @@ setup:
 setup-dev:
 	@scripts/setup requirements-dev.lock
 
-clean:
+clean: ## removes the virtual environment; data stays
 	rm -rf .venv

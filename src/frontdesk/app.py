@@ -7,7 +7,7 @@ import os
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from frontdesk.doors import mcp
 from frontdesk.doors.faults import UnexpectedErrors, exception_handlers
 from frontdesk.doors.gateway import Gateway
 from frontdesk.doors.health import health_routes
-from frontdesk.doors.metrics import Metrics, RequestCounts, metrics_routes
+from frontdesk.doors.metrics import Metrics, metrics_routes
 from frontdesk.doors.oauth import oauth_routes
 from frontdesk.doors.pages import page_routes
 from frontdesk.doors.rest import PREFIX, RestDoor
@@ -44,6 +44,7 @@ from frontdesk.store.changes import ChangeListener
 from frontdesk.store.database import SERVICE_ROLE, Database
 from frontdesk.store.directories import DirectoryCache
 from frontdesk.store.embedded import EmbeddedPostgres
+from frontdesk.store.migrate import unreadiness
 from frontdesk.systems.native import NativeCalendar, NativeSystem
 from frontdesk.systems.port import SchedulingSystem
 
@@ -118,7 +119,7 @@ def build_service(settings: Settings, database: Database, clock: Callable[[], da
         callers=callers,
         meter=Meter(database),
         token_failures=TokenFailures(database),
-        metrics=Metrics(RequestCounts(), database, settings),
+        metrics=Metrics(database, settings),
         engine=engine,
     )
 
@@ -137,7 +138,7 @@ def build_app(service: Service, lifespan: Any = None) -> Gateway:
         Mount(PREFIX, app=RestDoor(service.engine, settings)),
         Route(mcp.PATH, mcp.McpDoor(service.engine, settings)),
         *oauth_routes(check_secret, service.tokens, service.ring, settings),
-        *health_routes(service.database),
+        *health_routes(partial(unreadiness, service.database)),
         *metrics_routes(service.metrics, settings),
     ]
     app = Starlette(

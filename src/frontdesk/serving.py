@@ -8,6 +8,7 @@ import contextlib
 import errno
 import http.client
 import os
+import resource
 import socket
 import threading
 import time
@@ -23,6 +24,9 @@ from frontdesk.settings import Settings
 
 _HEADER_MILLISECONDS = 10_000
 _HEADER_BYTES = 64 * 1024
+_BACKLOG = 4096
+_CONNECTIONS = 8192  # of one worker at a time: whoever opens many and says nothing leaves room for others
+_OTHER_FILES = 256
 _STOP_SECONDS = 3
 _PORT_PATIENCE_SECONDS = 1.0  # the workers of a server that was killed need a moment to notice
 _POLL_SECONDS = 0.05
@@ -77,6 +81,8 @@ def serve(settings: Settings, address: str, on_ready: Callable[[], None]) -> Non
         loop=Loops.uvloop,
         http=HTTPModes.http1,
         websockets=False,
+        backlog=_BACKLOG,
+        backpressure=_room(),
         http1_settings=HTTP1Settings(header_read_timeout=_HEADER_MILLISECONDS, max_buffer_size=_HEADER_BYTES),
         log_level=LogLevels.warning,
         log_dictconfig=_LOGGING,
@@ -88,6 +94,17 @@ def serve(settings: Settings, address: str, on_ready: Callable[[], None]) -> Non
         server.serve(target_loader=worker_app, wrap_loader=False)
     except SystemExit:
         raise ServingError("The service could not be kept running; the lines above say why.") from None
+
+
+def _room() -> int:
+    """How many connections a worker may hold: fewer where this account may not open so many files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _CONNECTIONS + _OTHER_FILES
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return _CONNECTIONS
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return max(_OTHER_FILES, allowed - _OTHER_FILES)
 
 
 def worker_app() -> Any:

@@ -108,10 +108,10 @@ class Clinic:
         )  # fmt: skip
         return agent
 
-    def start(self) -> None:
+    def start(self, *options: str) -> None:
         with (self.folder / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [COMMAND, "serve"], env=self.environment, stdout=log, stderr=log, start_new_session=True
+                [COMMAND, "serve", *options], env=self.environment, stdout=log, stderr=log, start_new_session=True
             )
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:

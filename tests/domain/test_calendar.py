@@ -1,77 +1,9 @@
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
-import pytest
-
-from frontdesk.domain.calendar import Busy, OpenTimes, free_lane
-from frontdesk.domain.directory import Closure, Location, OpeningHours, Practice, Procedure, Provider, TimeOff
-from frontdesk.domain.local_time import iso_local
-
-NEW_YORK = "America/New_York"
-EVERY_DAY = frozenset(range(7))
-FREE = Busy((), (), ())
-VISIT = Procedure(id=100, name="Visit", duration_minutes=30)
-MONDAY = date(2026, 11, 16)
-LONG_BEFORE = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
-
-
-def minute(*when: int) -> int:
-    return int(datetime(*when, tzinfo=UTC).timestamp()) // 60
-
-
-def local(*when: int) -> datetime:
-    return datetime(*when)  # noqa: DTZ001
-
-
-def clock(text: str) -> int:
-    hours, minutes = text.split(":")
-    return int(hours) * 60 + int(minutes)
-
-
-def hours(opens: str, closes: str, days: Sequence[int] = tuple(EVERY_DAY), **effective: date) -> OpeningHours:
-    return OpeningHours(1, frozenset(days), clock(opens), clock(closes), **effective)
-
-
-def open_times(
-    *entries: OpeningHours,
-    zone: str = NEW_YORK,
-    interval: int = 30,
-    notice: int = 0,
-    horizon: int = 10_000,
-    capacity: int = 1,
-    closures: tuple[Closure, ...] = (),
-    time_off: tuple[TimeOff, ...] = (),
-) -> OpenTimes:
-    practice = Practice(
-        slug="harbor",
-        name="Harbor",
-        time_zone="UTC",
-        minimum_notice_minutes=notice,
-        booking_horizon_days=horizon,
-        slot_interval_minutes=interval,
-    )
-    provider = Provider(id=10, name="Dr. Chen", capacity=capacity, hours=entries, time_off=time_off)
-    return OpenTimes(practice, provider, Location(id=1, name="Downtown", time_zone=zone, closures=closures))
-
-
-def offered(
-    times: OpenTimes,
-    day: date,
-    last: date | None = None,
-    *,
-    procedure: Procedure = VISIT,
-    busy: Busy = FREE,
-    now: float = LONG_BEFORE,
-    zone: str = NEW_YORK,
-) -> list[str]:
-    """The offered starts as local texts without their seconds."""
-    starts = times.starts(procedure, day, last or day, now, busy)
-    return [text[:16] + text[19:] for text in iso_local(starts, zone)]
-
-
-def clocks(texts: list[str]) -> list[str]:
-    return [text[11:16] for text in texts]
+from frontdesk.domain.calendar import Busy, free_lane
+from frontdesk.domain.directory import Closure, TimeOff
+from tests.domain.open_times import FREE, LONG_BEFORE, MONDAY, VISIT, clocks, hours, local, minute, offered, open_times
 
 
 def test_starts_lie_on_the_grid_and_the_whole_slot_lies_in_the_hours() -> None:
@@ -151,114 +83,6 @@ def test_time_off_until_further_notice_offers_nothing() -> None:
     assert offered(times, MONDAY, date(2027, 11, 18)) == []
 
 
-def test_nine_o_clock_is_nine_o_clock_on_both_sides_of_a_change() -> None:
-    times = open_times(hours("09:00", "09:30"))
-    assert offered(times, date(2026, 10, 31), date(2026, 11, 1)) == ["2026-10-31T09:00-04:00", "2026-11-01T09:00-05:00"]
-    assert offered(times, date(2027, 3, 13), date(2027, 3, 14)) == ["2027-03-13T09:00-05:00", "2027-03-14T09:00-04:00"]
-
-
-SPRING_FORWARD = [
-    # zone, date, hours around the change, what a day offers on a half-hour grid for a visit of half an hour
-    (NEW_YORK, date(2027, 3, 14), ("01:30", "03:30"), ["01:30-05:00", "03:00-04:00"]),
-    ("Europe/London", date(2027, 3, 28), ("00:30", "02:30"), ["00:30+00:00", "02:00+01:00"]),
-    ("Australia/Lord_Howe", date(2026, 10, 4), ("01:30", "03:30"), ["01:30+10:30", "02:30+11:00", "03:00+11:00"]),
-    ("America/Santiago", date(2026, 9, 6), ("00:00", "02:00"), ["01:00-03:00", "01:30-03:00"]),
-    ("Africa/Casablanca", date(2025, 4, 6), ("01:30", "03:30"), ["01:30+00:00", "03:00+01:00"]),
-]
-
-FALL_BACK = [
-    (
-        NEW_YORK,
-        date(2026, 11, 1),
-        ("00:30", "02:30"),
-        ["00:30-04:00", "01:00-04:00", "01:30-04:00", "01:00-05:00", "01:30-05:00", "02:00-05:00"],
-    ),
-    (
-        "Europe/London",
-        date(2026, 10, 25),
-        ("00:30", "02:30"),
-        ["00:30+01:00", "01:00+01:00", "01:30+01:00", "01:00+00:00", "01:30+00:00", "02:00+00:00"],
-    ),
-    (
-        "Australia/Lord_Howe",
-        date(2026, 4, 5),
-        ("01:00", "02:30"),
-        ["01:00+11:00", "01:30+11:00", "01:30+10:30", "02:00+10:30"],
-    ),
-    (
-        "America/Santiago",
-        date(2026, 4, 4),
-        ("22:30", "24:00"),
-        ["22:30-03:00", "23:00-03:00", "23:30-03:00", "23:00-04:00", "23:30-04:00"],
-    ),
-    (
-        "Africa/Casablanca",
-        date(2025, 2, 23),
-        ("01:30", "03:30"),
-        ["01:30+01:00", "02:00+01:00", "02:30+01:00", "02:00+00:00", "02:30+00:00", "03:00+00:00"],
-    ),
-]
-
-
-@pytest.mark.parametrize(("zone", "day", "span", "expected"), SPRING_FORWARD + FALL_BACK)
-def test_a_missing_hour_offers_nothing_and_a_repeated_hour_is_offered_each_time(
-    zone: str, day: date, span: tuple[str, str], expected: list[str]
-) -> None:
-    texts = offered(open_times(hours(*span), zone=zone), day, zone=zone)
-    assert [text[11:] for text in texts] == expected
-    assert {text[:10] for text in texts} == {day.isoformat()}
-
-
-def test_a_zone_of_odd_offset_and_no_changes_is_offered_like_any_other() -> None:
-    times = open_times(hours("09:00", "10:00"), zone="Asia/Kathmandu")
-    assert offered(times, MONDAY, zone="Asia/Kathmandu") == ["2026-11-16T09:00+05:45", "2026-11-16T09:30+05:45"]
-
-
-def test_a_slot_lasts_its_real_minutes_across_a_change() -> None:
-    times = open_times(hours("01:00", "04:00"), interval=60)
-    long_visit = replace(VISIT, duration_minutes=120)
-    assert clocks(offered(times, date(2027, 3, 14), procedure=long_visit)) == ["01:00"]
-    assert clocks(offered(times, date(2026, 11, 1), procedure=long_visit)) == ["01:00", "01:00", "02:00"]
-
-
-def test_hours_that_end_in_a_repeated_hour_leave_a_gap_before_its_repetition() -> None:
-    times = open_times(hours("00:30", "01:30"))
-    assert offered(times, date(2026, 11, 1)) == [
-        "2026-11-01T00:30-04:00",
-        "2026-11-01T01:00-04:00",
-        "2026-11-01T01:00-05:00",
-    ]
-    assert clocks(offered(times, date(2026, 11, 1), procedure=replace(VISIT, duration_minutes=60))) == ["00:30"]
-
-
-def test_time_off_in_a_repeated_hour_lasts_from_the_first_start_to_the_last_end() -> None:
-    times = open_times(
-        hours("00:00", "03:00"), time_off=(TimeOff(local(2026, 11, 1, 1, 0), local(2026, 11, 1, 1, 30)),)
-    )
-    assert offered(times, date(2026, 11, 1)) == [
-        "2026-11-01T00:00-04:00",
-        "2026-11-01T00:30-04:00",
-        "2026-11-01T01:30-05:00",
-        "2026-11-01T02:00-05:00",
-        "2026-11-01T02:30-05:00",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("starts", "ends", "expected"),
-    [
-        (local(2027, 3, 14, 2, 30), local(2027, 3, 14, 3, 30), ["01:00", "01:30", "03:30"]),
-        (local(2027, 3, 14, 1, 30), local(2027, 3, 14, 2, 30), ["01:00", "03:00", "03:30"]),
-        (local(2027, 3, 14, 2, 10), local(2027, 3, 14, 2, 50), ["01:00", "01:30", "03:00", "03:30"]),
-    ],
-)
-def test_time_off_is_not_shortened_by_a_local_time_that_does_not_exist(
-    starts: datetime, ends: datetime, expected: list[str]
-) -> None:
-    times = open_times(hours("01:00", "04:00"), time_off=(TimeOff(starts, ends),))
-    assert clocks(offered(times, date(2027, 3, 14))) == expected
-
-
 def test_time_off_with_seconds_covers_every_minute_it_touches() -> None:
     off = TimeOff(local(2026, 11, 16, 9, 30, 59), local(2026, 11, 16, 10, 0, 1))
     times = open_times(hours("09:00", "11:00"), interval=1, time_off=(off,))
@@ -267,6 +91,12 @@ def test_time_off_with_seconds_covers_every_minute_it_touches() -> None:
         "09:01",
         "10:01",
     ]
+
+
+def test_time_off_leaves_the_last_minute_before_and_the_first_after_it() -> None:
+    off = TimeOff(local(2026, 11, 16, 9, 1), local(2026, 11, 16, 9, 59))
+    times = open_times(hours("09:00", "10:00"), interval=1, time_off=(off,))
+    assert clocks(offered(times, MONDAY, procedure=replace(VISIT, duration_minutes=1))) == ["09:00", "09:59"]
 
 
 def test_a_slot_that_has_begun_is_not_offered() -> None:
@@ -361,6 +191,12 @@ def test_a_cursor_from_before_today_does_not_bring_back_the_past() -> None:
     times = open_times(hours("09:00", "10:00"))
     nine = minute(2026, 11, 16, 14, 0)
     assert times.starts(VISIT, MONDAY, MONDAY, nine * 60, FREE, after=nine - 1000) == [nine + 30]
+
+
+def test_a_cursor_at_the_first_bookable_start_is_not_repeated() -> None:
+    times = open_times(hours("09:00", "10:00"))
+    nine = minute(2026, 11, 16, 14, 0)
+    assert times.starts(VISIT, MONDAY, MONDAY, nine * 60 - 60, FREE, after=nine) == [nine + 30]
 
 
 def test_a_limited_search_looks_no_further_than_it_must() -> None:

@@ -198,7 +198,7 @@ def cases(draw: st.DrawFn) -> tuple[Case, date]:
     return case, around
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(cases())
 def test_exactly_what_the_rules_allow_is_offered(drawn: tuple[Case, date]) -> None:
     case, around = drawn

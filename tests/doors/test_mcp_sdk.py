@@ -1,10 +1,14 @@
-"""The official SDK's own client, against a real server: both eras, and connecting with nothing but a client's secret."""
+"""The official SDK's own client against a real server: both eras, and connecting with nothing but a secret."""
 
+import asyncio
+import os
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import httpx2
+import orjson
 import pytest
 from mcp import Client
 from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
@@ -114,10 +118,36 @@ async def test_the_sdk_connects_knowing_only_address_id_and_secret(served: Serve
         provider = ClientCredentialsOAuthProvider(
             served.mcp_url, Forgetful(), client_id=credentials.client_id, client_secret=credentials.secret
         )
-    async with httpx2.AsyncClient(auth=provider) as http:
-        async with Client(streamable_http_client(served.mcp_url, http_client=http), mode="auto") as client:
-            assert await call(client, "get_capabilities") == {"capabilities": ["practices:read", "slots:read"]}
-            refused = await client.call_tool("get_patient", {"patientId": "pat_0000000000000000000000"})
-            assert refused.is_error
-            assert refused.structured_content is not None
-            assert refused.structured_content["code"] == "forbidden_scope"
+    async with (
+        httpx2.AsyncClient(auth=provider) as http,
+        Client(streamable_http_client(served.mcp_url, http_client=http), mode="auto") as client,
+    ):
+        assert await call(client, "get_capabilities") == {"capabilities": ["practices:read", "slots:read"]}
+        refused = await client.call_tool("get_patient", {"patientId": "pat_0000000000000000000000"})
+        assert refused.is_error
+        assert refused.structured_content is not None
+        assert refused.structured_content["code"] == "forbidden_scope"
+
+
+async def test_the_guide_s_programs_run_as_they_stand(served: Served, tmp_path: Path) -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text()
+    credentials = await served.client()
+    given = {"FRONTDESK": served.url, "CLIENT_ID": credentials.client_id, "CLIENT_SECRET": credentials.secret}
+
+    async def output(*command: str) -> str:
+        process = await asyncio.create_subprocess_exec(
+            *command, env={**os.environ, **given}, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        )
+        printed, _ = await process.communicate()
+        assert process.returncode == 0, printed.decode()
+        return printed.decode()
+
+    program = guide.split("```python\n")[1].split("```")[0]
+    assert "Harbor Family Medicine" in await output(sys.executable, "-c", program)
+    helper = guide.split("```sh\n")[1].split("```")[0]
+    headers = orjson.loads(await output("sh", "-c", helper))
+    async with (
+        httpx2.AsyncClient(headers=headers) as http,
+        Client(streamable_http_client(served.mcp_url, http_client=http), mode="legacy") as client,
+    ):
+        assert (await call(client, "get_practice"))["name"] == "Harbor Family Medicine"

@@ -1,27 +1,30 @@
-"""A loopback proxy that adds the Authorization header, for clients that have no option for one.
-
-Everything else passes as it came, byte for byte, except that a connection carries one request.
+"""A loopback proxy for suites that know neither our tokens nor our tools: it adds the Authorization header, and calls
+tools of ours where the suite calls the equivalent one of its own sample server. Everything else passes as it came.
 """
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Mapping
 
 _LARGEST_HEAD = 64 * 1024
+_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 
 @contextlib.asynccontextmanager
-async def authorizing_proxy(port: int, token: str) -> AsyncIterator[int]:
+async def authorizing_proxy(port: int, token: str, renamed: Mapping[str, str]) -> AsyncIterator[int]:
     """Yields the port to connect to instead of the given one."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             head = await reader.readuntil(b"\r\n\r\n")
+            length = _LENGTH.search(head)
+            body = await reader.readexactly(int(length.group(1))) if length else b""
             answers, requests = await asyncio.open_connection("127.0.0.1", port)
-            requests.write(_authorized(head, token))
-            forward = asyncio.create_task(_pipe(reader, requests))
-            await _pipe(answers, writer)
-            forward.cancel()
+            requests.write(_rewritten(head, body, token, renamed))
+            while chunk := await answers.read(64 * 1024):
+                writer.write(chunk)
+                await writer.drain()
             requests.close()
         writer.close()
 
@@ -32,15 +35,13 @@ async def authorizing_proxy(port: int, token: str) -> AsyncIterator[int]:
         server.close()
 
 
-def _authorized(head: bytes, token: str) -> bytes:
+def _rewritten(head: bytes, body: bytes, token: str, renamed: Mapping[str, str]) -> bytes:
     request_line, *lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
-    kept = [line for line in lines if not line.lower().startswith((b"authorization:", b"connection:"))]
-    added = [b"Connection: close", f"Authorization: Bearer {token}".encode()]
-    return b"\r\n".join([request_line, *kept, *added]) + b"\r\n\r\n"
-
-
-async def _pipe(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(ConnectionError):
-        while chunk := await source.read(64 * 1024):
-            target.write(chunk)
-            await target.drain()
+    replaced = (b"authorization:", b"connection:", b"content-length:")
+    kept = [line for line in lines if not line.lower().startswith(replaced)]
+    for theirs, ours in renamed.items():
+        body = body.replace(f'"name":"{theirs}"'.encode(), f'"name":"{ours}"'.encode())
+        kept = [re.sub(rb"(?i)^(mcp-name: *)%s$" % theirs.encode(), rb"\1" + ours.encode(), line) for line in kept]
+    # One request per connection keeps this simple.
+    added = [b"Connection: close", b"Content-Length: %d" % len(body), f"Authorization: Bearer {token}".encode()]
+    return b"\r\n".join([request_line, *kept, *added]) + b"\r\n\r\n" + body

@@ -1,4 +1,4 @@
-"""A real server for clients that nobody here wrote: its own process, over real HTTP, with a practice and credentials."""
+"""A real server for clients that nobody here wrote: a process of its own, real HTTP, a practice and credentials."""
 
 import asyncio
 import contextlib
@@ -35,6 +35,10 @@ class Served:
     url: str
     service: Service
     log: Path
+
+    @property
+    def port(self) -> int:
+        return self.service.settings.port
 
     @property
     def mcp_url(self) -> str:

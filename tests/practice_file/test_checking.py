@@ -199,26 +199,6 @@ def test_the_scheduling_system_is_native_unless_said_otherwise() -> None:
     assert faults(system % "native") == [("practice.schedulingSystem", "must be a mapping of keys to values")]
 
 
-def test_settings_of_a_fhir_system_are_kept_as_they_are() -> None:
-    text = """
-practice:
-  slug: a
-  name: A
-  timeZone: UTC
-  schedulingSystem:
-    kind: fhir
-    base_url: https://fhir.example.com/r4
-    timeoutSeconds: 2.5
-    auth: {kind: bearer, token: ~, scopes: [system/*.read, 7, true]}
-"""
-    assert parse(text).directory.practice.scheduling_system == {
-        "kind": "fhir",
-        "base_url": "https://fhir.example.com/r4",
-        "timeoutSeconds": 2.5,
-        "auth": {"kind": "bearer", "token": None, "scopes": ["system/*.read", 7, True]},
-    }
-
-
 def test_faults_never_repeat_what_a_file_says_about_a_patient() -> None:
     text = PRACTICE + (
         "patients:\n"

@@ -43,12 +43,7 @@ def written(text: str) -> bool:
 
 names = awkward | st.text(min_size=1, max_size=100).filter(written)
 aliases = st.lists(names, max_size=2).map(tuple)
-settings_of_systems = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | awkward | st.text(),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(awkward | st.text(max_size=5), inner, max_size=2),
-    max_leaves=4,
-)
-systems = st.just({"kind": "native"}) | settings_of_systems.map(lambda value: {"kind": "fhir", "settings": value})
+systems = st.just({"kind": "native"})
 
 
 def ordered(moments: st.SearchStrategy[date]) -> st.SearchStrategy[list[date]]:

@@ -7,7 +7,7 @@ closures and absences move with it as long as nobody has edited the directory.
 import os
 import tempfile
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +49,8 @@ class Demo:
         }
 
 
-async def prepare_demo(session: Session, ring: KeyRing, progress: Progress) -> Demo:
+async def prepare_demo(session: Session, ring: KeyRing, now: datetime, progress: Progress) -> Demo:
     """The demo as it should be today. Servers that start together take turns."""
-    now = datetime.now(UTC)
     path = session.settings.data_dir / CREDENTIALS_FILE
     async with session.database.transaction() as connection:
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)

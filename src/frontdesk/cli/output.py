@@ -78,14 +78,7 @@ def report(error: BaseException, *, as_json: bool) -> int:
     if isinstance(error, KeyboardInterrupt):
         print("Stopped.", file=sys.stderr)
         return INTERRUPTED
-    from frontdesk.practice_file.faults import PracticeFileError
-
-    if isinstance(error, PracticeFileError):
-        if as_json:
-            print(to_json({"faults": [{"path": fault.path, "message": fault.message} for fault in error.faults]}))
-        print(error, file=sys.stderr)
-        return BAD_INPUT
-    sentence, status = _explain(error)
+    sentence, status = (str(error), error.status) if isinstance(error, CommandError) else _explain(error)
     if as_json:
         print(to_json({"error": sentence}))
     print(sentence, file=sys.stderr)
@@ -101,8 +94,6 @@ def _explain(error: BaseException) -> tuple[str, int]:
     from frontdesk.store.migrate import MigrationError
 
     match error:
-        case CommandError():
-            return str(error), error.status
         case SettingsError() | ClientError():
             return str(error), BAD_INPUT
         case EmbeddedPostgresError() | MigrationError() | SealingError():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import add_command, add_group
 from frontdesk.cli.opening import Session, with_database
-from frontdesk.cli.output import BadInput, answer, details, table, to_json
+from frontdesk.cli.output import BAD_INPUT, BadInput, answer, details, table, to_json
 
 if TYPE_CHECKING:
     from frontdesk.cli.commands import Commands
@@ -56,18 +56,17 @@ async def _no_practice(session: Session, slug: str) -> BadInput:
     return BadInput(f"There is no practice {slug!r}" + (f"; the closest is {closest[0]!r}." if closest else "."))
 
 
-def _import(args: argparse.Namespace) -> None:
-    from frontdesk.store.practices import import_practice
+def _import(args: argparse.Namespace) -> int | None:
+    from frontdesk.practice_file import PracticeFileError
 
-    text = _read(args.file)
-
-    async def work(session: Session) -> "PracticeFile":
-        now = datetime.now(UTC)
-        file = await _checked(session, text, now, prune=args.prune)
-        await import_practice(session.database, file, now, prune=args.prune)
-        return file
-
-    file = with_database(work)
+    try:
+        file = _imported(args)
+    except PracticeFileError as error:
+        faults = [{"path": fault.path, "message": fault.message} for fault in error.faults]
+        if args.json:
+            print(to_json({"faults": faults}))
+        print(error, file=sys.stderr)
+        return BAD_INPUT
     directory = file.directory
     counts = {
         "locations": len(directory.locations),
@@ -80,6 +79,21 @@ def _import(args: argparse.Namespace) -> None:
         f"{counts['visitTypes']} visit types, {counts['patients']} patients."
     )
     answer(args, {"practice": directory.practice.slug, **counts}, text)
+    return None
+
+
+def _imported(args: argparse.Namespace) -> "PracticeFile":
+    from frontdesk.store.practices import import_practice
+
+    text = _read(args.file)
+
+    async def work(session: Session) -> "PracticeFile":
+        now = datetime.now(UTC)
+        file = await _checked(session, text, now, prune=args.prune)
+        await import_practice(session.database, file, now, prune=args.prune)
+        return file
+
+    return with_database(work)
 
 
 async def _checked(session: Session, text: str, now: datetime, *, prune: bool) -> "PracticeFile":

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import add_command
@@ -89,7 +90,7 @@ async def _prepare(args: argparse.Namespace, settings: Settings) -> "Demo | None
         from frontdesk.cli.demo_data import prepare_demo
 
         ring = await session.ring()
-        return await prepare_demo(session, ring, _say(args)) if args.demo else None
+        return await prepare_demo(session, ring, datetime.now(UTC), _say(args)) if args.demo else None
 
     return await on_database(settings, work)
 

@@ -14,7 +14,10 @@ from frontdesk.settings import Settings
 TRACE_HEADER = "X-SVC-TRACE-ID"
 PROBLEM_TYPE = "application/problem+json"
 
-_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?\Z")
+# Version 00 has exactly four parts; what later versions add behind them is for those who know it.
+_TRACEPARENT = re.compile(
+    r"(?!ff|00.{54})[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?\Z"
+)
 
 
 def request_id_of(traceparent: str | None) -> str:

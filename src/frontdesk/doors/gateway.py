@@ -29,6 +29,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 RawHeaders = list[tuple[bytes, bytes]]
 
 LONGEST_ADDRESS = 8 * 1024
+LARGEST_HEADERS = 32 * 1024
 _COUNTED = ("/api/", "/mcp")
 _PREFLIGHT_SECONDS = b"600"
 _METHODS = b"GET, POST, PATCH"
@@ -58,7 +59,9 @@ class Gateway:
         began = time.perf_counter()
         authorization = origin = asked_method = None
         forwarded: list[bytes] = []
+        size = 0
         for name, value in scope["headers"]:
+            size += len(name) + len(value)
             if name == b"authorization":
                 authorization = value
             elif name == b"origin":
@@ -80,9 +83,10 @@ class Gateway:
 
         caller: Caller | None = None
         try:
+            if size > LARGEST_HEADERS:
+                raise Problem("payload_too_large", "The header fields of the request are too large.", status=431)
             if len(scope["path"]) + len(scope["query_string"]) > LONGEST_ADDRESS:
-                detail = f"The address of the request is longer than {LONGEST_ADDRESS} bytes."
-                raise Problem("payload_too_large", detail, status=414)
+                raise Problem("payload_too_large", "The address of the request is too long.", status=414)
             if authorization is not None and scope["path"].startswith(_COUNTED):
                 scheme, _, token = authorization.decode("latin-1").partition(" ")
                 if scheme.lower() == "bearer":

@@ -13,8 +13,7 @@ import os
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 from starlette.requests import Request
@@ -23,16 +22,10 @@ from starlette.routing import Route
 
 from frontdesk.domain.errors import Problem
 from frontdesk.settings import Settings
-from frontdesk.store.database import Database, DatabaseUnavailable
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _PUBLISH_SECONDS = 1.0
-_DATABASE_SECONDS = 2.0
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_DATABASE = """
-SELECT pg_database_size(current_database()) AS bytes,
-       (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()) AS sessions
-"""
 _log = logging.getLogger(__name__)
 
 Snapshot = dict[str, Any]
@@ -65,9 +58,20 @@ class RequestCounts(logging.Handler):
         requests.addHandler(self)
 
 
+class Measured(Protocol):
+    """The database, as far as its numbers go."""
+
+    statements: int
+
+    @property
+    def connections(self) -> tuple[int, int]: ...
+
+    async def measure(self) -> dict[str, float]: ...
+
+
 class Metrics:
-    def __init__(self, counts: RequestCounts, database: Database, settings: Settings) -> None:
-        self._counts = counts
+    def __init__(self, database: Measured, settings: Settings) -> None:
+        self._counts = RequestCounts()
         self._database = database
         self._pool_size = settings.database_pool_size
         self._folder = settings.data_dir / "metrics"
@@ -75,6 +79,7 @@ class Metrics:
 
     async def keep_publishing(self) -> None:
         """Runs for as long as the service does."""
+        self._counts.listen()
         with contextlib.suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for path in self._folder.glob("*.json"):
@@ -89,13 +94,7 @@ class Metrics:
             await asyncio.sleep(_PUBLISH_SECONDS)
 
     async def text(self) -> str:
-        database: dict[str, float] = {"up": 0}
-        with contextlib.suppress(DatabaseUnavailable, TimeoutError):
-            async with asyncio.timeout(_DATABASE_SECONDS):
-                row = await self._database.fetchrow(_DATABASE)
-                assert row is not None
-                database = {"up": 1, "bytes": row["bytes"], "sessions": row["sessions"]}
-        return render([self._snapshot(), *self._others()], database)
+        return render([self._snapshot(), *self._others()], await self._database.measure())
 
     def _snapshot(self) -> Snapshot:
         opened, idle = self._database.connections

@@ -144,7 +144,12 @@ def _noting(faults: list[Problem], check: Callable[[], T]) -> T | None:
 
 
 def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in raw}
+    """By lower-case name. A header sent more than once is one list (RFC 9110, 5.3), and no credential then."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in raw:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
 
 
 def _bearer(authorization: str | None) -> str | None:

@@ -88,12 +88,16 @@ class Engine:
 
     async def _audited_read(self, call: Call, context: Context, given: Any) -> Mapping[str, Any]:
         """A read of protected data is recorded before it is answered, also when it found nothing."""
-        outcome = "executed"
+        outcome = "internal"
         try:
             body: Mapping[str, Any] = await call.operation.run(context, given)
+            outcome = "executed"
             return body
         except Problem as problem:
             outcome = problem.code
+            raise
+        except SystemUnavailable:
+            outcome = "upstream_unavailable"
             raise
         finally:
             if outcome != "validation":

@@ -11,9 +11,9 @@ class Request(WriteInput):
 
 
 async def run(context: Context, given: Request) -> Proposal:
-    """Records that the patient will attend an upcoming appointment. Confirming twice changes nothing. The first call
-    only proposes: read the appointment back, and after a clear yes call again with the same arguments plus
-    confirmationToken."""
+    """Records that the patient will attend an upcoming appointment. Find it with list_appointments; never confirm for a
+    person who has not said that they will come. Confirming twice changes nothing. The first call only proposes: read
+    the appointment back, and after a clear yes call again with the same arguments plus confirmationToken."""
     appointment = await existing_appointment(context, given.appointment_id)
     require_state(appointment, CONFIRMABLE, context.now, only_upcoming=True)
     return status_proposal(appointment, await context.system.directory(), "confirmed", CONFIRMABLE, onlyUpcoming=True)

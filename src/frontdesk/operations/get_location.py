@@ -17,7 +17,8 @@ class Output(LocationRecord):
 
 
 async def run(context: Context, given: Request) -> dict[str, Any]:
-    """Reads one location: name, address, phone and time zone. Use it to tell a person where to go."""
+    """Reads one location: name, address, phone and time zone. Call it to tell a person where to go, for example after
+    booking. Read the address aloud, never the id."""
     found = (await context.system.directory()).locations.get(given.location_id)
     if found is None or not found.active:
         raise Problem("not_found", "There is no such location.")

@@ -18,7 +18,8 @@ class Output(Record):
 
 async def run(context: Context, _given: Input) -> dict[str, Any]:
     """Describes the practice that this token belongs to: name, time zone, phone, and the operations that its scheduling
-    system supports. There is exactly one practice per token; it is never chosen by the caller."""
+    system supports. Call it to speak in the practice's name, or when an operation answers capability_not_supported.
+    There is exactly one practice per token; it is never chosen by the caller."""
     practice = (await context.system.directory()).practice
     body = {
         "id": practice.slug,

@@ -17,7 +17,8 @@ class Output(ProviderRecord):
 
 
 async def run(context: Context, given: Request) -> dict[str, Any]:
-    """Reads one provider: name, specialty, the locations where they work and whether they accept new patients."""
+    """Reads one provider: name, specialty, the locations where they work and whether they accept new patients. Call it
+    when a person asks about a doctor, or wants a first visit with one. Then call list_visit_types."""
     found = (await context.system.directory()).providers.get(given.provider_id)
     if found is None or not found.active:
         raise Problem("not_found", "There is no such provider.")

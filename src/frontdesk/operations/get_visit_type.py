@@ -17,7 +17,8 @@ class Output(VisitTypeRecord):
 
 
 async def run(context: Context, given: Request) -> dict[str, Any]:
-    """Reads one visit type: name, description, and whether it is for new or existing patients."""
+    """Reads one visit type: name, description, and whether it is for new or existing patients. Call it to check that
+    the visit type fits the patient. Then call list_procedures with its id."""
     found = (await context.system.directory()).visit_types.get(given.visit_type_id)
     if found is None or not found.active:
         raise Problem("not_found", "There is no such visit type.")

@@ -30,8 +30,9 @@ class Request(WriteInput):
 
 
 async def run(context: Context, given: Request) -> Proposal:
-    """Changes a patient's name, phone, date of birth or e-mail; send only what changes. The first call only proposes:
-    read the readBack aloud, and after a clear yes call again with the same arguments plus confirmationToken."""
+    """Changes a patient's name, phone, date of birth or e-mail; send only what changes. Identify the person with
+    match_patient first; never change what they did not ask for. The first call only proposes: read the readBack aloud,
+    and after a clear yes call again with the same arguments plus confirmationToken."""
     patient = await existing_patient(context, given.patient_id)
     first_name, last_name = given.first_name or patient.first_name, given.last_name or patient.last_name
     phone, dob, email = given.phone or patient.phone, given.dob or patient.dob, given.email or patient.email

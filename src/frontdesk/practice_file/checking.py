@@ -15,8 +15,9 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from frontdesk.domain.directory import Directory
+from frontdesk.practice_file import fhir
 from frontdesk.practice_file.faults import Fault, Finding, PracticeFileError, Steps, position
-from frontdesk.practice_file.model import PARTS, FilePart, PatientPart, Surroundings
+from frontdesk.practice_file.model import PARTS, FilePart, Part, PatientPart, Surroundings
 
 Ids = list[tuple[Steps, int]]  # the ids in one list, each with its place
 
@@ -26,17 +27,25 @@ _MESSAGES = {
     "bool_type": "must be true or false",
     "list_type": "must be a list",
     "model_type": "must be a mapping of keys to values",
+    "model_attributes_type": "must be a mapping of keys to values",
+    "dict_type": "must be a mapping of keys to values",
+    "union_tag_not_found": "must say its kind",
 }
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 
 
 def check(document: Any, findings: list[Finding], known: Directory | None, today: date | None) -> FilePart:
     """The document as models, or every finding, those of the reading included, in document order."""
-    findings = [*findings, *_repeated_ids(document), *_settings_of_native(document)]
+    findings = [
+        *findings,
+        *_repeated_ids(document),
+        *_settings_of_native(document),
+        *_settings_of_fhir(document, known),
+    ]
     try:
         file = FilePart.model_validate(document, context=_surroundings(document, known, today))
     except ValidationError as error:
-        findings += [_finding(details) for details in error.errors(include_url=False)]
+        findings += [_finding(details["loc"], details) for details in error.errors(include_url=False)]
     if findings:
         findings.sort(key=lambda finding: position(document, finding.steps))
         raise PracticeFileError(Fault(_path(finding.steps), finding.message) for finding in findings)
@@ -98,12 +107,22 @@ def _settings_of_native(document: Any) -> list[Finding]:
     return [Finding((*steps, key), _unknown((*steps, key))) for key in system if key != "kind"]
 
 
-def _finding(details: ErrorDetails) -> Finding:
-    kind, steps = details["type"], details["loc"]
+def _settings_of_fhir(document: Any, known: Directory | None) -> list[Finding]:
+    system = fhir.system_of(document)
+    if system is None:
+        return []
+    found = [_finding(steps, details, fhir.part_at(system, steps)) for steps, details in fhir.errors(system)]
+    return [*found, *fhir.references(document, system, known)]
+
+
+def _finding(steps: Steps, details: ErrorDetails, part: type[Part] | None = None) -> Finding:
+    kind = details["type"]
     if kind == "rule":
         message = details["msg"]
     elif kind == "extra_forbidden":
-        message = _unknown(steps)
+        message = _unknown(steps, part)
+    elif kind == "union_tag_invalid":
+        message = f"its kind must be one of {details['ctx']['expected_tags']}"
     elif kind == "literal_error":
         message = f"must be {details['ctx']['expected']}"
     elif kind == "string_type":
@@ -115,8 +134,8 @@ def _finding(details: ErrorDetails) -> Finding:
     return Finding(steps, message)
 
 
-def _unknown(steps: Steps) -> str:
-    part = PARTS[tuple(step for step in steps[:-1] if isinstance(step, str))]
+def _unknown(steps: Steps, part: type[Part] | None = None) -> str:
+    part = part or PARTS[tuple(step for step in steps[:-1] if isinstance(step, str))]
     (closest,) = _closest(str(steps[-1]), part.keys(), likeness=0)
     return f"unknown key; the closest known key is {closest}"
 
@@ -142,4 +161,5 @@ def _shown(key: str, steps: Steps) -> str:
     """A key as part of a path. Where a patient's data stands in the place of a key it is not repeated."""
     if steps[0] == "patients" and key != "patients" and not _closest(key, PatientPart.keys(), likeness=0.6):
         return "?"
-    return key if _KEY.fullmatch(key) else "?"
+    named_by_id = steps[: len(fhir.PLACE)] == fhir.PLACE and key.isdecimal() and len(key) <= 10
+    return key if named_by_id or _KEY.fullmatch(key) else "?"

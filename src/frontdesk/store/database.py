@@ -18,6 +18,11 @@ SERVICE_ROLE = "frontdesk_service"
 ACQUIRE_SECONDS = 5.0
 STATEMENT_SECONDS = 10
 _ATTEMPTS = 3
+_MEASURE_SECONDS = 2.0
+_MEASURE = """
+SELECT pg_database_size(current_database()) AS bytes,
+       (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()) AS sessions
+"""
 
 # The transaction was rolled back and the same statement may well succeed now.
 _WORTH_REPEATING = (pg.DeadlockDetectedError, pg.SerializationError)
@@ -80,6 +85,16 @@ class Database:
     def connections(self) -> tuple[int, int]:
         """How many are open, and how many of these are idle."""
         return (0, 0) if self._pool is None else (self._pool.get_size(), self._pool.get_idle_size())
+
+    async def measure(self) -> dict[str, float]:
+        """Its size and sessions for operators; where it does not answer soon, only that it is not up."""
+        try:
+            async with asyncio.timeout(_MEASURE_SECONDS):
+                row = await self.fetchrow(_MEASURE)
+        except (DatabaseUnavailable, TimeoutError):
+            return {"up": 0}
+        assert row is not None
+        return {"up": 1, "bytes": row["bytes"], "sessions": row["sessions"]}
 
     async def fetch(self, sql: str, *args: Any) -> list[asyncpg.Record]:
         """Rows of a statement that may be repeated: a read, or one that is idempotent."""

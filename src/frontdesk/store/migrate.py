@@ -3,12 +3,13 @@
 import hashlib
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import asyncpg
 
-from frontdesk.store.database import SCHEMA, session_settings
+from frontdesk.store.database import SCHEMA, Database, DatabaseUnavailable, session_settings
 
 _FOLDER = Path(__file__).parent / "migrations"
 _LOCK = 0x66726F6E74  # any fixed number: "front"
@@ -36,12 +37,13 @@ class MigrationState:
     applied_at: datetime | None
 
 
-def known_migrations() -> list[Migration]:
+@cache
+def known_migrations() -> tuple[Migration, ...]:
     found = []
     for path in sorted(_FOLDER.glob("*.sql")):
         number, _, name = path.stem.partition("_")
         found.append(Migration(int(number), name, path.read_text()))
-    return found
+    return tuple(found)
 
 
 async def migrate(dsn: str) -> list[Migration]:
@@ -88,6 +90,15 @@ async def status(dsn: str) -> list[MigrationState]:
         return [MigrationState(m.number, m.name, applied.get(m.number)) for m in known_migrations()]
     finally:
         await connection.close()
+
+
+async def unreadiness(database: Database) -> str | None:
+    """Why the service cannot work on this database now, in a few words; None when it can."""
+    try:
+        applied = await database.fetchval("SELECT max(number) FROM migration")
+    except DatabaseUnavailable:
+        return "database unavailable"
+    return None if applied == known_migrations()[-1].number else "migrations pending"
 
 
 async def _connect(dsn: str) -> Any:

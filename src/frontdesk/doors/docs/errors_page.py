@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from html import escape
 
 from frontdesk.domain.errors import BINDING, CATALOGUE, ErrorKind
-from frontdesk.doors.docs.markup import contents_list, json_markup, mark_of, page, prose, sample
+from frontdesk.doors.docs.fields import named_rows, table
+from frontdesk.doors.docs.markup import contents_list, fill, json_markup, mark_of, page, prose, sample
 from frontdesk.doors.error_responses import error_codes, example_problem
 from frontdesk.operations import OPERATIONS
 from frontdesk.settings import Settings
@@ -33,7 +34,7 @@ _MEMBERS = {
     "status": "The HTTP status.",
     "code": "The stable name. Branch on it.",
     "detail": "What happened this time, in words.",
-    "errors": "For `validation`: every offending field with its rule and a message. Messages name fields, never values.",
+    "errors": "For `validation`: every offending field, its rule, and a message that names the field, not its value.",
     "requestId": "The trace id, as in `X-SVC-TRACE-ID`. Give it to the operator: it finds the call in the log.",
 }
 
@@ -41,47 +42,39 @@ _MEMBERS = {
 def errors_page(settings: Settings, assets: Mapping[str, str]) -> str:
     kinds = sorted(CATALOGUE.values(), key=lambda kind: kind.statuses[0])
     contents = contents_list("Codes", ((f"#{kind.code}", str(kind.statuses[0]), kind.code) for kind in kinds))
-    entries = "".join(_entry(kind, settings) for kind in kinds)
-    members = "".join(
-        f"<tr><th scope=row><code>{name}</code></th><td>{prose(text)}</td></tr>" for name, text in _MEMBERS.items()
-    )
-    document = json_markup(example_problem("validation", 422, settings.documentation_url))
-    main = (
-        '<section class="hero"><p class="over">API v1</p><h1>Errors</h1><p class=lead>Every error is an RFC 7807 problem '
-        "document with a stable code. Several codes share a status, so decide by the code.</p></section>"
-        '<section aria-labelledby="document"><h2 id="document">The problem document</h2><div class=two><div>'
-        f"<table class=fields><tbody>{members}</tbody></table></div><div>{sample('A problem', document)}</div></div></section>"
-        f'<section class="group" aria-labelledby="codes"><h2 id="codes">Codes</h2>{entries}</section>'
+    main = fill(
+        "errors.html",
+        members=table("Members of a problem", named_rows(_MEMBERS)),
+        problem=sample("A problem", json_markup(example_problem("validation", 422, settings.documentation_url))),
+        codes="\n".join(_entry(kind, settings) for kind in kinds),
     )
     return page("Errors · frontdesk", "/errors.html", contents, main, assets)
 
 
 def _entry(kind: ErrorKind, settings: Settings) -> str:
     marks = "".join(mark_of(str(status)) for status in kind.statuses)
-    document = example_problem(kind.code, kind.status, settings.documentation_url)
+    words = f"{kind.code} {kind.title} {' '.join(map(str, kind.statuses))}"
+    document = json_markup(example_problem(kind.code, kind.status, settings.documentation_url))
     return (
-        f'<article class="op" data-find="{escape(f"{kind.code} {kind.title} {kind.statuses}".lower())}" '
-        f'aria-labelledby="{kind.code}"><header><h3 id="{kind.code}"><a href="#{kind.code}">{kind.code}</a></h3>'
-        f"<p class=call>{marks}<span>{escape(kind.title)}</span></p></header><div class=two><div>"
-        f"<p>{prose(kind.meaning)}</p><h4>Send it again?</h4><p>{prose(kind.retry)}</p>{_rules(kind)}{_where(kind)}</div>"
-        f"<div>{sample(f'{kind.status} {kind.code}', json_markup(document))}</div></div></article>"
+        f'<article class="op" data-find="{escape(words.lower())}" aria-labelledby="{kind.code}"><header>'
+        f'<h3 id="{kind.code}"><a href="#{kind.code}">{kind.code}</a></h3>'
+        f'<p class="call">{marks}<span>{escape(kind.title)}</span></p></header><div class="two"><div>'
+        f"<p>{prose(kind.meaning)}</p><h4>Send it again?</h4><p>{prose(kind.retry)}</p>{_rules(kind)}{_where(kind)}"
+        f"</div><div>{sample(f'{kind.status} {kind.code}', document)}</div></div></article>"
     )
 
 
 def _rules(kind: ErrorKind) -> str:
-    if kind.code != "validation":
-        return ""
-    rows = "".join(
-        f"<tr><th scope=row><code>{rule}</code></th><td>{prose(text)}</td></tr>" for rule, text in RULES.items()
-    )
-    return f"<h4>Rules</h4><table class=fields><tbody>{rows}</tbody></table>"
+    return f"<h4>Rules</h4>{table('Rules', named_rows(RULES))}" if kind.code == "validation" else ""
 
 
 def _where(kind: ErrorKind) -> str:
     able = [operation for operation in OPERATIONS if kind.code in error_codes(operation)]
     if len(able) == len(OPERATIONS):
-        return "<h4>Where</h4><p>Every operation.</p>"
-    if not able:
-        return "<h4>Where</h4><p>Any path that is called with a method it does not have.</p>"
-    links = "".join(f'<li><a href="/docs#{each.name}">{each.name}</a></li>' for each in able)
-    return f"<h4>Where</h4><ul class=codes>{links}</ul>"
+        where = "<p>Every operation.</p>"
+    elif not able:
+        where = "<p>Any path that is called with a method it does not have.</p>"
+    else:
+        links = "".join(f'<li><a href="/docs#{each.name}">{each.name}</a></li>' for each in able)
+        where = f'<ul class="codes">{links}</ul>'
+    return f"<h4>Where</h4>{where}"

@@ -4,7 +4,19 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
+from frontdesk.doors.docs.markup import prose
+
 _FORMATS = {"date": "date", "date-time": "date-time", "email": "e-mail", "int32": "integer"}
+
+
+def table(label: str, rows: str) -> str:
+    return f'<table class="fields" aria-label="{escape(label)}"><tbody>{rows}</tbody></table>'
+
+
+def named_rows(entries: Mapping[str, str]) -> str:
+    return "".join(
+        f'<tr><th scope="row"><code>{name}</code></th><td>{prose(text)}</td></tr>' for name, text in entries.items()
+    )
 
 
 def parameter_rows(parameters: list[dict[str, Any]]) -> str:
@@ -50,8 +62,8 @@ def _row(name: str, schema: Mapping[str, Any], description: str, place: str, *, 
         need = "" if required else "<em>may be absent</em>"
     where = f"<em>{place}</em>" if place not in ("", "body", "query") else ""
     return (
-        f"<tr><th scope=row><code>{escape(name)}</code>{need}{where}</th>"
-        f"<td><span class=kind>{escape(_kind(schema))}</span>{escape(description)}</td></tr>"
+        f'<tr><th scope="row"><code>{escape(name)}</code>{need}{where}</th>'
+        f'<td><span class="kind">{escape(_kind(schema))}</span> {escape(description)}</td></tr>'
     )
 
 

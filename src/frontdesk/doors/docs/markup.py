@@ -1,4 +1,4 @@
-"""Pieces of HTML that the pages share. Every text goes through escaping here; nothing is marked up by hand elsewhere."""
+"""Pieces of HTML that the pages share. Whatever is not markup of our own is escaped."""
 
 import shlex
 from collections.abc import Iterable, Mapping
@@ -18,11 +18,10 @@ _LINKS = (("/docs", "Reference"), ("/errors.html", "Errors"), ("/openapi/v1.json
 
 def page(title: str, path: str, contents: str, main: str, assets: Mapping[str, str]) -> str:
     """A whole page: the frame with its contents beside it."""
-    links = "".join(
-        f'<a href="{address}"{" aria-current=page" if address == path else ""}>{name}</a>' for address, name in _LINKS
-    )
-    frame = Template((files("frontdesk.doors.docs") / "frame.html").read_text(encoding="utf-8"))
-    return frame.substitute(
+    here = {path: ' aria-current="page"'}
+    links = "".join(f'<a href="{address}"{here.get(address, "")}>{name}</a>' for address, name in _LINKS)
+    return fill(
+        "frame.html",
         title=escape(title),
         links=links,
         contents=contents,
@@ -31,6 +30,12 @@ def page(title: str, path: str, contents: str, main: str, assets: Mapping[str, s
         script=f"/docs/assets/{assets['docs.js']}",
         icon=f"/docs/assets/{assets['icon.svg']}",
     )
+
+
+def fill(template: str, **parts: str) -> str:
+    """A template of ours with its parts put in."""
+    text = (files("frontdesk.doors.docs") / template).read_text(encoding="utf-8")
+    return Template(text).substitute(parts)
 
 
 def contents_list(heading: str, entries: Iterable[tuple[str, str, str]]) -> str:
@@ -55,16 +60,8 @@ def prose(text: str) -> str:
 
 
 def sample(caption: str, code: str) -> str:
-    """A piece of code with its caption. It can be reached by keyboard, since it may scroll."""
-    label = escape(caption, quote=True)
-    return (
-        f'<figure class="sample"><figcaption>{escape(caption)}</figcaption>'
-        f'<pre tabindex="0" role="region" aria-label="{label}"><code>{code}</code></pre></figure>'
-    )
-
-
-def shell(text: str) -> str:
-    return escape(text, quote=False)
+    """A piece of code with its caption."""
+    return f'<figure class="sample"><figcaption>{escape(caption)}</figcaption><pre><code>{code}</code></pre></figure>'
 
 
 def json_markup(value: Any, indent: int = 0) -> str:
@@ -102,4 +99,4 @@ def curl(operation: Operation, settings: Settings, body: Mapping[str, Any] | Non
     lines.append('-H "Authorization: Bearer $TOKEN"')
     if body is not None:
         lines += ["-H 'Content-Type: application/json'", f"-d {shlex.quote(orjson.dumps(body).decode())}"]
-    return shell(" \\\n  ".join(lines))
+    return escape(" \\\n  ".join(lines), quote=False)

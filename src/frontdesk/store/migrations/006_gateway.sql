@@ -33,13 +33,14 @@ RETURNS TABLE (
 )
 LANGUAGE plpgsql AS $$
 DECLARE
-    u         client_usage;
-    c         client;
-    v_now     timestamptz := now();
-    v_minute  CONSTANT interval := '60 seconds';
-    v_quota   CONSTANT interval := '30 days';
-    v_free    bigint;
-    v_granted bigint := 0;
+    u           client_usage;
+    c           client;
+    v_now       timestamptz := now();
+    v_minute    CONSTANT interval := '60 seconds';
+    v_quota     CONSTANT interval := '30 days';
+    v_reporting CONSTANT interval := '5 seconds';
+    v_free      bigint;
+    v_granted   bigint := 0;
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     SELECT * INTO STRICT c FROM client t WHERE t.client_id = p_client AND t.practice_id = p_practice;
@@ -65,6 +66,9 @@ BEGIN
         IF v_now >= u.quota_started_at + v_quota THEN
             u.quota_started_at := v_now;
             u.quota_used := 0;
+        END IF;
+        IF v_now > u.minute_started_at + v_reporting THEN  -- whoever has not reported by now is gone
+            u.late := 0;
         END IF;
         v_free := greatest(0, least(
             c.per_minute - u.minute_leased,

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, timedelta
 
 from frontdesk.domain.calendar import Busy, OpenTimes
-from frontdesk.domain.directory import Directory, Location, Procedure, Provider, VisitType
+from frontdesk.domain.directory import Directory, Location, Provider
 from frontdesk.domain.local_time import local_date
+from frontdesk.systems.offers import offered_pairs
 from frontdesk.systems.port import OpenSlots, SlotQuery
 
 _FIRST_LOOK_DAYS = 7  # an open-ended search reads ahead this far, then twice as far, until it has enough
 
-Pair = tuple[Provider, Location]
 Position = tuple[int, int, int]  # start, provider, location
 
 
@@ -32,7 +32,7 @@ class Search:
         self.procedure = visit_type.procedure(query.procedure_id) if visit_type is not None else None
         self._pairs: list[tuple[Provider, Location, OpenTimes]] = []
         if visit_type is not None and self.procedure is not None:
-            for provider, location in _pairs(directory, visit_type, self.procedure, query):
+            for provider, location in offered_pairs(directory, visit_type, self.procedure, query):
                 self._pairs.append((provider, location, open_times(provider, location)))
         self._first, self._last = self._dates(directory.practice.booking_horizon_days)
         if self._first > self._last:
@@ -96,30 +96,3 @@ class Search:
         if self._query.last is not None:
             last = min(last, self._query.last)
         return max(self._query.first or min(todays), min(todays)), last
-
-
-def offered(provider: Provider, visit_type: VisitType, procedure: Procedure, location: Location) -> bool:
-    """Whether this combination can be booked at all, at any time."""
-    return (
-        provider.active
-        and location.active
-        and visit_type.active
-        and procedure.active
-        and provider.performs(procedure.id)
-        and (provider.accepts_new_patients or visit_type.patient_kind != "new")
-    )
-
-
-def _pairs(directory: Directory, visit_type: VisitType, procedure: Procedure, query: SlotQuery) -> Iterator[Pair]:
-    providers = (
-        directory.providers.values()
-        if query.provider_id is None
-        else filter(None, [directory.providers.get(query.provider_id)])
-    )
-    for provider in providers:
-        for location_id in provider.location_ids:
-            location = directory.locations.get(location_id)
-            if location is None or query.location_id not in (None, location_id):
-                continue
-            if offered(provider, visit_type, procedure, location):
-                yield provider, location

@@ -12,14 +12,15 @@ import orjson
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.calendar import Busy, OpenTimes
-from frontdesk.domain.directory import Directory, Location, Procedure, Provider, VisitType
+from frontdesk.domain.directory import Directory, Location, Provider
 from frontdesk.domain.names import digits
 from frontdesk.domain.patients import Patient, name_key
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 from frontdesk.store.directories import DirectoryCache, StoredDirectory
 from frontdesk.systems.native import rows
-from frontdesk.systems.native.search import Search, offered
+from frontdesk.systems.native.search import Search
+from frontdesk.systems.offers import named, offered
 from frontdesk.systems.port import (
     AppointmentFilter,
     BookingCheck,
@@ -115,10 +116,10 @@ class NativeSystem:
         )
         stored = await self._stored(row["version"])
         directory = stored.directory
-        named = _named(directory, slot)
-        if named is None:
+        found = named(directory, slot)
+        if found is None:
             return None
-        provider, location, visit_type, procedure = named
+        provider, location, visit_type, procedure = found
         available = (
             offered(provider, visit_type, procedure, location)
             and procedure.duration_minutes == slot.duration_minutes
@@ -255,13 +256,3 @@ def _knows(directory: Directory, appointment: Appointment) -> bool:
         and visit_type is not None
         and visit_type.procedure(appointment.procedure_id) is not None
     )
-
-
-def _named(directory: Directory, slot: SlotRef) -> tuple[Provider, Location, VisitType, Procedure] | None:
-    provider = directory.providers.get(slot.provider_id)
-    location = directory.locations.get(slot.location_id)
-    visit_type = directory.visit_types.get(slot.visit_type_id)
-    procedure = visit_type.procedure(slot.procedure_id) if visit_type is not None else None
-    if provider is None or location is None or visit_type is None or procedure is None:
-        return None
-    return provider, location, visit_type, procedure

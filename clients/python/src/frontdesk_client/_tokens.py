@@ -1,0 +1,22 @@
+"""An access token and how long it is worth sending."""
+
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+_LONGEST_MARGIN = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    text: str = field(repr=False)
+    stale_at: float
+
+    @classmethod
+    def from_json(cls, data: Any) -> "Token":
+        """Counted from now, and given up a little early: a token must not expire on its way."""
+        lifetime = float(data["expires_in"])
+        return cls(str(data["access_token"]), monotonic() + lifetime - min(_LONGEST_MARGIN, lifetime / 10))
+
+    def is_fresh(self) -> bool:
+        return monotonic() < self.stale_at

@@ -1,0 +1,63 @@
+"""What every failed call has in common. The classes of the service's own codes are in `problems`.
+
+Texts say which field is wrong and never what was in it: an error may be logged.
+"""
+
+from collections.abc import Sequence
+
+from frontdesk_client.records import FieldError
+
+
+class FrontdeskError(Exception):
+    """A call that did not do what was asked. Branch on the class, or on `code`, never on the texts.
+
+    A code that this version of the client does not know is raised as this very class.
+    """
+
+    code = "unknown"
+
+    def __init__(
+        self,
+        detail: str = "",
+        *,
+        code: str | None = None,
+        status: int | None = None,
+        errors: Sequence[FieldError] = (),
+        request_id: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(detail)
+        if code is not None:
+            self.code = code
+        self.status = status
+        self.detail = detail
+        self.errors = tuple(errors)
+        self.request_id = request_id
+        self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        parts = [self.code if self.status is None else f"{self.code} ({self.status})", f": {self.detail}"]
+        parts += [f" [{error.field}: {error.rule}]" for error in self.errors]
+        if self.request_id is not None:
+            parts.append(f" (request {self.request_id})")
+        return "".join(parts)
+
+
+class AnswerLost(FrontdeskError):  # noqa: N818 - named like the others, for what happened
+    """No answer came that could be read, within the deadline.
+
+    A write may have been executed all the same. `proposal.confirm()` may be called again: it executes once. A write
+    of the integration grant may be sent again with the same `idempotency_key`.
+    """
+
+    code = "answer_lost"
+
+
+class ExecutedAtOnce(RuntimeError):  # noqa: N818 - says what happened
+    """There is nothing to read back: the credentials are of the integration grant, whose writes are executed at once."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This write was executed at once, because the credentials are of the integration grant. "
+            "Use credentials of the agent grant to ask before anything changes."
+        )

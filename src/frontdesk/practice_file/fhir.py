@@ -1,0 +1,231 @@
+"""The settings of a FHIR scheduling system in a practice file: their keys, their rules, and what they refer to.
+
+Owns every rule about `schedulingSystem: {kind: fhir, ...}`. Refuses secrets: the file names the environment variable or
+the file that holds one, so that practice files can be shared, stored and exported.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Discriminator, Field, Tag, ValidationError
+from pydantic_core import ErrorDetails
+
+from frontdesk.domain.directory import Directory
+from frontdesk.practice_file.faults import Finding, Steps
+from frontdesk.practice_file.fields import broken
+from frontdesk.practice_file.model import Part
+
+PLACE: Steps = ("practice", "schedulingSystem")
+
+_ID = re.compile(r"[1-9][0-9]{0,9}")
+_VARIABLE = re.compile(r"(?!FRONTDESK_)[A-Z][A-Z0-9_]{0,99}")
+_CODE = re.compile(r"[^\s|]+(?: [^\s|]+)*")
+_SYSTEM = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s|]+")
+_PRINTABLE = re.compile(r"[\x21-\x7e]+(?: [\x21-\x7e]+)*")
+_RECORD = r"/[A-Za-z0-9.-]{1,64}"
+
+
+def _form(pattern: str | re.Pattern[str], message: str, most: int = 200) -> Any:
+    form = re.compile(pattern)
+
+    def check(value: str) -> str:
+        if len(value) > most or not form.fullmatch(value):
+            raise broken(message)
+        return value
+
+    return AfterValidator(check)
+
+
+def _address(value: str) -> str:
+    """Protected data travels encrypted, unless it does not leave this machine."""
+    try:
+        parts = urlsplit(value)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise broken("must be an address like https://ehr.example.com/fhir") from None
+    if parts.scheme not in ("https", "http") or not host or not _PRINTABLE.fullmatch(value):
+        raise broken("must be an address like https://ehr.example.com/fhir")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise broken("must not contain a user name, a query or a fragment")
+    if parts.scheme == "http" and not _is_loopback(host):
+        raise broken("must begin with https://")
+    return value
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _within(least: int, most: int) -> Any:
+    def check(value: int) -> int:
+        if not least <= value <= most:
+            raise broken(f"must be from {least} to {most}")
+        return value
+
+    return AfterValidator(check)
+
+
+Key = Annotated[str, _form(_ID, "must be the id of a record of this file")]
+Address = Annotated[str, AfterValidator(_address)]
+Variable = Annotated[
+    str, _form(_VARIABLE, "must be the name of an environment variable, in capitals, not beginning with FRONTDESK_")
+]
+Text = Annotated[str, _form(_PRINTABLE, "must be printable ASCII text", 1000)]
+LocationReference = Annotated[str, _form("Location" + _RECORD, "must be a reference like Location/123")]
+PractitionerReference = Annotated[str, _form("Practitioner" + _RECORD, "must be a reference like Practitioner/123")]
+ServiceReference = Annotated[
+    str, _form("HealthcareService" + _RECORD, "must be a coding, or a reference like HealthcareService/123")
+]
+
+
+class CodingPart(Part):
+    system: Annotated[str, _form(_SYSTEM, "must be an absolute URI without blanks")]
+    code: Annotated[str, _form(_CODE, "must be a code without line breaks, | or outer blanks")]
+    display: Annotated[str, _form(r"[^\x00-\x1f\x7f]+", "must be text on one line")] | None = None
+
+
+class NoAuthPart(Part):
+    kind: Literal["none"]
+
+
+class BearerPart(Part):
+    kind: Literal["bearer"]
+    token_env: Variable
+
+
+class ClientCredentialsPart(Part):
+    kind: Literal["clientCredentials"]
+    token_url: Address
+    client_id: Text
+    client_secret_env: Variable
+    scope: Text | None = None
+
+
+class SmartBackendPart(Part):
+    kind: Literal["smartBackend"]
+    token_url: Address
+    client_id: Text
+    private_key_file: Annotated[str, _form(r"/[^\x00-\x1f\x7f]+", "must be an absolute path", 1000)]
+    key_id: Text | None = None
+    scope: Text
+
+
+_AUTH_PARTS: tuple[type[Part], ...] = (NoAuthPart, BearerPart, ClientCredentialsPart, SmartBackendPart)
+_AUTH_KINDS = {part.model_fields["kind"].annotation.__args__[0]: part for part in _AUTH_PARTS}  # type: ignore[union-attr]
+
+AuthPart = Annotated[NoAuthPart | BearerPart | ClientCredentialsPart | SmartBackendPart, Field(discriminator="kind")]
+ServicePart = Annotated[
+    Annotated[ServiceReference, Tag("reference")] | Annotated[CodingPart, Tag("coding")],
+    Discriminator(lambda value: "reference" if isinstance(value, str) else "coding"),
+]
+
+
+class FhirPart(Part):
+    kind: Literal["fhir"]
+    base_url: Address
+    auth: AuthPart | None = None
+    locations: dict[Key, LocationReference] | None = None
+    providers: dict[Key, PractitionerReference] | None = None
+    visit_types: dict[Key, ServicePart] | None = None
+    procedures: dict[Key, ServicePart] | None = None
+    attendance: CodingPart | None = None
+    timeout_seconds: Annotated[int, _within(1, 60)] = 10
+    max_concurrent: Annotated[int, _within(1, 64)] = 8
+
+
+def system_of(document: Any) -> Mapping[str, Any] | None:
+    """The settings in a document, where it is a practice with a FHIR system."""
+    practice = document.get("practice") if isinstance(document, dict) else None
+    system = practice.get("schedulingSystem") if isinstance(practice, dict) else None
+    return system if isinstance(system, dict) and system.get("kind") == "fhir" else None
+
+
+def errors(system: Mapping[str, Any]) -> Iterator[tuple[Steps, ErrorDetails]]:
+    """What the models say about the settings, each with its place in the document."""
+    try:
+        FhirPart.model_validate(system)
+    except ValidationError as error:
+        for details in error.errors(include_url=False):
+            yield (*PLACE, *_place(details["loc"])), details
+
+
+def _place(loc: Steps) -> Steps:
+    """Without what pydantic adds to say which kind of a part it tried."""
+    steps = tuple(step for step in loc if step != "[key]")
+    if steps[0] == "auth":
+        return steps[:1] + steps[2:]
+    return steps[:2] + steps[3:] if steps[0] in ("visitTypes", "procedures") else steps
+
+
+def part_at(system: Mapping[str, Any], steps: Steps) -> type[Part]:
+    """The part that a key which nobody knows stands in."""
+    inside = steps[len(PLACE) :]
+    if len(inside) <= 1:
+        return FhirPart
+    return _AUTH_KINDS[system["auth"]["kind"]] if inside[0] == "auth" else CodingPart
+
+
+def references(document: Any, system: Mapping[str, Any], known: Directory | None) -> Iterator[Finding]:
+    """What shows when the settings are held against the rest of the file and against what is stored."""
+    stored = known.practice.scheduling_system if known is not None else {}
+    for section, noun, listed, kept in (
+        ("locations", "location", _ids(document, "locations"), known and known.locations),
+        ("providers", "provider", _ids(document, "providers"), known and known.providers),
+        ("visitTypes", "visit type", _ids(document, "visitTypes"), known and known.visit_types),
+        ("procedures", "procedure", _procedure_ids(document), None),
+    ):
+        given = system.get(section)
+        mapped = given if isinstance(given, dict) else {}
+        if section in ("locations", "providers"):
+            for number in sorted(listed - {int(key) for key in mapped if _ID.fullmatch(key)}):
+                yield Finding((*PLACE, section), f"the {noun} with the id {number} needs its upstream reference")
+        existing = listed | set(kept or ()) | (_stored_procedures(known) if section == "procedures" else set())
+        yield from _of_section(section, noun, mapped, existing, stored.get(section) or {})
+    if isinstance(document.get("patients"), list) and document["patients"]:
+        yield Finding(("patients",), "the patients of this practice are kept in its scheduling system")
+
+
+def _of_section(
+    section: str, noun: str, mapped: Mapping[str, Any], existing: set[int], stored: Mapping[str, Any]
+) -> Iterator[Finding]:
+    owners = {_record(value): key for key, value in stored.items()}
+    seen: set[str] = set()
+    for key, value in mapped.items():
+        steps, record = (*PLACE, section, key), _record(value)
+        if _ID.fullmatch(key) and int(key) not in existing:
+            yield Finding(steps, f"there is no {noun} with this id")
+        if record in seen:
+            yield Finding(steps, "this upstream record is already used in this mapping")
+        elif owners.get(record, key) != key:
+            yield Finding(steps, f"this upstream record is known as the {noun} with the id {owners[record]}")
+        seen.add(record)
+
+
+def _record(value: Any) -> str:
+    """What two entries must not share."""
+    return f"{value.get('system')}|{value.get('code')}" if isinstance(value, dict) else str(value)
+
+
+def _ids(document: Any, section: str) -> set[int]:
+    rows = document.get(section)
+    if not isinstance(rows, list):
+        return set()
+    return {row["id"] for row in rows if isinstance(row, dict) and type(row.get("id")) is int}
+
+
+def _procedure_ids(document: Any) -> set[int]:
+    rows = document.get("visitTypes")
+    visit_types = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    return {number for row in visit_types for number in _ids(row, "procedures")}
+
+
+def _stored_procedures(known: Directory | None) -> set[int]:
+    if known is None:
+        return set()
+    return {procedure.id for visit_type in known.visit_types.values() for procedure in visit_type.procedures}

@@ -1,0 +1,45 @@
+"""A circuit breaker: after a row of failures nobody asks for a while, then one request tries whether it works again."""
+
+from collections.abc import Callable
+from math import ceil
+
+from frontdesk.systems.port import SystemUnavailable
+
+FAILURES = 5
+FIRST_PAUSE_SECONDS = 2.0
+LONGEST_PAUSE_SECONDS = 30.0
+LONGEST_HOLD_SECONDS = 120.0
+
+
+class Breaker:
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._failures = 0
+        self._pause = FIRST_PAUSE_SECONDS
+        self._closed_until = 0.0
+
+    def admit(self) -> None:
+        """Raises SystemUnavailable while nobody may ask."""
+        now = self._monotonic()
+        if now < self._closed_until:
+            raise SystemUnavailable(max(1, ceil(self._closed_until - now)))
+        if self._failures >= FAILURES:
+            # This one tries; whoever comes before it has succeeded is turned away.
+            self._pause = min(self._pause * 2, LONGEST_PAUSE_SECONDS)
+            self._closed_until = now + self._pause
+
+    def succeeded(self) -> None:
+        if self._failures >= FAILURES:
+            self._closed_until = 0.0
+        self._failures = 0
+        self._pause = FIRST_PAUSE_SECONDS
+
+    def failed(self) -> None:
+        self._failures += 1
+        if self._failures == FAILURES:
+            self._closed_until = self._monotonic() + self._pause
+
+    def hold(self, seconds: float) -> None:
+        """The server itself asked not to be asked for a while."""
+        until = self._monotonic() + min(seconds, LONGEST_HOLD_SECONDS)
+        self._closed_until = max(self._closed_until, until)

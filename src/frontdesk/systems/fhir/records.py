@@ -1,0 +1,209 @@
+"""What we keep about a practice whose calendar lives elsewhere: the ids of its records, and writes on their way.
+
+One function of the database per call, each one transaction of its own: none is ever open while the server is asked.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from secrets import token_hex
+from typing import Any
+
+import orjson
+
+from frontdesk.domain.ids import new_appointment_id, new_patient_id
+from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
+from frontdesk.systems.fhir.mapping import Facts
+from frontdesk.systems.port import Change, SystemUnavailable, WriteRecord
+
+_MOST_TAKEN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRecord:
+    """A record of the server and the id we know it by."""
+
+    local_id: str
+    reference: str
+    number: int | None
+    facts: Facts
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """How a write may go on: `begun`, or the outcome that it has without any request."""
+
+    outcome: str
+    result: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class PendingWrite:
+    """A write on its way. `intent` travels to the server and finds the outcome there; `id` marks what it holds."""
+
+    id: str
+    intent: str
+    holder: str
+    phase: str
+    change: str
+    data: Mapping[str, Any]
+    began_at: datetime
+    attempts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a write ended, as it is recorded. `record` are an id, its reference and what changed about it."""
+
+    outcome: str
+    subjects: Sequence[str] = ()
+    result: Mapping[str, Any] = field(default_factory=dict)
+    event: str | None = None
+    event_subject: Mapping[str, Any] = field(default_factory=dict)
+    record: Mapping[str, Any] | None = None
+    reason: str | None = None
+    retry_after: int = 2
+
+
+class Records:
+    """The records of one practice."""
+
+    def __init__(self, database: Database, practice_id: int) -> None:
+        self._database = database
+        self.practice_id = practice_id
+
+    async def known(self, references: Sequence[str]) -> dict[str, KnownRecord]:
+        """By reference. Whatever is seen for the first time gets its id now."""
+        wanted = list(dict.fromkeys(references))
+        if not wanted:
+            return {}
+        candidates = [new_patient_id() if each.startswith("Patient/") else new_appointment_id() for each in wanted]
+        sql = "SELECT * FROM upstream_ids($1, $2, $3)"
+        try:
+            # Repeating it is harmless: the first call's ids stay.
+            rows = await self._database.fetch(sql, self.practice_id, wanted, candidates)
+        except DatabaseUnavailable as error:
+            raise SystemUnavailable from error
+        return {row["reference"]: _record(row) for row in rows}
+
+    async def find(self, local: str | int) -> KnownRecord | None:
+        """By our id, or by a patient's number."""
+        by_id = isinstance(local, str)
+        sql = "SELECT * FROM upstream_record_of($1, $2, $3)"
+        try:
+            row = await self._database.fetchrow(
+                sql, self.practice_id, local if by_id else None, None if by_id else local
+            )
+        except DatabaseUnavailable as error:
+            raise SystemUnavailable from error
+        return None if row is None else _record(row)
+
+    async def directory(self, given: Sequence[tuple[str, str, int]]) -> list[tuple[str, str, int]]:
+        """Notes kind, reference and id of the directory's records; returns every one that was ever noted."""
+        sql = "SELECT * FROM upstream_directory_of($1, $2, $3, $4)"
+        columns = [list(column) for column in zip(*given, strict=True)] or [[], [], []]
+        try:
+            rows = await self._database.fetch(sql, self.practice_id, *columns)
+        except DatabaseUnavailable as error:
+            raise SystemUnavailable from error
+        return [(row["kind"], row["reference"], row["local_id"]) for row in rows]
+
+    async def begin(self, write: PendingWrite, change: Change, record: WriteRecord, until: datetime) -> Begun:
+        intent = record.intent
+        sql = "SELECT * FROM begin_upstream_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"
+        try:
+            row = await self._database.write(
+                sql,
+                self.practice_id,
+                change.version,
+                write.id,
+                write.holder,
+                write.change,
+                _json(write.data),
+                write.data["subject"],
+                record.actor,
+                record.operation,
+                record.request_id,
+                record.now,
+                until,
+                bytes.fromhex(write.intent),
+                "none" if intent is None else "key" if intent.is_key else "token",
+                b"" if intent is None else intent.fingerprint,
+                record.keep_until,
+            )
+        except (DatabaseUnavailable, OutcomeUnknown) as error:
+            # Should it have committed after all, nothing has left: it is settled as not executed.
+            raise SystemUnavailable from error
+        assert row is not None
+        return Begun(row["outcome"], None if row["result"] is None else orjson.loads(row["result"]))
+
+    async def finish(
+        self,
+        write: PendingWrite,
+        ending: Ending,
+        releases: Sequence[Mapping[str, Any]],
+        now: datetime,
+        keep_until: datetime,
+        due: datetime,
+    ) -> Mapping[str, Any] | None:
+        """The result as it is stored; None where somebody else has taken the write over."""
+        sql = "SELECT * FROM finish_upstream_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
+        try:
+            row = await self._database.write(
+                sql,
+                self.practice_id,
+                write.id,
+                write.holder,
+                ending.outcome,
+                _json(ending.result),
+                list(dict.fromkeys(ending.subjects)),
+                ending.event,
+                _json(ending.event_subject),
+                None if ending.record is None else _json(ending.record),
+                _json(list(releases)),
+                now,
+                keep_until,
+                due,
+            )
+        except DatabaseUnavailable as error:
+            raise OutcomeUnknown from error  # the server has executed it, whatever we could not store
+        assert row is not None
+        return orjson.loads(row["result"]) if row["done"] else None
+
+    async def leave(self, write: PendingWrite, now: datetime, due: datetime, subjects: Sequence[str] | None) -> None:
+        """With subjects: how it ended is not known, and that is on record."""
+        sql = "SELECT leave_upstream_write($1, $2, $3, $4, $5, $6)"
+        noted = None if subjects is None else list(subjects)
+        await self._database.write(sql, self.practice_id, write.id, write.holder, now, due, noted)
+
+    async def take(self, now: datetime, lease: timedelta) -> list[PendingWrite]:
+        """Writes that nobody works on, now held by us."""
+        holder = token_hex(8)
+        sql = "SELECT * FROM take_upstream_writes($1, $2, $3, $4, $5)"
+        rows = await self._database.fetch(sql, self.practice_id, now, holder, now + lease, _MOST_TAKEN)
+        return [
+            PendingWrite(
+                id=row["write_id"],
+                intent=row["intent_id"].hex(),
+                holder=holder,
+                phase=row["phase"],
+                change=row["change"],
+                data=orjson.loads(row["data"]),
+                began_at=row["began_at"],
+                attempts=row["attempts"],
+            )
+            for row in rows
+        ]
+
+    async def released(self, write: PendingWrite, left: Sequence[Mapping[str, Any]], due: datetime) -> None:
+        sql = "SELECT release_upstream_write($1, $2, $3, $4, $5)"
+        await self._database.write(sql, self.practice_id, write.id, write.holder, _json(list(left)), due)
+
+
+def _record(row: Any) -> KnownRecord:
+    facts = Facts(row["attendance_confirmed_at"], row["cancelled_at"], row["rescheduled_from"])
+    return KnownRecord(row["local_id"], row["reference"], row["number"], facts)
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value).decode()

@@ -1,0 +1,144 @@
+"""FHIR R4 resources as JSON: what all of them share. Pure, and patient with whatever a server left out."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from frontdesk.systems.fhir.settings import Coding
+
+Resource = dict[str, Any]
+
+INTENTS = "urn:frontdesk:intent"  # identifies what a write was asked by: its outcome is found by it
+CLAIMS = "urn:frontdesk:claim"  # marks a slot that a write holds
+
+_REFERENCE = re.compile(r"(?:^|/)([A-Z][A-Za-z]+/[A-Za-z0-9.-]{1,64})(?:/_history/[A-Za-z0-9.-]{1,64})?\Z")
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)")
+_KEPT_INTENTS = 10
+_LONGEST_TEXT = 500
+
+
+def reference_of(resource: Resource) -> str:
+    return f"{resource['resourceType']}/{resource['id']}"
+
+
+def version_of(resource: Resource) -> str | None:
+    version = (resource.get("meta") or {}).get("versionId")
+    return str(version) if version else None
+
+
+def relative(reference: Any) -> str | None:
+    """`Patient/1` for a Reference, however it is spelt; None where it refers to no record of the server."""
+    text = reference.get("reference") if isinstance(reference, Mapping) else None
+    found = _REFERENCE.search(text) if isinstance(text, str) else None
+    return found[1] if found else None
+
+
+def references(values: Any, kind: str | None = None) -> list[str]:
+    """The records that a list of References refers to, those of one kind where it is given."""
+    found = [relative(value) for value in listed(values)]
+    return [text for text in found if text is not None and (kind is None or text.startswith(f"{kind}/"))]
+
+
+def listed(values: Any) -> list[Any]:
+    return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
+
+
+def instant(text: Any) -> datetime | None:
+    """A moment; None for a date without a time or anything else that is none."""
+    if not isinstance(text, str) or not _INSTANT.fullmatch(text):
+        return None
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def minute(text: Any) -> int | None:
+    """Whole minutes since 1970; None for what does not fall on a minute."""
+    moment = instant(text)
+    if moment is None or moment.second or moment.microsecond:
+        return None
+    return int(moment.timestamp()) // 60
+
+
+def stamp(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def last_updated(resource: Resource) -> datetime | None:
+    return instant((resource.get("meta") or {}).get("lastUpdated"))
+
+
+def codings(concepts: Any) -> set[str]:
+    """The system|code tokens of a list of CodeableConcepts."""
+    return {
+        f"{coding.get('system', '')}|{coding['code']}"
+        for concept in listed(concepts)
+        for coding in listed(concept.get("coding"))
+        if isinstance(coding.get("code"), str)
+    }
+
+
+def concept(coding: Coding, text: str | None = None) -> Resource:
+    return {"coding": [coding_resource(coding)], **({"text": text} if text else {})}
+
+
+def coding_resource(coding: Coding) -> Resource:
+    display = {"display": coding.display} if coding.display else {}
+    return {"system": coding.system, "code": coding.code, **display}
+
+
+def has_identifier(resource: Resource, system: str, value: str) -> bool:
+    return value in identifier_values(resource, system)
+
+
+def identifier_values(resource: Resource, system: str) -> list[str]:
+    return [
+        str(identifier.get("value"))
+        for identifier in listed(resource.get("identifier"))
+        if identifier.get("system") == system
+    ]
+
+
+def with_identifier(resource: Resource, system: str, value: str) -> list[Resource]:
+    """A record's identifiers with one more of ours; the oldest of ours give way in the end."""
+    others = without_identifiers(resource, system)
+    ours = [*identifier_values(resource, system), value][-_KEPT_INTENTS:]
+    return [*others, *({"system": system, "value": each} for each in dict.fromkeys(ours))]
+
+
+def without_identifiers(resource: Resource, system: str, value: str | None = None) -> list[Resource]:
+    """A record's identifiers without ours, or without one of ours."""
+    return [
+        identifier
+        for identifier in listed(resource.get("identifier"))
+        if identifier.get("system") != system or (value is not None and identifier.get("value") != value)
+    ]
+
+
+def stated(resource: Resource) -> Resource:
+    """Without what is empty: FHIR knows no empty lists and no nulls."""
+    return {key: value for key, value in resource.items() if value not in (None, [], {}, "")}
+
+
+def outcome_text(resource: Resource | None) -> str:
+    """What a server says about its refusal, fit to be repeated: one line of plain text."""
+    issues = listed((resource or {}).get("issue"))
+    said = [
+        (issue.get("details") or {}).get("text") or issue.get("diagnostics")
+        for issue in issues
+        if issue.get("severity") in ("error", "fatal", None)
+    ]
+    text = " ".join(part for part in said if isinstance(part, str))
+    plain = "".join(char if unicodedata.category(char)[0] != "C" else " " for char in text)
+    return " ".join(plain.split())[:_LONGEST_TEXT]
+
+
+def redacted(text: str, values: Iterable[Any]) -> str:
+    """A text without the values that must not be repeated, should a server have quoted them."""
+    for value in values:
+        if isinstance(value, str) and len(value) > 2:
+            text = re.sub(re.escape(value), "…", text, flags=re.IGNORECASE)
+    return text

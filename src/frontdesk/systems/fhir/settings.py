@@ -1,0 +1,91 @@
+"""What the practice file says about a FHIR server, as the adapter uses it.
+
+The practice file has checked the settings before they were stored; here they only change their shape. Secrets are not
+among them: they are read where the settings point, when they are needed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+OWN_VISIT_TYPES = "urn:frontdesk:visit-type"
+OWN_PROCEDURES = "urn:frontdesk:procedure"
+
+
+@dataclass(frozen=True, slots=True)
+class Coding:
+    system: str
+    code: str
+    display: str | None = None
+
+    @property
+    def token(self) -> str:
+        return f"{self.system}|{self.code}"
+
+
+Service = Coding | str  # a code of the server's, or a reference to a HealthcareService
+
+
+@dataclass(frozen=True, slots=True)
+class Auth:
+    kind: Literal["none", "bearer", "clientCredentials", "smartBackend"]
+    token_env: str = ""
+    token_url: str = ""
+    client_id: str = ""
+    client_secret_env: str = ""
+    private_key_file: str = ""
+    key_id: str | None = None
+    scope: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FhirSettings:
+    base_url: str
+    auth: Auth
+    locations: Mapping[int, str]
+    providers: Mapping[int, str]
+    visit_types: Mapping[int, Service]
+    procedures: Mapping[int, Service]
+    attendance: Coding | None  # None: the patient's participation status says it
+    timeout_seconds: int
+    max_concurrent: int
+
+    def visit_type(self, number: int) -> Service:
+        """Without an entry a visit type goes by a code of our own."""
+        return self.visit_types.get(number) or Coding(OWN_VISIT_TYPES, str(number))
+
+    def procedure(self, number: int) -> Service:
+        return self.procedures.get(number) or Coding(OWN_PROCEDURES, str(number))
+
+
+def fhir_settings(system: Mapping[str, Any]) -> FhirSettings:
+    """The settings from the stored mapping."""
+    auth = system.get("auth") or {"kind": "none"}
+    return FhirSettings(
+        base_url=system["baseUrl"].rstrip("/"),
+        auth=Auth(
+            kind=auth["kind"],
+            token_env=auth.get("tokenEnv", ""),
+            token_url=auth.get("tokenUrl", ""),
+            client_id=auth.get("clientId", ""),
+            client_secret_env=auth.get("clientSecretEnv", ""),
+            private_key_file=auth.get("privateKeyFile", ""),
+            key_id=auth.get("keyId"),
+            scope=auth.get("scope"),
+        ),
+        locations={int(key): reference for key, reference in (system.get("locations") or {}).items()},
+        providers={int(key): reference for key, reference in (system.get("providers") or {}).items()},
+        visit_types={int(key): _service(value) for key, value in (system.get("visitTypes") or {}).items()},
+        procedures={int(key): _service(value) for key, value in (system.get("procedures") or {}).items()},
+        attendance=None if system.get("attendance") is None else _coding(system["attendance"]),
+        timeout_seconds=system.get("timeoutSeconds") or 10,
+        max_concurrent=system.get("maxConcurrent") or 8,
+    )
+
+
+def _service(value: Any) -> Service:
+    return value if isinstance(value, str) else _coding(value)
+
+
+def _coding(value: Mapping[str, str]) -> Coding:
+    return Coding(value["system"], value["code"], value.get("display"))

@@ -1,0 +1,131 @@
+"""One practice's FHIR server as this process knows it: the way to it, what it can do, and what stands for what there.
+
+Owns what is remembered between calls and for how long. Availability is never among it.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import httpx
+
+from frontdesk.domain.directory import Directory
+from frontdesk.store.database import Database
+from frontdesk.systems.fhir.capabilities import UNKNOWN, Capabilities, capabilities
+from frontdesk.systems.fhir.client import Deadline, FhirClient
+from frontdesk.systems.fhir.mapping import PracticeMap
+from frontdesk.systems.fhir.records import Records
+from frontdesk.systems.fhir.settings import Coding, FhirSettings, fhir_settings
+from frontdesk.systems.fhir.slots import Schedule, schedules
+from frontdesk.systems.port import SystemUnavailable
+
+STATEMENT_SECONDS = 600.0
+RETRY_STATEMENT_SECONDS = 30.0
+FIRST_STATEMENT_SECONDS = 3.0
+SCHEDULE_SECONDS = 300.0
+_AT_ONCE = 40  # references in one search: an address has its limits
+_log = logging.getLogger(__name__)
+
+
+class Upstream:
+    """`config` are the stored settings; whoever finds others makes a new one."""
+
+    def __init__(
+        self,
+        database: Database,
+        practice_id: int,
+        config: Mapping[str, Any],
+        environment: Mapping[str, str],
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.config = config
+        self.settings: FhirSettings = fhir_settings(config)
+        self.client = FhirClient(self.settings, environment, monotonic=monotonic, transport=transport)
+        self.records = Records(database, practice_id)
+        self.capabilities: Capabilities = UNKNOWN
+        self._monotonic = monotonic
+        self._ask_again_at: float | None = None
+        self._asking: asyncio.Task[None] | None = None
+        self._map: tuple[int, PracticeMap] | None = None
+        self._schedules: tuple[int, float, list[Schedule]] | None = None
+        self._reading = asyncio.Lock()
+
+    def deadline(self) -> Deadline:
+        return Deadline(self.settings.timeout_seconds, self._monotonic)
+
+    async def ready(self) -> None:
+        """Sees to it that what the server can do is known. Only the very first call waits for the answer."""
+        first = self._ask_again_at is None
+        if self._asking is None and (self._ask_again_at is None or self._monotonic() >= self._ask_again_at):
+            self._ask_again_at = self._monotonic() + RETRY_STATEMENT_SECONDS
+            self._asking = asyncio.create_task(self._ask())
+        if first and self._asking is not None:
+            await asyncio.shield(self._asking)
+
+    async def _ask(self) -> None:
+        try:
+            seconds = min(FIRST_STATEMENT_SECONDS, self.settings.timeout_seconds)
+            statement = await self.client.read(Deadline(seconds, self._monotonic), "metadata")
+            if statement is not None and statement["resourceType"] == "CapabilityStatement":
+                self.capabilities = capabilities(statement)
+                self._ask_again_at = self._monotonic() + STATEMENT_SECONDS
+        except SystemUnavailable:
+            _log.info("what a scheduling system can do is not known now")
+        finally:
+            self._asking = None
+
+    async def map(self, version: int, directory: Directory) -> PracticeMap:
+        """What stands for what, under one version of the directory."""
+        if self._map is None or self._map[0] != version:
+            settings = self.settings
+            given = [
+                *(("location", reference, number) for number, reference in settings.locations.items()),
+                *(("provider", reference, number) for number, reference in settings.providers.items()),
+                *(("visitType", _text(service), number) for number, service in settings.visit_types.items()),
+                *(("procedure", _text(service), number) for number, service in settings.procedures.items()),
+            ]
+            noted = await self.records.directory(given)
+            locations = {reference: number for kind, reference, number in noted if kind == "location"}
+            providers = {reference: number for kind, reference, number in noted if kind == "provider"}
+            self._map = (version, PracticeMap(settings, directory, locations, providers))
+        return self._map[1]
+
+    async def schedules(self, deadline: Deadline, version: int, practice: PracticeMap) -> list[Schedule]:
+        """Every provider's schedules, read together and remembered for some minutes: they seldom change."""
+        async with self._reading:
+            kept = self._schedules
+            if kept is None or kept[0] != version or self._monotonic() >= kept[1]:
+                found = await self.read_schedules(deadline, practice)
+                kept = self._schedules = (version, self._monotonic() + SCHEDULE_SECONDS, found)
+        return kept[2]
+
+    async def read_schedules(self, deadline: Deadline, practice: PracticeMap) -> list[Schedule]:
+        people = list(practice.provider_ids)
+        roles = []
+        if self.capabilities.can("PractitionerRole search-type"):
+            for some in _chunks(people):
+                roles += await self.client.search(deadline, "PractitionerRole", [("practitioner", ",".join(some))])
+        actors = people + [f"PractitionerRole/{role['id']}" for role in roles]
+        found: dict[str, Any] = {}
+        for some in _chunks(actors):
+            for schedule in await self.client.search(deadline, "Schedule", [("actor", ",".join(some))]):
+                found[schedule["id"]] = schedule
+        return schedules(found.values(), roles, practice)
+
+    async def close(self) -> None:
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.gather(self._asking, return_exceptions=True)
+        await self.client.close()
+
+
+def _text(service: Coding | str) -> str:
+    return service.token if isinstance(service, Coding) else service
+
+
+def _chunks(references: list[str]) -> list[list[str]]:
+    return [references[at : at + _AT_ONCE] for at in range(0, len(references), _AT_ONCE)]

@@ -1,0 +1,48 @@
+"""What a practice offers at all, whatever its calendar says: who does what, where, and for whom. Pure."""
+
+from collections.abc import Iterator
+
+from frontdesk.domain.directory import Directory, Location, Procedure, Provider, VisitType
+from frontdesk.domain.slot_ids import SlotRef
+from frontdesk.systems.port import SlotQuery
+
+
+def offered(provider: Provider, visit_type: VisitType, procedure: Procedure, location: Location) -> bool:
+    """Whether this combination can be booked at all, at any time."""
+    return (
+        provider.active
+        and location.active
+        and visit_type.active
+        and procedure.active
+        and provider.performs(procedure.id)
+        and (provider.accepts_new_patients or visit_type.patient_kind != "new")
+    )
+
+
+def offered_pairs(
+    directory: Directory, visit_type: VisitType, procedure: Procedure, query: SlotQuery
+) -> Iterator[tuple[Provider, Location]]:
+    """The providers and locations that a query may find slots at."""
+    providers = (
+        directory.providers.values()
+        if query.provider_id is None
+        else filter(None, [directory.providers.get(query.provider_id)])
+    )
+    for provider in providers:
+        for location_id in provider.location_ids:
+            location = directory.locations.get(location_id)
+            if location is None or query.location_id not in (None, location_id):
+                continue
+            if offered(provider, visit_type, procedure, location):
+                yield provider, location
+
+
+def named(directory: Directory, slot: SlotRef) -> tuple[Provider, Location, VisitType, Procedure] | None:
+    """What a slot id names; None where the practice does not have all of it."""
+    provider = directory.providers.get(slot.provider_id)
+    location = directory.locations.get(slot.location_id)
+    visit_type = directory.visit_types.get(slot.visit_type_id)
+    procedure = visit_type.procedure(slot.procedure_id) if visit_type is not None else None
+    if provider is None or location is None or visit_type is None or procedure is None:
+        return None
+    return provider, location, visit_type, procedure

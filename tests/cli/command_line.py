@@ -1,0 +1,133 @@
+"""The real command in a process of its own, on a data directory of the test's."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import httpx
+
+from frontdesk.store.embedded import EmbeddedPostgres
+
+COMMAND = str(Path(sys.executable).parent / "frontdesk")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@dataclass(frozen=True)
+class Done:
+    status: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    data_dir: Path
+
+    def environment(self, **settings: str) -> dict[str, str]:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("FRONTDESK_")}
+        return {**inherited, "FRONTDESK_DATA_DIR": str(self.data_dir), **settings}
+
+    def run(self, *words: str, stdin: str = "", **settings: str) -> Done:
+        done = subprocess.run(
+            [COMMAND, *words],
+            input=stdin,
+            capture_output=True,
+            encoding="utf-8",
+            env=self.environment(**settings),
+            timeout=60,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def json(self, *words: str, stdin: str = "", **settings: str) -> Any:
+        """The document that a command prints when all is well: it, and nothing else."""
+        done = self.run(*words, "--json", stdin=stdin, **settings)
+        assert (done.status, done.err) == (0, ""), done
+        return json.loads(done.out)
+
+    @contextlib.contextmanager
+    def serving(self, *words: str, **settings: str) -> Iterator["Served"]:
+        """A server that is ready, until the block ends; then it is told to stop, if the test has not done so."""
+        process = subprocess.Popen(
+            [COMMAND, "serve", "--json", *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            env=self.environment(**{"FRONTDESK_PORT": str(free_port()), **settings}),
+            start_new_session=True,  # so that a test can reach the workers too
+        )
+        with process:
+            served = Served(process, _first_document(process))
+            try:
+                yield served
+            finally:
+                if process.poll() is None:
+                    process.send_signal(signal.SIGTERM)
+                    process.communicate(timeout=30)
+
+
+@dataclass(frozen=True)
+class Served:
+    process: subprocess.Popen[str]
+    document: Any
+
+    @property
+    def url(self) -> str:
+        url: str = self.document["url"]
+        return url
+
+    def stop(self, signal_number: int) -> Done:
+        self.process.send_signal(signal_number)
+        out, err = self.process.communicate(timeout=30)
+        return Done(self.process.returncode, out, err)
+
+    def client(self, grant: str = "agent") -> httpx.Client:
+        """Calls the API as one of the demo's clients."""
+        credentials = self.document["demo"][grant]
+        form = {"client_id": credentials["clientId"], "client_secret": credentials["clientSecret"]}
+        token = httpx.post(f"{self.url}/oauth/token", data={"grant_type": "client_credentials", **form}).json()
+        return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {token['access_token']}"})
+
+
+def owner_dsn(line: CommandLine, database: str = "frontdesk") -> str:
+    return EmbeddedPostgres(line.data_dir / "postgres").dsn("postgres").replace("/frontdesk?", f"/{database}?")
+
+
+def on_database(line: CommandLine, work: Callable[[Any], Awaitable[Any]], database: str = "frontdesk") -> Any:
+    """Work behind the command's back, with the superuser's rights, on a database that is up."""
+
+    async def connected() -> Any:
+        connection = await asyncpg.connect(owner_dsn(line, database), server_settings={"search_path": "frontdesk"})
+        try:
+            return await work(connection)
+        finally:
+            await connection.close()
+
+    return asyncio.run(connected())
+
+
+def _first_document(process: subprocess.Popen[str]) -> Any:
+    assert process.stdout is not None
+    text = ""
+    for line in process.stdout:
+        text += line
+        if line == "}\n":
+            document = json.loads(text)
+            assert "url" in document, document
+            return document
+    raise AssertionError(f"the server ended: {process.communicate()}")

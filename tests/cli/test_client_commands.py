@@ -1,0 +1,95 @@
+"""`frontdesk client` and `frontdesk keys`: who may call, and the keys behind it."""
+
+import pytest
+
+from frontdesk.access.keys import PURPOSES
+from frontdesk.access.scopes import SCOPES
+from tests.cli.command_line import CommandLine
+
+ADD = ("client", "add", "--practice", "harbor", "--name", "Voice agent")
+
+pytestmark = pytest.mark.usefixtures("harbor")
+
+
+def test_an_added_client_is_its_id_and_its_secret_and_the_secret_is_never_shown_again(line: CommandLine) -> None:
+    added = line.json(*ADD, "--grant", "agent")
+    assert list(added) == ["clientId", "clientSecret"]
+    shown = line.json("client", "show", added["clientId"])
+    assert shown["grant"] == "agent"
+    assert shown["scopes"] == list(SCOPES)
+    assert (shown["perMinute"], shown["quota"], shown["disabled"]) == (600, 1_000_000, False)
+    assert [secret["retiresAt"] for secret in shown["secrets"]] == [None]
+    everything = line.run("client", "list").out + line.run("client", "show", added["clientId"]).out
+    assert added["clientId"] in everything
+    assert added["clientSecret"] not in everything
+
+
+def test_scopes_and_limits_are_what_was_asked_for(line: CommandLine) -> None:
+    words = ("--scope", "slots:read", "--scope", "practices:read", "--per-minute", "5", "--quota", "100")
+    client = line.json(*ADD, "--grant", "integration", *words)["clientId"]
+    shown = line.json("client", "show", client)
+    assert (shown["scopes"], shown["perMinute"], shown["quota"]) == (["practices:read", "slots:read"], 5, 100)
+    changed = line.json("client", "set-limits", client, "--quota", "200")
+    assert (changed["perMinute"], changed["quota"]) == (5, 200)
+    assert line.run("client", "set-limits", client).status == 2
+
+
+def test_a_client_that_cannot_be_is_bad_input_and_is_not_added(line: CommandLine) -> None:
+    before = line.json("client", "list")
+    for words, sentence in (
+        ("--grant robot", "A client's grant is agent or integration.\n"),
+        ("--grant agent --scope slot:read", "There is no scope 'slot:read'; the closest is 'slots:read'.\n"),
+        ("--grant agent --per-minute 0", "The per-minute cap must be between 1 and 2147483647.\n"),
+        ("--grant agent --practice harbour", "There is no practice 'harbour'; the closest is 'harbor'.\n"),
+    ):
+        said = line.run(*ADD, *words.split())
+        assert (said.status, said.out, said.err) == (2, "", sentence)
+    assert line.json("client", "list") == before
+
+
+def test_clients_are_disabled_and_enabled(line: CommandLine) -> None:
+    client = line.json(*ADD, "--grant", "agent")["clientId"]
+    assert line.json("client", "disable", client)["disabled"] is True
+    assert f"{client}  harbor" in (listed := line.run("client", "list", "--practice", "harbor").out)
+    assert any(client in row and row.endswith("disabled") for row in listed.splitlines())
+    assert line.json("client", "enable", client)["disabled"] is False
+    assert line.run("client", "list", "--practice", "nowhere").status == 2
+    for word in ("show", "disable", "rotate-secret"):
+        said = line.run("client", word, "fd_nobody")
+        assert (said.status, said.err) == (2, "There is no client 'fd_nobody'.\n")
+
+
+def test_a_rotated_secret_leaves_the_old_one_for_a_day_or_ends_it_at_once(line: CommandLine) -> None:
+    added = line.json(*ADD, "--grant", "agent")
+    rotated = line.json("client", "rotate-secret", added["clientId"])
+    assert list(rotated) == ["clientId", "clientSecret"]
+    assert rotated["clientId"] == added["clientId"]
+    assert rotated["clientSecret"] != added["clientSecret"]
+    newest, old = line.json("client", "show", added["clientId"])["secrets"]
+    assert newest["retiresAt"] is None
+    assert old["retiresAt"] > newest["createdAt"]
+    assert "works until" in line.run("client", "rotate-secret", added["clientId"]).out
+    line.json("client", "rotate-secret", added["clientId"], "--at-once")
+    newest, old = line.json("client", "show", added["clientId"])["secrets"]
+    assert old["retiresAt"] <= newest["createdAt"]
+
+
+def test_keys_are_rotated_listed_and_resealed_and_never_shown(line: CommandLine) -> None:
+    before = {key["keyId"] for key in line.json("keys", "list")}
+    (made,) = line.json("keys", "rotate", "--purpose", "token-signing")
+    assert (made["purpose"], made["retiredAt"]) == ("token-signing", None)
+    assert made["keyId"] not in before
+    listed = line.json("keys", "list")
+    assert {key["keyId"] for key in listed} == before | {made["keyId"]}
+    assert all(set(key) == {"keyId", "purpose", "createdAt", "retiredAt"} for key in listed)
+    assert {key["purpose"] for key in line.json("keys", "rotate")} == set(PURPOSES)
+    count = len(line.json("keys", "list"))
+    new = "a newer secret that is long enough to be one"
+    old = (line.data_dir / "secret.key").read_text().strip()
+    assert line.json("keys", "reseal", FRONTDESK_SECRET_KEY=f"{new},{old}") == {"resealed": count}
+    assert len(line.json("keys", "list", FRONTDESK_SECRET_KEY=new)) == count
+    said = line.run("keys", "list")
+    assert (said.status, said.err.count("\n")) == (1, 1)
+    assert "sealed under another secret key" in said.err
+    line.json("keys", "reseal", FRONTDESK_SECRET_KEY=f"{old},{new}")
+    assert line.run("keys", "rotate", "--purpose", "signing").status == 2

@@ -1,0 +1,133 @@
+"""`frontdesk practice`: files in and out, all or nothing."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from frontdesk.practice_file import parse
+from tests.cli.command_line import CommandLine
+from tests.world import PRACTICE
+
+HARBOR = PRACTICE.replace("SLUG", "harbor")
+
+
+def test_import_creates_a_practice_and_repeating_it_changes_nothing(line: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "practice.yaml").write_text(HARBOR)
+    said = line.run("practice", "import", str(tmp_path / "practice.yaml"))
+    assert (said.status, said.err) == (0, "")
+    assert said.out == "Imported harbor: 2 locations, 3 providers, 3 visit types, 4 patients.\n"
+    before = line.run("practice", "export", "harbor", "--with-patients").out
+    assert line.json("practice", "import", "-", stdin=HARBOR) == {
+        "practice": "harbor", "locations": 2, "providers": 3, "visitTypes": 3, "patients": 4,
+    }  # fmt: skip
+    assert line.run("practice", "export", "harbor", "--with-patients").out == before
+
+
+@pytest.mark.usefixtures("harbor")
+def test_a_file_with_faults_names_each_by_its_path_and_changes_nothing(line: CommandLine) -> None:
+    before = line.run("practice", "export", "harbor", "--with-patients").out
+    broken = (
+        HARBOR.replace("name: Harbor Family Medicine", "name: Another Name")
+        .replace('from: "09:00", to: "12:00"', 'from: "12:00", to: "09:00"', 1)
+        .replace("durationMinutes: 30", "durationMinutes: 0")
+    )
+    said = line.run("practice", "import", "-", stdin=broken)
+    assert (said.status, said.out) == (2, "")
+    faults = said.err.splitlines()
+    assert [fault.split(": ")[0] for fault in faults] == [
+        "providers[0].hours[0].to",
+        "visitTypes[0].procedures[0].durationMinutes",
+    ]
+    documented = line.run("practice", "import", "-", "--json", stdin=broken)
+    assert documented.status == 2
+    listed = json.loads(documented.out)["faults"]
+    assert [f"{fault['path']}: {fault['message']}" for fault in listed] == faults
+    assert line.run("practice", "export", "harbor", "--with-patients").out == before
+
+
+@pytest.mark.parametrize("text", ["", '{"practice": ', "- a list\x00"])
+def test_what_is_no_practice_file_is_bad_input(line: CommandLine, text: str) -> None:
+    said = line.run("practice", "import", "-", stdin=text)
+    assert (said.status, said.out) == (2, "")
+    assert "Traceback" not in said.err
+
+
+def test_a_file_that_cannot_be_read_is_bad_input(line: CommandLine, tmp_path: Path) -> None:
+    said = line.run("practice", "import", str(tmp_path / "none.yaml"))
+    assert (said.status, said.err) == (2, f"{tmp_path / 'none.yaml'} cannot be read: No such file or directory.\n")
+    (tmp_path / "latin.yaml").write_bytes("practice: {name: Café}".encode("latin-1"))
+    said = line.run("practice", "import", str(tmp_path / "latin.yaml"))
+    assert (said.status, said.err) == (2, "$: the file is not UTF-8 text\n")
+
+
+@pytest.mark.usefixtures("harbor")
+@pytest.mark.parametrize("as_json", [False, True])
+def test_an_export_reads_back_as_the_same_practice(line: CommandLine, *, as_json: bool) -> None:
+    words = ("practice", "export", "harbor", *(["--json"] if as_json else []))
+    text = line.run(*words, "--with-patients").out
+    assert parse(text) == parse(HARBOR)
+    assert parse(line.run(*words).out).patients == ()
+    if as_json:
+        assert json.loads(text)["practice"]["slug"] == "harbor"
+    copy = text.replace("harbor", "copy", 1)
+    line.json("practice", "import", "-", stdin=copy)
+    assert parse(line.run("practice", "export", "copy", "--with-patients").out) == parse(copy)
+
+
+@pytest.mark.usefixtures("harbor")
+def test_an_export_to_a_file_is_for_its_owner_alone(line: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "harbor.yaml"
+    said = line.json("practice", "export", "harbor", "--output", str(path))
+    assert said == {"practice": "harbor", "file": str(path)}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    said_to_people = line.run("practice", "export", "harbor", "--output", str(tmp_path / "no" / "where"))
+    assert said_to_people.status == 2
+
+
+@pytest.mark.usefixtures("harbor")
+def test_pruning_deactivates_what_the_file_no_longer_lists(line: CommandLine) -> None:
+    whole = HARBOR.replace("slug: harbor", "slug: pruned")
+    line.json("practice", "import", "-", stdin=whole)
+    document = json.loads(line.run("practice", "export", "pruned", "--json").out)
+    document["providers"] = [provider for provider in document["providers"] if provider["id"] != 12]
+    line.json("practice", "import", "-", stdin=json.dumps(document))
+    assert line.json("practice", "show", "pruned")["providers"] == 3
+    line.json("practice", "import", "-", "--prune", stdin=json.dumps(document))
+    assert line.json("practice", "show", "pruned")["providers"] == 2
+
+
+@pytest.mark.usefixtures("harbor")
+def test_pruning_refuses_a_file_that_refers_to_what_it_would_deactivate(line: CommandLine) -> None:
+    part = {
+        "practice": {"slug": "harbor", "name": "Harbor", "timeZone": "America/New_York"},
+        "providers": [
+            {"id": 10, "name": "Dr. Chen", "hours": [{"location": 1, "days": ["mon"], "from": "09:00", "to": "10:00"}]}
+        ],
+    }
+    said = line.run("practice", "import", "-", "--prune", stdin=json.dumps(part))
+    assert (said.status, said.err) == (2, "providers[0].hours[0].location: there is no location with this id\n")
+
+
+@pytest.mark.usefixtures("harbor")
+def test_practices_are_listed_shown_suspended_and_resumed(line: CommandLine) -> None:
+    shown = line.json("practice", "show", "harbor")
+    assert shown in line.json("practice", "list")
+    assert {key: shown[key] for key in ("slug", "timeZone", "schedulingSystem", "suspended", "patients")} == {
+        "slug": "harbor", "timeZone": "America/New_York", "schedulingSystem": "native", "suspended": False,
+        "patients": 4,
+    }  # fmt: skip
+    heading, *rows = line.run("practice", "list").out.splitlines()
+    assert heading.split()[:2] == ["SLUG", "NAME"]
+    assert any(row.startswith("harbor") and row.endswith("active") for row in rows)
+    assert line.json("practice", "suspend", "harbor")["suspended"] is True
+    assert line.json("practice", "resume", "harbor")["suspended"] is False
+
+
+@pytest.mark.usefixtures("harbor")
+@pytest.mark.parametrize("word", ["show", "export", "suspend"])
+def test_an_unknown_practice_is_bad_input_and_the_closest_is_named(line: CommandLine, word: str) -> None:
+    said = line.run("practice", word, "harbour")
+    assert (said.status, said.out) == (2, "")
+    assert said.err == "There is no practice 'harbour'; the closest is 'harbor'.\n"

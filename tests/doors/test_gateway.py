@@ -1,0 +1,509 @@
+"""The gateway in front of both doors: caps, quota, headers, addresses, origins, failed token calls."""
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from frontdesk.access.clients import set_limits
+from frontdesk.access.meter import Meter
+from frontdesk.access.token_failures import PER_ADDRESS, PER_CLIENT
+from frontdesk.app import Service, build_app
+from frontdesk.doors.gateway import LONGEST_ADDRESS
+from frontdesk.settings import Settings, SettingsError, load_settings
+from frontdesk.store.changes import ChangeListener
+from frontdesk.store.database import Database
+from frontdesk.store.embedded import EmbeddedPostgres
+from tests.shared_database import shared_database
+from tests.world import World, build_world
+
+MCP_HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json", "Host": "test"}
+LIST_TOOLS = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+LIMITS = re.compile(r'"minute";r=(\d+);t=(\d+), "quota";r=(\d+);t=(\d+)')
+
+
+@pytest.fixture(scope="module")
+async def world(
+    cluster: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[World]:
+    async with shared_database(cluster, template) as dsn:
+        database = Database(dsn, pool_size=8)
+        await database.open()
+        built = await build_world(database, tmp_path_factory.mktemp("world"))
+        yield built
+        await built.service.meter.settle()
+        await built.close()
+        await database.close()
+
+
+@pytest.fixture
+async def caller_at(world: World) -> AsyncIterator[Any]:
+    """Clients of a service with other settings, coming from an address."""
+    opened = []
+
+    def make(address: str = "198.51.100.7", **settings: Any) -> httpx.AsyncClient:
+        service = replace(world.service, settings=replace(world.service.settings, **settings))
+        transport = httpx.ASGITransport(app=build_app(service), client=(address, 4711))
+        client = httpx.AsyncClient(transport=transport, base_url="http://test")
+        opened.append(client)
+        return client
+
+    yield make
+    for client in opened:
+        await client.aclose()
+
+
+def check_gateway_problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
+    """As the gateway answers: a problem document that nobody can look up by a request id."""
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "x-svc-trace-id" not in answer.headers
+    body: dict[str, Any] = answer.json()
+    assert "requestId" not in body
+    assert body["type"] == f"http://test/errors.html#{code}"
+    return body
+
+
+async def test_the_call_after_the_cap_is_refused_at_both_doors(world: World) -> None:
+    client = await world.client(per_minute=3)
+    for _ in range(2):
+        assert (await client.get("/api/locations")).status_code == 200
+    assert (await client.post("/mcp", json=LIST_TOOLS, headers=MCP_HEADERS)).status_code == 200
+    for refused in (
+        await client.get("/api/locations"),
+        await client.post("/mcp", json=LIST_TOOLS, headers=MCP_HEADERS),
+        await client.get("/api/no-such-path"),
+    ):
+        check_gateway_problem(refused, 429, "rate_limited")
+        assert 1 <= int(refused.headers["retry-after"]) <= 60
+        assert refused.headers["ratelimit"].startswith('"minute";r=0;t=')
+
+
+async def test_a_used_up_quota_is_forbidden_without_retry_after(world: World) -> None:
+    client = await world.client(quota=2)
+    for _ in range(2):
+        assert (await client.get("/api/capabilities")).status_code == 200
+    refused = await client.get("/api/capabilities")
+    check_gateway_problem(refused, 403, "quota_exceeded")
+    assert "retry-after" not in refused.headers
+    assert LIMITS.fullmatch(refused.headers["ratelimit"])[3] == "0"  # type: ignore[index]
+
+
+async def test_every_answer_to_a_known_client_says_what_is_left(world: World) -> None:
+    client = await world.client(scopes=["slots:read"], per_minute=600)
+    answers = [
+        await client.get("/api/capabilities"),
+        await client.get("/api/locations"),  # forbidden_scope
+        await client.get("/api/slots"),  # validation
+        await client.get("/api/slots/slt_unknown"),
+        await client.delete("/api/slots"),
+        await client.get("/api/nowhere"),
+        await client.post("/mcp", json=LIST_TOOLS, headers=MCP_HEADERS),
+        await client.post("/mcp", content=b"{", headers=MCP_HEADERS),
+        await client.get("/mcp", headers=MCP_HEADERS),
+    ]
+    assert [answer.status_code for answer in answers] == [200, 403, 422, 404, 405, 404, 200, 400, 405]
+    left = [int(LIMITS.fullmatch(answer.headers["ratelimit"])[1]) for answer in answers]  # type: ignore[index]
+    assert left == [599 - n for n in range(len(answers))]
+    policies = {answer.headers["ratelimit-policy"] for answer in answers}
+    assert policies == {'"minute";q=600;w=60, "quota";q=1000000;w=2592000'}
+
+
+async def test_calls_without_a_valid_token_are_the_doors_to_refuse_and_count_for_nobody(world: World) -> None:
+    client = await world.client(per_minute=2)
+    token = client.headers["Authorization"]
+    for authorization in ("", "Bearer", "Bearer x", f"{token}x", token.replace("Bearer", "Basic"), "Bearer " * 3):
+        answer = await world.anonymous().get("/api/locations", headers={"Authorization": authorization})
+        assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")
+        assert answer.json()["requestId"] == answer.headers["x-svc-trace-id"]
+        assert "ratelimit" not in answer.headers
+    assert LIMITS.fullmatch((await client.get("/api/locations")).headers["ratelimit"])[1] == "1"  # type: ignore[index]
+
+
+async def test_however_a_token_is_spelt_that_a_door_accepts_its_call_is_counted(world: World) -> None:
+    client = await world.client(per_minute=1000)
+    token = client.headers["Authorization"].removeprefix("Bearer ")
+    seen = []
+    for spelt in (f"bearer {token}", f"BEARER {token}", f"Bearer   {token}", f"Bearer {token}  "):
+        for path in ("/api/capabilities", "/mcp"):
+            answer = await world.anonymous().request(
+                "POST" if path == "/mcp" else "GET",
+                path,
+                json=LIST_TOOLS if path == "/mcp" else None,
+                headers={**MCP_HEADERS, "Authorization": spelt},
+            )
+            assert (answer.status_code == 200) == ("ratelimit" in answer.headers), (spelt, path)
+            seen.append(answer.status_code)
+    assert seen.count(200) >= 6
+    doubled = [("Authorization", "Bearer nonsense"), ("Authorization", f"Bearer {token}")]
+    for headers in (doubled, doubled[::-1]):
+        answer = await world.anonymous().get("/api/capabilities", headers=headers)
+        assert (answer.status_code == 200) == ("ratelimit" in answer.headers)
+
+
+async def test_other_paths_are_not_counted(world: World) -> None:
+    client = await world.client(per_minute=1)
+    for path in ("/healthz", "/readyz", "/.well-known/jwks.json", "/errors.html", "/openapi/v1.json"):
+        for _ in range(2):
+            answer = await client.get(path)
+            assert answer.status_code == 200
+            assert "ratelimit" not in answer.headers
+    assert (await client.get("/api/capabilities")).status_code == 200
+
+
+async def test_a_warm_call_costs_no_round_trip_for_being_counted(world: World) -> None:
+    client = await world.client()
+    await client.get("/api/capabilities")
+    before = world.database.statements
+    for _ in range(5):
+        assert (await client.get("/api/capabilities")).status_code == 200
+    assert world.database.statements == before
+
+
+async def test_a_limit_set_by_command_holds_within_seconds(world: World) -> None:
+    client = await world.client(per_minute=1000)
+    listener = ChangeListener(world.database._dsn, world.service.on_change)
+    listener.start()
+    try:
+        await asyncio.wait_for(listener.listening.wait(), 5)
+        assert (await client.get("/api/capabilities")).status_code == 200
+        await set_limits(world.database, client.headers["X-Test-Client"], per_minute=1)
+        await asyncio.sleep(0.3)
+        check_gateway_problem(await client.get("/api/capabilities"), 429, "rate_limited")
+        await set_limits(world.database, client.headers["X-Test-Client"], per_minute=1000)
+        await asyncio.sleep(0.3)
+        assert (await client.get("/api/capabilities")).status_code == 200
+    finally:
+        await listener.stop()
+
+
+async def test_without_the_database_the_gateway_answers_at_once_and_recovers(world: World) -> None:
+    client = await world.client(per_minute=1000)
+    await world.service.meter.settle()
+    await world.database.close()
+    try:
+        async with asyncio.timeout(6):
+            refused = await client.get("/api/capabilities")
+        check_gateway_problem(refused, 502, "upstream_unavailable")
+        assert refused.headers["retry-after"] == "2"
+    finally:
+        await world.database.open()
+    assert (await client.get("/api/capabilities")).status_code == 200
+
+
+async def test_a_refused_write_has_not_been_executed(world: World) -> None:
+    client = await world.client(grant="integration", per_minute=1)
+    await client.get("/api/capabilities")
+    person = {"firstName": "Not", "lastName": "There", "dob": "1990-01-01", "phone": "+1 555 019 9999"}
+    check_gateway_problem(await client.post("/api/patients", json=person), 429, "rate_limited")
+    looking = await world.client()
+    assert (await looking.post("/api/patients/match", json=person)).status_code == 404
+
+
+async def test_refusals_are_in_the_request_log(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    client = await world.client(per_minute=1)
+    await client.get("/api/capabilities")
+    with caplog.at_level(logging.INFO, "frontdesk.request"):
+        await client.get("/api/capabilities")
+    (line,) = [record.__dict__ for record in caplog.records if record.name == "frontdesk.request"]
+    assert (line["door"], line["status"], line["practice"]) == ("gateway", 429, "harbor")
+    assert line["client"] == client.headers["X-Test-Client"]
+
+
+async def test_an_address_beyond_the_limit_is_refused(world: World) -> None:
+    client = await world.client()
+    longest = "x" * (LONGEST_ADDRESS - len("/api/locations") - len("name="))
+    assert (await client.get("/api/locations", params={"name": longest})).status_code == 422
+    refused = await client.get("/api/locations", params={"name": longest + "x"})
+    check_gateway_problem(refused, 414, "payload_too_large")
+
+
+async def test_no_origin_is_allowed_unless_it_was_set(world: World) -> None:
+    client = await world.client()
+    for method in ("GET", "OPTIONS"):
+        answer = await client.request(
+            method,
+            "/api/capabilities",
+            headers={"Origin": "https://app.example", "Access-Control-Request-Method": "GET"},
+        )
+        assert not [name for name in answer.headers if name.startswith("access-control")]
+    assert answer.status_code == 405
+
+
+async def test_a_set_origin_may_call_and_no_other(world: World, caller_at: Any) -> None:
+    token = (await world.client(per_minute=1000)).headers["Authorization"]
+    client = caller_at(allowed_origins=("https://app.example",))
+    allowed, foreign = {"Origin": "https://app.example"}, {"Origin": "https://app.example.evil"}
+    asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
+    preflight = await client.options("/api/appointments", headers={**allowed, **asks})
+    assert preflight.status_code == 204
+    assert preflight.headers["access-control-allow-origin"] == "https://app.example"
+    assert "authorization" in preflight.headers["access-control-allow-headers"].lower()
+    assert "access-control-allow-credentials" not in preflight.headers
+    answer = await client.get("/api/capabilities", headers={**allowed, "Authorization": token})
+    assert answer.headers["access-control-allow-origin"] == "https://app.example"
+    assert "RateLimit" in answer.headers["access-control-expose-headers"]
+    assert answer.headers["vary"] == "Origin"
+    unauthorized = await client.get("/api/capabilities", headers=allowed)
+    assert unauthorized.headers["access-control-allow-origin"] == "https://app.example"
+    for origin in (foreign, {"Origin": "null"}, {"Origin": "http://app.example"}, {}):
+        for method in ("OPTIONS", "GET"):
+            answer = await client.request(method, "/api/capabilities", headers={**origin, **asks})
+            assert "access-control-allow-origin" not in answer.headers
+
+
+async def failed_token_call(client: httpx.AsyncClient, client_id: str, **headers: str) -> httpx.Response:
+    form = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": "fds_" + "x" * 43}
+    return await client.post("/oauth/token", data=form, headers=headers)
+
+
+async def test_failed_token_calls_are_capped_per_client_id(world: World, caller_at: Any) -> None:
+    known = (await world.client()).headers["X-Test-Client"]
+    for client_id in (known, "fd_" + "0" * 20, "no client at all \N{SNOWMAN}"):
+        callers = [caller_at(f"203.0.113.{n}") for n in range(5)]
+        answers = await asyncio.gather(*(failed_token_call(callers[n % 5], client_id) for n in range(PER_CLIENT + 10)))
+        statuses = [answer.status_code for answer in answers]
+        assert (statuses.count(401), statuses.count(429)) == (PER_CLIENT, 10)
+        refused = await failed_token_call(callers[0], client_id)
+        body = check_gateway_problem(refused, 429, "rate_limited")
+        assert body["error"] == "temporarily_unavailable"
+        assert 1 <= int(refused.headers["retry-after"]) <= 60
+
+
+async def test_the_right_secret_tells_a_capped_guesser_nothing(world: World, caller_at: Any) -> None:
+    known = (await world.client()).headers["X-Test-Client"]
+    client = caller_at("203.0.113.60")
+    for _ in range(PER_CLIENT):
+        await failed_token_call(client, known)
+    form = {"grant_type": "client_credentials", "client_id": known, "client_secret": world.secrets[known]}
+    check_gateway_problem(await client.post("/oauth/token", data=form), 429, "rate_limited")
+
+
+async def test_failed_token_calls_are_capped_per_address(world: World, caller_at: Any) -> None:
+    client = caller_at("203.0.113.99")
+    for n in range(PER_ADDRESS):
+        assert (await failed_token_call(client, f"fd_guess{n:015}")).status_code == 401
+    check_gateway_problem(await failed_token_call(client, "fd_" + "1" * 20), 429, "rate_limited")
+    assert (await failed_token_call(caller_at("203.0.113.98"), "fd_" + "2" * 20)).status_code == 401
+
+
+async def test_an_ipv6_host_is_capped_as_one_whatever_address_it_chooses(caller_at: Any) -> None:
+    statuses = [
+        (await failed_token_call(caller_at(f"2001:db8:7::{n:x}"), f"fd_six{n:017}")).status_code
+        for n in range(PER_ADDRESS + 1)
+    ]
+    assert statuses == [401] * PER_ADDRESS + [429]
+    assert (await failed_token_call(caller_at("2001:db8:8::1"), "fd_" + "3" * 20)).status_code == 401
+
+
+async def test_successful_token_calls_are_not_capped(world: World, caller_at: Any) -> None:
+    known = (await world.client()).headers["X-Test-Client"]
+    form = {"grant_type": "client_credentials", "client_id": known, "client_secret": world.secrets[known]}
+    client = caller_at("203.0.113.44")
+    answers = await asyncio.gather(*(client.post("/oauth/token", data=form) for _ in range(PER_ADDRESS + 50)))
+    assert {answer.status_code for answer in answers} == {200}
+
+
+async def test_the_cap_on_failures_heals_and_leaves_nothing_behind(world: World, caller_at: Any) -> None:
+    client, client_id = caller_at("203.0.113.70"), "fd_" + "4" * 20
+    for _ in range(PER_CLIENT + 1):
+        await failed_token_call(client, client_id)
+    await world.database.write("UPDATE token_failure SET started_at = started_at - interval '61 seconds'")
+    world.service.token_failures._refused.clear()
+    assert (await failed_token_call(client, client_id)).status_code == 401
+    await world.database.write("UPDATE token_failure SET started_at = started_at - interval '61 seconds'")
+    await world.service.token_failures.forget()
+    assert await world.database.fetchval("SELECT count(*) FROM token_failure") == 0
+
+
+@pytest.mark.parametrize(
+    ("trusted", "peer", "forwarded", "capped"),
+    [
+        ((), "192.0.2.1", "203.0.113.5", "192.0.2.1"),
+        (("10.0.0.0/8",), "192.0.2.2", "203.0.113.5", "192.0.2.2"),
+        (("192.0.2.3",), "192.0.2.3", "203.0.113.6", "203.0.113.6"),
+        (("192.0.2.0/24",), "192.0.2.4", "1.1.1.1, 203.0.113.7, 192.0.2.9", "203.0.113.7"),
+        (("192.0.2.0/24",), "192.0.2.5", "203.0.113.8, nonsense", "192.0.2.5"),
+        (("192.0.2.0/24",), "192.0.2.6", "", "192.0.2.6"),
+        (("2001:db8::/32",), "2001:db8::1", "203.0.113.10", "203.0.113.10"),
+    ],
+)
+async def test_only_trusted_proxies_are_believed_about_the_address(
+    world: World, trusted: tuple[str, ...], peer: str, forwarded: str, capped: str
+) -> None:
+    seen = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        seen.append(scope["client"][0])
+
+    service = replace(world.service, settings=replace(world.service.settings, trusted_proxies=trusted))
+    gateway = build_app(service)
+    gateway._app = app
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/",
+        "query_string": b"",
+        "client": (peer, 1),
+        "headers": [(b"x-forwarded-for", forwarded.encode())],
+    }
+    await gateway(scope, None, None)  # type: ignore[arg-type]
+    assert seen == [capped]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("FRONTDESK_TRUSTED_PROXIES", "10.0.0.0/8, somewhere"),
+        ("FRONTDESK_TRUSTED_PROXIES", "10.0.0.1/8"),
+        ("FRONTDESK_ALLOWED_ORIGINS", "*"),
+        ("FRONTDESK_ALLOWED_ORIGINS", "https://app.example/path"),
+        ("FRONTDESK_METRICS_TOKEN", "short"),
+    ],
+)
+def test_settings_that_would_open_more_than_meant_are_refused(name: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=name):
+        load_settings({name: value})
+
+
+TOKEN = "a token for whoever scrapes"
+
+
+@pytest.fixture
+async def measured(world: World, tmp_path: Path) -> AsyncIterator[tuple[Service, httpx.AsyncClient]]:
+    """The service with metrics on."""
+    from frontdesk.doors.metrics import Metrics
+
+    settings = replace(world.service.settings, metrics_token=TOKEN, data_dir=tmp_path)
+    service = replace(world.service, settings=settings, metrics=Metrics(world.database, settings))
+    publishing = asyncio.create_task(service.metrics.keep_publishing())
+    client = httpx.AsyncClient(transport=httpx.ASGITransport(app=build_app(service)), base_url="http://test")
+    yield service, client
+    await client.aclose()
+    publishing.cancel()
+    await asyncio.gather(publishing, return_exceptions=True)
+
+
+@pytest.fixture(autouse=True)
+def request_log() -> Iterator[None]:
+    """As it was, after a test has turned metrics on."""
+    requests = logging.getLogger("frontdesk.request")
+    before = (requests.propagate, requests.level, list(requests.handlers))
+    yield
+    requests.propagate, requests.level, requests.handlers = before
+
+
+async def test_there_is_no_metrics_page_unless_a_token_was_set(world: World) -> None:
+    answer = await world.anonymous().get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
+async def test_metrics_need_their_token(measured: tuple[Service, httpx.AsyncClient], world: World) -> None:
+    _, client = measured
+    other = (await world.client()).headers["Authorization"]
+    for authorization in ("", f"Bearer {TOKEN}x", TOKEN, other):
+        answer = await client.get("/metrics", headers={"Authorization": authorization})
+        assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")
+
+
+async def scrape(client: httpx.AsyncClient) -> dict[str, float]:
+    answer = await client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert answer.headers["cache-control"] == "no-store"
+    series = {}
+    for line in answer.text.splitlines():
+        assert re.fullmatch(r"# (HELP|TYPE) .+|[a-z_]+(\{[^}]*\})? [0-9.e+-]+", line), line
+        if not line.startswith("#"):
+            name, _, value = line.rpartition(" ")
+            assert name not in series
+            series[name] = float(value)
+    return series
+
+
+async def test_metrics_count_by_door_operation_and_code(
+    measured: tuple[Service, httpx.AsyncClient], world: World
+) -> None:
+    _, client = measured
+    await asyncio.sleep(0)
+    token = {"Authorization": (await world.client(per_minute=5)).headers["Authorization"]}
+    for _ in range(2):
+        await client.get("/api/capabilities", headers=token)
+    await client.get("/api/slots", headers=token)
+    await client.get("/api/nowhere", headers=token)
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "get_practice", "arguments": {}}}
+    await client.post("/mcp", json=call, headers={**MCP_HEADERS, **token})
+    await client.get("/api/capabilities", headers=token)
+    series = await scrape(client)
+    counted = 'frontdesk_requests_total{door="%s",operation="%s",code="%s"}'
+    assert series[counted % ("rest", "get_capabilities", "200")] == 2
+    assert series[counted % ("rest", "search_slots", "422")] == 1
+    assert series[counted % ("rest", "", "404")] == 1
+    assert series[counted % ("mcp", "get_practice", "200")] == 1
+    assert series[counted % ("gateway", "", "429")] == 1
+    assert series[counted % ("oauth", "token", "200")] == 1
+    timed = 'door="rest",operation="get_capabilities"'
+    assert series[f'frontdesk_request_seconds_bucket{{{timed},le="+Inf"}}'] == 2
+    assert series[f"frontdesk_request_seconds_count{{{timed}}}"] == 2
+    assert 0 < series[f"frontdesk_request_seconds_sum{{{timed}}}"] < 10
+    assert series["frontdesk_database_up"] == 1
+    assert series["frontdesk_database_bytes"] > 1_000_000
+    assert sum(value for name, value in series.items() if name.startswith("frontdesk_database_connections{")) == 16
+    text = "\n".join(series)
+    assert "harbor" not in text
+    assert "fd_" not in text
+
+
+async def test_metrics_add_up_what_all_workers_of_the_server_counted(
+    measured: tuple[Service, httpx.AsyncClient], world: World
+) -> None:
+    service, client = measured
+    await asyncio.sleep(0.1)
+    (own,) = service.settings.data_dir.glob("metrics/*.json")
+    assert own.parent.stat().st_mode & 0o077 == 0
+    sibling = own.with_name(own.name.partition("-")[0] + "-999999999.json")
+    sibling.write_text(
+        '{"requests": [["rest", "get_slot", "200", 7]], "times": [["rest", "get_slot", [7,0,0,0,0,0,0,0,0,0,0,0,0,0,0.002]]],'
+        ' "statements": 5, "connections": {"busy": 3}}'
+    )
+    stranger = own.with_name("1-1.json")
+    stranger.write_text(sibling.read_text())
+    series = await scrape(client)
+    assert series['frontdesk_requests_total{door="rest",operation="get_slot",code="200"}'] == 7
+    assert series['frontdesk_request_seconds_count{door="rest",operation="get_slot"}'] == 7
+    assert series['frontdesk_database_connections{state="busy"}'] < 3  # that worker has ended
+
+
+async def test_metrics_say_when_the_database_is_down(measured: tuple[Service, httpx.AsyncClient], world: World) -> None:
+    _, client = measured
+    await world.database.close()
+    try:
+        async with asyncio.timeout(5):
+            series = await scrape(client)
+    finally:
+        await world.database.open()
+    assert series["frontdesk_database_up"] == 0
+
+
+async def test_the_quota_is_kept_by_another_process_after_a_restart(world: World) -> None:
+    client = await world.client(quota=3)
+    await client.get("/api/capabilities")
+    await world.service.meter.settle()
+    restarted = replace(world.service, meter=Meter(world.database))
+    transport = httpx.ASGITransport(app=build_app(restarted))
+    async with httpx.AsyncClient(transport=transport, base_url="http://test", headers=client.headers) as again:
+        statuses = [(await again.get("/api/capabilities")).status_code for _ in range(3)]
+    assert statuses == [200, 200, 403]
+
+
+def test_the_default_settings_trust_nobody_and_open_nothing() -> None:
+    settings = Settings()
+    assert (settings.trusted_proxies, settings.allowed_origins, settings.metrics_token) == ((), (), None)

@@ -1,0 +1,23 @@
+"""One real server for all that attack it from outside, and one world in this process for all that look inside."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from frontdesk.store.database import Database
+from frontdesk.store.embedded import EmbeddedPostgres
+from tests.security.real_server import RealServer, real_server
+from tests.shared_database import as_owner, shared_database
+
+
+@pytest.fixture(scope="session")
+async def server(
+    cluster: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[RealServer]:
+    """Two workers, each its own process."""
+    async with shared_database(cluster, template) as dsn:
+        database = Database(dsn, pool_size=4)
+        await database.open()
+        async with real_server(database, dsn, as_owner(dsn), tmp_path_factory.mktemp("server"), workers=2) as running:
+            yield running
+        await database.close()

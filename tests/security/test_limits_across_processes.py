@@ -1,0 +1,92 @@
+"""Caps and quota where they are hard to keep: several workers, several servers, and kill -9 of all of them."""
+
+import asyncio
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+
+import httpx
+import jwt
+import pytest
+
+from frontdesk.access.clients import set_limits
+from frontdesk.store.database import Database
+from frontdesk.store.embedded import EmbeddedPostgres
+from tests.security.real_server import RealServer, real_server
+from tests.shared_database import as_owner, shared_database
+
+
+async def burst(url: str, token: str, calls: int) -> Counter[int]:
+    """Many calls at once, each on a connection of its own, so that every worker gets some."""
+    limits = httpx.Limits(max_connections=40, max_keepalive_connections=0)
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx.AsyncClient(limits=limits, headers=headers, timeout=30) as http:
+        answers = await asyncio.gather(*(http.get(f"{url}/api/capabilities") for _ in range(calls)))
+    return Counter(answer.status_code for answer in answers)
+
+
+def client_of(token: str) -> str:
+    subject: str = jwt.decode(token, options={"verify_signature": False})["sub"]
+    return subject
+
+
+async def test_the_cap_is_never_exceeded_by_the_workers_of_a_server(server: RealServer) -> None:
+    token = await server.token(per_minute=50)
+    first = await burst(server.url, token, 120)
+    assert set(first) == {200, 429}
+    assert 40 <= first[200] <= 50
+    await asyncio.sleep(5)  # what a worker holds and does not use goes back
+    assert first[200] + (await burst(server.url, token, 120))[200] == 50
+
+
+async def test_a_lowered_cap_reaches_every_worker_within_five_seconds(server: RealServer) -> None:
+    token = await server.token(per_minute=10_000)
+    assert await burst(server.url, token, 40) == {200: 40}
+    await set_limits(server.service.database, client_of(token), per_minute=40)
+    await asyncio.sleep(2)
+    assert await burst(server.url, token, 40) == {429: 40}
+    await set_limits(server.service.database, client_of(token), per_minute=10_000)
+    await asyncio.sleep(2)
+    assert await burst(server.url, token, 40) == {200: 40}
+
+
+def processes(server: RealServer) -> list[int]:
+    """The server and its workers, the server first."""
+    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+    return [server.process.pid, *map(int, children)]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to find the workers")
+async def test_the_quota_survives_kill_9_and_charges_nothing_that_was_not_made(
+    cluster: EmbeddedPostgres, template: str, tmp_path: Path
+) -> None:
+    async with shared_database(cluster, template) as dsn:
+        database = Database(dsn, pool_size=2)
+        await database.open()
+        made = 0
+        token = ""
+        for _ in range(2):
+            async with real_server(database, dsn, as_owner(dsn), tmp_path, workers=2) as server:
+                token = token or await server.token(quota=100)
+                token = token if made == 0 else await server.token_of(client_of(token))
+                made += (await burst(server.url, token, 30))[200]
+                await asyncio.sleep(1)
+                late = (await burst(server.url, token, 5))[200]
+                for process in processes(server):
+                    os.kill(process, signal.SIGKILL)
+                await server.process.wait()
+            async with database.transaction(1) as connection:
+                charged = await connection.fetchval("SELECT quota_used FROM client_usage")
+            assert made <= charged <= made + late
+            made = charged
+        async with database.transaction(1) as connection:
+            await connection.execute("UPDATE client_usage SET minute_started_at = now() - interval '1 minute'")
+        async with real_server(database, dsn, as_owner(dsn), tmp_path) as server:
+            token = await server.token_of(client_of(token))
+            first = await burst(server.url, token, 60)
+            await asyncio.sleep(6)  # what the killed workers held is free again
+            second = await burst(server.url, token, 60)
+            assert first[200] + second[200] == 100 - made
+            assert second[403] > 0
+        await database.close()

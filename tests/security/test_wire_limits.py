@@ -1,0 +1,262 @@
+"""What the wire refuses, seen from a raw socket: sizes, shapes, slowness and numbers. Nobody else notices any of it."""
+
+import asyncio
+import re
+import socket
+import time
+from dataclasses import dataclass
+
+import pytest
+
+from tests.security.real_server import RealServer
+
+MEGABYTE = 1024 * 1024
+GIGABYTE = 1024 * MEGABYTE
+# What may be under way in the buffers of both kernels when the connection is cut; far below what was announced.
+UNDER_WAY = 16 * MEGABYTE
+JSON = "Content-Type: application/json\r\n"
+FORM = "Content-Type: application/x-www-form-urlencoded\r\n"
+
+
+@dataclass
+class Exchange:
+    sent: int
+    received: bytes
+    closed: bool
+    seconds: float
+
+    @property
+    def status(self) -> int:
+        found = re.match(rb"HTTP/1\.1 (\d{3}) ", self.received)
+        return int(found[1]) if found else 0
+
+    @property
+    def code(self) -> str:
+        found = re.search(rb'"code":"(\w+)"', self.received)
+        return found[1].decode() if found else ""
+
+
+def exchange(server: RealServer, head: str, body: bytes = b"", repeat: int = 1, patience: float = 20) -> Exchange:
+    """Sends a head and so many pieces of body, as far as the server takes them; reads until it closes."""
+    began = time.monotonic()
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=patience)
+    sent, received, closed = 0, b"", False
+    with connection:
+        try:
+            connection.sendall(head.encode("latin-1"))
+            for _ in range(repeat if body else 0):
+                connection.sendall(body)
+                sent += len(body)
+        except (BrokenPipeError, ConnectionResetError):
+            closed = True
+        try:
+            while piece := connection.recv(65536):
+                received += piece
+            closed = True
+        except ConnectionResetError:
+            closed = True
+        except TimeoutError:
+            pass
+    return Exchange(sent, received, closed, time.monotonic() - began)
+
+
+async def alive(server: RealServer) -> None:
+    async with server.http() as http:
+        assert (await http.get("/readyz")).status_code == 200
+
+
+@pytest.fixture(scope="module")
+async def bearer(server: RealServer) -> str:
+    return f"Authorization: Bearer {await server.token()}\r\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [("/api/patients/match", JSON), ("/api/appointments", JSON), ("/mcp", JSON), ("/oauth/token", FORM)],
+)
+@pytest.mark.parametrize("chunked", [False, True], ids=["announced", "chunked"])
+async def test_a_gigabyte_is_refused_without_being_read(
+    server: RealServer, bearer: str, path: str, kind: str, chunked: bool
+) -> None:
+    bearer = bearer if path != "/oauth/token" else ""
+    length = "Transfer-Encoding: chunked\r\n" if chunked else f"Content-Length: {GIGABYTE}\r\n"
+    piece = b"x" * MEGABYTE
+    if chunked:
+        piece = b"100000\r\n" + piece + b"\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{bearer}{kind}{length}\r\n"
+    answer = await asyncio.to_thread(exchange, server, head, piece, 1024)
+    assert (answer.status, answer.code) == (413, "payload_too_large")
+    assert b"connection: close" in answer.received.lower()
+    assert answer.closed
+    assert answer.sent < UNDER_WAY
+    await alive(server)
+
+
+async def test_whoever_asks_before_sending_a_gigabyte_is_told_not_to(server: RealServer, bearer: str) -> None:
+    head = (
+        f"POST /api/patients/match HTTP/1.1\r\nHost: 127.0.0.1\r\n{bearer}{JSON}"
+        f"Content-Length: {GIGABYTE}\r\nExpect: 100-continue\r\n\r\n"
+    )
+    answer = await asyncio.to_thread(exchange, server, head)
+    assert answer.status == 413
+    assert b"100 Continue" not in answer.received
+
+
+@pytest.mark.parametrize("request_line", ["GET /api/capabilities", "POST /healthz", "POST /nowhere", "GET /docs"])
+async def test_a_gigabyte_that_nobody_asked_for_is_not_read_either(server: RealServer, request_line: str) -> None:
+    head = f"{request_line} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {GIGABYTE}\r\n\r\n"
+    answer = await asyncio.to_thread(exchange, server, head, b"x" * MEGABYTE, 1024)
+    assert answer.status in (200, 401, 404, 405)
+    assert answer.closed
+    assert answer.sent < UNDER_WAY
+    await alive(server)
+
+
+async def test_the_largest_allowed_body_is_read(server: RealServer, bearer: str) -> None:
+    for size, status in ((64 * 1024, 400), (64 * 1024 + 1, 413)):
+        head = (
+            f"POST /api/patients/match HTTP/1.1\r\nHost: 127.0.0.1\r\n{bearer}{JSON}"
+            f"Content-Length: {size}\r\nConnection: close\r\n\r\n"
+        )
+        assert (await asyncio.to_thread(exchange, server, head, b"x" * size)).status == status
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        ("GET /api/capabilities?" + "y" * 9_000, 414),
+        ("GET /api/" + "y" * 9_000, 414),
+        ("GET /api/capabilities?" + "y" * 100_000, 414),
+        ("GET /api/capabilities HTTP/1.1\r\nX: " + "y" * 40_000, 431),
+        ("GET /api/capabilities HTTP/1.1\r\nX: " + "y" * 400_000, 431),
+        ("GET /api/capabilities HTTP/1.1\r\n" + "\r\n".join(f"X{n}: y" for n in range(200)), 431),
+        ("GET /api/capabilities HTTP/1.1\r\n" + "\r\n".join(f"X{n}: {'y' * 1000}" for n in range(50)), 431),
+    ],
+    ids=["query", "path", "huge query", "header", "huge header", "many headers", "many large headers"],
+)
+async def test_addresses_and_headers_have_limits(server: RealServer, head: str, status: int) -> None:
+    version = "" if "HTTP/1.1" in head else " HTTP/1.1"
+    answer = await asyncio.to_thread(
+        exchange, server, f"{head}{version}\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+    )
+    assert answer.status == status
+    await alive(server)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\nBad Name: x\r\n\r\n",
+        "GET /\x00 HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\nX: a\x00b\r\n\r\n",
+        "GET / HTTP/9.9\r\nHost: x\r\n\r\n",
+        "POST /api/patients HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
+        "POST /api/patients HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef",
+        "POST /api/patients HTTP/1.1\r\nHost: x\r\nContent-Length: 5, 6\r\n\r\nabcdef",
+        "POST /api/patients HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+        "POST /api/patients HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    ],
+)
+async def test_what_is_not_http_is_refused_and_the_connection_closed(server: RealServer, message: str) -> None:
+    answer = await asyncio.to_thread(exchange, server, message)
+    assert answer.status in (0, 400)
+    assert answer.closed
+    assert answer.seconds < 5
+    await alive(server)
+
+
+async def test_a_body_of_two_lengths_never_hides_a_second_request(server: RealServer) -> None:
+    hidden = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+    message = (
+        f"POST /api/patients HTTP/1.1\r\nHost: x\r\nContent-Length: {5 + len(hidden)}\r\n"
+        f"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n{hidden}"
+    )
+    answer = await asyncio.to_thread(exchange, server, message)
+    assert answer.received.count(b"HTTP/1.1 ") == 1
+    assert answer.closed
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 60_000,
+        b'{"a":' * 10_000 + b"1" + b"}" * 10_000,
+        b'{"firstName":' + b"[" * 900 + b"]" * 900 + b"}",
+        b'{"firstName": ' + b"9" * 60_000 + b"}",
+        b"{" + b",".join(b'"k%d":1' % n for n in range(6000)) + b"}",
+        b'{"firstName":"\\ud800"}',
+        b"\xff\xfe" * 1000,
+    ],
+    ids=["arrays", "objects", "nested value", "long number", "many keys", "lone surrogate", "not UTF-8"],
+)
+@pytest.mark.parametrize("path", ["/api/patients/match", "/mcp"])
+async def test_hostile_json_is_a_bad_request(server: RealServer, bearer: str, path: str, body: bytes) -> None:
+    async with server.http(bearer.split()[2]) as http:
+        began = time.monotonic()
+        answer = await http.post(path, content=body, headers={"Content-Type": "application/json"})
+        assert time.monotonic() - began < 2
+    assert answer.status_code in (400, 422), answer.text[:500]
+    assert len(answer.content) < 1024 * 1024
+    await alive(server)
+
+
+def dripping(server: RealServer, head: str, drop: bytes, patience: float) -> Exchange:
+    """Sends a drop every half second."""
+    began = time.monotonic()
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=0.5)
+    received, sent, closed = b"", 0, False
+    with connection:
+        connection.sendall(head.encode())
+        while not closed and time.monotonic() - began < patience:
+            try:
+                if drop:
+                    connection.sendall(drop)
+                    sent += 1
+                piece = connection.recv(65536)
+                received += piece
+                closed = not piece
+            except TimeoutError:
+                continue
+            except OSError:
+                closed = True
+    return Exchange(sent, received, closed, time.monotonic() - began)
+
+
+async def test_slow_senders_are_cut_off_while_others_are_served(server: RealServer, bearer: str) -> None:
+    body = f"POST /api/patients/match HTTP/1.1\r\nHost: x\r\n{bearer}{JSON}Content-Length: 1000\r\n\r\n"
+    slow = [
+        asyncio.to_thread(dripping, server, "", b"", 20),
+        asyncio.to_thread(dripping, server, "GET / HTTP/1.1\r\nX: ", b"y", 20),
+        asyncio.to_thread(dripping, server, "GET / HTTP/1.1\r\n", b"X: y\r\n", 20),
+        asyncio.to_thread(dripping, server, body, b" ", 20),
+        asyncio.to_thread(dripping, server, body, b"", 20),
+    ]
+    waiting = asyncio.gather(*slow)
+    async with server.http(bearer.split()[2]) as http:
+        while not waiting.done():
+            began = time.monotonic()
+            assert (await http.get("/api/capabilities")).status_code == 200
+            assert time.monotonic() - began < 2
+            await asyncio.sleep(0.5)
+    silent, header, headers, body_drops, body_silence = await waiting
+    for answer in (silent, header, headers):
+        assert answer.closed
+        assert answer.seconds < 13
+    for answer in (body_drops, body_silence):
+        assert answer.closed
+        assert (answer.status, answer.code) == (400, "validation")
+        assert answer.seconds < 18
+
+
+async def test_thousands_of_idle_connections_leave_room_for_a_call(server: RealServer, bearer: str) -> None:
+    idle = [socket.create_connection(("127.0.0.1", server.port), timeout=10) for _ in range(2500)]
+    try:
+        async with server.http(bearer.split()[2]) as http:
+            began = time.monotonic()
+            assert (await http.get("/api/capabilities")).status_code == 200
+            assert time.monotonic() - began < 3
+    finally:
+        for connection in idle:
+            connection.close()

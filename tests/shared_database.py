@@ -1,0 +1,45 @@
+"""One migrated database, or one world, for all tests of a module, where one per test would cost more than the tests."""
+
+import itertools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import asyncpg
+
+from frontdesk.store.database import SERVICE_ROLE, Database
+from frontdesk.store.embedded import EmbeddedPostgres
+from tests.world import World, build_world
+
+_numbers = itertools.count(1)
+
+
+@asynccontextmanager
+async def shared_database(cluster: EmbeddedPostgres, template: str) -> AsyncIterator[str]:
+    """Its address, as the service."""
+    name = f"shared_{next(_numbers)}"
+    connection = await asyncpg.connect(cluster.dsn("postgres").replace("/frontdesk?", "/postgres?"))
+    try:
+        await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+        yield cluster.dsn(SERVICE_ROLE).replace("/frontdesk?", f"/{name}?")
+        await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    finally:
+        await connection.close()
+
+
+def as_owner(dsn: str) -> str:
+    return dsn.replace(f"{SERVICE_ROLE}@", "postgres@", 1)
+
+
+@asynccontextmanager
+async def shared_world(cluster: EmbeddedPostgres, template: str, folder: Path) -> AsyncIterator[World]:
+    async with shared_database(cluster, template) as dsn:
+        database = Database(dsn, pool_size=8)
+        await database.open()
+        world = await build_world(database, folder)
+        try:
+            yield world
+        finally:
+            await world.service.meter.settle()
+            await world.close()
+            await database.close()

@@ -1,0 +1,126 @@
+"""Settings from the environment."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from frontdesk.settings import Settings, SettingsError, load_settings
+
+
+def test_without_variables_everything_has_its_default() -> None:
+    settings = load_settings({"PATH": "/bin", "OTHER_PORT": "1", "frontdesk_port": "2"})
+    assert settings == Settings()
+    assert (settings.host, settings.port, settings.workers) == ("127.0.0.1", 8080, 1)
+    assert settings.data_dir == Path(".frontdesk")
+    assert settings.database_url is None, "an embedded PostgreSQL"
+    assert (settings.token_lifetime_seconds, settings.confirmation_seconds) == (3600, 600)
+
+
+def test_variables_have_the_names_of_the_settings() -> None:
+    settings = load_settings(
+        {
+            "FRONTDESK_DATA_DIR": "/var/lib/frontdesk",
+            "FRONTDESK_DATABASE_URL": "postgresql://example/frontdesk",
+            "FRONTDESK_PORT": "9000",
+            "FRONTDESK_BASE_URL": "https://api.example.com/",
+            "FRONTDESK_LOG_LEVEL": "debug",
+        }
+    )
+    assert settings.data_dir == Path("/var/lib/frontdesk")
+    assert settings.database_url == "postgresql://example/frontdesk"
+    assert settings.port == 9000
+    assert settings.public_url == "https://api.example.com"
+    assert settings.log_level == "debug"
+
+
+def test_an_unknown_variable_names_the_closest_known_one() -> None:
+    for name, closest in (
+        ("FRONTDESK_PROT", "FRONTDESK_PORT"),
+        ("FRONTDESK_DATABASE", "FRONTDESK_DATABASE_URL"),
+        ("FRONTDESK_DATADIR", "FRONTDESK_DATA_DIR"),
+        ("FRONTDESK_", "FRONTDESK_"),
+    ):
+        with pytest.raises(SettingsError) as caught:
+            load_settings({name: "x"})
+        assert name in str(caught.value)
+        assert closest in str(caught.value)
+
+
+def test_an_empty_variable_counts_as_absent() -> None:
+    assert load_settings({"FRONTDESK_PORT": "", "FRONTDESK_DATABASE_URL": ""}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("FRONTDESK_PORT", "http"),
+        ("FRONTDESK_PORT", "0"),
+        ("FRONTDESK_PORT", "65536"),
+        ("FRONTDESK_PORT", "80.5"),
+        ("FRONTDESK_WORKERS", "0"),
+        ("FRONTDESK_TOKEN_LIFETIME_SECONDS", "59"),
+        ("FRONTDESK_CONFIRMATION_SECONDS", "9"),
+        ("FRONTDESK_DATABASE_POOL_SIZE", "1"),
+        ("FRONTDESK_LOG_LEVEL", "loud"),
+        ("FRONTDESK_BASE_URL", "api.example.com"),
+        ("FRONTDESK_DOCS_URL", "ftp://example.com"),
+        ("FRONTDESK_DATABASE_URL", "mysql://user:hunter2@example.com/db"),
+        ("FRONTDESK_METRICS_TOKEN", "hunter2"),
+        ("FRONTDESK_TRUSTED_PROXIES", "10.0.0.0/8, nonsense"),
+        ("FRONTDESK_ALLOWED_ORIGINS", "example.com"),
+    ],
+)
+def test_a_wrong_value_is_one_sentence_that_names_the_variable(name: str, text: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load_settings({name: text})
+    said = str(caught.value)
+    assert said.startswith(name)
+    assert said.endswith(".")
+    assert "\n" not in said
+    assert "hunter2" not in said
+
+
+def test_options_win_over_variables_unless_they_were_not_given() -> None:
+    environment = {"FRONTDESK_PORT": "9000", "FRONTDESK_HOST": "0.0.0.0"}
+    settings = load_settings(environment, port=9001, host=None)
+    assert (settings.port, settings.host) == (9001, "0.0.0.0")
+    with pytest.raises(SettingsError):
+        load_settings({}, port=70000)
+
+
+def test_lists_are_separated_by_commas() -> None:
+    settings = load_settings({"FRONTDESK_TRUSTED_PROXIES": " 10.0.0.0/8 ,, 192.0.2.1"})
+    assert settings.trusted_proxies == ("10.0.0.0/8", "192.0.2.1")
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:8080"),
+        ("0.0.0.0", "http://127.0.0.1:8080"),
+        ("::", "http://127.0.0.1:8080"),
+        ("::1", "http://[::1]:8080"),
+        ("desk.example.com", "http://desk.example.com:8080"),
+    ],
+)
+def test_the_public_address_is_one_that_can_be_called(host: str, url: str) -> None:
+    settings = Settings(host=host)
+    assert settings.public_url == url
+    assert settings.documentation_url == url, "which serves the pages, unless they are elsewhere"
+    assert (
+        dataclasses.replace(settings, docs_url="https://docs.example.com/").documentation_url
+        == "https://docs.example.com"
+    )
+
+
+def test_secrets_are_not_shown_with_the_settings() -> None:
+    settings = Settings(
+        database_url="postgresql://user:hunter2@example.com/db", secret_key="hunter2" * 5, metrics_token="hunter2" * 3
+    )
+    assert "hunter2" not in repr(settings)
+
+
+def test_settings_do_not_change() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Settings().port = 1  # type: ignore[misc]
