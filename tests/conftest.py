@@ -44,7 +44,7 @@ async def owner_dsn(cluster: EmbeddedPostgres, template: str) -> AsyncIterator[s
     name = f"test_{next(_numbers)}"
     connection = await asyncpg.connect(_at(cluster.dsn("postgres"), "postgres"))
     try:
-        await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+        await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY wal_log")
         yield _at(cluster.dsn("postgres"), name)
         await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
     finally:

@@ -20,7 +20,7 @@ async def shared_database(cluster: EmbeddedPostgres, template: str) -> AsyncIter
     name = f"shared_{next(_numbers)}"
     connection = await asyncpg.connect(cluster.dsn("postgres").replace("/frontdesk?", "/postgres?"))
     try:
-        await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+        await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY wal_log")
         yield cluster.dsn(SERVICE_ROLE).replace("/frontdesk?", f"/{name}?")
         await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
     finally:

@@ -79,8 +79,6 @@ async def test_an_invalid_traceparent_is_ignored(world: World) -> None:
         found = answer.headers[TRACE]
         assert found not in (trace, "0" * 32), traceparent
         assert len(found) == 32
-    twice = [("traceparent", f"00-{trace}-00f067aa0ba902b7-01")] * 2
-    assert (await agent.get("/api/practice", headers=[*agent.headers.items(), *twice])).headers[TRACE] != trace
 
 
 async def test_checks_come_in_the_order_of_the_contract(world: World) -> None:
@@ -124,8 +122,6 @@ async def test_a_token_is_needed_and_must_be_ours(world: World) -> None:
         assert answer.headers["www-authenticate"].startswith("Bearer ")
         assert "resource_metadata=" in answer.headers["www-authenticate"]
     assert (await nobody.get("/api/practice", headers={"Authorization": f"bearer {token}"})).status_code == 200
-    twice = [("Authorization", f"Bearer {token}"), ("Authorization", "Bearer x")]
-    assert (await nobody.get("/api/practice", headers=twice)).status_code == 401
 
 
 async def test_every_operation_needs_its_scope_and_no_other(world: World) -> None:

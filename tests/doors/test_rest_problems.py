@@ -162,7 +162,7 @@ async def test_an_unexpected_error_is_internal_and_its_trace_is_in_the_log(
     [fault] = [line for line in lines if line.get("error")]
     assert fault["requestId"] == document["requestId"] == answer.headers[TRACE]
     assert fault["error"] == "RuntimeError"
-    assert any("test_rest.py" in frame and frame.endswith(" in run") for frame in fault["trace"])
+    assert any("test_rest_problems.py" in frame and frame.endswith(" in run") for frame in fault["trace"])
     [request] = [line for line in lines if line["message"] == "request"]
     assert (request["status"], request["requestId"]) == (500, document["requestId"])
     text = json.dumps(lines)

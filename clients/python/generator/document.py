@@ -1,4 +1,4 @@
-"""Finding one's way in the OpenAPI document, and the Python names of what it holds."""
+"""Finding one's way in the OpenAPI document, and the Python names and types of what it holds."""
 
 import json
 import keyword
@@ -12,49 +12,43 @@ _PLAIN = {"string": "str", "integer": "int", "boolean": "bool", "number": "float
 _OF_PAGES = {"items", "limit", "nextCursor"}
 
 
-def _operations(document: Schema) -> Iterator[tuple[str, str, Schema]]:
+def operations(document: Schema) -> Iterator[tuple[str, str, Schema]]:
     for path, entries in document["paths"].items():
         for verb, entry in entries.items():
             yield verb, path, entry
 
 
-def _answer(entry: Schema) -> str:
+def answer_name(entry: Schema) -> str:
     (status,) = (status for status in entry["responses"] if status.startswith("2"))
-    return _name(entry["responses"][status]["content"]["application/json"]["schema"])
+    return name_of(entry["responses"][status]["content"]["application/json"]["schema"])
 
 
-def _is_page(schema: Schema) -> bool:
-    return set(schema["properties"]) == _OF_PAGES
-
-
-def _name(reference: Schema) -> str:
+def name_of(reference: Schema) -> str:
     return str(reference["$ref"]).rpartition("/")[2]
 
 
-def _snake(wire: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", wire).replace("-", "").lower()
+def is_page(schema: Schema) -> bool:
+    return set(schema["properties"]) == _OF_PAGES
 
 
-def _class_name(code: str) -> str:
-    return "".join(word.title() for word in code.split("_"))
-
-
-def _type(schema: Schema) -> str:
+def type_of(schema: Schema) -> str:
     if "$ref" in schema:
-        return _name(schema)
+        return name_of(schema)
     if "enum" in schema:
         return f"Literal[{', '.join(json.dumps(value) for value in schema['enum'])}]"
     kind = schema["type"]
     kind = next(each for each in kind if each != "null") if isinstance(kind, list) else kind
     if kind == "array":
-        return f"tuple[{_type(schema['items'])}, ...]"
+        return f"tuple[{type_of(schema['items'])}, ...]"
     if kind == "string" and schema.get("format") in ("date", "date-time"):
         return str(schema["format"]).replace("-", "")
     return _PLAIN[kind]
 
 
-def _argument(wire: str) -> str:
-    name = _snake(wire)
+def snake(wire: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", wire).replace("-", "_").lower()
+
+
+def argument(wire: str) -> str:
+    name = snake(wire)
     return f"{name}_" if keyword.iskeyword(name) else name
-
-

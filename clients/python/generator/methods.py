@@ -1,6 +1,12 @@
 """The client: one method per operation."""
 
-_CLIENT_IMPORTS = """
+import re
+from collections.abc import Iterable
+
+from generator.document import Schema, answer_name, argument, is_page, name_of, operations, snake, type_of
+from generator.writing import docstring, head
+
+_IMPORTS = """
 from datetime import date
 
 from frontdesk_client import records
@@ -9,69 +15,75 @@ from frontdesk_client._async.proposals import AsyncProposal
 from frontdesk_client._async.session import AsyncSession
 from frontdesk_client._wire import Request, in_path, new_key
 """
-_CLIENT_DOCUMENTATION = """Calls a practice's calendar: one method per operation, in the practice of the credentials.
+_CLASS = '''
+class AsyncFrontdesk(AsyncSession):
+    """Calls a practice's calendar: one method per operation, in the practice that the credentials belong to.
 
     Writes return a proposal, and `confirm()` executes it. Lists return a page that can be iterated over to the end.
-    Whatever fails raises a FrontdeskError."""
+    Whatever fails raises a FrontdeskError.
+    """
+'''
+_TOKEN, _KEY = "confirmationToken", "Idempotency-Key"
+_OF_WRITES = (
+    "Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.",
+    "Credentials of the integration grant execute it at once, and once for an `idempotency_key`, which is made up where "
+    "none is given.",
+)
 
 
-def _client(document: Schema) -> str:
+def client(document: Schema) -> str:
     schemas = document["components"]["schemas"]
-    methods = [_method(*operation, schemas) for operation in _operations(document)]
-    documentation = f'class AsyncFrontdesk(AsyncSession):\n    """{_CLIENT_DOCUMENTATION}\n    """\n'
-    return "\n".join([_head("One method per operation.", _CLIENT_IMPORTS), documentation, *methods])
+    methods = [_method(*operation, schemas) for operation in operations(document)]
+    return "\n".join([head("One method per operation.", _IMPORTS), _CLASS, *methods])
 
 
 def _method(verb: str, path: str, entry: Schema, schemas: Schema) -> str:
-    answer = schemas[_answer(entry)]
-    if _is_page(answer):
-        item = _name(answer["properties"]["items"]["items"])
-        result, call = f"AsyncPage[records.{item}]", "_read_page"
+    answer = answer_name(entry)
+    documentation = [entry["summary"] + ".", entry["description"]]
+    if is_page(schemas[answer]):
+        read = name_of(schemas[answer]["properties"]["items"]["items"])
+        result, call = f"AsyncPage[records.{read}]", "_read_page"
     elif "428" in entry["responses"]:
-        item = _answer(entry)
-        result, call = f"AsyncProposal[records.{item}]", "_propose"
+        read = answer
+        result, call = f"AsyncProposal[records.{read}]", "_propose"
+        documentation += _OF_WRITES
     else:
-        item = _answer(entry)
-        result, call = f"records.{item}", "_read"
-
-    arguments: dict[str, tuple[str, bool]] = {}  # type and whether it is required, by the name on the wire
-    of_query: list[str] = []
-    for parameter in entry["parameters"]:
-        arguments[parameter["name"]] = (_type(parameter["schema"]), parameter["required"])
-        if parameter["in"] == "query":
-            of_query.append(parameter["name"])
-    body = schemas[_name(entry["requestBody"]["content"]["application/json"]["schema"])] if "requestBody" in entry else {}
-    for wire, field in body.get("properties", {}).items():
-        arguments[wire] = (_type(field), wire in body["required"])
-
-    ordered = sorted(arguments.items(), key=lambda item: (not item[1][1], item[0] in ("confirmationToken", _KEY)))
-    signature = [f"{_argument(wire)}: {kind if given else f'{kind} | None = None'}" for wire, (kind, given) in ordered]
-    request = [f'"{verb.upper()}"', _address(path)]
-    for part, names in (("query", of_query), ("body", body.get("properties", []))):
-        if names:
-            entries = ", ".join(f'"{wire}": {_argument(wire)}' for wire in names)
-            request.append(f"{part}={{{entries}}}")
-    if _KEY in arguments:
-        request.append(f"idempotency_key={_argument(_KEY)} or new_key()")
-    stars = f", *, {', '.join(signature)}" if signature else ""
+        read = answer
+        result, call = f"records.{read}", "_read"
     return (
-        f"    async def {_snake(entry['operationId'])}(self{stars}) -> {result}:\n"
-        f"{_docstring(entry['summary'] + '.', 8, entry['description'])}\n"
-        f"        request = Request({', '.join(request)})\n"
-        f"        return await self.{call}(request, records.{item}.from_json)\n"
+        f"    async def {snake(entry['operationId'])}({_signature(entry, schemas)}) -> {result}:\n"
+        f"{docstring(8, *documentation)}\n"
+        f"        request = Request({', '.join(_request(verb, path, entry, schemas))})\n"
+        f"        return await self.{call}(request, records.{read}.from_json)\n"
     )
 
 
-_KEY = "Idempotency-Key"
+def _signature(entry: Schema, schemas: Schema) -> str:
+    """Required arguments first; what belongs to the protocol, not to the matter, last."""
+    body = _body(entry, schemas)
+    given = [(each["name"], type_of(each["schema"]), each["required"]) for each in entry["parameters"]]
+    given += [(wire, type_of(field), wire in body["required"]) for wire, field in body["properties"].items()]
+    given.sort(key=lambda each: (not each[2], each[0] in (_TOKEN, _KEY)))
+    written = [f"{argument(wire)}: {kind}{'' if required else ' | None = None'}" for wire, kind, required in given]
+    return ", ".join(["self", *(["*"] if written else []), *written])
 
 
-def _address(path: str) -> str:
-    filled = re.sub(r"\{(\w+)\}", lambda found: f"{{in_path({_argument(found[1])})}}", path)
-    return f'"{path}"' if filled == path else f'f"{filled}"'
+def _request(verb: str, path: str, entry: Schema, schemas: Schema) -> Iterable[str]:
+    filled = re.sub(r"\{(\w+)\}", lambda found: f"{{in_path({argument(found[1])})}}", path)
+    yield f'"{verb.upper()}"'
+    yield f'"{path}"' if filled == path else f'f"{filled}"'
+    names = [each["name"] for each in entry["parameters"]]
+    query = [each["name"] for each in entry["parameters"] if each["in"] == "query"]
+    for part, wires in (("query", query), ("body", _body(entry, schemas)["properties"])):
+        if wires:
+            members = ", ".join(f'"{wire}": {argument(wire)}' for wire in wires)
+            yield f"{part}={{{members}}}"
+    if _KEY in names:
+        yield f"idempotency_key={argument(_KEY)} or new_key()"
 
 
-def _argument(wire: str) -> str:
-    name = _snake(wire)
-    return f"{name}_" if keyword.iskeyword(name) else name
-
-
+def _body(entry: Schema, schemas: Schema) -> Schema:
+    if "requestBody" not in entry:
+        return {"properties": {}, "required": []}
+    found: Schema = schemas[name_of(entry["requestBody"]["content"]["application/json"]["schema"])]
+    return found

@@ -1,6 +1,13 @@
 """Records: a frozen dataclass for everything that a success can hold."""
 
-_RECORD_IMPORTS = """
+import json
+import re
+
+from generator.document import Schema, answer_name, is_page, name_of, operations, snake, type_of
+from generator.writing import docstring, head
+
+_DOCUMENTATION = "What the service answers with. Fields that have nothing to say are None."
+_IMPORTS = """
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -8,73 +15,68 @@ from typing import Any, Literal
 
 from frontdesk_client._reading import optional
 """
+_PROTECTED = {  # what must not end up in a log because somebody logged a record
+    "Patient": {"firstName", "lastName", "dob", "phone", "email"},
+    "Appointment": {"cancellationReason"},
+}
+_READERS = {"date": "date.fromisoformat", "datetime": "datetime.fromisoformat"}
 
 
-def _records(document: Schema) -> dict[str, str]:
-    """The classes of everything that a success can hold, in the order in which they need each other."""
+def record_names(document: Schema) -> list[str]:
+    """In the order in which they need each other."""
     schemas = document["components"]["schemas"]
-    found: dict[str, str] = {}
+    found: list[str] = []
 
     def add(name: str) -> None:
-        if name in found:
-            return
         for used in re.findall(r'"#/components/schemas/(\w+)"', json.dumps(schemas[name])):
             add(used)
-        if not _is_page(schemas[name]):
-            found[name] = _record(name, schemas[name])
+        if name not in found and not is_page(schemas[name]):
+            found.append(name)
 
     add("FieldError")
-    for _, _, entry in _operations(document):
-        add(_answer(entry))
+    for _, _, entry in operations(document):
+        add(answer_name(entry))
     return found
 
 
+def records(document: Schema) -> str:
+    schemas = document["components"]["schemas"]
+    return "\n\n".join([head(_DOCUMENTATION, _IMPORTS), *(_record(n, schemas[n]) for n in record_names(document))])
+
+
 def _record(name: str, schema: Schema) -> str:
-    required = schema.get("required", [])
     lines = ["@dataclass(frozen=True, slots=True, kw_only=True)", f"class {name}:"]
     reads = []
     if "description" in schema:
-        lines += [_docstring(schema["description"], 4), ""]
+        lines += [docstring(4, schema["description"]), ""]
     for wire, field in schema["properties"].items():
-        given, kind = wire in required, _type(field)
-        options = [] if given else ["default=None"]
-        if wire in _PROTECTED.get(name, ()):
-            options.append("repr=False")
-        default = "" if not options else " = None" if options == ["default=None"] else f" = field({', '.join(options)})"
-        lines.append(f"    {_snake(wire)}: {kind if given else f'{kind} | None'}{default}")
+        required = wire in schema["required"]
+        lines.append(f"    {snake(wire)}: {_declared(field, required, wire in _PROTECTED.get(name, ()))}")
         if "description" in field:
-            lines.append(_docstring(field["description"], 4))
-        reads.append(f"            {_snake(wire)}={_read(field, wire, given)},")
+            lines.append(docstring(4, field["description"]))
+        reads.append(f"            {snake(wire)}={_read(field, wire, required)},")
     lines += ["", "    @classmethod", f'    def from_json(cls, data: Mapping[str, Any]) -> "{name}":']
     return "\n".join([*lines, "        return cls(", *reads, "        )", ""])
 
 
-def _type(schema: Schema) -> str:
-    if "$ref" in schema:
-        return _name(schema)
-    if "enum" in schema:
-        return f"Literal[{', '.join(json.dumps(value) for value in schema['enum'])}]"
-    kind = schema["type"]
-    kind = next(each for each in kind if each != "null") if isinstance(kind, list) else kind
-    if kind == "array":
-        return f"tuple[{_type(schema['items'])}, ...]"
-    if kind == "string" and schema.get("format") in ("date", "date-time"):
-        return str(schema["format"]).replace("-", "")
-    return _PLAIN[kind]
+def _declared(field: Schema, required: bool, protected: bool) -> str:
+    kind = type_of(field) if required else f"{type_of(field)} | None"
+    if protected:
+        return f"{kind} = field({'' if required else 'default=None, '}repr=False)"
+    return kind if required else f"{kind} = None"
 
 
-def _read(schema: Schema, wire: str, given: bool) -> str:
-    value = f'data["{wire}"]' if given else f'data.get("{wire}")'
-    if schema.get("type") == "array":
-        each = _reader(schema["items"])
-        return f"tuple({value})" if each is None else f"tuple({each}(each) for each in {value})"
-    reader = _reader(schema)
+def _read(field: Schema, wire: str, required: bool) -> str:
+    value = f'data["{wire}"]' if required else f'data.get("{wire}")'
+    if field.get("type") == "array":
+        reader = _reader(field["items"])
+        assert required, "an empty list is sent as one"
+        return f"tuple({value})" if reader is None else f"tuple({reader}(each) for each in {value})"
+    reader = _reader(field)
     if reader is None:
         return value
-    return f"{reader}({value})" if given else f"optional({reader}, {value})"
+    return f"{reader}({value})" if required else f"optional({reader}, {value})"
 
 
-def _reader(schema: Schema) -> str | None:
-    return f"{_name(schema)}.from_json" if "$ref" in schema else _READERS.get(_type(schema))
-
-
+def _reader(field: Schema) -> str | None:
+    return f"{name_of(field)}.from_json" if "$ref" in field else _READERS.get(type_of(field))

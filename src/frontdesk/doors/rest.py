@@ -144,11 +144,11 @@ def _noting(faults: list[Problem], check: Callable[[], T]) -> T | None:
 
 
 def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """By lower-case name. A header sent more than once is one list (RFC 9110, 5.3), and no credential then."""
+    """By lower-case name; of several the last, as the gateway takes it too. Several Accept headers are one list."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in raw:
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        headers[name] = f"{headers[name]}, {value}" if name == "accept" and name in headers else value
     return headers
 
 

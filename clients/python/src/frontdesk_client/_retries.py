@@ -55,6 +55,6 @@ class Retries:
             return _INTERNAL_PAUSE * uniform(0.5, 1.5) if self._internal == 1 else None  # noqa: S311
         if isinstance(error, AnswerLost) and error.status in _PASSING:
             self._lost += 1
-            slower = min(_FIRST_PAUSE * 2 ** (self._lost - 1), _LONGEST_PAUSE)
+            slower = min(_FIRST_PAUSE * 2.0 ** (self._lost - 1), _LONGEST_PAUSE)
             return max(error.retry_after or 0.0, slower * uniform(0.5, 1.5))  # noqa: S311
         return None

@@ -54,7 +54,7 @@ class AnswerLost(FrontdeskError):  # noqa: N818 - named like the others, for wha
 
 
 class ExecutedAtOnce(RuntimeError):  # noqa: N818 - says what happened
-    """There is nothing to read back: the credentials are of the integration grant, whose writes are executed at once."""
+    """There is nothing to read back: a write of the integration grant is executed at once."""
 
     def __init__(self) -> None:
         super().__init__(

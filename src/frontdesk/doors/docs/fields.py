@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
-from frontdesk.doors.docs.markup import prose
+from frontdesk.doors.docs.markup import linked, prose
 
 _FORMATS = {"date": "date", "date-time": "date-time", "email": "e-mail", "int32": "integer"}
 
@@ -63,7 +63,7 @@ def _row(name: str, schema: Mapping[str, Any], description: str, place: str, *, 
     where = f"<em>{place}</em>" if place not in ("", "body", "query") else ""
     return (
         f'<tr><th scope="row"><code>{escape(name)}</code>{need}{where}</th>'
-        f'<td><span class="kind">{escape(_kind(schema))}</span> {escape(description)}</td></tr>'
+        f'<td><span class="kind">{escape(_kind(schema))}</span> {linked(description)}</td></tr>'
     )
 
 

@@ -10,9 +10,11 @@ from urllib.parse import urlencode
 
 import orjson
 
-from frontdesk.operations import Operation
+from frontdesk.domain.errors import CATALOGUE
+from frontdesk.operations import OPERATIONS, Operation
 from frontdesk.settings import Settings
 
+_NAMES = frozenset(operation.name for operation in OPERATIONS)
 _LINKS = (("/docs", "Reference"), ("/errors.html", "Errors"), ("/openapi/v1.json", "OpenAPI"))
 
 
@@ -59,6 +61,17 @@ def prose(text: str) -> str:
     return "".join(f"<code>{piece}</code>" if index % 2 else piece for index, piece in enumerate(pieces))
 
 
+def linked(text: str) -> str:
+    """Plain text in which the names of operations and of errors lead to them."""
+    words = []
+    for word in escape(text).split(" "):
+        name = word.rstrip(".,;:")
+        place = f"/docs#{name}" if name in _NAMES else f"/errors.html#{name}"
+        found = name in _NAMES or (name in CATALOGUE and "_" in name)  # "internal" and "conflict" are also words
+        words.append(f'<a href="{place}"><code>{name}</code></a>{word[len(name) :]}' if found else word)
+    return " ".join(words)
+
+
 def sample(caption: str, code: str) -> str:
     """A piece of code with its caption."""
     return f'<figure class="sample"><figcaption>{escape(caption)}</figcaption><pre><code>{code}</code></pre></figure>'
@@ -98,5 +111,6 @@ def curl(operation: Operation, settings: Settings, body: Mapping[str, Any] | Non
     lines = [f"curl {'' if operation.method == 'GET' else f'-X {operation.method} '}{shlex.quote(address)}"]
     lines.append('-H "Authorization: Bearer $TOKEN"')
     if body is not None:
-        lines += ["-H 'Content-Type: application/json'", f"-d {shlex.quote(orjson.dumps(body).decode())}"]
+        document = orjson.dumps(body, option=orjson.OPT_INDENT_2).decode() if body else "{}"
+        lines += ["-H 'Content-Type: application/json'", f"-d {shlex.quote(document)}".replace("\n", "\n  ")]
     return escape(" \\\n  ".join(lines), quote=False)

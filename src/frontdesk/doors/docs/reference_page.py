@@ -5,7 +5,7 @@ from html import escape
 
 from frontdesk.domain.errors import CATALOGUE
 from frontdesk.doors.docs.fields import answer_rows, body_rows, parameter_rows, table
-from frontdesk.doors.docs.markup import contents_list, curl, fill, json_markup, mark_of, page, sample
+from frontdesk.doors.docs.markup import contents_list, curl, fill, json_markup, linked, mark_of, page, sample
 from frontdesk.doors.error_responses import codes_by_status, error_codes, example_challenge
 from frontdesk.doors.examples import ANSWERS
 from frontdesk.doors.openapi import TAGS, body_example, body_schema, parameters, tag_of
@@ -81,19 +81,9 @@ def _operation(operation: Operation, settings: Settings) -> str:
         f'<h3 id="{operation.name}"><a href="#{operation.name}">{escape(operation.title)}</a></h3>'
         f'<p class="call">{mark_of(operation.method)}<code>/api{escape(operation.path)}</code></p>'
         f'<p class="needs">{kind}<span>needs {scope}</span><span>tool <code>{operation.name}</code></span></p>'
-        f'</header><div class="two"><div><p>{_linked(operation)}</p>{_inputs(operation)}{_outputs(operation)}'
+        f'</header><div class="two"><div><p>{linked(operation.description)}</p>{_inputs(operation)}{_outputs(operation)}'
         f"{_errors(operation)}</div><div>{_samples(operation, settings)}</div></div></article>"
     )
-
-
-def _linked(operation: Operation) -> str:
-    """The description, with the names of other operations leading to them."""
-    words = []
-    for word in escape(operation.description).split(" "):
-        name = word.rstrip(".,;:")
-        linked = f'<a href="#{name}"><code>{name}</code></a>{word[len(name) :]}'
-        words.append(linked if name in _BY_NAME else word)
-    return " ".join(words)
 
 
 def _inputs(operation: Operation) -> str:

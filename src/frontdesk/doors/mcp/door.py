@@ -153,7 +153,7 @@ async def _take_in(request: Request, receive: Receive) -> Message:
     return read_message(body, request.headers, request.raw_headers)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=16)
 def _takes_event_streams(accept: str | None) -> bool:
     ranges = {part.partition(";")[0].strip() for part in (accept or "*/*").lower().split(",")}
     return not ranges.isdisjoint(("text/event-stream", "text/*", "*/*"))

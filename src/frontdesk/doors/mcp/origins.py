@@ -21,7 +21,7 @@ class Origins:
         self._local = settings.host in _LOOPBACK or public.hostname in _LOOPBACK
         self._hosts = frozenset(hosts | _LOOPBACK if self._local else hosts)
         self._origins = frozenset(_origin(url) for url in (settings.public_url, *settings.allowed_origins))
-        self._refusal = lru_cache(maxsize=256)(self._judge)
+        self._refusal = lru_cache(maxsize=16)(self._judge)
 
     def check(self, headers: Mapping[str, str]) -> None:
         refusal = self._refusal(headers.get("host"), headers.get("origin"))

@@ -101,6 +101,7 @@ class PracticeMap:
         if service is None or place is None or status is None or starts is None:
             return None
         visit_type, procedure = service
+        starts = starts.replace(microsecond=0)  # positions in a list are whole seconds
         updated = last_updated(resource) or starts
         return Appointment(
             id=local_id,

@@ -62,10 +62,12 @@ class AsyncSession:
         await self._http.aclose()
 
     async def _read(self, request: Request, reader: Reader[T]) -> T:
-        return (await self._call(request)).read(reader)
+        answer = await self._call(request)
+        return answer.read(reader)
 
     async def _read_page(self, request: Request, reader: Reader[T]) -> AsyncPage[T]:
-        return (await self._call(request)).read(lambda body: AsyncPage.from_json(body, self._call, request, reader))
+        answer = await self._call(request)
+        return answer.read(lambda body: AsyncPage.from_json(body, self._call, request, reader))
 
     async def _propose(self, request: Request, reader: Reader[T]) -> AsyncProposal[T]:
         return AsyncProposal(self._call, request, reader, await self._call(request))
@@ -93,7 +95,8 @@ class AsyncSession:
 
     async def _fetch_token(self, deadline: Deadline) -> Token:
         request = Request("POST", "/oauth/token", body={"grant_type": "client_credentials", **self._credentials})
-        return (await self._persist(request, None, deadline, Retries())).read(Token.from_json)
+        answer = await self._persist(request, None, deadline, Retries())
+        return answer.read(Token.from_json)
 
     async def _persist(self, request: Request, token: str | None, deadline: Deadline, retries: Retries) -> Answer:
         while True:

@@ -12,7 +12,7 @@ from frontdesk_client._wire import Request, in_path, new_key
 
 
 class Frontdesk(Session):
-    """Calls a practice's calendar: one method per operation, in the practice of the credentials.
+    """Calls a practice's calendar: one method per operation, in the practice that the credentials belong to.
 
     Writes return a proposal, and `confirm()` executes it. Lists return a page that can be iterated over to the end.
     Whatever fails raises a FrontdeskError.
@@ -225,7 +225,7 @@ class Frontdesk(Session):
         phone: str | None = None,
         dob: date | None = None,
         email: str | None = None,
-        idempotencykey: str | None = None,
+        idempotency_key: str | None = None,
         confirmation_token: str | None = None,
     ) -> Proposal[records.PatientWritten]:
         """Update a patient.
@@ -233,6 +233,11 @@ class Frontdesk(Session):
         Changes a patient's name, phone, date of birth or e-mail; send only what changes. Identify the person with
         match_patient first; never change what they did not ask for. The first call only proposes: read the readBack
         aloud, and after a clear yes call again with the same arguments plus confirmationToken.
+
+        Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.
+
+        Credentials of the integration grant execute it at once, and once for an `idempotency_key`, which is made up
+        where none is given.
         """
         request = Request(
             "PATCH",
@@ -245,7 +250,7 @@ class Frontdesk(Session):
                 "dob": dob,
                 "email": email,
             },
-            idempotency_key=idempotencykey or new_key(),
+            idempotency_key=idempotency_key or new_key(),
         )
         return self._propose(request, records.PatientWritten.from_json)
 
@@ -257,7 +262,7 @@ class Frontdesk(Session):
         phone: str,
         dob: date,
         email: str | None = None,
-        idempotencykey: str | None = None,
+        idempotency_key: str | None = None,
         confirmation_token: str | None = None,
     ) -> Proposal[records.PatientWritten]:
         """Create a patient.
@@ -266,6 +271,11 @@ class Frontdesk(Session):
         spelling. The first call only proposes: read the readBack aloud, and after a clear yes call again with the
         same arguments plus confirmationToken. Then continue with list_visit_types; a new patient needs a visit type
         for new patients.
+
+        Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.
+
+        Credentials of the integration grant execute it at once, and once for an `idempotency_key`, which is made up
+        where none is given.
         """
         request = Request(
             "POST",
@@ -278,7 +288,7 @@ class Frontdesk(Session):
                 "dob": dob,
                 "email": email,
             },
-            idempotency_key=idempotencykey or new_key(),
+            idempotency_key=idempotency_key or new_key(),
         )
         return self._propose(request, records.PatientWritten.from_json)
 
@@ -319,19 +329,29 @@ class Frontdesk(Session):
         return self._read_page(request, records.AppointmentSummary.from_json)
 
     def book_appointment(
-        self, *, patient_id: str, slot_id: str, idempotencykey: str | None = None, confirmation_token: str | None = None
+        self,
+        *,
+        patient_id: str,
+        slot_id: str,
+        idempotency_key: str | None = None,
+        confirmation_token: str | None = None,
     ) -> Proposal[records.BookAppointmentResult]:
         """Book an appointment.
 
         Books an open slot for a patient. Call get_slot first. The first call only proposes: read provider,
         location, weekday and local time from the readBack aloud, and after a clear yes call again with the same
         arguments plus confirmationToken. On slot_unavailable search again; never book another slot without asking.
+
+        Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.
+
+        Credentials of the integration grant execute it at once, and once for an `idempotency_key`, which is made up
+        where none is given.
         """
         request = Request(
             "POST",
             "/appointments",
             body={"confirmationToken": confirmation_token, "patientId": patient_id, "slotId": slot_id},
-            idempotency_key=idempotencykey or new_key(),
+            idempotency_key=idempotency_key or new_key(),
         )
         return self._propose(request, records.BookAppointmentResult.from_json)
 
@@ -349,7 +369,7 @@ class Frontdesk(Session):
         *,
         appointment_id: str,
         reason: str | None = None,
-        idempotencykey: str | None = None,
+        idempotency_key: str | None = None,
         confirmation_token: str | None = None,
     ) -> Proposal[records.AppointmentWritten]:
         """Cancel an appointment.
@@ -357,17 +377,22 @@ class Frontdesk(Session):
         Cancels an appointment and frees its time. Offer reschedule_appointment first. The first call only proposes:
         read the appointment back, and after a clear yes call again with the same arguments plus confirmationToken.
         A cancelled appointment cannot be brought back; book a new one instead.
+
+        Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.
+
+        Credentials of the integration grant execute it at once, and once for an `idempotency_key`, which is made up
+        where none is given.
         """
         request = Request(
             "POST",
             f"/appointments/{in_path(appointment_id)}/cancel",
             body={"confirmationToken": confirmation_token, "reason": reason},
-            idempotency_key=idempotencykey or new_key(),
+            idempotency_key=idempotency_key or new_key(),
         )
         return self._propose(request, records.AppointmentWritten.from_json)
 
     def confirm_attendance(
-        self, *, appointment_id: str, idempotencykey: str | None = None, confirmation_token: str | None = None
+        self, *, appointment_id: str, idempotency_key: str | None = None, confirmation_token: str | None = None
     ) -> Proposal[records.AppointmentWritten]:
         """Confirm attendance.
 
@@ -375,12 +400,17 @@ class Frontdesk(Session):
         for a person who has not said that they will come. Confirming twice changes nothing. The first call only
         proposes: read the appointment back, and after a clear yes call again with the same arguments plus
         confirmationToken.
+
+        Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.
+
+        Credentials of the integration grant execute it at once, and once for an `idempotency_key`, which is made up
+        where none is given.
         """
         request = Request(
             "POST",
             f"/appointments/{in_path(appointment_id)}/confirm",
             body={"confirmationToken": confirmation_token},
-            idempotency_key=idempotencykey or new_key(),
+            idempotency_key=idempotency_key or new_key(),
         )
         return self._propose(request, records.AppointmentWritten.from_json)
 
@@ -389,7 +419,7 @@ class Frontdesk(Session):
         *,
         appointment_id: str,
         slot_id: str,
-        idempotencykey: str | None = None,
+        idempotency_key: str | None = None,
         confirmation_token: str | None = None,
     ) -> Proposal[records.AppointmentWritten]:
         """Move an appointment.
@@ -398,11 +428,16 @@ class Frontdesk(Session):
         with search_slots first. The first call only proposes: read the new time aloud, and after a clear yes call
         again with the same arguments plus confirmationToken. The moved appointment is booked, its attendance to be
         confirmed anew.
+
+        Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.
+
+        Credentials of the integration grant execute it at once, and once for an `idempotency_key`, which is made up
+        where none is given.
         """
         request = Request(
             "POST",
             f"/appointments/{in_path(appointment_id)}/reschedule",
             body={"confirmationToken": confirmation_token, "slotId": slot_id},
-            idempotency_key=idempotencykey or new_key(),
+            idempotency_key=idempotency_key or new_key(),
         )
         return self._propose(request, records.AppointmentWritten.from_json)

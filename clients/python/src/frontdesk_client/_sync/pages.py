@@ -38,6 +38,5 @@ class Page(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         page: Page[T] | None = self
         while page is not None:
-            for item in page.items:
-                yield item
+            yield from page.items
             page = page.next_page()

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import httpx
+
 from frontdesk_client._retries import Deadline, Retries
 from frontdesk_client._sync.pages import Page
 from frontdesk_client._sync.proposals import Proposal
@@ -63,10 +64,12 @@ class Session:
         self._http.close()
 
     def _read(self, request: Request, reader: Reader[T]) -> T:
-        return (self._call(request)).read(reader)
+        answer = self._call(request)
+        return answer.read(reader)
 
     def _read_page(self, request: Request, reader: Reader[T]) -> Page[T]:
-        return (self._call(request)).read(lambda body: Page.from_json(body, self._call, request, reader))
+        answer = self._call(request)
+        return answer.read(lambda body: Page.from_json(body, self._call, request, reader))
 
     def _propose(self, request: Request, reader: Reader[T]) -> Proposal[T]:
         return Proposal(self._call, request, reader, self._call(request))
@@ -94,7 +97,8 @@ class Session:
 
     def _fetch_token(self, deadline: Deadline) -> Token:
         request = Request("POST", "/oauth/token", body={"grant_type": "client_credentials", **self._credentials})
-        return (self._persist(request, None, deadline, Retries())).read(Token.from_json)
+        answer = self._persist(request, None, deadline, Retries())
+        return answer.read(Token.from_json)
 
     def _persist(self, request: Request, token: str | None, deadline: Deadline, retries: Retries) -> Answer:
         while True:

@@ -1,0 +1,223 @@
+"""The scheduling system of a practice whose calendar lives in a FHIR server, behind the port.
+
+One object serves one call. It remembers what the call has read, so that a write starts from exactly what was judged;
+the version of each record makes sure that it still is that.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from secrets import token_hex
+from typing import Any
+
+from frontdesk.domain.appointments import Appointment
+from frontdesk.domain.directory import Directory
+from frontdesk.domain.patients import Patient
+from frontdesk.domain.slot_ids import SlotRef
+from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
+from frontdesk.systems.fhir.exchange import UNAVAILABLE, OutcomeOpen
+from frontdesk.systems.fhir.finding import SlotFinder
+from frontdesk.systems.fhir.mapping import PracticeMap
+from frontdesk.systems.fhir.reading import Reader
+from frontdesk.systems.fhir.records import PendingWrite
+from frontdesk.systems.fhir.resources import CLAIMS, Resource, identifier_values, reference_of, references
+from frontdesk.systems.fhir.slots import Slot
+from frontdesk.systems.fhir.upstream import Upstream
+from frontdesk.systems.fhir.writing import Asked, Writer
+from frontdesk.systems.offers import named, offered
+from frontdesk.systems.port import (
+    AppointmentFilter,
+    BookingCheck,
+    Change,
+    FoundSlots,
+    Outcome,
+    SlotQuery,
+    SlotState,
+    SystemUnavailable,
+    WriteRecord,
+)
+
+LEASE_MARGIN = timedelta(seconds=30)
+_SLOT_KEYS = ("providerId", "locationId", "visitTypeId", "procedureId", "startsAt", "endsAt")
+
+
+class FhirSystem:
+    kind = "fhir"
+
+    def __init__(
+        self, upstream: Upstream, version: int, practice: PracticeMap, on_open: Callable[[int], None]
+    ) -> None:
+        self.supports = upstream.capabilities.supports
+        self._upstream = upstream
+        self._version = version
+        self._practice = practice
+        self._on_open = on_open
+        deadline = upstream.deadline()
+        self._reader = Reader(upstream, practice, deadline)
+        self._finder = SlotFinder(upstream, version, practice, deadline)
+        self._read: dict[str, Resource] = {}  # by our id
+        self._runs: dict[tuple[int, int, int], tuple[Slot, ...]] = {}  # by provider, location and start
+
+    async def directory(self) -> Directory:
+        return self._practice.directory
+
+    async def find_slots(
+        self, query: SlotQuery, now: datetime, *, most: int, after: tuple[int, int, int] | None
+    ) -> FoundSlots:
+        return await self._finder.find(query, now, most, after)
+
+    async def slot_state(self, slot: SlotRef, now: datetime) -> SlotState | None:
+        found = named(self._practice.directory, slot)
+        if found is None:
+            return None
+        provider, location, visit_type, procedure = found
+        available = offered(provider, visit_type, procedure, location)
+        if available:
+            available = await self._finder.run(slot, visit_type, procedure, now, frozenset()) is not None
+        return SlotState(available, self._practice.directory, visit_type, procedure)
+
+    async def check_booking(
+        self, slot: SlotRef, patient_id: str, now: datetime, moved: Appointment | None
+    ) -> BookingCheck | None:
+        found = named(self._practice.directory, slot)
+        if found is None:
+            return None
+        provider, location, visit_type, procedure = found
+        held: frozenset[str] = frozenset()
+        if moved is not None:
+            held = frozenset(references(self._read[moved.id].get("slot"), "Slot"))
+        starts = datetime.fromtimestamp(slot.start * 60, tz=UTC)
+        ends = starts + timedelta(minutes=slot.duration_minutes)
+        patient, run = await asyncio.gather(
+            self._reader.patient(patient_id), self._finder.run(slot, visit_type, procedure, now, held)
+        )
+        if run is not None:
+            self._runs[slot.provider_id, slot.location_id, slot.start] = run
+        seen, busy = None, False
+        if patient is not None:
+            person, self._read[patient_id] = patient
+            seen = person.seen
+            moving = None if moved is None else reference_of(self._read[moved.id])
+            busy = await self._reader.is_busy(reference_of(self._read[patient_id]), starts, ends, moving)
+        available = offered(provider, visit_type, procedure, location) and run is not None
+        return BookingCheck(
+            SlotState(available, self._practice.directory, visit_type, procedure), seen, busy, self._version
+        )
+
+    async def match_patients(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]:
+        return await self._reader.patients(await self._reader.matching(first_name, last_name, phone, dob))
+
+    async def get_patient(self, patient: str | int) -> Patient | None:
+        found = await self._reader.patient(patient)
+        if found is None:
+            return None
+        self._read[found[0].id] = found[1]
+        return found[0]
+
+    async def list_appointments(
+        self, wanted: AppointmentFilter, *, most: int, after: tuple[datetime, str] | None
+    ) -> list[Appointment]:
+        return await self._reader.page(wanted, most, after)
+
+    async def get_appointment(self, appointment_id: str) -> Appointment | None:
+        found = await self._reader.appointment(appointment_id)
+        if found is None:
+            return None
+        self._read[appointment_id] = found[1]
+        return found[0]
+
+    async def perform(self, change: Change, record: WriteRecord) -> Outcome:
+        asked = self._asked(change)
+        intent = record.intent
+        write_id = token_hex(16)
+        write = PendingWrite(
+            id=write_id,
+            intent=token_hex(32) if intent is None else intent.id.hex(),
+            holder=token_hex(8),
+            phase="executing",
+            change=change.kind,
+            data=self._stored(change, asked, record.now),
+            began_at=record.now,
+        )
+        lease = timedelta(seconds=2 * self._upstream.settings.timeout_seconds) + LEASE_MARGIN
+        begun = await self._upstream.records.begin(write, change, record, record.now + lease)
+        if begun.outcome == "busy":
+            raise SystemUnavailable(1)
+        if begun.outcome != "begun":
+            return Outcome(begun.outcome, None, begun.result)  # type: ignore[arg-type]
+        return await self._carry_out(write, asked, record)
+
+    async def _carry_out(self, write: PendingWrite, asked: Asked, record: WriteRecord) -> Outcome:
+        writer = Writer(self._upstream, self._practice, self._upstream.deadline(), write, asked)
+        records, practice_id = self._upstream.records, self._upstream.records.practice_id
+        due = record.now + timedelta(seconds=self._upstream.settings.timeout_seconds)
+        try:
+            ending = await writer.execute(record.now)
+        except OutcomeOpen:
+            self._on_open(practice_id)
+            try:
+                await records.leave(write, record.now, due, writer.subjects)
+            except DatabaseUnavailable as error:
+                raise OutcomeUnknown from error
+            return Outcome("incomplete")
+        if writer.releases:
+            self._on_open(practice_id)
+        result = await records.finish(write, ending, writer.releases, record.now, record.keep_until, due)
+        if result is None:  # we took too long, and somebody else settles it
+            return Outcome("incomplete")
+        if ending.outcome == UNAVAILABLE:
+            raise SystemUnavailable(ending.retry_after)
+        executed = ending.outcome in ("executed", "unchanged")
+        return Outcome(ending.outcome, ending.reason, result if executed else None)  # type: ignore[arg-type]
+
+    def _asked(self, change: Change) -> Asked:
+        """The change with what this call has read for it."""
+        data = change.data
+        before = self._read.get(data["appointmentId"] if "appointmentId" in data else data["patientId"])
+        run: tuple[Slot, ...] = ()
+        if "startsAt" in data:
+            start = int(datetime.fromisoformat(data["startsAt"]).timestamp()) // 60
+            run = self._runs.get((data["providerId"], data["locationId"], start), ())
+        return Asked(data, before, run)
+
+    def _stored(self, change: Change, asked: Asked, now: datetime) -> dict[str, Any]:
+        """What is kept of a change until it is settled: nothing that a person said or is called."""
+        data, before = change.data, asked.before
+        stored: dict[str, Any] = {key: data[key] for key in ("appointmentId", "patientId", "status") if key in data}
+        if change.kind in ("book", "reschedule"):
+            taken = [slot.reference for slot in asked.run]
+            old = [] if before is None else references(before.get("slot"), "Slot")
+            stored |= {key: data[key] for key in _SLOT_KEYS} | {
+                "askedAt": now.isoformat(),
+                "patient": reference_of(self._read[data["patientId"]]),
+                "slots": [slot for slot in taken if slot not in old],
+            }
+        if before is not None:
+            stored["reference"] = reference_of(before)
+        if change.kind == "reschedule" and before is not None:
+            stored["movedFrom"] = before["start"]
+            stored["givesUp"] = self._given_up(before, [slot.reference for slot in asked.run])
+        elif data.get("status") == "cancelled" and before is not None:
+            stored["givesUp"] = self._given_up(before, [])
+        return {**stored, "subject": self._subject(change)}
+
+    def _given_up(self, before: Resource, kept: list[str]) -> list[dict[str, Any]]:
+        """The slots that an appointment gives back, where we may free them."""
+        if not self._upstream.capabilities.can("Slot update"):
+            return []
+        marks = identifier_values(before, CLAIMS)
+        return [
+            {"slot": slot, "claims": marks, "ours": False}
+            for slot in references(before.get("slot"), "Slot")
+            if slot not in kept
+        ]
+
+    def _subject(self, change: Change) -> str:
+        """Whom or what a write is about: two writes of one subject never run at once."""
+        data = change.data
+        if change.kind == "status":
+            return str(data["appointmentId"])
+        if change.kind == "create_patient":
+            return hashlib.sha256(f"{data['nameKey']}|{data['dob']}".encode()).hexdigest()
+        return str(data["patientId"])

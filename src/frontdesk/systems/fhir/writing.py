@@ -1,0 +1,240 @@
+"""Writes on a FHIR server: which steps each consists of, how it ended, and how one is settled whose answer was lost.
+
+A booking holds its slots first and creates the appointment then, so that nothing exists that has no time. A cancelled
+or moved appointment gives its old slots back last. What the server stored is compared with what was asked; a
+difference is undone and told.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import Any
+
+from frontdesk.systems.fhir import people
+from frontdesk.systems.fhir.client import Deadline
+from frontdesk.systems.fhir.exchange import UNAVAILABLE, Exchange, OutcomeOpen, Stopped
+from frontdesk.systems.fhir.mapping import PracticeMap
+from frontdesk.systems.fhir.reading import Reader
+from frontdesk.systems.fhir.records import Ending, PendingWrite
+from frontdesk.systems.fhir.resources import (
+    CLAIMS,
+    INTENTS,
+    Resource,
+    has_identifier,
+    reference_of,
+    with_identifier,
+    without_identifiers,
+)
+from frontdesk.systems.fhir.slots import Slot
+from frontdesk.systems.fhir.upstream import Upstream
+from frontdesk.systems.port import SystemUnavailable
+
+BOOKED_OTHERWISE = "The scheduling system booked something else than was asked for; it was undone."
+NOT_CARRIED_OUT = "The scheduling system accepted the change but did not carry it out."
+
+_EVENTS = {
+    "book": "appointment.booked",
+    "reschedule": "appointment.rescheduled",
+    "cancelled": "appointment.cancelled",
+    "confirmed": "appointment.confirmed",
+    "create_patient": "patient.created",
+    "update_patient": "patient.updated",
+}
+_PRIVATE = ("firstName", "lastName", "phone", "dob", "email", "reason")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a write starts from: the judged data, the record it changes as it was read, and the slots it takes."""
+
+    data: Mapping[str, Any]
+    before: Resource | None = None
+    run: tuple[Slot, ...] = ()
+
+
+class Writer:
+    """One write. `write.data` is what is stored of it: ids, references and times, never anything about a person."""
+
+    def __init__(
+        self, upstream: Upstream, practice: PracticeMap, deadline: Deadline, write: PendingWrite, asked: Asked | None
+    ) -> None:
+        private = [] if asked is None else [asked.data.get(key) for key in _PRIVATE]
+        self._practice = practice
+        self._write = write
+        self._asked = asked or Asked({})
+        self._claims_slots = upstream.capabilities.can("Slot update")
+        self._read = upstream.client.read
+        self._deadline = deadline
+        self._reader = Reader(upstream, practice, deadline)
+        self._exchange = Exchange(upstream.client, deadline, write, private)
+
+    @property
+    def releases(self) -> list[Mapping[str, Any]]:
+        """The slots that are still to be freed."""
+        return self._exchange.releases
+
+    async def execute(self, now: datetime) -> Ending:
+        """How it ended. Raises OutcomeOpen where that is not known."""
+        steps = {
+            "book": self._book,
+            "reschedule": self._reschedule,
+            "status": self._status,
+            "create_patient": self._create_patient,
+            "update_patient": self._update_patient,
+        }
+        try:
+            ending = await steps[self._write.change](now)
+        except Stopped as stopped:
+            ending = replace(stopped.ending, subjects=self.subjects)
+        except SystemUnavailable as error:  # of a read between the steps
+            ending = Ending(UNAVAILABLE, self.subjects, retry_after=error.retry_after)
+        await self._exchange.release()
+        return ending
+
+    async def settle(self, now: datetime, *, final: bool) -> Ending | None:
+        """How a write ended that nobody works on any more; None where that cannot be told yet. Before it is `final` a
+        request may still be on its way. Raises SystemUnavailable or OutcomeOpen where it cannot be told now."""
+        found = await self._find()
+        if found is None and not final:
+            return None
+        if found is None or self._is_wrong(found):
+            self._exchange.releases = [
+                {"slot": slot, "claims": [self._write.id], "ours": True} for slot in self._write.data.get("slots", ())
+            ]
+        if found is None:
+            ending = Ending(UNAVAILABLE, self.subjects)
+        elif self._is_wrong(found):
+            await self._exchange.undo(self._practice.undone(found, self._write.intent))
+            ending = Ending("declined", self.subjects, reason=BOOKED_OTHERWISE)
+        else:
+            ending = self._executed(reference_of(found), now)
+        await self._exchange.release()
+        return ending
+
+    async def _book(self, now: datetime) -> Ending:
+        run = self._asked.run
+        if not run:
+            raise Stopped(Ending("slot_unavailable"))
+        await self._refuse_overlap(None)
+        if self._claims_slots:
+            await self._exchange.claim(run)
+        stored = await self._exchange.create(self._wanted())
+        right = not self._is_wrong(stored) and stored.get("status") in ("booked", "pending")
+        if right and not self._claims_slots:
+            right = await self._exchange.are_taken([slot.reference for slot in run])
+        if not right:
+            await self._exchange.undo(self._practice.undone(stored, self._write.intent))
+            raise Stopped(Ending("declined", reason=BOOKED_OTHERWISE))
+        return self._executed(reference_of(stored), now)
+
+    async def _reschedule(self, now: datetime) -> Ending:
+        before, run, data = self._asked.before, self._asked.run, self._write.data
+        if before is None or not run:
+            raise Stopped(Ending("slot_unavailable"))
+        await self._refuse_overlap(reference_of(before))
+        if self._claims_slots:
+            await self._exchange.claim([slot for slot in run if slot.reference in data["slots"]])
+        after = self._practice.moved(before, data, [slot.reference for slot in run], self._write.intent)
+        after["identifier"] = with_identifier(after, CLAIMS, self._write.id)
+        stored = await self._exchange.change(before, after)
+        if self._practice.differs(after, stored) or self._practice.status(stored) != "booked":
+            await self._exchange.undo({**before, "meta": stored.get("meta")})  # as it was, at the version that is now
+            raise Stopped(Ending("declined", reason=BOOKED_OTHERWISE))
+        return self._executed(data["reference"], now)
+
+    async def _status(self, now: datetime) -> Ending:
+        before, data = self._asked.before, self._write.data
+        assert before is not None
+        if self._practice.status(before) == data["status"]:
+            return Ending("unchanged", self.subjects, self._result())
+        if data["status"] == "cancelled":
+            after = self._practice.cancelled(before, self._asked.data.get("reason"), self._write.intent)
+        else:
+            after = self._practice.confirmed(before, self._write.intent)
+        stored = await self._exchange.change(before, after)
+        if self._practice.status(stored) != data["status"]:
+            raise Stopped(Ending("declined", reason=NOT_CARRIED_OUT))
+        return self._executed(data["reference"], now)
+
+    async def _create_patient(self, now: datetime) -> Ending:
+        await self._refuse_double(None)
+        stored = await self._exchange.create(people.new_patient(self._asked.data, self._write.intent))
+        if people.differs(stored, self._asked.data):
+            identifiers = without_identifiers(stored, INTENTS, self._write.intent)
+            await self._exchange.undo({**stored, "active": False, "identifier": identifiers})
+            raise Stopped(Ending("declined", reason=NOT_CARRIED_OUT))
+        return self._executed(reference_of(stored), now)
+
+    async def _update_patient(self, now: datetime) -> Ending:
+        before = self._asked.before
+        assert before is not None
+        await self._refuse_double(reference_of(before))
+        after = people.changed_patient(before, self._asked.data, self._write.intent)
+        stored = await self._exchange.change(before, after)
+        if people.differs(stored, self._asked.data):
+            raise Stopped(Ending("declined", reason=NOT_CARRIED_OUT))
+        return self._executed(self._write.data["reference"], now)
+
+    async def _refuse_overlap(self, moved: str | None) -> None:
+        """Asked once more, now that no other write of this patient can begin."""
+        data = self._write.data
+        starts, ends = datetime.fromisoformat(data["startsAt"]), datetime.fromisoformat(data["endsAt"])
+        if await self._reader.is_busy(data["patient"], starts, ends, moved):
+            raise Stopped(Ending("declined", reason="patient_overlap"))
+
+    async def _refuse_double(self, changed: str | None) -> None:
+        data = self._asked.data
+        dob = date.fromisoformat(data["dob"])
+        found = await self._reader.matching(data["firstName"], data["lastName"], data["phone"], dob)
+        if any(reference_of(other) != changed for other in found):
+            raise Stopped(Ending("conflict", reason="patient_exists"))
+
+    async def _find(self) -> Resource | None:
+        """The record that the write made or changed; None where it did neither."""
+        if self._write.change in ("book", "create_patient"):
+            return await self._exchange.created("Appointment" if self._write.change == "book" else "Patient")
+        found = await self._read(self._deadline, self._write.data["reference"])
+        return found if found is not None and has_identifier(found, INTENTS, self._write.intent) else None
+
+    def _is_wrong(self, stored: Resource) -> bool:
+        return self._write.change == "book" and self._practice.differs(self._wanted(), stored)
+
+    def _wanted(self) -> Resource:
+        data = self._write.data
+        wanted = self._practice.new_appointment(data, data["patient"], data["slots"], self._write.intent)
+        return {**wanted, "identifier": with_identifier(wanted, CLAIMS, self._write.id)}
+
+    def _executed(self, reference: str, now: datetime) -> Ending:
+        """What is recorded of a write that happened. Slots that it held are the appointment's now."""
+        change, data = self._write.change, self._write.data
+        self._exchange.releases = list(data.get("givesUp", ()))
+        local_id = data["appointmentId"] if "appointmentId" in data else data["patientId"]
+        facts: dict[str, Any] = {}
+        if change == "reschedule":
+            facts = {"rescheduledFrom": data["movedFrom"], "attendanceConfirmedAt": None}
+        elif data.get("status") == "cancelled":
+            facts = {"cancelledAt": now}
+        elif data.get("status") == "confirmed":
+            facts = {"attendanceConfirmedAt": now}
+        ids = {key: data[key] for key in ("appointmentId", "patientId") if key in data}
+        return Ending(
+            "executed",
+            self.subjects,
+            self._result(),
+            event=_EVENTS[data.get("status") or change],
+            event_subject=ids,
+            record={"localId": local_id, "reference": reference, **facts},
+        )
+
+    def _result(self) -> dict[str, Any]:
+        data = self._write.data
+        if "appointmentId" not in data:
+            return {"patientId": data["patientId"]}
+        status = "booked" if self._write.change == "reschedule" else data.get("status")
+        return {"appointmentId": data["appointmentId"], **({"status": status} if status else {})}
+
+    @property
+    def subjects(self) -> list[str]:
+        """New ids that came to nothing are nobody's: they are left out once it is known."""
+        data = self._write.data
+        return [data[key] for key in ("appointmentId", "patientId") if key in data]
