@@ -138,3 +138,14 @@ async def test_a_caller_without_a_host_is_refused(world: World) -> None:
     scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": []}
     await McpDoor(world.service.engine, Settings())(scope, None, keep)  # type: ignore[arg-type]
     assert sent[0]["status"] == 421
+
+
+async def test_both_doors_count_against_the_same_cap(world: World) -> None:
+    client = await world.client(per_minute=2)
+    assert (await client.get("/api/capabilities")).status_code == 200
+    framed(await send(client, "tools/call", {"name": "get_capabilities"}))
+    answer = await send(client, "tools/list")
+    assert answer.status_code == 429
+    assert answer.json()["code"] == "rate_limited"
+    assert int(answer.headers["retry-after"]) > 0
+    assert "x-svc-trace-id" not in answer.headers

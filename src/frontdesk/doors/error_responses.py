@@ -37,12 +37,12 @@ HEADERS: dict[str, Any] = {
         "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
     },
     "RateLimit": {
-        "description": "What is left of each limit, and the seconds until its window ends.",
+        "description": "What is left of each limit, and the seconds until its window ends. Absent without a valid token.",
         "schema": {"type": "string"},
-        "example": '"minute";r=599;t=60',
+        "example": '"minute";r=599;t=60, "quota";r=999999;t=2592000',
     },
     "RateLimitPolicy": {
-        "description": "The client's limits: calls per minute, and calls in 30 days.",
+        "description": "The client's limits: calls per minute, and calls in 30 days. Absent without a valid token.",
         "schema": {"type": "string"},
         "example": '"minute";q=600;w=60, "quota";q=1000000;w=2592000',
     },

@@ -95,7 +95,7 @@ def page_routes(settings: Settings) -> list[Route]:
 
 @cache
 def asset_names() -> Mapping[str, str]:
-    """The files that the pages use: their name here, and the name they are published under, which tells their content."""
+    """The files that the pages use: their names here, and the names they are published under."""
     return {plain: published for plain, (published, _) in _asset_files().items()}
 
 

@@ -81,8 +81,9 @@ def _operation(operation: Operation, settings: Settings) -> str:
         f'<h3 id="{operation.name}"><a href="#{operation.name}">{escape(operation.title)}</a></h3>'
         f'<p class="call">{mark_of(operation.method)}<code>/api{escape(operation.path)}</code></p>'
         f'<p class="needs">{kind}<span>needs {scope}</span><span>tool <code>{operation.name}</code></span></p>'
-        f'</header><div class="two"><div><p>{linked(operation.description)}</p>{_inputs(operation)}{_outputs(operation)}'
-        f"{_errors(operation)}</div><div>{_samples(operation, settings)}</div></div></article>"
+        f'</header><div class="two"><div><p>{linked(operation.description)}</p>'
+        f"{_inputs(operation)}{_outputs(operation)}{_errors(operation)}</div>"
+        f"<div>{_samples(operation, settings)}</div></div></article>"
     )
 
 
