@@ -132,7 +132,7 @@ def matches_name(wanted: str, name: str, aliases: Iterable[str]) -> bool:
     No wanted word matches everything.
     """
     asked = _untitled(wanted)
-    return any(
+    return not asked or any(
         all(any(word.startswith(a) for word in candidate) for a in asked)
         for candidate in map(_untitled, (name, *aliases))
     )

@@ -58,6 +58,8 @@ class Database:
         self._pool_size = pool_size
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
         self._on_unreachable = on_unreachable
+        self._at_hand: list[Any] = []  # taken from the pool and kept: its own bookkeeping costs as much as a statement
+        self._waiting = 0
         self.statements = 0
 
     async def open(self) -> None:
@@ -76,6 +78,7 @@ class Database:
     async def close(self) -> None:
         if self._pool is not None:
             try:
+                await self._return_all()
                 await asyncio.wait_for(self._pool.close(), 5)
             except TimeoutError:
                 self._pool.terminate()
@@ -84,7 +87,9 @@ class Database:
     @property
     def connections(self) -> tuple[int, int]:
         """How many are open, and how many of these are idle."""
-        return (0, 0) if self._pool is None else (self._pool.get_size(), self._pool.get_idle_size())
+        if self._pool is None:
+            return 0, 0
+        return self._pool.get_size(), self._pool.get_idle_size() + len(self._at_hand)
 
     async def measure(self) -> dict[str, float]:
         """Its size and sessions for operators; where it does not answer soon, only that it is not up."""
@@ -109,10 +114,11 @@ class Database:
     async def write(self, sql: str, *args: Any) -> asyncpg.Record | None:
         """One statement that must not be repeated once it may have committed."""
         for attempt in range(1, _ATTEMPTS + 1):
-            connection = await self._acquire()
+            connection, whole = await self._acquire(), False
             try:
                 self.statements += 1
                 row: asyncpg.Record | None = await connection.fetchrow(sql, *args)
+                whole = True
                 return row
             except (*_WORTH_REPEATING, *_NOT_SENT) as error:
                 await self._discard(connection, error)
@@ -124,7 +130,7 @@ class Database:
                 await self._discard(connection, error)
                 raise OutcomeUnknown from error
             finally:
-                await self._release(connection)
+                await self._release(connection, whole=whole)
         raise AssertionError("unreachable")
 
     @contextlib.asynccontextmanager
@@ -140,14 +146,16 @@ class Database:
             await self._discard(connection, error)
             raise OutcomeUnknown from error
         finally:
-            await self._release(connection)
+            await self._release(connection, whole=False)
 
     async def _repeatable(self, run: Callable[[Any], Awaitable[T]]) -> T:
         for attempt in range(1, _ATTEMPTS + 1):
-            connection = await self._acquire()
+            connection, whole = await self._acquire(), False
             try:
                 self.statements += 1
-                return await run(connection)
+                answer = await run(connection)
+                whole = True
+                return answer
             except (*_WORTH_REPEATING, *_NOT_SENT, *_LOST) as error:
                 await self._discard(connection, error)
                 if attempt == _ATTEMPTS:
@@ -155,22 +163,36 @@ class Database:
             except (*_NOT_EXECUTED, TimeoutError) as error:
                 raise DatabaseUnavailable from error
             finally:
-                await self._release(connection)
+                await self._release(connection, whole=whole)
         raise AssertionError("unreachable")
 
     async def _acquire(self) -> Any:
+        if self._at_hand:
+            return self._at_hand.pop()
         if self._pool is None:
             raise DatabaseUnavailable
+        self._waiting += 1
         try:
             return await self._pool.acquire(timeout=ACQUIRE_SECONDS)
         except (TimeoutError, pg.PostgresError, pg.InterfaceError, OSError) as error:
             self._note_unreachable()
             raise DatabaseUnavailable from error
+        finally:
+            self._waiting -= 1
 
-    async def _release(self, connection: Any) -> None:
-        if self._pool is not None:
+    async def _release(self, connection: Any, *, whole: bool) -> None:
+        """A connection whose statement ended well goes to the next caller, any other through the pool, which mends it.
+        Whoever waits, waits at the pool."""
+        if whole and self._waiting == 0:
+            self._at_hand.append(connection)
+        elif self._pool is not None:
             with contextlib.suppress(pg.PostgresError, pg.InterfaceError, OSError, TimeoutError):
                 await self._pool.release(connection)
+
+    async def _return_all(self) -> None:
+        while self._at_hand and self._pool is not None:
+            with contextlib.suppress(pg.PostgresError, pg.InterfaceError, OSError, TimeoutError):
+                await self._pool.release(self._at_hand.pop())
 
     async def _discard(self, connection: Any, error: Exception) -> None:
         """A dead connection is dropped, and its fellows, which died with it, are not trusted any longer."""
@@ -179,6 +201,7 @@ class Database:
                 connection.terminate()
             if self._pool is not None:
                 await self._pool.expire_connections()
+                await self._return_all()
             self._note_unreachable()
 
     def _note_unreachable(self) -> None:
