@@ -1,7 +1,7 @@
 """CPU time that one warm call costs the service's process, by operation: the whole path from ASGI to ASGI.
 
-Runs the application in this process on an embedded PostgreSQL of its own. Time spent in PostgreSQL and waiting for it is
-not counted. Prints the least and the median of many short rounds: the least is what the work costs when nobody else
+Runs the application in this process on an embedded PostgreSQL of its own. Time spent in PostgreSQL and waiting for it
+is not counted. Prints the least and the median of many short rounds: the least is what the work costs when nobody else
 disturbs the caches.
 
     .venv/bin/python bench/operation_cpu.py
@@ -12,7 +12,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -80,7 +80,7 @@ async def main() -> None:
         await service.ring.load()
         file = demo_practice(datetime.now(UTC).date())
         await import_practice(database, file, datetime.now(UTC))
-        print(f"{len(demo_bookings(file, date.today()))} bookings in the demo")
+        print(f"{len(demo_bookings(file, datetime.now(UTC).date()))} bookings in the demo")
         client, secret = await add_client(
             database, service.ring, practice="demo", name="bench", grant="integration", per_minute=10**9, quota=10**12
         )
@@ -90,7 +90,7 @@ async def main() -> None:
         caller = Caller(app, (await http.post("/oauth/token", data=form)).json()["access_token"])
         logging.getLogger("frontdesk.request").setLevel(logging.WARNING)
 
-        first = date.today() + timedelta(days=1)
+        first = datetime.now(UTC).date() + timedelta(days=1)
         found = orjson.loads(
             (await caller.get("/api/slots/first-available", {"visitTypeId": 21, "procedureId": 102}))[1]
         )

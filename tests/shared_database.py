@@ -21,10 +21,22 @@ async def shared_database(cluster: EmbeddedPostgres, template: str) -> AsyncIter
     connection = await asyncpg.connect(cluster.dsn("postgres").replace("/frontdesk?", "/postgres?"))
     try:
         await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY wal_log")
-        yield cluster.dsn(SERVICE_ROLE).replace("/frontdesk?", f"/{name}?")
-        await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        try:
+            yield cluster.dsn(SERVICE_ROLE).replace("/frontdesk?", f"/{name}?")
+        finally:
+            await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
     finally:
         await connection.close()
+
+
+@asynccontextmanager
+async def opened(dsn: str, pool_size: int = 4) -> AsyncIterator[Database]:
+    database = Database(dsn, pool_size=pool_size)
+    await database.open()
+    try:
+        yield database
+    finally:
+        await database.close()
 
 
 def as_owner(dsn: str) -> str:
@@ -33,13 +45,10 @@ def as_owner(dsn: str) -> str:
 
 @asynccontextmanager
 async def shared_world(cluster: EmbeddedPostgres, template: str, folder: Path) -> AsyncIterator[World]:
-    async with shared_database(cluster, template) as dsn:
-        database = Database(dsn, pool_size=8)
-        await database.open()
+    async with shared_database(cluster, template) as dsn, opened(dsn, 8) as database:
         world = await build_world(database, folder)
         try:
             yield world
         finally:
             await world.service.meter.settle()
             await world.close()
-            await database.close()

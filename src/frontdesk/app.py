@@ -27,6 +27,7 @@ from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.slot_ids import SlotIds, practice_key
 from frontdesk.doors import mcp
 from frontdesk.doors.faults import UnexpectedErrors, exception_handlers
+from frontdesk.doors.feeds import feed_routes
 from frontdesk.doors.gateway import Gateway
 from frontdesk.doors.health import health_routes
 from frontdesk.doors.metrics import Metrics, metrics_routes
@@ -36,7 +37,10 @@ from frontdesk.doors.rest import PREFIX, RestDoor
 from frontdesk.engine.audit import AuditTrail
 from frontdesk.engine.confirmation import Writes
 from frontdesk.engine.execute import Engine
+from frontdesk.engine.feeds import CalendarFeeds
 from frontdesk.engine.housekeeping import keep_house
+from frontdesk.engine.webhooks.delivering import Deliverer
+from frontdesk.engine.webhooks.sending import Sender
 from frontdesk.logs import configure_logging
 from frontdesk.operations import OPERATIONS
 from frontdesk.settings import Settings, load_settings
@@ -45,6 +49,7 @@ from frontdesk.store.database import SERVICE_ROLE, Database
 from frontdesk.store.directories import DirectoryCache
 from frontdesk.store.embedded import EmbeddedPostgres
 from frontdesk.store.migrate import unreadiness
+from frontdesk.systems.fhir import FhirPractices
 from frontdesk.systems.native import NativeCalendar, NativeSystem
 from frontdesk.systems.port import SchedulingSystem
 
@@ -66,6 +71,9 @@ class Service:
     token_failures: TokenFailures
     metrics: Metrics
     engine: Engine
+    feeds: CalendarFeeds
+    webhooks: Deliverer
+    fhir: FhirPractices
 
     def on_change(self, kind: str, id: str) -> None:  # noqa: A002
         """Word of a change that another process made."""
@@ -86,14 +94,19 @@ def embedded(home: Path) -> EmbeddedPostgres:
 def build_service(settings: Settings, database: Database, clock: Callable[[], datetime] | None = None) -> Service:
     """Wires the parts together; opens nothing."""
     now = clock or (lambda: datetime.now(UTC))
-    ring = KeyRing(
-        database, load_secret_key(settings), token_lifetime_seconds=settings.token_lifetime_seconds, clock=now
-    )
+    sealer = load_secret_key(settings)
+    ring = KeyRing(database, sealer, token_lifetime_seconds=settings.token_lifetime_seconds, clock=now)
     tokens = Tokens(ring, settings, clock=now)
     callers = Callers(database, tokens)
-    calendar = NativeCalendar(database, DirectoryCache(database))
+    audit = AuditTrail(database)
+    directories = DirectoryCache(database)
+    calendar = NativeCalendar(database, directories)
+    fhir = FhirPractices(database, directories, clock=now, on_settled=audit.seal_soon)
 
-    def system_of(caller: Caller) -> SchedulingSystem:
+    async def system_of(caller: Caller) -> SchedulingSystem:
+        stored = await directories.at(caller.practice_id, caller.directory_version)
+        if stored.directory.practice.scheduling_system["kind"] == "fhir":
+            return await fhir.system(caller.practice_id, stored)
         return NativeSystem(calendar, caller.practice_id, caller.directory_version, _EVERYTHING)
 
     @lru_cache(maxsize=10_000)
@@ -101,7 +114,6 @@ def build_service(settings: Settings, database: Database, clock: Callable[[], da
         newest, *older = (practice_key(master, practice_id) for master in masters)
         return SlotIds(newest, older)
 
-    audit = AuditTrail(database)
     engine = Engine(
         callers=callers,
         systems=system_of,
@@ -121,6 +133,11 @@ def build_service(settings: Settings, database: Database, clock: Callable[[], da
         token_failures=TokenFailures(database),
         metrics=Metrics(database, settings),
         engine=engine,
+        feeds=CalendarFeeds(database, system_of, audit, now),
+        webhooks=Deliverer(
+            database, sealer, Sender(allow_private=settings.webhook_allow_private), audit.seal_soon, now
+        ),
+        fhir=fhir,
     )
 
 
@@ -138,6 +155,7 @@ def build_app(service: Service, lifespan: Any = None) -> Gateway:
         Mount(PREFIX, app=RestDoor(service.engine, settings)),
         Route(mcp.PATH, mcp.McpDoor(service.engine, settings)),
         *oauth_routes(check_secret, service.tokens, service.ring, settings),
+        *feed_routes(service.feeds),
         *health_routes(partial(unreadiness, service.database)),
         *metrics_routes(service.metrics, settings),
     ]
@@ -174,8 +192,10 @@ def create() -> Any:
             asyncio.create_task(service.ring.keep_fresh(), name="keys"),
             asyncio.create_task(service.engine.audit.keep_sealing(), name="audit-sealer"),
             asyncio.create_task(keep_house(database), name="housekeeping"),
+            asyncio.create_task(service.webhooks.keep_delivering(), name="webhooks"),
             asyncio.create_task(service.meter.keep_reporting(), name="meter"),
             asyncio.create_task(service.token_failures.keep_forgetting(), name="token-failures"),
+            asyncio.create_task(service.fhir.reconciler.keep_settling(), name="fhir-reconciler"),
         ]
         if settings.metrics_token is not None:
             tasks.append(asyncio.create_task(service.metrics.keep_publishing(), name="metrics"))
@@ -186,6 +206,7 @@ def create() -> Any:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await listener.stop()
+            await service.fhir.close()
             await database.close()
 
     return build_app(service, lifespan)

@@ -49,6 +49,8 @@ class Settings:
     """Addresses or networks, separated by commas, whose X-Forwarded-For is believed. Absent: nobody's is."""
     metrics_token: str | None = field(default=None, repr=False)
     """Opens /metrics to whoever sends it as a bearer token. Absent: there is no /metrics."""
+    webhook_allow_private: bool = False
+    """Whether webhooks may go to private and loopback addresses, and over plain http."""
     token_lifetime_seconds: int = 3600
     confirmation_seconds: int = 600
     database_pool_size: int = 16
@@ -88,6 +90,10 @@ def load_settings(environment: Mapping[str, str], **overrides: Any) -> Settings:
 
 
 def _read(name: str, text: str, kind: str) -> Any:
+    if "bool" in kind:
+        if text not in ("true", "false"):
+            raise SettingsError(f"{name} must be true or false.")
+        return text == "true"
     if "int" in kind:
         try:
             return int(text)

@@ -55,5 +55,7 @@ def test_the_booking_with_curl_works_when_pasted(demo: Clinic) -> None:
 
 def test_the_booking_over_mcp_works_when_pasted(demo: Clinic) -> None:
     script = _block_after("Book an appointment as an MCP client")
-    script = script.replace("make setup-dev", "true").replace(".venv/bin/python", sys.executable).replace("examples/", f"{ROOT}/examples/")
+    for written, here in (("make setup-dev", "true"), (".venv/bin/python", sys.executable)):
+        script = script.replace(written, here)
+    script = script.replace("examples/", f"{ROOT}/examples/")
     assert re.search(r"^Booked: apt_[0-9A-Za-z]{22}$", _run(demo, script), re.MULTILINE)

@@ -3,9 +3,8 @@
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,15 +12,14 @@ import pytest
 
 from frontdesk.access.clients import set_limits
 from frontdesk.access.meter import Meter
-from frontdesk.access.token_failures import PER_ADDRESS, PER_CLIENT
-from frontdesk.app import Service, build_app
+from frontdesk.app import build_app
 from frontdesk.doors.gateway import LONGEST_ADDRESS
 from frontdesk.settings import Settings, SettingsError, load_settings
 from frontdesk.store.changes import ChangeListener
-from frontdesk.store.database import Database
 from frontdesk.store.embedded import EmbeddedPostgres
-from tests.shared_database import shared_database
-from tests.world import World, build_world
+from tests.doors.gateway_answers import check_gateway_problem
+from tests.shared_database import shared_world
+from tests.world import World
 
 MCP_HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json", "Host": "test"}
 LIST_TOOLS = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
@@ -32,14 +30,8 @@ LIMITS = re.compile(r'"minute";r=(\d+);t=(\d+), "quota";r=(\d+);t=(\d+)')
 async def world(
     cluster: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[World]:
-    async with shared_database(cluster, template) as dsn:
-        database = Database(dsn, pool_size=8)
-        await database.open()
-        built = await build_world(database, tmp_path_factory.mktemp("world"))
+    async with shared_world(cluster, template, tmp_path_factory.mktemp("world")) as built:
         yield built
-        await built.service.meter.settle()
-        await built.close()
-        await database.close()
 
 
 @pytest.fixture
@@ -57,19 +49,6 @@ async def caller_at(world: World) -> AsyncIterator[Any]:
     yield make
     for client in opened:
         await client.aclose()
-
-
-def check_gateway_problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
-    """As the gateway answers: a problem document that nobody can look up by a request id."""
-    assert (answer.status_code, answer.json()["code"]) == (status, code)
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert answer.headers["cache-control"] == "no-store"
-    assert answer.headers["x-content-type-options"] == "nosniff"
-    assert "x-svc-trace-id" not in answer.headers
-    body: dict[str, Any] = answer.json()
-    assert "requestId" not in body
-    assert body["type"] == f"http://test/errors.html#{code}"
-    return body
 
 
 async def test_the_call_after_the_cap_is_refused_at_both_doors(world: World) -> None:
@@ -260,70 +239,6 @@ async def test_a_set_origin_may_call_and_no_other(world: World, caller_at: Any) 
             assert "access-control-allow-origin" not in answer.headers
 
 
-async def failed_token_call(client: httpx.AsyncClient, client_id: str, **headers: str) -> httpx.Response:
-    form = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": "fds_" + "x" * 43}
-    return await client.post("/oauth/token", data=form, headers=headers)
-
-
-async def test_failed_token_calls_are_capped_per_client_id(world: World, caller_at: Any) -> None:
-    known = (await world.client()).headers["X-Test-Client"]
-    for client_id in (known, "fd_" + "0" * 20, "no client at all \N{SNOWMAN}"):
-        callers = [caller_at(f"203.0.113.{n}") for n in range(5)]
-        answers = await asyncio.gather(*(failed_token_call(callers[n % 5], client_id) for n in range(PER_CLIENT + 10)))
-        statuses = [answer.status_code for answer in answers]
-        assert (statuses.count(401), statuses.count(429)) == (PER_CLIENT, 10)
-        refused = await failed_token_call(callers[0], client_id)
-        body = check_gateway_problem(refused, 429, "rate_limited")
-        assert body["error"] == "temporarily_unavailable"
-        assert 1 <= int(refused.headers["retry-after"]) <= 60
-
-
-async def test_the_right_secret_tells_a_capped_guesser_nothing(world: World, caller_at: Any) -> None:
-    known = (await world.client()).headers["X-Test-Client"]
-    client = caller_at("203.0.113.60")
-    for _ in range(PER_CLIENT):
-        await failed_token_call(client, known)
-    form = {"grant_type": "client_credentials", "client_id": known, "client_secret": world.secrets[known]}
-    check_gateway_problem(await client.post("/oauth/token", data=form), 429, "rate_limited")
-
-
-async def test_failed_token_calls_are_capped_per_address(world: World, caller_at: Any) -> None:
-    client = caller_at("203.0.113.99")
-    for n in range(PER_ADDRESS):
-        assert (await failed_token_call(client, f"fd_guess{n:015}")).status_code == 401
-    check_gateway_problem(await failed_token_call(client, "fd_" + "1" * 20), 429, "rate_limited")
-    assert (await failed_token_call(caller_at("203.0.113.98"), "fd_" + "2" * 20)).status_code == 401
-
-
-async def test_an_ipv6_host_is_capped_as_one_whatever_address_it_chooses(caller_at: Any) -> None:
-    statuses = [
-        (await failed_token_call(caller_at(f"2001:db8:7::{n:x}"), f"fd_six{n:017}")).status_code
-        for n in range(PER_ADDRESS + 1)
-    ]
-    assert statuses == [401] * PER_ADDRESS + [429]
-    assert (await failed_token_call(caller_at("2001:db8:8::1"), "fd_" + "3" * 20)).status_code == 401
-
-
-async def test_successful_token_calls_are_not_capped(world: World, caller_at: Any) -> None:
-    known = (await world.client()).headers["X-Test-Client"]
-    form = {"grant_type": "client_credentials", "client_id": known, "client_secret": world.secrets[known]}
-    client = caller_at("203.0.113.44")
-    answers = await asyncio.gather(*(client.post("/oauth/token", data=form) for _ in range(PER_ADDRESS + 50)))
-    assert {answer.status_code for answer in answers} == {200}
-
-
-async def test_the_cap_on_failures_heals_and_leaves_nothing_behind(world: World, caller_at: Any) -> None:
-    client, client_id = caller_at("203.0.113.70"), "fd_" + "4" * 20
-    for _ in range(PER_CLIENT + 1):
-        await failed_token_call(client, client_id)
-    await world.database.write("UPDATE token_failure SET started_at = started_at - interval '61 seconds'")
-    world.service.token_failures._refused.clear()
-    assert (await failed_token_call(client, client_id)).status_code == 401
-    await world.database.write("UPDATE token_failure SET started_at = started_at - interval '61 seconds'")
-    await world.service.token_failures.forget()
-    assert await world.database.fetchval("SELECT count(*) FROM token_failure") == 0
-
-
 @pytest.mark.parametrize(
     ("trusted", "peer", "forwarded", "capped"),
     [
@@ -372,125 +287,6 @@ async def test_only_trusted_proxies_are_believed_about_the_address(
 def test_settings_that_would_open_more_than_meant_are_refused(name: str, value: str) -> None:
     with pytest.raises(SettingsError, match=name):
         load_settings({name: value})
-
-
-TOKEN = "a token for whoever scrapes"
-
-
-@pytest.fixture
-async def measured(world: World, tmp_path: Path) -> AsyncIterator[tuple[Service, httpx.AsyncClient]]:
-    """The service with metrics on."""
-    from frontdesk.doors.metrics import Metrics
-
-    settings = replace(world.service.settings, metrics_token=TOKEN, data_dir=tmp_path)
-    service = replace(world.service, settings=settings, metrics=Metrics(world.database, settings))
-    publishing = asyncio.create_task(service.metrics.keep_publishing())
-    client = httpx.AsyncClient(transport=httpx.ASGITransport(app=build_app(service)), base_url="http://test")
-    yield service, client
-    await client.aclose()
-    publishing.cancel()
-    await asyncio.gather(publishing, return_exceptions=True)
-
-
-@pytest.fixture(autouse=True)
-def request_log() -> Iterator[None]:
-    """As it was, after a test has turned metrics on."""
-    requests = logging.getLogger("frontdesk.request")
-    before = (requests.propagate, requests.level, list(requests.handlers))
-    yield
-    requests.propagate, requests.level, requests.handlers = before
-
-
-async def test_there_is_no_metrics_page_unless_a_token_was_set(world: World) -> None:
-    answer = await world.anonymous().get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
-    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
-
-
-async def test_metrics_need_their_token(measured: tuple[Service, httpx.AsyncClient], world: World) -> None:
-    _, client = measured
-    other = (await world.client()).headers["Authorization"]
-    for authorization in ("", f"Bearer {TOKEN}x", TOKEN, other):
-        answer = await client.get("/metrics", headers={"Authorization": authorization})
-        assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")
-
-
-async def scrape(client: httpx.AsyncClient) -> dict[str, float]:
-    answer = await client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
-    assert answer.status_code == 200
-    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
-    assert answer.headers["cache-control"] == "no-store"
-    series = {}
-    for line in answer.text.splitlines():
-        assert re.fullmatch(r"# (HELP|TYPE) .+|[a-z_]+(\{[^}]*\})? [0-9.e+-]+", line), line
-        if not line.startswith("#"):
-            name, _, value = line.rpartition(" ")
-            assert name not in series
-            series[name] = float(value)
-    return series
-
-
-async def test_metrics_count_by_door_operation_and_code(
-    measured: tuple[Service, httpx.AsyncClient], world: World
-) -> None:
-    _, client = measured
-    await asyncio.sleep(0)
-    token = {"Authorization": (await world.client(per_minute=5)).headers["Authorization"]}
-    for _ in range(2):
-        await client.get("/api/capabilities", headers=token)
-    await client.get("/api/slots", headers=token)
-    await client.get("/api/nowhere", headers=token)
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "get_practice", "arguments": {}}}
-    await client.post("/mcp", json=call, headers={**MCP_HEADERS, **token})
-    await client.get("/api/capabilities", headers=token)
-    series = await scrape(client)
-    counted = 'frontdesk_requests_total{door="%s",operation="%s",code="%s"}'
-    assert series[counted % ("rest", "get_capabilities", "200")] == 2
-    assert series[counted % ("rest", "search_slots", "422")] == 1
-    assert series[counted % ("rest", "", "404")] == 1
-    assert series[counted % ("mcp", "get_practice", "200")] == 1
-    assert series[counted % ("gateway", "", "429")] == 1
-    assert series[counted % ("oauth", "token", "200")] == 1
-    timed = 'door="rest",operation="get_capabilities"'
-    assert series[f'frontdesk_request_seconds_bucket{{{timed},le="+Inf"}}'] == 2
-    assert series[f"frontdesk_request_seconds_count{{{timed}}}"] == 2
-    assert 0 < series[f"frontdesk_request_seconds_sum{{{timed}}}"] < 10
-    assert series["frontdesk_database_up"] == 1
-    assert series["frontdesk_database_bytes"] > 1_000_000
-    assert sum(value for name, value in series.items() if name.startswith("frontdesk_database_connections{")) == 16
-    text = "\n".join(series)
-    assert "harbor" not in text
-    assert "fd_" not in text
-
-
-async def test_metrics_add_up_what_all_workers_of_the_server_counted(
-    measured: tuple[Service, httpx.AsyncClient], world: World
-) -> None:
-    service, client = measured
-    await asyncio.sleep(0.1)
-    (own,) = service.settings.data_dir.glob("metrics/*.json")
-    assert own.parent.stat().st_mode & 0o077 == 0
-    sibling = own.with_name(own.name.partition("-")[0] + "-999999999.json")
-    sibling.write_text(
-        '{"requests": [["rest", "get_slot", "200", 7]], "times": [["rest", "get_slot", [7,0,0,0,0,0,0,0,0,0,0,0,0,0,0.002]]],'
-        ' "statements": 5, "connections": {"busy": 3}}'
-    )
-    stranger = own.with_name("1-1.json")
-    stranger.write_text(sibling.read_text())
-    series = await scrape(client)
-    assert series['frontdesk_requests_total{door="rest",operation="get_slot",code="200"}'] == 7
-    assert series['frontdesk_request_seconds_count{door="rest",operation="get_slot"}'] == 7
-    assert series['frontdesk_database_connections{state="busy"}'] < 3  # that worker has ended
-
-
-async def test_metrics_say_when_the_database_is_down(measured: tuple[Service, httpx.AsyncClient], world: World) -> None:
-    _, client = measured
-    await world.database.close()
-    try:
-        async with asyncio.timeout(5):
-            series = await scrape(client)
-    finally:
-        await world.database.open()
-    assert series["frontdesk_database_up"] == 0
 
 
 async def test_the_quota_is_kept_by_another_process_after_a_restart(world: World) -> None:

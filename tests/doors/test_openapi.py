@@ -18,7 +18,6 @@ from frontdesk.settings import Settings
 from tests.world import World, patient_id, slots
 
 DOCUMENT = openapi_document(Settings(base_url="https://desk.example", docs_url="https://docs.example"))
-METHODS = ("get", "post", "patch")
 
 each_operation = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 
@@ -50,7 +49,9 @@ def codes(response: dict[str, Any]) -> list[str]:
 
 def validate(value: Any, schema: dict[str, Any]) -> None:
     """By the rules of 2020-12, formats included, with references into the document."""
-    registry: Registry[Any] = Registry().with_resource("urn:doc", Resource(DOCUMENT, DRAFT202012))
+    registry: Registry[Any] = Registry().with_resource(
+        "urn:doc", Resource(contents=DOCUMENT, specification=DRAFT202012)
+    )
     absolute = _absolute(schema)
     checker = jsonschema.Draft202012Validator.FORMAT_CHECKER
     jsonschema.Draft202012Validator(absolute, registry=registry, format_checker=checker).validate(value)

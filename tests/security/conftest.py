@@ -4,10 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from frontdesk.store.database import Database
 from frontdesk.store.embedded import EmbeddedPostgres
 from tests.security.real_server import RealServer, real_server
-from tests.shared_database import as_owner, shared_database
+from tests.shared_database import as_owner, opened, shared_database
 
 
 @pytest.fixture(scope="session")
@@ -15,9 +14,9 @@ async def server(
     cluster: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[RealServer]:
     """Two workers, each its own process."""
-    async with shared_database(cluster, template) as dsn:
-        database = Database(dsn, pool_size=4)
-        await database.open()
-        async with real_server(database, dsn, as_owner(dsn), tmp_path_factory.mktemp("server"), workers=2) as running:
-            yield running
-        await database.close()
+    async with (
+        shared_database(cluster, template) as dsn,
+        opened(dsn) as database,
+        real_server(database, dsn, as_owner(dsn), tmp_path_factory.mktemp("server"), workers=2) as running,
+    ):
+        yield running

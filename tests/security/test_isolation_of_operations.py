@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from frontdesk.access.scopes import SCOPES
 from frontdesk.operations import OPERATIONS, Operation
 from frontdesk.store.embedded import EmbeddedPostgres
 from tests.security.two_practices import (
@@ -124,6 +125,17 @@ async def test_a_foreign_id_is_answered_as_an_unknown_one(
                 assert answered.status_code == (200 if empty and "patientId" not in names else 404), names
                 if answered.status_code == 200:
                     assert answered.json()["items"] == []
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+async def test_no_operation_runs_without_its_scope(world: World, mine: Side, scope: str) -> None:
+    poor = await world.client("harbor", scopes=[held for held in SCOPES if held != scope])
+    for operation in OPERATIONS:
+        answer = await call(poor, operation, arguments(operation.name, mine.ids))
+        assert (answer.status_code == 403) == (operation.scope == scope), operation.name
+        assert ("forbidden_scope" in answer.text) == (operation.scope == scope)
+        tool = await call_tool(poor, operation, arguments(operation.name, mine.ids))
+        assert ("forbidden_scope" in tool.text) == (operation.scope == scope)
 
 
 async def test_a_foreign_patient_number_is_an_unknown_one(mine: Side, theirs: Side) -> None:

@@ -24,10 +24,11 @@ class AsyncFrontdesk(AsyncSession):
     """
 '''
 _TOKEN, _KEY = "confirmationToken", "Idempotency-Key"
+_SIMULATE = "Frontdesk-Simulate"  # for trying a client out, not for calling a practice: no argument of a method
 _OF_WRITES = (
     "Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.",
-    "Credentials of the integration grant execute it at once, and once for an `idempotency_key`, which is made up where "
-    "none is given.",
+    "Credentials of the integration grant execute it at once, and only once for each `idempotency_key`; one is made up "
+    "where none is given.",
 )
 
 
@@ -61,7 +62,8 @@ def _method(verb: str, path: str, entry: Schema, schemas: Schema) -> str:
 def _signature(entry: Schema, schemas: Schema) -> str:
     """Required arguments first; what belongs to the protocol, not to the matter, last."""
     body = _body(entry, schemas)
-    given = [(each["name"], type_of(each["schema"]), each["required"]) for each in entry["parameters"]]
+    wanted = [each for each in entry["parameters"] if each["name"] != _SIMULATE]
+    given = [(each["name"], type_of(each["schema"]), each["required"]) for each in wanted]
     given += [(wire, type_of(field), wire in body["required"]) for wire, field in body["properties"].items()]
     given.sort(key=lambda each: (not each[2], each[0] in (_TOKEN, _KEY)))
     written = [f"{argument(wire)}: {kind}{'' if required else ' | None = None'}" for wire, kind, required in given]
@@ -72,14 +74,18 @@ def _request(verb: str, path: str, entry: Schema, schemas: Schema) -> Iterable[s
     filled = re.sub(r"\{(\w+)\}", lambda found: f"{{in_path({argument(found[1])})}}", path)
     yield f'"{verb.upper()}"'
     yield f'"{path}"' if filled == path else f'f"{filled}"'
-    names = [each["name"] for each in entry["parameters"]]
-    query = [each["name"] for each in entry["parameters"] if each["in"] == "query"]
+    query = [each["name"] for each in _parameters(entry) if each["in"] == "query"]
     for part, wires in (("query", query), ("body", _body(entry, schemas)["properties"])):
         if wires:
             members = ", ".join(f'"{wire}": {argument(wire)}' for wire in wires)
             yield f"{part}={{{members}}}"
-    if _KEY in names:
+    if any(each["name"] == _KEY for each in _parameters(entry)):
         yield f"idempotency_key={argument(_KEY)} or new_key()"
+
+
+def _parameters(entry: Schema) -> list[Schema]:
+    """Those of the operation itself; of the headers, only the one that a write needs to be sent twice."""
+    return [each for each in entry["parameters"] if each["in"] != "header" or each["name"] == _KEY]
 
 
 def _body(entry: Schema, schemas: Schema) -> Schema:

@@ -211,6 +211,16 @@ class KeyRing:
         return made
 
 
+async def examine_keys(database: Database, sealer: Sealer) -> list[tuple[KeyRecord, bool]]:
+    """Every key there is, once it has been opened, and whether the newest secret seals it. Makes none."""
+    found = []
+    for row in await database.fetch(_SELECT):
+        record = _record(row)
+        sealer.open(row["sealed"], _context(record.purpose, record.key_id))
+        found.append((record, sealer.seals_like(row["sealed"])))
+    return found
+
+
 @lru_cache(maxsize=32)
 def _key_pair(secret: bytes) -> tuple[Ed25519PrivateKey, Ed25519PublicKey]:
     private = Ed25519PrivateKey.from_private_bytes(secret)

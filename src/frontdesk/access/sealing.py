@@ -51,6 +51,10 @@ class Sealer:
             "to the new and the old one separated by a comma."
         )
 
+    def seals_like(self, sealed: bytes) -> bool:
+        """Whether the newest secret made this; where not, sealing it anew lets the older ones go."""
+        return sealed[:1] == self._keys[0][0]
+
 
 def load_secret_key(settings: Settings) -> Sealer:
     """From FRONTDESK_SECRET_KEY, else from a file in the data directory, which is made on first start."""

@@ -12,12 +12,17 @@ from typing import NoReturn
 
 from frontdesk import __version__
 from frontdesk.cli.audits import add_audit_commands
+from frontdesk.cli.backups import add_backup_commands
 from frontdesk.cli.clients import add_client_commands
 from frontdesk.cli.databases import add_db_commands
+from frontdesk.cli.doctor import add_doctor_command
+from frontdesk.cli.events import add_events_commands
+from frontdesk.cli.feeds import add_feed_commands
 from frontdesk.cli.keys import add_keys_commands
 from frontdesk.cli.output import BAD_INPUT, BadInput, report
 from frontdesk.cli.practices import add_practice_commands
 from frontdesk.cli.serving import add_serve_command
+from frontdesk.cli.webhooks import add_webhook_commands
 
 
 class Parser(argparse.ArgumentParser):
@@ -63,9 +68,14 @@ def _parser() -> Parser:
         add_serve_command,
         add_practice_commands,
         add_client_commands,
+        add_webhook_commands,
+        add_events_commands,
+        add_feed_commands,
         add_audit_commands,
         add_keys_commands,
         add_db_commands,
+        add_backup_commands,
+        add_doctor_command,
     ):
         add(commands)
     return parser

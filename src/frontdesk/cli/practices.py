@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from frontdesk.cli.checks import add_check_command
 from frontdesk.cli.commands import add_command, add_group
 from frontdesk.cli.opening import Session, with_database
 from frontdesk.cli.output import BAD_INPUT, BadInput, answer, details, table, to_json
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def add_practice_commands(commands: "Commands") -> None:
-    group = add_group(commands, "practice", "Practices: import, export, list, show, suspend, resume.")
+    group = add_group(commands, "practice", "Practices: import, export, list, show, check, suspend, resume.")
 
     command = add_command(group, "import", _import, "Create or update a practice from a file, all of it or nothing.")
     command.add_argument("file", metavar="FILE", help="YAML or JSON; - reads standard input")
@@ -37,6 +38,7 @@ def add_practice_commands(commands: "Commands") -> None:
         ("resume", _resume, "Accept calls to a practice again."),
     ):
         add_command(group, name, run, summary).add_argument("slug", metavar="SLUG")
+    add_check_command(group)
 
 
 async def known_slug(session: Session, slug: str) -> str:

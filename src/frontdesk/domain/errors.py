@@ -165,6 +165,7 @@ _KINDS = (
 )
 
 CATALOGUE: Mapping[str, ErrorKind] = {kind.code: kind for kind in _KINDS}
+BY_GATEWAY = frozenset(("quota_exceeded", "rate_limited"))  # said before a call has a request id
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ catalogue of errors.
 from collections.abc import Sequence
 from typing import Any
 
-from frontdesk.domain.errors import BINDING, CATALOGUE, FieldError, Problem, invalid
+from frontdesk.domain.errors import BINDING, BY_GATEWAY, CATALOGUE, FieldError, Problem, invalid
 from frontdesk.doors.answers import PROBLEM_TYPE, TRACE_HEADER
 from frontdesk.doors.examples import CONFIRMATION_TOKEN, EXPIRES_AT, READ_BACKS, REQUEST_ID
 from frontdesk.operations import Operation
@@ -18,7 +18,6 @@ _EVERYWHERE = frozenset(
 )  # fmt: skip
 _OF_BODIES = frozenset(("payload_too_large", "unsupported_media_type"))
 _OF_WRITES = frozenset(("confirmation_required", "confirmation_mismatch", "confirmation_incomplete", "conflict"))
-_BY_GATEWAY = frozenset(("quota_exceeded", "rate_limited"))
 _WITH_RETRY_AFTER = (429, 502)
 
 _VALIDATION = {
@@ -37,7 +36,7 @@ HEADERS: dict[str, Any] = {
         "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
     },
     "RateLimit": {
-        "description": "What is left of each limit, and the seconds until its window ends. Absent without a valid token.",
+        "description": "What is left of each limit, and seconds until its window ends. Absent without a valid token.",
         "schema": {"type": "string"},
         "example": '"minute";r=599;t=60, "quota";r=999999;t=2592000',
     },
@@ -150,22 +149,24 @@ def challenge_entry(operation: Operation, docs_url: str) -> dict[str, Any]:
         "content": {
             PROBLEM_TYPE: {
                 "schema": {"$ref": "#/components/schemas/Challenge"},
-                "example": example_challenge(operation, docs_url),
+                "example": example_challenge(operation.name, docs_url),
             }
         },
     }
 
 
 def example_problem(code: str, status: int, docs_url: str) -> dict[str, Any]:
+    if code == "confirmation_required":
+        return example_challenge("book_appointment", docs_url)
     problem = invalid([_VALIDATION[status]]) if code == "validation" else Problem(code, status=status)
-    return problem.document(docs_url, None if code in _BY_GATEWAY else REQUEST_ID)
+    return problem.document(docs_url, None if code in BY_GATEWAY else REQUEST_ID)
 
 
-def example_challenge(operation: Operation, docs_url: str) -> dict[str, Any]:
+def example_challenge(name: str, docs_url: str) -> dict[str, Any]:
     challenge = {
         "confirmationToken": CONFIRMATION_TOKEN,
         "expiresAt": EXPIRES_AT,
-        "readBack": dict(READ_BACKS[operation.name]),
+        "readBack": dict(READ_BACKS[name]),
     }
     return Problem("confirmation_required", extra=challenge).document(docs_url, REQUEST_ID)
 
@@ -177,7 +178,7 @@ def header_references(trace: str = "TraceId") -> dict[str, Any]:
 
 
 def _headers(status: int, codes: Sequence[str]) -> dict[str, Any]:
-    headers = header_references("TraceIdUnlessGateway" if _BY_GATEWAY.intersection(codes) else "TraceId")
+    headers = header_references("TraceIdUnlessGateway" if BY_GATEWAY.intersection(codes) else "TraceId")
     if status in _WITH_RETRY_AFTER:
         headers["Retry-After"] = {"$ref": "#/components/headers/RetryAfter"}
     if status == 401:

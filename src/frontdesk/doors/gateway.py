@@ -31,10 +31,12 @@ RawHeaders = list[tuple[bytes, bytes]]
 LONGEST_ADDRESS = 8 * 1024
 LARGEST_HEADERS = 32 * 1024
 _COUNTED = ("/api/", "/mcp")
+_LOOKED_AT = frozenset((b"authorization", b"origin", b"x-forwarded-for", b"access-control-request-method"))
 _PREFLIGHT_SECONDS = b"600"
 _METHODS = b"GET, POST, PATCH"
 _REQUEST_HEADERS = (
-    b"Authorization, Content-Type, Accept, Idempotency-Key, traceparent, MCP-Protocol-Version, Mcp-Method, Mcp-Name"
+    b"Authorization, Content-Type, Accept, Idempotency-Key, Frontdesk-Simulate, traceparent, MCP-Protocol-Version, "
+    b"Mcp-Method, Mcp-Name"
 )
 _EXPOSED = b"X-SVC-TRACE-ID, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate"
 _log = logging.getLogger("frontdesk.request")
@@ -62,13 +64,15 @@ class Gateway:
         size = 0
         for name, value in scope["headers"]:
             size += len(name) + len(value)
+            if name not in _LOOKED_AT:
+                continue
             if name == b"authorization":
                 authorization = value
             elif name == b"origin":
                 origin = value
             elif name == b"x-forwarded-for":
                 forwarded.append(value)
-            elif name == b"access-control-request-method":
+            else:
                 asked_method = value
         added: RawHeaders = []
         if self._origins:
@@ -146,7 +150,13 @@ def _is_address(text: str) -> bool:
 def _adding(send: Send, added: RawHeaders) -> Send:
     async def send_with_headers(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
-            message["headers"] = [*message["headers"], *added]
+            # Where a sandbox's caller wants to see a limit reached, the door says so: what is left would contradict it.
+            headers = message["headers"]
+            if b"ratelimit" in dict(headers):
+                headers = [*headers, *(each for each in added if each[0] != b"ratelimit")]
+            else:
+                headers = [*headers, *added]
+            message["headers"] = headers
         await send(message)
 
     return send_with_headers

@@ -6,17 +6,19 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
 
 def health_routes(unreadiness: Callable[[], Awaitable[str | None]]) -> list[Route]:
     """`unreadiness()` says why the service cannot work now; None when it can."""
 
     async def healthz(_request: Request) -> Response:
-        return JSONResponse({"status": "up"})
+        return JSONResponse({"status": "up"}, headers=_HEADERS)
 
     async def readyz(_request: Request) -> Response:
         reason = await unreadiness()
         if reason is not None:
-            return JSONResponse({"status": reason}, 503, {"Retry-After": "2"})
-        return JSONResponse({"status": "ready"})
+            return JSONResponse({"status": reason}, 503, {**_HEADERS, "Retry-After": "2"})
+        return JSONResponse({"status": "ready"}, headers=_HEADERS)
 
     return [Route("/healthz", healthz), Route("/readyz", readyz)]

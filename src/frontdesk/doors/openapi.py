@@ -21,6 +21,7 @@ from frontdesk.doors.examples import ANSWERS
 from frontdesk.doors.negotiation import OFFERED
 from frontdesk.doors.rest import PREFIX
 from frontdesk.engine.confirmation import LONGEST_KEY
+from frontdesk.engine.simulation import HEADER as SIMULATE
 from frontdesk.operations import OPERATIONS, Operation
 from frontdesk.operations._records import Page
 from frontdesk.operations._schemas import linked_schemas, plain_schema
@@ -115,7 +116,7 @@ def body_example(operation: Operation) -> dict[str, Any]:
 
 
 def parameters(operation: Operation) -> list[dict[str, Any]]:
-    """Path and query parameters; for writes also the header that lets an integration send a call twice."""
+    """Path and query parameters, the header that simulates errors, and that which lets a write be sent twice."""
     schema = plain_schema(operation.input)
     found = []
     for name, field in schema.get("properties", {}).items():
@@ -144,6 +145,16 @@ def parameters(operation: Operation) -> list[dict[str, Any]]:
                 "example": "8e03978e-40d5-43e8-bc93-6894a57f9324",
             }
         )
+    found.append(
+        {
+            "name": SIMULATE,
+            "in": "header",
+            "required": False,
+            "schema": {"type": "string"},
+            "description": "For sandbox practices only: the error code to answer with, and with the side effects that "
+            "it really has. Any other practice refuses it (422).",
+        }
+    )
     return found
 
 

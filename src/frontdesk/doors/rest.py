@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 
 import orjson
 
-from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
+from frontdesk.domain.errors import BINDING, BY_GATEWAY, FieldError, Problem, invalid
 from frontdesk.doors.answers import PROBLEM_TYPE, problem_headers, request_id_of
 from frontdesk.doors.bodies import read_body, require_json_body
 from frontdesk.doors.negotiation import response_type
@@ -60,6 +60,7 @@ class RestDoor:
                 lambda: _arguments(operation, path, scope["query_string"], body, faults),
                 request_id,
                 headers.get("idempotency-key"),
+                headers.get("frontdesk-simulate"),
             )
             answer = await self._engine.execute(call)
         except Problem as problem:
@@ -81,12 +82,13 @@ class RestDoor:
         _log_request(call, scope, status, began, request_id)
 
     async def _send_problem(self, send: Send, problem: Problem, request_id: str) -> None:
-        headers = problem_headers(problem, self._settings, request_id, PREFIX)
+        told = None if problem.code in BY_GATEWAY else request_id  # only a sandbox's caller asks a door for these
+        headers = problem_headers(problem, self._settings, told, PREFIX)
         if problem.code == "payload_too_large":
             headers["Connection"] = "close"
         raw = [(b"content-type", PROBLEM_TYPE.encode())]
         raw += [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-        body = orjson.dumps(problem.document(self._settings.documentation_url, request_id))
+        body = orjson.dumps(problem.document(self._settings.documentation_url, told))
         await _send(send, problem.status, body, raw)
 
 

@@ -4,6 +4,7 @@ An agent's write is two-phase: the first call is challenged, the identical secon
 integration's write commits at once, and with an Idempotency-Key it does so once. Both rest on the same stored intent.
 """
 
+import asyncio
 import hashlib
 import secrets
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from typing import Any
 import orjson
 from pydantic import BaseModel
 
+from frontdesk.access.caller import Caller
 from frontdesk.domain.appointments import conflict_detail
 from frontdesk.domain.errors import FieldError, Problem, declined, invalid
 from frontdesk.domain.local_time import iso_utc
@@ -26,6 +28,8 @@ from frontdesk.systems.port import Intent, Outcome, SystemUnavailable, WriteReco
 KEEP_RESULTS = timedelta(hours=24)
 LONGEST_KEY = 255
 _STALE_ATTEMPTS = 5
+_PATIENCE_SECONDS = 15.0  # how long a second confirmation waits for the first one to come back
+_LOOK_AGAIN_SECONDS = 0.1
 
 _REASONS = {
     "patient_overlap": "The patient already has an appointment that overlaps this time.",
@@ -61,6 +65,10 @@ class Writes:
             return await self._commit(call, None)
         return await self._keyed(call, key)
 
+    async def challenge(self, operation: Operation, context: Context, given: WriteInput, request_id: str) -> Problem:
+        """The challenge of a write, whoever asks and whatever it carries."""
+        return await self._challenge(_Call(operation, context, given, request_id))
+
     async def _confirmed(self, call: "_Call") -> Mapping[str, Any]:
         token = call.given.confirmation_token
         if token is None:
@@ -77,7 +85,7 @@ class Writes:
         if len(key) > LONGEST_KEY:
             message = f"Idempotency-Key must be at most {LONGEST_KEY} characters"
             raise invalid([FieldError("Idempotency-Key", "maxLength", message)])
-        intent = Intent(_hash(f"{call.context.caller.client_id}\n{key}"), call.fingerprint, is_key=True)
+        intent = Intent(_key_id(call.context.caller, key), call.fingerprint, is_key=True)
         found = await self._find(call, intent)
         return (found and _replayed(found, intent)) or await self._commit(call, intent)
 
@@ -124,10 +132,19 @@ class Writes:
             proposal = await self._propose(call, intent)
             if not isinstance(proposal, Proposal):
                 return proposal
-            outcome = await context.system.perform(proposal.change, record)
+            try:
+                outcome = await context.system.perform(proposal.change, record)
+            finally:
+                self.audit.seal_soon(caller.practice_id)
             if outcome.kind == "stale":
                 continue
-            self.audit.seal_soon(caller.practice_id)
+            if outcome.kind == "incomplete" and intent is not None:
+                # The same write is under way elsewhere: its answer is ours, and if it came to nothing it is our turn.
+                found = await self._find(call, intent)
+                stored = found and _replayed(found, intent)
+                if stored:
+                    return stored
+                continue
             if outcome.kind in ("unrecognized", "expired"):
                 raise await self._challenge(call)
             return _answer(outcome, intent)
@@ -150,13 +167,21 @@ class Writes:
             raise
 
     async def _find(self, call: "_Call", intent: Intent) -> StoredIntent | None:
-        """The stored intent, None for one that is unknown, another client's, or older than results are kept."""
-        try:
-            row = await self.database.fetchrow(
-                "SELECT * FROM find_intent($1, $2)", call.context.caller.practice_id, intent.id
-            )
-        except DatabaseUnavailable as error:
-            raise SystemUnavailable from error
+        """The stored intent, None for one that is unknown, another client's, or older than results are kept. While it
+        is being executed elsewhere, that is waited for."""
+        now, patience = call.context.now, _PATIENCE_SECONDS
+        while True:
+            try:
+                row = await self.database.fetchrow(
+                    "SELECT * FROM find_intent($1, $2)", call.context.caller.practice_id, intent.id
+                )
+            except DatabaseUnavailable as error:
+                raise SystemUnavailable from error
+            busy = row is not None and row["executing_until"] is not None and row["executing_until"] > now
+            if not busy or patience <= 0:
+                break
+            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+            patience -= _LOOK_AGAIN_SECONDS
         if row is None or row["client_id"] != call.context.caller.client_id or row["keep_until"] <= call.context.now:
             return None
         result = None if row["result"] is None else orjson.loads(row["result"])
@@ -222,6 +247,17 @@ def _answer(outcome: Outcome, intent: Intent | None) -> Mapping[str, Any]:
     if outcome.kind == "incomplete":
         raise Problem("confirmation_incomplete")
     raise Problem("slot_unavailable")
+
+
+def stored_id(caller: Caller, given: WriteInput, key: str | None) -> bytes | None:
+    """Under which id the intent of a write is stored; None for a write that has none."""
+    if caller.grant == "agent":
+        return None if given.confirmation_token is None else _hash(given.confirmation_token)
+    return None if key is None else _key_id(caller, key)
+
+
+def _key_id(caller: Caller, key: str) -> bytes:
+    return _hash(f"{caller.client_id}\n{key}")
 
 
 def _hash(text: str) -> bytes:

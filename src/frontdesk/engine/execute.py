@@ -1,8 +1,8 @@
 """THE path of a call: token, tenant, scope, reading, rules, then the operation. The only caller of `run`."""
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import local_date
 from frontdesk.domain.slot_ids import SlotIds
+from frontdesk.engine import simulation
 from frontdesk.engine.audit import AuditEntry, AuditTrail
 from frontdesk.engine.confirmation import Writes
 from frontdesk.engine.reading import Arguments, read
@@ -38,13 +39,14 @@ class Call:
     arguments: Callable[[], Arguments]
     request_id: str
     idempotency_key: str | None = None
+    simulate: str | None = None  # the code that a caller of a sandbox wants to see
     caller: Caller | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
     callers: Callers
-    systems: Callable[[Caller], SchedulingSystem]
+    systems: Callable[[Caller], Awaitable[SchedulingSystem]]
     slot_ids: Callable[[int], SlotIds]
     cursors: Callable[[int], Cursors]
     audit: AuditTrail
@@ -72,19 +74,35 @@ class Engine:
         caller = call.caller = await self.callers.identify(call.token)
         if operation.scope is not None and operation.scope not in caller.scopes:
             raise Problem("forbidden_scope", f"This operation needs the scope {operation.scope}.")
-        system = self.systems(caller)
+        system = await self.systems(caller)
+        if call.simulate is not None:
+            operation = await simulation.arranged(call.simulate, operation, system)
+            call = replace(call, operation=operation)
         if operation.name not in system.supports:
             raise Problem("capability_not_supported")
         now = self.clock()
         context = Context(caller, system, now, self.slot_ids(caller.practice_id), self.cursors(caller.practice_id))
         given = read(operation, call.arguments(), await self._today(operation.input, context))
         if operation.kind == "write":
-            body = await self.writes.execute(operation, context, given, call.request_id, call.idempotency_key)  # type: ignore[arg-type]
+            body = await self._write(call, context, given)
         elif operation.reads_phi:
             body = await self._audited_read(call, context, given)
         else:
             body = await operation.run(context, given)
         return Answer(operation.success, body)
+
+    async def _write(self, call: Call, context: Context, given: Any) -> Mapping[str, Any]:
+        arguments = (call.operation, context, given, call.request_id, call.idempotency_key)
+        if call.simulate is not None:
+            return await simulation.write(self.writes, call.simulate, *arguments)
+        try:
+            return await self.writes.execute(*arguments)
+        except Problem as problem:
+            if problem.code != "confirmation_incomplete":
+                raise
+            if not await simulation.has_settled(self.writes, context, given, call.idempotency_key):
+                raise
+        return await self.writes.execute(*arguments)
 
     async def _audited_read(self, call: Call, context: Context, given: Any) -> Mapping[str, Any]:
         """A read of protected data is recorded before it is answered, also when it found nothing."""

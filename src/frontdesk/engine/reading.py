@@ -14,6 +14,8 @@ from frontdesk.domain.errors import BINDING, FieldError, invalid
 from frontdesk.operations import Operation
 from frontdesk.operations._schemas import plain_schema
 
+MOST_ERRORS = 100
+
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,20}\Z", re.ASCII)
 _RULES = frozenset(
     (BINDING, "greaterThanZero", "range", "notFuture", "characters", "notBlank", "maxLength", "minDigits", "order",
@@ -102,6 +104,8 @@ def _collect(
     """Null is nothing given. A name given twice cannot be read, however it was spelt."""
     seen = set()
     for spelt, value in given:
+        if len(arguments.errors) >= MOST_ERRORS:  # naming each of thousands would cost more than the rest of the call
+            break
         name = known.get(spelt.lower())
         if name is None:
             arguments.errors.append(FieldError(_shown(spelt), "unknown", "is not a field of this operation"))

@@ -120,6 +120,13 @@ class EmbeddedPostgres:
             os.close(self._users)
             self._users = None
 
+    def end(self, timeout: float = 60) -> None:
+        """Be a user no longer, and return when the server has stopped: its folder may then be moved."""
+        self.stop()
+        deadline = time.monotonic() + timeout
+        for name in ("guard.lock", "server.lock"):
+            os.close(self._lock(name, fcntl.LOCK_EX, deadline))
+
     def _bring_up(self, gate: int, deadline: float, progress: Callable[[str], None]) -> None:
         name = own_name()
         if not self._data.exists():

@@ -85,8 +85,8 @@ class Answer:
         document = self.body if isinstance(self.body, dict) else {}
         code = document.get("code")
         if not isinstance(code, str):
-            # Not the service's own words: something between it and us answered.
-            return AnswerLost("The answer could not be read.", status=self.status, retry_after=self.retry_after)
+            detail = "The answer is not the service's own: a proxy answered, or the address is wrong."
+            return AnswerLost(detail, status=self.status, retry_after=self.retry_after)
         return BY_CODE.get(code, FrontdeskError)(
             str(document.get("detail", "")),
             code=code,

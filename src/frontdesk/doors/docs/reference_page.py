@@ -116,7 +116,7 @@ def _samples(operation: Operation, settings: Settings) -> str:
     answer = json_markup(ANSWERS[operation.name])
     shown = [sample("Request", curl(operation, settings, body))]
     if operation.kind == "write":
-        challenge = json_markup(example_challenge(operation, settings.documentation_url))
+        challenge = json_markup(example_challenge(operation.name, settings.documentation_url))
         shown.append(sample("428, nothing changed yet", challenge))
         shown.append(sample(f"{operation.success}, after the second call", answer))
     else:

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from frontdesk.domain.errors import Problem
+from frontdesk.domain.errors import BY_GATEWAY, Problem
 from frontdesk.doors.answers import PROBLEM_TYPE, TRACE_HEADER, problem_headers, request_id_of
 from frontdesk.doors.bodies import read_body, require_json_body
 from frontdesk.doors.mcp.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Message, Rejection, read_message
@@ -34,6 +34,7 @@ from frontdesk.doors.mcp.results import (
 from frontdesk.doors.mcp.tools import TOOLS
 from frontdesk.engine.execute import Call, Engine
 from frontdesk.engine.reading import Arguments, from_tool
+from frontdesk.engine.simulation import META_KEY
 from frontdesk.operations import Operation
 from frontdesk.settings import Settings
 
@@ -44,7 +45,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 PATH = "/mcp"
 _STREAM = {"Content-Type": "text/event-stream", "Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
 _JSON = {"Content-Type": "application/json", "Cache-Control": "no-store"}
-_OF_THE_TOKEN = frozenset(("unauthorized", "forbidden_tenant"))
+_OF_HTTP = BY_GATEWAY | {"unauthorized", "forbidden_tenant"}  # never a tool's result
 _ANY_TOKEN_MAY = TOOLS["get_capabilities"]
 _log = logging.getLogger("frontdesk.request")
 
@@ -55,6 +56,7 @@ class Reply:
     body: bytes
     headers: Mapping[str, str]
     outcome: int  # what the log says: the operation's own status, also where HTTP succeeded
+    traced: bool = True
 
 
 @dataclass(slots=True)
@@ -117,13 +119,17 @@ class McpDoor:
     ) -> Reply:
         request.operation = operation
         request.call = Call(
-            operation, _bearer(request.headers), lambda: from_tool(operation, given), request.request_id
+            operation,
+            _bearer(request.headers),
+            lambda: from_tool(operation, given),
+            request.request_id,
+            simulate=_simulated(request, message),
         )
         try:
             answer = await self._engine.execute(request.call)
             outcome, result = answer.status, executed(answer.body, modern=message.modern)
         except Problem as problem:
-            if problem.code in _OF_THE_TOKEN:
+            if problem.code in _OF_HTTP:
                 raise
             outcome = problem.status
             if problem.code == "confirmation_required":
@@ -134,12 +140,13 @@ class McpDoor:
         return Reply(200, frame(result_reply(message, result)), _STREAM, outcome)
 
     def _problem(self, problem: Problem, request_id: str) -> Reply:
-        headers = problem_headers(problem, self._settings, request_id, PATH)
+        told = None if problem.code in BY_GATEWAY else request_id  # only a sandbox's caller asks a door for these
+        headers = problem_headers(problem, self._settings, told, PATH)
         if problem.code == "payload_too_large":
             headers["Connection"] = "close"
-        document = problem.document(self._settings.documentation_url, request_id)
+        document = problem.document(self._settings.documentation_url, told)
         headers["Content-Type"] = PROBLEM_TYPE
-        return Reply(problem.status, orjson.dumps(document), headers, problem.status)
+        return Reply(problem.status, orjson.dumps(document), headers, problem.status, traced=told is not None)
 
 
 async def _take_in(request: Request, receive: Receive) -> Message:
@@ -172,6 +179,12 @@ def _called_tool(message: Message) -> tuple[Operation, Mapping[str, Any]] | None
     return operation, given or {}
 
 
+def _simulated(request: Request, message: Message) -> str | None:
+    """The code that a caller of a sandbox wants to see: from the call's metadata, or as at the REST door."""
+    wanted = message.params.get("_meta", {}).get(META_KEY)
+    return request.headers.get(META_KEY) if wanted is None else str(wanted)
+
+
 def _result_of(message: Message) -> Any:
     """What is answered without an operation."""
     if message.method == "tools/list":
@@ -202,7 +215,9 @@ def _bearer(headers: Mapping[str, str]) -> str | None:
 
 
 async def _send(send: Send, reply: Reply, request_id: str) -> None:
-    headers = {**reply.headers, "X-Content-Type-Options": "nosniff", TRACE_HEADER: request_id}
+    headers = {**reply.headers, "X-Content-Type-Options": "nosniff"}
+    if reply.traced:
+        headers[TRACE_HEADER] = request_id
     raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     raw.append((b"content-length", str(len(reply.body)).encode()))
     await send({"type": "http.response.start", "status": reply.status, "headers": raw})

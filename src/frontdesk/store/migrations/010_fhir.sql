@@ -310,3 +310,10 @@ BEGIN
         WHERE t.practice_id = p_practice AND t.write_id = p_write AND t.holder = p_holder AND t.phase = 'releasing';
     END IF;
 END $$;
+
+CREATE FUNCTION waiting_upstream_writes(p_practice bigint) RETURNS integer
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    RETURN (SELECT count(*) FROM upstream_write w WHERE w.practice_id = p_practice);
+END $$;

@@ -11,7 +11,7 @@ import re
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -71,6 +71,11 @@ class Deadline:
     def remaining(self, *, write: bool) -> float:
         """A write leaves time to look up what became of it."""
         return self._ends_at - self._monotonic() - (self._reserve if write else 0)
+
+    def check(self, *, write: bool) -> None:
+        """Raises SystemUnavailable where it is too late to begin: a write that runs out of time is an open question."""
+        if self.remaining(write=write) < (self._reserve / 2 if write else 0):
+            raise SystemUnavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +194,8 @@ class FhirClient:
         return answer.found
 
     def _readable(self, answer: _Answer) -> Resource:
+        if 300 <= answer.status < 500 and answer.status not in (408, 425, 429):
+            raise Misconfigured(f"the server refused a request with status {answer.status}")
         if answer.found is None:
             raise SystemUnavailable(answer.retry_after)
         return answer.found
@@ -196,7 +203,9 @@ class FhirClient:
     async def _exchange(
         self, deadline: Deadline, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
     ) -> _Answer:
+        deadline.check(write=body is not None)
         async with self._place(deadline.remaining(write=body is not None)):
+            deadline.check(write=body is not None)
             answer = await self._send(deadline, method, url, body, headers)
             if answer.status == 401 and self._credentials.forget():
                 answer = await self._send(deadline, method, url, body, headers)
@@ -286,8 +295,6 @@ def _retry_after(response: httpx.Response) -> int:
     if re.fullmatch(r"[0-9]{1,9}", text):
         seconds = float(text)
     elif text:
-        try:
+        with suppress(ValueError, TypeError):
             seconds = (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
-        except (ValueError, TypeError):
-            pass
     return int(min(max(seconds, 1), _LONGEST_RETRY_AFTER))

@@ -8,7 +8,7 @@ in `writing`.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from frontdesk.systems.fhir.client import AnswerLost, Declined, Deadline, FhirClient
+from frontdesk.systems.fhir.client import AnswerLost, Deadline, Declined, FhirClient
 from frontdesk.systems.fhir.mapping import TAKES_TIME
 from frontdesk.systems.fhir.records import Ending, PendingWrite
 from frontdesk.systems.fhir.resources import (
@@ -91,9 +91,7 @@ class Exchange:
     async def create(self, resource: Resource) -> Resource:
         """The created record, with our intent as an identifier that no second one can have."""
         try:
-            return await self._client.create(
-                self._deadline, resource, f"identifier={INTENTS}|{self._write.intent}"
-            )
+            return await self._client.create(self._deadline, resource, f"identifier={INTENTS}|{self._write.intent}")
         except Declined as declined:
             raise self._stopped(declined, "slot_unavailable") from declined
         except SystemUnavailable as error:
@@ -139,18 +137,21 @@ class Exchange:
         except (Declined, SystemUnavailable, AnswerLost) as error:
             raise OutcomeOpen from error
 
-    async def release(self) -> None:
-        """Frees what is to be freed, as far as that works now."""
-        self.releases = [entry for entry in self.releases if not await self._freed(entry)]
+    async def release(self, *, final: bool = False) -> None:
+        """Frees what is to be freed, as far as that works now. A slot without our mark may still get it, until it is
+        `final` that nothing is on its way any more."""
+        left = []
+        for entry in self.releases:
+            try:
+                freed = await self._free(entry) or final
+            except (Declined, SystemUnavailable, AnswerLost):
+                freed = False
+            if not freed:
+                left.append(entry)
+        self.releases = left
 
-    async def _freed(self, entry: Mapping[str, Any]) -> bool:
-        try:
-            return await self.free(entry)
-        except (Declined, SystemUnavailable, AnswerLost):
-            return False
-
-    async def free(self, entry: Mapping[str, Any]) -> bool:
-        """Frees a slot; False where it is not, or not yet, what it should be freed from."""
+    async def _free(self, entry: Mapping[str, Any]) -> bool:
+        """Frees a slot; False where it should be ours and is not."""
         resource = await self._client.read(self._deadline, entry["slot"])
         if resource is None:
             return True
@@ -162,9 +163,7 @@ class Exchange:
         if not entry["ours"] and await self._is_used(entry["slot"]):
             return True
         identifiers = without_identifiers(resource, CLAIMS)
-        await self._client.update(
-            self._deadline, stated({**resource, "status": "free", "identifier": identifiers})
-        )
+        await self._client.update(self._deadline, stated({**resource, "status": "free", "identifier": identifiers}))
         return True
 
     async def _is_used(self, slot: str) -> bool:
@@ -190,4 +189,3 @@ class Exchange:
     def _unanswered(self, lost: AnswerLost) -> Exception:
         """Not there now. A server that failed has ended; without its answer the request may still be on its way."""
         return Stopped(Ending(UNAVAILABLE, retry_after=lost.retry_after)) if lost.failed else OutcomeOpen()
-

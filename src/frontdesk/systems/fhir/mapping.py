@@ -112,7 +112,9 @@ class PracticeMap:
             procedure_id=procedure.id,
             status=status,
             starts_at=starts,
-            ends_at=ends if ends is not None and ends > starts else starts + timedelta(minutes=procedure.duration_minutes),
+            ends_at=ends
+            if ends is not None and ends > starts
+            else starts + timedelta(minutes=procedure.duration_minutes),
             created_at=instant(resource.get("created")) or updated,
             updated_at=updated,
             attendance_confirmed_at=facts.attendance_confirmed_at if status == "confirmed" else None,

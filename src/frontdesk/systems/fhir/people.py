@@ -120,9 +120,7 @@ def _names(resource: Resource) -> list[tuple[str, str]]:
     """Every first and last name that the record has, with middle names and without."""
     elements = [each for each in listed(resource.get("name")) if _spelt(each) is not None]
     return [
-        (first, element["family"])
-        for element in elements
-        for first in (_given(element)[0], " ".join(_given(element)))
+        (first, element["family"]) for element in elements for first in (_given(element)[0], " ".join(_given(element)))
     ]
 
 

@@ -100,9 +100,7 @@ class Reader:
         found = await self._appointments([resource], {record.reference: record})
         return (found[0], resource) if found else None
 
-    async def page(
-        self, wanted: AppointmentFilter, most: int, after: tuple[datetime, str] | None
-    ) -> list[Appointment]:
+    async def page(self, wanted: AppointmentFilter, most: int, after: tuple[datetime, str] | None) -> list[Appointment]:
         """The first appointments after a position, in order of start and id."""
         parameters = await self._parameters(wanted, after)
         if parameters is None:
@@ -144,9 +142,7 @@ class Reader:
             parameters.append(("date", f"lt{stamp(_midnight(wanted.last) + timedelta(days=1) + _ALL_ZONES)}"))
         return parameters
 
-    async def _appointments(
-        self, resources: Sequence[Resource], known: dict[str, KnownRecord]
-    ) -> list[Appointment]:
+    async def _appointments(self, resources: Sequence[Resource], known: dict[str, KnownRecord]) -> list[Appointment]:
         """Those that can be told in the practice's own words."""
         told = [
             (resource, patient)
@@ -165,9 +161,7 @@ class Reader:
             found.append(appointment)
         return found
 
-    def _fits(
-        self, appointment: Appointment, wanted: AppointmentFilter, after: tuple[datetime, str] | None
-    ) -> bool:
+    def _fits(self, appointment: Appointment, wanted: AppointmentFilter, after: tuple[datetime, str] | None) -> bool:
         zone = self._practice.directory.locations[appointment.location_id].time_zone
         day = local_date(int(appointment.starts_at.timestamp()) // 60, zone)
         return (

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
-from frontdesk.systems.fhir.client import AnswerLost, Declined
 from frontdesk.systems.fhir.exchange import Exchange, OutcomeOpen
 from frontdesk.systems.fhir.mapping import PracticeMap
 from frontdesk.systems.fhir.records import PendingWrite
@@ -30,10 +29,15 @@ Find = Callable[[int], Awaitable[tuple[Upstream, PracticeMap] | None]]
 
 
 class Reconciler:
-    def __init__(self, database: Database, find: Find, clock: Callable[[], datetime]) -> None:
+    """`on_settled` hears of practices that have new audit records."""
+
+    def __init__(
+        self, database: Database, find: Find, clock: Callable[[], datetime], on_settled: Callable[[int], None]
+    ) -> None:
         self._database = database
         self._find = find
         self._clock = clock
+        self._on_settled = on_settled
         self._waiting: set[int] = set()
 
     def look_soon(self, practice_id: int) -> None:
@@ -81,7 +85,7 @@ class Reconciler:
         for write in taken:
             try:
                 await self._settle_one(upstream, practice, write)
-            except (SystemUnavailable, OutcomeOpen, Declined, AnswerLost):
+            except (SystemUnavailable, OutcomeOpen):
                 await self._put_off(upstream, write)
         return len(taken) or await upstream.records.waiting()
 
@@ -98,14 +102,14 @@ class Reconciler:
             return
         result = await upstream.records.finish(write, ending, writer.releases, now, now + KEEP_RESULTS, now)
         if result is not None:
+            self._on_settled(upstream.records.practice_id)
             _log.info("a write to a scheduling system was settled", extra={"outcome": ending.outcome})
 
     async def _release(self, upstream: Upstream, write: PendingWrite, *, final: bool) -> None:
-        """A slot that does not carry our mark may still get it, until nothing can be on its way any more."""
         exchange = Exchange(upstream.client, upstream.deadline(), write)
         exchange.releases = list(write.data["releases"])
-        left = await exchange.still_held(final=final)
-        await upstream.records.released(write, left, self._clock() + _pause(write))
+        await exchange.release(final=final)
+        await upstream.records.released(write, exchange.releases, self._clock() + _pause(write))
 
     async def _put_off(self, upstream: Upstream, write: PendingWrite) -> None:
         now = self._clock()

@@ -110,7 +110,9 @@ class Records:
 
     async def begin(self, write: PendingWrite, change: Change, record: WriteRecord, until: datetime) -> Begun:
         intent = record.intent
-        sql = "SELECT * FROM begin_upstream_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"
+        sql = (
+            "SELECT * FROM begin_upstream_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"
+        )
         try:
             row = await self._database.write(
                 sql,
@@ -194,6 +196,11 @@ class Records:
             )
             for row in rows
         ]
+
+    async def waiting(self) -> int:
+        """How many writes are not settled yet, whoever works on them."""
+        count: int = await self._database.fetchval("SELECT waiting_upstream_writes($1)", self.practice_id)
+        return count
 
     async def released(self, write: PendingWrite, left: Sequence[Mapping[str, Any]], due: datetime) -> None:
         sql = "SELECT release_upstream_write($1, $2, $3, $4, $5)"

@@ -53,7 +53,7 @@ def schedules(found: Iterable[Resource], roles: Iterable[Resource], practice: Pr
             continue
         actors = references(resource.get("actor"))
         held = [by_role[actor] for actor in actors if actor in by_role]
-        people = {*actors, *(relative(role.get("practitioner")) for role in held)}
+        people = {*actors, *references([role.get("practitioner") for role in held])}
         places = {actor for actor in actors if actor.startswith("Location/")}
         if not places:
             places = {place for role in held for place in references(role.get("location"))}
@@ -74,7 +74,11 @@ def schedules(found: Iterable[Resource], roles: Iterable[Resource], practice: Pr
 
 def slot(resource: Resource) -> Slot | None:
     """None for a slot without whole minutes, which cannot be offered."""
-    schedule, starts, ends = relative(resource.get("schedule")), minute(resource.get("start")), minute(resource.get("end"))
+    schedule, starts, ends = (
+        relative(resource.get("schedule")),
+        minute(resource.get("start")),
+        minute(resource.get("end")),
+    )
     if schedule is None or starts is None or ends is None or ends <= starts or not resource.get("id"):
         return None
     codes = frozenset(codings(resource.get("serviceType")))

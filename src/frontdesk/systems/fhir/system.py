@@ -45,9 +45,7 @@ _SLOT_KEYS = ("providerId", "locationId", "visitTypeId", "procedureId", "startsA
 class FhirSystem:
     kind = "fhir"
 
-    def __init__(
-        self, upstream: Upstream, version: int, practice: PracticeMap, on_open: Callable[[int], None]
-    ) -> None:
+    def __init__(self, upstream: Upstream, version: int, practice: PracticeMap, on_open: Callable[[int], None]) -> None:
         self.supports = upstream.capabilities.supports
         self._upstream = upstream
         self._version = version
@@ -57,6 +55,7 @@ class FhirSystem:
         self._reader = Reader(upstream, practice, deadline)
         self._finder = SlotFinder(upstream, version, practice, deadline)
         self._read: dict[str, Resource] = {}  # by our id
+        self._patients: dict[str, str] = {}  # whose appointments they are
         self._runs: dict[tuple[int, int, int], tuple[Slot, ...]] = {}  # by provider, location and start
 
     async def directory(self) -> Directory:
@@ -125,6 +124,7 @@ class FhirSystem:
         if found is None:
             return None
         self._read[appointment_id] = found[1]
+        self._patients[appointment_id] = found[0].patient_id
         return found[0]
 
     async def perform(self, change: Change, record: WriteRecord) -> Outcome:
@@ -185,6 +185,8 @@ class FhirSystem:
         """What is kept of a change until it is settled: nothing that a person said or is called."""
         data, before = change.data, asked.before
         stored: dict[str, Any] = {key: data[key] for key in ("appointmentId", "patientId", "status") if key in data}
+        if change.kind == "status":
+            stored["patientId"] = self._patients[data["appointmentId"]]
         if change.kind in ("book", "reschedule"):
             taken = [slot.reference for slot in asked.run]
             old = [] if before is None else references(before.get("slot"), "Slot")

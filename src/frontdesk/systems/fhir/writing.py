@@ -12,7 +12,7 @@ from typing import Any
 
 from frontdesk.systems.fhir import people
 from frontdesk.systems.fhir.client import Deadline
-from frontdesk.systems.fhir.exchange import UNAVAILABLE, Exchange, OutcomeOpen, Stopped
+from frontdesk.systems.fhir.exchange import UNAVAILABLE, Exchange, Stopped
 from frontdesk.systems.fhir.mapping import PracticeMap
 from frontdesk.systems.fhir.reading import Reader
 from frontdesk.systems.fhir.records import Ending, PendingWrite
@@ -108,7 +108,7 @@ class Writer:
             ending = Ending("declined", self.subjects, reason=BOOKED_OTHERWISE)
         else:
             ending = self._executed(reference_of(found), now)
-        await self._exchange.release()
+        await self._exchange.release(final=final)
         return ending
 
     async def _book(self, now: datetime) -> Ending:

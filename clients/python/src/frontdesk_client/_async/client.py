@@ -238,8 +238,8 @@ class AsyncFrontdesk(AsyncSession):
 
         Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.
 
-        Credentials of the integration grant execute it at once, and once for an `idempotency_key`, which is made up
-        where none is given.
+        Credentials of the integration grant execute it at once, and only once for each `idempotency_key`; one is
+        made up where none is given.
         """
         request = Request(
             "PATCH",
@@ -276,8 +276,8 @@ class AsyncFrontdesk(AsyncSession):
 
         Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.
 
-        Credentials of the integration grant execute it at once, and once for an `idempotency_key`, which is made up
-        where none is given.
+        Credentials of the integration grant execute it at once, and only once for each `idempotency_key`; one is
+        made up where none is given.
         """
         request = Request(
             "POST",
@@ -346,8 +346,8 @@ class AsyncFrontdesk(AsyncSession):
 
         Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.
 
-        Credentials of the integration grant execute it at once, and once for an `idempotency_key`, which is made up
-        where none is given.
+        Credentials of the integration grant execute it at once, and only once for each `idempotency_key`; one is
+        made up where none is given.
         """
         request = Request(
             "POST",
@@ -382,8 +382,8 @@ class AsyncFrontdesk(AsyncSession):
 
         Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.
 
-        Credentials of the integration grant execute it at once, and once for an `idempotency_key`, which is made up
-        where none is given.
+        Credentials of the integration grant execute it at once, and only once for each `idempotency_key`; one is
+        made up where none is given.
         """
         request = Request(
             "POST",
@@ -405,8 +405,8 @@ class AsyncFrontdesk(AsyncSession):
 
         Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.
 
-        Credentials of the integration grant execute it at once, and once for an `idempotency_key`, which is made up
-        where none is given.
+        Credentials of the integration grant execute it at once, and only once for each `idempotency_key`; one is
+        made up where none is given.
         """
         request = Request(
             "POST",
@@ -433,8 +433,8 @@ class AsyncFrontdesk(AsyncSession):
 
         Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.
 
-        Credentials of the integration grant execute it at once, and once for an `idempotency_key`, which is made up
-        where none is given.
+        Credentials of the integration grant execute it at once, and only once for each `idempotency_key`; one is
+        made up where none is given.
         """
         request = Request(
             "POST",

@@ -236,8 +236,8 @@ class Frontdesk(Session):
 
         Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.
 
-        Credentials of the integration grant execute it at once, and once for an `idempotency_key`, which is made up
-        where none is given.
+        Credentials of the integration grant execute it at once, and only once for each `idempotency_key`; one is
+        made up where none is given.
         """
         request = Request(
             "PATCH",
@@ -274,8 +274,8 @@ class Frontdesk(Session):
 
         Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.
 
-        Credentials of the integration grant execute it at once, and once for an `idempotency_key`, which is made up
-        where none is given.
+        Credentials of the integration grant execute it at once, and only once for each `idempotency_key`; one is
+        made up where none is given.
         """
         request = Request(
             "POST",
@@ -344,8 +344,8 @@ class Frontdesk(Session):
 
         Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.
 
-        Credentials of the integration grant execute it at once, and once for an `idempotency_key`, which is made up
-        where none is given.
+        Credentials of the integration grant execute it at once, and only once for each `idempotency_key`; one is
+        made up where none is given.
         """
         request = Request(
             "POST",
@@ -380,8 +380,8 @@ class Frontdesk(Session):
 
         Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.
 
-        Credentials of the integration grant execute it at once, and once for an `idempotency_key`, which is made up
-        where none is given.
+        Credentials of the integration grant execute it at once, and only once for each `idempotency_key`; one is
+        made up where none is given.
         """
         request = Request(
             "POST",
@@ -403,8 +403,8 @@ class Frontdesk(Session):
 
         Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.
 
-        Credentials of the integration grant execute it at once, and once for an `idempotency_key`, which is made up
-        where none is given.
+        Credentials of the integration grant execute it at once, and only once for each `idempotency_key`; one is
+        made up where none is given.
         """
         request = Request(
             "POST",
@@ -431,8 +431,8 @@ class Frontdesk(Session):
 
         Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.
 
-        Credentials of the integration grant execute it at once, and once for an `idempotency_key`, which is made up
-        where none is given.
+        Credentials of the integration grant execute it at once, and only once for each `idempotency_key`; one is
+        made up where none is given.
         """
         request = Request(
             "POST",

@@ -37,11 +37,12 @@ class Session:
         deadline: float = 30.0,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        """`timeout` is how long the service may be silent, `deadline` how long a call may take with all its retries,
-        both in seconds. A `transport` of your own can bring proxies and certificates."""
+        """`base_url` is the service's address, with or without `/api`. `timeout` is how long it may be silent,
+        `deadline` how long a call may take with all its retries, in seconds. A `transport` of your own can bring
+        proxies and certificates."""
         if not base_url.startswith(("http://", "https://")):
             raise ValueError("base_url must start with http:// or https://")
-        self._base_url = base_url.rstrip("/")
+        self._base_url = base_url.rstrip("/").removesuffix("/api")
         self._credentials = {"client_id": client_id, "client_secret": client_secret}
         self._timeout = timeout
         self._deadline = deadline

@@ -1,0 +1,169 @@
+"""Floors: what the machine, the HTTP server and PostgreSQL can do without the service's own work, in the same run.
+
+(a) the same HTTP server with the same settings, answering with the very bytes of a real answer, headers included, from
+memory; (b) pgbench with the statements of a two-phase booking, as the service's role, over the same socket with as many
+connections as the service's pool; (c) the smallest answer that a bare ASGI handler can give on that server.
+
+    .venv/bin/python bench/floors.py PORT ANSWERS.json     serves (a) and (c) until it is told to stop
+"""
+
+import base64
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from practices import DAYS, FIRST_BOOKED_MINUTE, LOCATION, MINUTES, PROCEDURE, VISIT_TYPE, Slots, first_day
+from service import Service, children, exchange, free_port
+
+import frontdesk.serving
+from frontdesk.settings import Settings
+from frontdesk.store.database import SERVICE_ROLE
+from frontdesk.store.embedded_account import wheel_binaries
+
+BARE = "/bare"
+POOL = Settings().database_pool_size
+_ADDED_BY_SERVER = ("date", "server", "connection", "transfer-encoding")
+_answers: dict[str, tuple[list[tuple[bytes, bytes]], bytes]] = {}
+
+
+async def from_memory(scope: dict[str, Any], _receive: Any, send: Any) -> None:
+    if scope["type"] == "http":
+        headers, body = _answers[scope["path"]]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+@dataclass(frozen=True)
+class Floor:
+    port: int
+    pid: int
+
+    @property
+    def processes(self) -> dict[str, list[int]]:
+        return {"service": [self.pid, *children(self.pid)]}
+
+
+@contextlib.contextmanager
+def memory_server(service: Service, paths: list[str], token: str, folder: Path) -> Iterator[Floor]:
+    """Serves what the service answers now under these paths (with their queries)."""
+    recorded = {}
+    for path in paths:
+        status, headers, body = exchange(service.port, "GET", path, headers={"Authorization": f"Bearer {token}"})
+        assert status == 200, body
+        kept = [(name, value) for name, value in headers if name not in _ADDED_BY_SERVER]
+        recorded[path.partition("?")[0]] = [kept, base64.b64encode(body).decode()]
+    for path in (BARE, "/readyz"):
+        recorded[path] = [[("content-length", "2")], base64.b64encode(b"ok").decode()]
+    file = folder / "answers.json"
+    file.write_text(json.dumps(recorded))
+    port = free_port()
+    server = subprocess.Popen(
+        [sys.executable, __file__, str(port), str(file)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        assert server.stdout is not None
+        assert server.stdout.readline(), "the floor's server did not start"
+        yield Floor(port, server.pid)
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(30)
+
+
+# The statements of one two-phase booking as the service makes them: judged, challenged; found, judged again, committed.
+_BOOKING = f"""
+\\set i :i + 1
+\\set k :first + :client_id + :i * {POOL}
+\\set provider 1 + :k % :providers
+\\set day :today + (:k / :providers) % {DAYS} * 1440
+\\set starts :day + {FIRST_BOOKED_MINUTE} + :k / (:providers * {DAYS}) * {MINUTES}
+\\set ends :starts + {MINUTES}
+\\set patient 1 + :k % :patients
+SELECT * FROM booking_context(:practice, 'pat_' || lpad(:patient::text, 22, '0'), :provider,
+    to_timestamp(:starts * 60.0), to_timestamp(:ends * 60.0), NULL);
+SELECT open_challenge(:practice, sha256(:k::text::bytea), 'client', 'book_appointment', sha256('fingerprint'::bytea),
+    now(), now() + interval '10 minutes', now() + interval '10 minutes',
+    ARRAY['pat_' || lpad(:patient::text, 22, '0')], :k::text);
+SELECT * FROM find_intent(:practice, sha256(:k::text::bytea));
+SELECT * FROM booking_context(:practice, 'pat_' || lpad(:patient::text, 22, '0'), :provider,
+    to_timestamp(:starts * 60.0), to_timestamp(:ends * 60.0), NULL);
+SELECT * FROM commit_write(:practice, :version, 'book', jsonb_build_object('appointmentId', 'apt_' || md5(:k::text),
+    'patientId', 'pat_' || lpad(:patient::text, 22, '0'), 'providerId', :provider::integer, 'locationId', {LOCATION},
+    'visitTypeId', {VISIT_TYPE}, 'procedureId', {PROCEDURE}, 'startsAt', to_timestamp(:starts * 60.0),
+    'endsAt', to_timestamp(:ends * 60.0), 'busyUntil', to_timestamp(:ends * 60.0)), 'client', 'book_appointment',
+    :k::text, now(), sha256(:k::text::bytea), false, sha256('fingerprint'::bytea), now() + interval '24 hours');
+"""
+
+
+class BookingFloor:
+    """pgbench booking its way through a practice of its own, which looks like the one that the service books in."""
+
+    def __init__(self, service: Service, practice_id: int, slots: Slots) -> None:
+        self._service, self._slots, self._first, self._id = service, slots, 0, practice_id
+        self._version = service.query("SELECT version FROM practice WHERE practice_id = $1", practice_id)[0][0]
+        self._script = service.folder / "booking.sql"
+        self._script.write_text(_BOOKING)
+
+    def run(self, seconds: int) -> float:
+        """Bookings per second. Whether they were bookings is checked: a refusal would be no error to pgbench."""
+        variables = {
+            "i": -1,
+            "first": self._first,
+            "practice": self._id,
+            "version": self._version,
+            "providers": self._slots.providers,
+            "patients": self._slots.patients,
+            "today": int(first_day().timestamp()) // 60,
+        }
+        before = self._booked()
+        done = subprocess.run(
+            [
+                *(str(wheel_binaries() / "pgbench"), "-n", "-M", "prepared", "-c", str(POOL), "-j", "1"),
+                *("-T", str(seconds), "-f", str(self._script)),
+                *(f"--define={name}={value}" for name, value in variables.items()),
+                self._service.postgres.dsn(SERVICE_ROLE),
+            ],
+            env={"PATH": os.defpath, "PGOPTIONS": "-c search_path=frontdesk,public -c timezone=UTC"},
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        count, rate = (
+            float(found.group(1))
+            for found in (
+                re.search(r"transactions actually processed: (\d+)", done.stdout),
+                re.search(r"tps = ([\d.]+)", done.stdout),
+            )
+            if found is not None
+        )
+        assert self._booked() - before == count, "pgbench's bookings were refused"
+        self._first += 2 * int(count) + 1000  # its clients do not keep step: some are further than the average
+        return rate
+
+    def _booked(self) -> int:
+        sql = "SELECT count(*) FROM appointment WHERE practice_id = $1 AND booked_by = 'client'"
+        found: int = self._service.query(sql, self._id)[0][0]
+        return found
+
+
+def _serve(port: int, file: Path) -> None:
+    for path, (headers, body) in json.loads(file.read_text()).items():
+        raw = [(name.encode(), value.encode()) for name, value in headers]
+        _answers[path] = raw, base64.b64decode(body)
+    # The same server with the same settings: only what its worker runs is another.
+    frontdesk.serving.worker_app = lambda: from_memory  # type: ignore[assignment]
+    frontdesk.serving.serve(Settings(port=port), "127.0.0.1", lambda: print("ready", flush=True))
+
+
+if __name__ == "__main__":
+    _serve(int(sys.argv[1]), Path(sys.argv[2]))

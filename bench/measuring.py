@@ -1,0 +1,141 @@
+"""How figures are taken: in rounds that go through all ways of a comparison in turn, and compared round by round.
+
+A neighbour who takes the processor away for a while slows the ways of one round alike, so that the ratio of a round
+holds where its figures do not. Reported is the median of the ratios, and the lowest and the highest.
+"""
+
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How long and how large a run is."""
+
+    rounds: int
+    seconds: float
+    pgbench_seconds: int
+    growth: tuple[int, ...]
+    """Practices."""
+    growth_rounds: int
+    soak_seconds: int
+    starts: int
+
+
+FULL = Sizes(
+    rounds=11,
+    seconds=2.0,
+    pgbench_seconds=3,
+    growth=(10, 100, 1_000, 10_000),
+    growth_rounds=7,
+    soak_seconds=60,
+    starts=7,
+)
+QUICK = Sizes(
+    rounds=4,
+    seconds=0.4,
+    pgbench_seconds=1,
+    growth=(5, 20),
+    growth_rounds=3,
+    soak_seconds=6,
+    starts=3,
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table. `value` is judged by `target`: at least it, or at most it; None is for information."""
+
+    key: str
+    title: str
+    value: float
+    target: float | None = None
+    at_most: bool = False
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    figures: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def passed(self) -> bool | None:
+        if self.target is None:
+            return None
+        return self.value <= self.target if self.at_most else self.value >= self.target
+
+
+class Progress:
+    """One line on standard error that says where the run is."""
+
+    def __init__(self, steps: int) -> None:
+        self._steps, self._step, self._name = steps, 0, ""
+        self._began = time.monotonic()
+
+    def begin(self, name: str) -> None:
+        self._step += 1
+        self._name = name
+        self.at("")
+
+    def at(self, where: str) -> None:
+        elapsed = time.monotonic() - self._began
+        line = f"[{self._step}/{self._steps}, {elapsed:.0f} s] {self._name} {where}"
+        if sys.stderr.isatty():
+            print(f"\r\033[K{line[:110]}", end="", file=sys.stderr, flush=True)
+        elif not where:
+            print(line, file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if sys.stderr.isatty():
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+class Generators:
+    """Processes of their own for the load, so that it never waits for the one that orchestrates."""
+
+    def __init__(self) -> None:
+        self._pool = ProcessPoolExecutor(2, mp_context=get_context("spawn"))
+
+    def __enter__(self) -> "Generators":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown()
+
+    def start(self, load: Callable[..., T], *arguments: Any) -> "Future[T]":
+        return self._pool.submit(load, *arguments)
+
+    def run(self, load: Callable[..., T], *arguments: Any) -> T:
+        return self.start(load, *arguments).result()
+
+    def together(self, load: Callable[..., T], each: Sequence[tuple[Any, ...]]) -> list[T]:
+        return [waiting.result() for waiting in [self.start(load, *arguments) for arguments in each]]
+
+
+def interleaved(ways: Mapping[str, Callable[[], T]], rounds: int, progress: Progress) -> dict[str, list[T]]:
+    """The ways in turn, every other round backwards, after one round that does not count."""
+    taken: dict[str, list[T]] = {name: [] for name in ways}
+    for number in range(rounds + 1):
+        for name in reversed(ways) if number % 2 else ways:
+            progress.at(f"round {number} of {rounds}, {name}" if number else f"warming up, {name}")
+            measured = ways[name]()
+            if number:
+                taken[name].append(measured)
+    return taken
+
+
+def ratios(upper: Sequence[float], lower: Sequence[float]) -> tuple[float, float, float]:
+    """The median, the lowest and the highest of the rounds' ratios."""
+    found = [a / b for a, b in zip(upper, lower, strict=True)]
+    return statistics.median(found), min(found), max(found)
+
+
+def median(values: Sequence[float]) -> float:
+    return statistics.median(values)

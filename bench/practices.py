@@ -1,0 +1,148 @@
+"""The practices that are measured: their files, and bulk rows for their calendars and patients.
+
+Owns the order in which bookings take slots, in Python and in SQL, so that the service and its floor book alike.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from frontdesk.domain.slot_ids import SlotIds
+
+VISIT_TYPE, PROCEDURE, LOCATION = 20, 100, 1
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri")
+EVERY_DAY = (*WEEKDAYS, "sat", "sun")
+ZONE = "America/New_York"
+MINUTES = 10  # an appointment of the practices that never close
+DAYS = 60
+FIRST_BOOKED_MINUTE = 360
+_PER_DAY = (1440 - FIRST_BOOKED_MINUTE) // MINUTES
+
+_APPOINTMENTS = """INSERT INTO appointment (practice_id, appointment_id, patient_id, provider_id, location_id,
+    visit_type_id, procedure_id, lane, starts_at, ends_at, busy_until, status, booked_by, created_at, updated_at)"""
+
+
+def _document(slug: str, zone: str, providers: list[dict[str, Any]], minutes: int, locations: int = 1) -> Any:
+    procedure = {"id": PROCEDURE, "name": "Visit", "durationMinutes": minutes}
+    return {
+        "practice": {"slug": slug, "name": f"Practice {slug}", "timeZone": zone, "slotIntervalMinutes": minutes},
+        "locations": [{"id": number, "name": f"Location {number}"} for number in range(1, locations + 1)],
+        "providers": providers,
+        "visitTypes": [{"id": VISIT_TYPE, "name": "Visit", "patientKind": "any", "procedures": [procedure]}],
+    }
+
+
+def _provider(number: int, hours: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"id": number, "name": f"Dr. Number {number}", "specialty": "Family medicine", "hours": hours}
+
+
+def office(slug: str) -> Any:
+    """Ten providers with the hours of an ordinary office, appointments of a quarter of an hour."""
+    hours = [
+        {"location": 1, "days": list(WEEKDAYS), "from": "08:00", "to": "12:00"},
+        {"location": 1, "days": list(WEEKDAYS), "from": "13:00", "to": "18:00"},
+    ]
+    return _document(slug, ZONE, [_provider(number, hours) for number in range(1, 11)], 15)
+
+
+def group(slug: str) -> Any:
+    """Fifty providers who are at another of five locations on each weekday, appointments of half an hour."""
+    hours = [
+        {"location": place, "days": [day], "from": "09:00", "to": "17:00"} for place, day in enumerate(WEEKDAYS, 1)
+    ]
+    return _document(slug, ZONE, [_provider(number, hours) for number in range(1, 51)], 30, locations=5)
+
+
+def always_open(slug: str, providers: int) -> Any:
+    """Providers who never close: room for as many bookings as a run wants."""
+    hours = [{"location": 1, "days": list(EVERY_DAY), "from": "00:00", "to": "24:00"}]
+    return _document(slug, "UTC", [_provider(number, hours) for number in range(1, providers + 1)], MINUTES)
+
+
+def patients_sql(practice_id: int | str, count: int) -> str:
+    return f"""
+        INSERT INTO patient (practice_id, patient_id, number, first_name, last_name, name_key, dob, phone, phone_digits,
+            email, seen, created_at, updated_at)
+        SELECT practice_id, 'pat_' || lpad(n::text, 22, '0'), n, 'Person' || n, 'Bench', 'person' || n || ' bench',
+            date '1980-01-01' + n, '+1 555 010 0100', '15550100100', NULL, true, now(), now()
+        FROM practice, generate_series(1, {count}) n WHERE practice_id IN ({practice_id});
+        INSERT INTO patient_counter SELECT practice_id, {count} FROM practice WHERE practice_id IN ({practice_id})
+        ON CONFLICT (practice_id) DO UPDATE SET last_number = {count};
+    """
+
+
+def calendar_sql(practice_id: int, opens: str, step: int, per_day: int, taken: str, days: int) -> str:
+    """Weekday appointments of every provider: those of a day's `per_day` steps from `opens` on for which `taken` holds
+    (an expression over d, the day, and s, the step)."""
+    return f"""{_APPOINTMENTS}
+        SELECT {practice_id}, 'apt_' || lpad((provider_id * 100000 + d * 100 + s)::text, 22, '0'),
+            'pat_' || lpad((1 + (provider_id * 100000 + d * 100 + s) % 100)::text, 22, '0'), provider_id, {LOCATION},
+            {VISIT_TYPE}, {PROCEDURE}, 1, starts, starts + interval '{step} minutes',
+            starts + interval '{step} minutes', 'booked', 'bench', now(), now()
+        FROM provider, generate_series(0, {days}) d, generate_series(0, {per_day - 1}) s,
+            LATERAL (SELECT (current_date + d + time '{opens}' + s * interval '{step} minutes')
+                            AT TIME ZONE '{ZONE}' AS starts) t
+        WHERE practice_id = {practice_id} AND extract(isodow FROM current_date + d) < 6 AND ({taken});
+        ANALYZE appointment;"""
+
+
+def scattered_sql(practices: str, past: int, ahead: int) -> str:
+    """Appointments of half an hour for every provider of these practices: so many in the past, so many in the two weeks
+    ahead, early in the day, where no booking of a run goes."""
+    return f"""{_APPOINTMENTS}
+        SELECT practice_id, 'apt_' || lpad((provider_id * 100000 + n)::text, 22, '0'),
+            'pat_' || lpad((1 + (provider_id * 7 + n) % 20)::text, 22, '0'), provider_id, {LOCATION}, {VISIT_TYPE},
+            {PROCEDURE}, 1, starts, starts + interval '30 minutes', starts + interval '30 minutes', 'booked', 'bench',
+            now(), now()
+        FROM provider, generate_series(0, {past + ahead - 1}) n,
+            LATERAL (SELECT CASE WHEN n < {ahead}
+                THEN current_date + 1 + n % 14 + (n / 14) * interval '30 minutes'
+                ELSE current_date - 1 - (n - {ahead}) % 100 + (n - {ahead}) / 100 * interval '30 minutes'
+            END AS starts) t
+        WHERE practice_id IN ({practices});"""
+
+
+def search_path(provider: int = 1) -> str:
+    """Fourteen days, a page of fifty."""
+    first = datetime.now(UTC).date() + timedelta(days=1)
+    last = first + timedelta(days=14)
+    ids = {"providerId": provider, "locationId": LOCATION, "visitTypeId": VISIT_TYPE, "procedureId": PROCEDURE}
+    return f"/api/slots?{urlencode(ids)}&from={first}&to={last}&limit=50"
+
+
+def first_day() -> datetime:
+    """The first one that bookings go to."""
+    return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=2)
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The slots of a practice that never closes, in the order in which runs book them: another provider each time, then
+    another day, then the next time of day. Overlapping bookings never share a patient."""
+
+    providers: int
+    patients: int
+
+    @property
+    def total(self) -> int:
+        return self.providers * DAYS * _PER_DAY
+
+    def starts(self, number: int) -> int:
+        day, step = number // self.providers % DAYS, number // (self.providers * DAYS)
+        return int(first_day().timestamp()) // 60 + day * 1440 + FIRST_BOOKED_MINUTE + step * MINUTES
+
+    def bookings(self, token: str, ids: SlotIds, first: int, count: int) -> list[tuple[str, str, str]]:
+        """Token, slot and patient of as many bookings."""
+        assert first + count <= self.total, "the practice is too small for this run"
+        starts: dict[int, list[int]] = {}
+        for number in range(first, first + count):
+            starts.setdefault(1 + number % self.providers, []).append(self.starts(number))
+        encoded = {
+            provider: iter(ids.encode_many(provider, LOCATION, VISIT_TYPE, PROCEDURE, MINUTES, minutes))
+            for provider, minutes in starts.items()
+        }
+        return [
+            (token, next(encoded[1 + number % self.providers]), f"pat_{1 + number % self.patients:022}")
+            for number in range(first, first + count)
+        ]

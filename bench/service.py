@@ -1,0 +1,259 @@
+"""A real `frontdesk serve` on an embedded PostgreSQL of its own, and what its processes cost.
+
+Owns starting and stopping it, its practices and clients, and the reading of /proc. The service runs with its defaults:
+durable commits, gateway and authentication on, a log line per request (to nowhere).
+"""
+
+import asyncio
+import contextlib
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+import asyncpg
+
+from frontdesk.access.clients import add_client
+from frontdesk.access.keys import SLOT_IDS, KeyRing
+from frontdesk.access.sealing import load_secret_key
+from frontdesk.domain.slot_ids import SlotIds, practice_key
+from frontdesk.settings import Settings
+from frontdesk.store.database import SERVICE_ROLE, Database
+from frontdesk.store.embedded import EmbeddedPostgres
+
+T = TypeVar("T")
+FRONTDESK = str(Path(sys.executable).parent / "frontdesk")
+_READY_SECONDS = 120
+_STOP_SECONDS = 60
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+class Service:
+    """One data directory, and the server that runs on it. Several may share a directory and with it the database."""
+
+    def __init__(self, folder: Path, workers: int = 1) -> None:
+        self.folder = folder
+        self.workers = workers
+        self.port = free_port()
+        self.postgres = EmbeddedPostgres(folder / "postgres")
+        self.environment = {name: value for name, value in os.environ.items() if not name.startswith("FRONTDESK_")} | {
+            "FRONTDESK_DATA_DIR": str(folder),
+            "FRONTDESK_TOKEN_LIFETIME_SECONDS": "86400",
+            "FRONTDESK_BASE_URL": "http://bench",  # tokens hold for every server on this database, whatever its port
+        }
+        self._server: subprocess.Popen[str] | None = None
+
+    def start(self) -> float:
+        """Seconds until it answered."""
+        began = time.perf_counter()
+        self._server = subprocess.Popen(
+            [FRONTDESK, "serve", "--json", "--port", str(self.port), "--workers", str(self.workers)],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+        assert self._server.stdout is not None
+        for line in self._server.stdout:
+            if line.startswith("}"):
+                return time.perf_counter() - began
+        raise RuntimeError(f"frontdesk serve ended with {self._server.wait()}: run it by hand to see why")
+
+    def stop(self) -> None:
+        """Returns when the server has ended, and PostgreSQL with its last user."""
+        if self._server is not None:
+            os.killpg(self._server.pid, signal.SIGTERM)
+            self._server.wait(_STOP_SECONDS)
+            assert self._server.stdout is not None
+            self._server.stdout.close()
+            self._server = None
+
+    def wait_for_database_to_end(self) -> None:
+        deadline = time.monotonic() + _STOP_SECONDS
+        while (self.folder / "postgres/data/postmaster.pid").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+    @property
+    def worker_pids(self) -> list[int]:
+        assert self._server is not None
+        return children(self._server.pid)
+
+    @property
+    def processes(self) -> dict[str, list[int]]:
+        """Who works for a call: the server's own processes, and the database's."""
+        assert self._server is not None
+        return {"service": [self._server.pid, *self.worker_pids], "database": self.database_pids}
+
+    @property
+    def database_pids(self) -> list[int]:
+        postmaster = int((self.folder / "postgres/data/postmaster.pid").read_text().split()[0])
+        return [postmaster, *children(postmaster)]
+
+    def command(self, *arguments: str) -> Any:
+        done = subprocess.run(
+            [FRONTDESK, *arguments, "--json"], env=self.environment, check=True, capture_output=True, text=True
+        )
+        return json.loads(done.stdout)
+
+    def import_practice(self, document: dict[str, Any]) -> int:
+        """Through the command line, as an operator would; returns its id."""
+        path = self.folder / f"{document['practice']['slug']}.yaml"
+        path.write_text(json.dumps(document))  # which is YAML, too
+        self.command("practice", "import", str(path))
+        found: int = self.query("SELECT practice_id FROM practice WHERE slug = $1", document["practice"]["slug"])[0][0]
+        return found
+
+    def tokens(self, slugs: Sequence[str]) -> list[str]:
+        """An access token for each practice, of a new client whose caps nobody reaches."""
+
+        async def add(database: Database, ring: KeyRing) -> list[tuple[str, str]]:
+            added = [
+                await add_client(
+                    database, ring, practice=slug, name="bench", grant="agent", per_minute=10**9, quota=10**12
+                )
+                for slug in slugs
+            ]
+            return [(client.client_id, secret) for client, secret in added]
+
+        return [self._token(*credentials) for credentials in self._with_keys(add)]
+
+    def _token(self, client_id: str, secret: str) -> str:
+        form = urlencode({"grant_type": "client_credentials", "client_id": client_id, "client_secret": secret})
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        status, _, body = exchange(self.port, "POST", "/oauth/token", form, headers)
+        assert status == http.client.OK, body
+        token: str = json.loads(body)["access_token"]
+        return token
+
+    def slot_ids(self, practice_ids: Sequence[int]) -> list[SlotIds]:
+        """What the service writes slot ids with: bookings need more of them than searches would give in time."""
+
+        async def master(_database: Database, ring: KeyRing) -> bytes:
+            return ring.secrets(SLOT_IDS)[0]
+
+        key = self._with_keys(master)
+        return [SlotIds(practice_key(key, practice_id)) for practice_id in practice_ids]
+
+    def _with_keys(self, work: Callable[[Database, KeyRing], Awaitable[T]]) -> T:
+        async def run() -> T:
+            database = Database(self.postgres.dsn(SERVICE_ROLE), pool_size=2)
+            await database.open()
+            try:
+                secret_key = load_secret_key(Settings(data_dir=self.folder))
+                ring = KeyRing(database, secret_key, token_lifetime_seconds=86400)
+                await ring.load()
+                return await work(database, ring)
+            finally:
+                await database.close()
+
+        return asyncio.run(run())
+
+    def query(self, sql: str, *arguments: Any) -> list[Any]:
+        """As the owner of the tables."""
+
+        async def ask() -> list[Any]:
+            connection = await self._owner()
+            try:
+                return list(await connection.fetch(sql, *arguments))
+            finally:
+                await connection.close()
+
+        return asyncio.run(ask())
+
+    def execute(self, *scripts: str) -> None:
+        """SQL scripts as the owner, each on a connection of its own, together. For bulk loads: foreign keys are not
+        checked row by row, the loaded rows satisfy them."""
+
+        async def run(script: str) -> None:
+            connection = await self._owner(session_replication_role="replica", synchronous_commit="off")
+            try:
+                await connection.execute(script)
+            finally:
+                await connection.close()
+
+        async def run_all() -> None:
+            await asyncio.gather(*(run(script) for script in scripts))
+
+        asyncio.run(run_all())
+
+    async def _owner(self, **settings: str) -> Any:
+        return await asyncpg.connect(
+            self.postgres.dsn("postgres"), server_settings={"search_path": "frontdesk, public", **settings}
+        )
+
+
+@contextlib.contextmanager
+def running(folder: Path, workers: int = 1) -> Iterator[Service]:
+    service = Service(folder, workers)
+    try:
+        service.start()
+        yield service
+    finally:
+        service.stop()
+
+
+def exchange(
+    port: int, method: str, path: str, body: str | None = None, headers: dict[str, str] | None = None
+) -> tuple[int, list[tuple[str, str]], bytes]:
+    """One request, its status, headers and body."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request(method, path, body, headers or {})
+        answer = connection.getresponse()
+        return answer.status, answer.getheaders(), answer.read()
+    finally:
+        connection.close()
+
+
+def children(process: int) -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def cpu_seconds(processes: Iterable[int]) -> float:
+    """Of every thread; a process that has just ended counts nothing."""
+    total = 0
+    for process in processes:
+        for path in Path(f"/proc/{process}/task").glob("*/schedstat"):
+            with contextlib.suppress(OSError):
+                total += int(path.read_text().split()[0])
+    return total / 1e9
+
+
+def busy_seconds() -> float:
+    """Of all cores, whoever kept them busy."""
+    user, nice, system, _idle, _wait, irq, soft, steal = map(
+        int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
+    )
+    return (user + nice + system + irq + soft + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_megabytes(process: int) -> float:
+    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
+    assert found is not None
+    return int(found.group(1)) / 1024
+
+
+def accounted(processes: Callable[[], dict[str, list[int]]], work: Callable[[], Any]) -> Any:
+    """Runs a load and notes on its measurement what each group of processes spent per answer, in microseconds."""
+    groups = processes()
+    before = {name: cpu_seconds(pids) for name, pids in groups.items()}
+    measured = work()
+    spent = {name: cpu_seconds(pids) - before[name] for name, pids in groups.items()}
+    measured.costs = {name: seconds / max(1, measured.answers) * 1e6 for name, seconds in spent.items()}
+    return measured

@@ -1,0 +1,142 @@
+"""Writes: durable two-phase bookings against pgbench, and many clients who want the same few slots."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+import load
+from floors import BookingFloor
+from measuring import Generators, Progress, Row, Sizes, interleaved, median, ratios
+from practices import DAYS, LOCATION, MINUTES, PROCEDURE, VISIT_TYPE, Slots, always_open, first_day, patients_sql
+from service import Service, accounted
+
+CONNECTIONS = 32
+FIGHTERS, WANTED = 64, 10
+SLOTS = Slots(providers=40, patients=2400)
+_MOST_PER_SECOND = 3000
+_REFUSED = ("refused", "refused at the confirmation")
+
+
+class Booker:
+    """Books its way through a practice, never the same slot twice."""
+
+    def __init__(self, service: Service, slug: str, slots: Slots, generators: Generators) -> None:
+        self._service, self._slots, self._generators = service, slots, generators
+        self.practice = service.import_practice(always_open(slug, slots.providers))
+        service.execute(patients_sql(self.practice, slots.patients))
+        self._ids = service.slot_ids([self.practice])[0]
+        self._token = service.tokens([slug])[0]
+        self._first = 0
+
+    def take(self, count: int) -> list[load.Booking]:
+        taken = self._slots.bookings(self._token, self._ids, self._first, count)
+        self._first += count
+        return taken
+
+    def run(self, seconds: float, connections: int = CONNECTIONS) -> load.Measured:
+        most = int(seconds * _MOST_PER_SECOND)
+        bookings = self.take(most)
+        arguments = (self._service.port, bookings, connections, seconds)
+        measured: load.Measured = accounted(
+            lambda: self._service.processes, lambda: self._generators.run(load.book, *arguments)
+        )
+        self._first += measured.drained["booked"] - most
+        return measured
+
+
+def bookings(service: Service, booker: Booker, sizes: Sizes, generators: Generators, progress: Progress) -> Row:
+    theirs = Booker(service, "bookings-floor", SLOTS, generators)
+    floor = BookingFloor(service, theirs.practice, SLOTS)
+    seen: list[load.Measured] = []
+
+    def ours() -> float:
+        measured = booker.run(float(sizes.pgbench_seconds))
+        seen.append(measured)
+        return measured.rate("booked")
+
+    taken = interleaved({"pgbench": lambda: floor.run(sizes.pgbench_seconds), "ours": ours}, sizes.rounds, progress)
+    value, low, high = ratios(taken["ours"], taken["pgbench"])
+    costs = {who: median([2 * each.costs[who] for each in seen]) for who in seen[0].costs}
+    return Row(
+        "booking",
+        "two-phase booking, durable, against pgbench",
+        value,
+        0.3,
+        low=low,
+        high=high,
+        figures=f"{median(taken['ours']):,.0f}/s of {median(taken['pgbench']):,.0f}/s; CPU per booking "
+        f"service {costs['service']:,.0f} µs, database {costs['database']:,.0f} µs",
+        details={**taken, "cpu": costs},
+    )
+
+
+@dataclass
+class _Arena:
+    """The slots that everybody wants: one provider's, a batch at a time."""
+
+    service: Service
+    practice: int
+    token: str
+    batches: list[list[str]]
+    first: int = 0
+
+    def fight(self, generators: Generators, seconds: float) -> load.Measured:
+        patients = [f"pat_{number:022}" for number in range(1, FIGHTERS + 1)]
+        arguments = (self.service.port, self.token, self.batches[self.first :], patients, seconds)
+        measured = generators.run(load.fight, *arguments)
+        self.first += measured.drained["booked"] // WANTED
+        return measured
+
+
+def _arena(service: Service) -> _Arena:
+    practice = service.import_practice(always_open("wanted", 1))
+    service.execute(patients_sql(practice, FIGHTERS))
+    minute = int(first_day().timestamp()) // 60
+    starts = list(range(minute, minute + DAYS * 1440, MINUTES))
+    ids = service.slot_ids([practice])[0].encode_many(1, LOCATION, VISIT_TYPE, PROCEDURE, MINUTES, starts)
+    batches = [ids[at : at + WANTED] for at in range(0, len(ids), WANTED)]
+    return _Arena(service, practice, service.tokens(["wanted"])[0], batches)
+
+
+def contention(service: Service, booker: Booker, sizes: Sizes, generators: Generators, progress: Progress) -> list[Row]:
+    arena = _arena(service)
+    fights: list[load.Measured] = []
+    seconds = float(sizes.pgbench_seconds)
+
+    def fight() -> float:
+        measured = arena.fight(generators, seconds)
+        fights.append(measured)
+        return sum(measured.rate(outcome) for outcome in _REFUSED)
+
+    def alone() -> float:
+        return booker.run(seconds, FIGHTERS).rate("booked")
+
+    taken = interleaved({"alone": alone, "fight": fight}, max(3, sizes.rounds // 2), progress)
+    value, low, high = ratios(taken["fight"], taken["alone"])
+    outcomes: Counter[str] = sum((Counter(each.drained) for each in fights), Counter())
+    stored = service.query(
+        "SELECT count(*), count(DISTINCT starts_at) FROM appointment WHERE practice_id = $1", arena.practice
+    )[0]
+    odd = {outcome: count for outcome, count in outcomes.items() if outcome not in (*_REFUSED, "booked")}
+    # Told and stored agree, no time is stored twice, every wanted slot went to somebody, nobody heard anything else.
+    lost = abs(outcomes["booked"] - stored[0]) + (stored[0] - stored[1]) + stored[0] % WANTED + sum(odd.values())
+    return [
+        Row(
+            "refusals",
+            f"{FIGHTERS} clients for the same {WANTED} slots: refusals against bookings",
+            value,
+            0.5,
+            low=low,
+            high=high,
+            figures=f"{median(taken['fight']):,.0f} refusals/s of {median(taken['alone']):,.0f} bookings/s by as many "
+            f"clients alone; {outcomes['refused at the confirmation']:,} refused at the confirmation",
+            details={**taken, "outcomes": dict(outcomes)},
+        ),
+        Row(
+            "lost",
+            "bookings lost, doubled or answered oddly in these fights",
+            float(lost),
+            0.0,
+            at_most=True,
+            figures=f"{outcomes['booked']:,} confirmed, {stored[0]:,} stored {odd or ''}",
+        ),
+    ]

@@ -1,0 +1,275 @@
+"""`frontdesk doctor`: is everything here as the service needs it? One line per check, and what to do about it.
+
+Looks and changes nothing: what does not exist yet is not made. A failed check makes the command fail, a warning does
+not.
+"""
+
+import argparse
+import contextlib
+import http.client
+import json
+import os
+import shutil
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+from frontdesk.cli.commands import add_command
+from frontdesk.cli.opening import owner_dsn, prepare_data_dir, reached, service_dsn, start_database, wait_for
+from frontdesk.cli.output import FAILURE, CommandError, answer, table
+from frontdesk.settings import Settings, SettingsError, load_settings
+
+if TYPE_CHECKING:
+    from frontdesk.cli.commands import Commands
+    from frontdesk.store.database import Database
+
+_GIBIBYTE = 1024**3
+_LEAST_FREE = 200 * 1024**2
+_MOST_DRIFT = timedelta(seconds=2)
+_OLDEST_KEY = timedelta(days=365)
+_SEALING_PATIENCE = timedelta(minutes=1)
+_LONG_OUTBOX = 100_000
+
+State = Literal["ok", "warning", "failed", "skipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    check: str
+    state: State
+    detail: str
+
+
+def add_doctor_command(commands: "Commands") -> None:
+    add_command(commands, "doctor", _doctor, "Check the configuration, the database and everything around them.")
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    findings = _examine()
+    healthy = not any(finding.state == "failed" for finding in findings)
+    document = {
+        "healthy": healthy,
+        "checks": [{"check": f.check, "state": f.state, "detail": f.detail} for f in findings],
+    }
+    rows = [(f.check, f.state, f.detail) for f in findings]
+    answer(args, document, table(("CHECK", "STATE", "DETAIL"), rows, ""))
+    return 0 if healthy else FAILURE
+
+
+def _examine() -> list[Finding]:
+    try:
+        settings = load_settings(os.environ)
+    except SettingsError as error:
+        return [Finding("configuration", "failed", str(error))]
+    where = "embedded" if settings.database_url is None else "given by FRONTDESK_DATABASE_URL"
+    found = [Finding("configuration", "ok", f"{settings.public_url}; database {where}")]
+    found += [_told("data directory", lambda: _data_dir(settings)), _told("disk", lambda: _disk(settings))]
+    found.append(_told("port", lambda: _port(settings)))
+    if settings.database_url is None and not (settings.postgres_dir / "data").exists():
+        return [*found, Finding("database", "skipped", "there is none yet: frontdesk serve makes it")]
+    try:
+        start_database(settings, lambda _step: None)
+        return found + wait_for(_examine_database(settings))
+    except Exception as error:  # whatever keeps the database away is what the operator asked about
+        return [*found, Finding("database", "failed", _sentence(error))]
+
+
+async def _examine_database(settings: Settings) -> list[Finding]:
+    from frontdesk.store.database import Database
+
+    reachable, migrations, clock = await reached(settings, _server(settings))
+    found = [reachable, migrations, clock]
+    if migrations.state == "failed":
+        return [*found, Finding("keys, practices", "skipped", "the database does not fit this version")]
+    database = Database(service_dsn(settings), pool_size=2)
+    await reached(settings, database.open())
+    try:
+        found.append(await _waited("keys", _keys(settings, database)))
+        found.append(await _waited("upstreams", _upstreams(database)))
+        found.append(await _waited("audit", _audit(database)))
+        found.append(await _waited("outbox", _outbox(database)))
+    finally:
+        await database.close()
+    return found
+
+
+def _data_dir(settings: Settings) -> tuple[State, str]:
+    folder = settings.data_dir
+    if settings.database_url is not None and settings.secret_key is not None:
+        return "skipped", "not used"
+    if not folder.exists():
+        return "skipped", f"{folder} does not exist yet: frontdesk serve makes it"
+    prepare_data_dir(folder)  # refuses a folder of somebody else's
+    if folder.stat().st_mode & 0o077:
+        return "warning", f"{folder} is open to other accounts: run chmod 700 {folder}"
+    return "ok", str(folder)
+
+
+def _disk(settings: Settings) -> tuple[State, str]:
+    if settings.database_url is not None:
+        return "skipped", "the database keeps its files elsewhere"
+    if not settings.data_dir.exists():
+        return "skipped", "there is no data directory yet"
+    free = shutil.disk_usage(settings.data_dir).free
+    told = f"{free / _GIBIBYTE:.1f} GiB free"
+    return ("failed" if free < _LEAST_FREE else "warning" if free < _GIBIBYTE else "ok"), told
+
+
+def _port(settings: Settings) -> tuple[State, str]:
+    from frontdesk.serving import ServingError, free_address
+
+    try:
+        free_address(settings.host, settings.port)
+        return "ok", f"{settings.port} is free"
+    except ServingError as error:
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - compared only
+        connection = http.client.HTTPConnection(host, settings.port, timeout=2)
+        with contextlib.suppress(OSError, http.client.HTTPException, ValueError), contextlib.closing(connection):
+            connection.request("GET", "/readyz")
+            said = json.loads(connection.getresponse().read(1000))
+            if isinstance(said, dict) and isinstance(said.get("status"), str):
+                return ("ok" if said["status"] == "ready" else "failed"), f"frontdesk answers: {said['status'][:100]}"
+        return "failed", str(error)
+
+
+async def _server(settings: Settings) -> tuple[Finding, Finding, Finding]:
+    """Reachability and version, migrations, clock: as the owner of the schema sees them."""
+    import asyncpg
+
+    from frontdesk.store.database import session_settings
+    from frontdesk.store.migrate import known_migrations
+
+    connection = await asyncpg.connect(owner_dsn(settings), server_settings=session_settings(role=None), timeout=10)
+    try:
+        version = connection.get_server_version()
+        release = (await connection.fetchval("SHOW server_version")).partition(" ")[0]
+        before = datetime.now(UTC)
+        told = await connection.fetchval("SELECT clock_timestamp()")
+        after = datetime.now(UTC)
+        applied: dict[int, str] = {}
+        if await connection.fetchval("SELECT to_regclass('migration') IS NOT NULL"):
+            rows = await connection.fetch("SELECT number, checksum FROM migration")
+            applied = {row["number"]: row["checksum"] for row in rows}
+    finally:
+        await connection.close()
+    server = Finding("database", "ok", f"PostgreSQL {release}")
+    if version < (15,):
+        server = Finding("database", "failed", f"PostgreSQL {release}; 15 or newer is needed")
+    drift = max(before - told, told - after, timedelta())
+    clock: State = "ok" if drift <= _MOST_DRIFT else "failed"
+    return (
+        server,
+        Finding("migrations", *_migrations(applied, {m.number: m.checksum for m in known_migrations()})),
+        Finding("clock", clock, f"{drift.total_seconds():.1f} s between this machine and the database"),
+    )
+
+
+def _migrations(applied: dict[int, str], known: dict[int, str]) -> tuple[State, str]:
+    if applied.keys() - known.keys():
+        return "failed", "the database was made by a newer version of frontdesk: upgrade frontdesk"
+    if any(known[number] != checksum for number, checksum in applied.items()):
+        return "failed", "the database was made by another version of frontdesk"
+    pending = len(known) - len(applied)
+    return ("failed", f"{pending} pending: run frontdesk db migrate") if pending else ("ok", "up to date")
+
+
+async def _keys(settings: Settings, database: "Database") -> tuple[State, str]:
+    from frontdesk.access.keys import PURPOSES, examine_keys
+    from frontdesk.access.sealing import load_secret_key
+
+    if await database.fetchval("SELECT count(*) FROM sealed_key") == 0:
+        return "skipped", "there are none yet: the first start makes them"
+    if settings.secret_key is None and not (settings.data_dir / "secret.key").exists():
+        return "failed", f"the secret key file {settings.data_dir}/secret.key is missing"
+    found = await examine_keys(database, load_secret_key(settings))
+    in_use = {record.purpose: record for record, _ in found if record.retired_at is None}
+    if missing := [purpose for purpose in PURPOSES if purpose not in in_use]:
+        return "failed", f"there is no key for {', '.join(missing)}"
+    if not all(newest for _, newest in found):
+        return "warning", "some are sealed under an older secret: run frontdesk keys reseal"
+    now = datetime.now(UTC)
+    if old := [purpose for purpose, record in in_use.items() if now - record.created_at > _OLDEST_KEY]:
+        return "warning", f"older than a year: {', '.join(sorted(old))}; run frontdesk keys rotate"
+    return "ok", f"{len(found)}, all open"
+
+
+async def _upstreams(database: "Database") -> tuple[State, str]:
+    from frontdesk.store.directories import load_directory
+    from frontdesk.systems.fhir.capabilities import UNKNOWN
+    from frontdesk.systems.fhir.upstream import Upstream
+
+    silent, asked = [], 0
+    for practice_id in await _practices(database):
+        practice = (await load_directory(database, practice_id)).directory.practice
+        if practice.scheduling_system["kind"] != "fhir":
+            continue
+        asked += 1
+        upstream = Upstream(database, practice_id, practice.scheduling_system, os.environ)
+        try:
+            await upstream.ready()
+            if upstream.capabilities is UNKNOWN:
+                silent.append(practice.slug)
+        finally:
+            await upstream.close()
+    if not asked:
+        return "skipped", "no practice has a scheduling system of its own"
+    if silent:
+        return "failed", f"no capability statement from the scheduling system of {', '.join(silent)}"
+    return "ok", f"{asked} answered"
+
+
+async def _audit(database: "Database") -> tuple[State, str]:
+    waiting, oldest = 0, None
+    for practice_id in await _practices(database):
+        async with database.transaction(practice_id) as connection:
+            row = await connection.fetchrow(
+                "SELECT count(*) AS n, min(r.at) AS at FROM audit_unsealed u JOIN audit_record r "
+                "USING (practice_id, record_id) WHERE u.practice_id = $1",
+                practice_id,
+            )
+        waiting += row["n"]
+        oldest = min(filter(None, (oldest, row["at"])), default=None)
+    if oldest is not None and datetime.now(UTC) - oldest > _SEALING_PATIENCE:
+        return "warning", f"{waiting} records wait to be sealed: is a server running? frontdesk audit verify seals them"
+    return "ok", f"{waiting} records wait to be sealed"
+
+
+async def _outbox(database: "Database") -> tuple[State, str]:
+    events = 0
+    for practice_id in await _practices(database):
+        async with database.transaction(practice_id) as connection:
+            events += await connection.fetchval("SELECT count(*) FROM outbox WHERE practice_id = $1", practice_id)
+    return ("warning" if events > _LONG_OUTBOX else "ok"), f"{events} events are kept"
+
+
+async def _practices(database: "Database") -> list[int]:
+    from frontdesk.engine.audit import practice_ids
+
+    return await practice_ids(database)
+
+
+def _told(check: str, look: Callable[[], tuple[State, str]]) -> Finding:
+    try:
+        return Finding(check, *look())
+    except (CommandError, OSError) as error:
+        return Finding(check, "failed", _sentence(error))
+
+
+async def _waited(check: str, look: Coroutine[Any, Any, tuple[State, str]]) -> Finding:
+    try:
+        return Finding(check, *await look)
+    except Exception as error:  # one check that cannot be made must not hide the others
+        return Finding(check, "failed", _sentence(error))
+
+
+def _sentence(error: Exception) -> str:
+    """Never what a database or library said: that may quote what is stored."""
+    from frontdesk.access.sealing import SealingError
+    from frontdesk.store.embedded import EmbeddedPostgresError
+
+    if isinstance(error, CommandError | SealingError | EmbeddedPostgresError):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return f"this could not be checked ({type(error).__name__})"

@@ -1,0 +1,105 @@
+"""`frontdesk events`: what happens at a practice, as webhooks tell it."""
+
+import argparse
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from frontdesk.cli.commands import add_command, add_group
+from frontdesk.cli.opening import Session, with_database
+from frontdesk.cli.output import BadInput, to_json
+
+if TYPE_CHECKING:
+    from frontdesk.cli.commands import Commands
+
+_SHOWN = 20
+_PAGE = 500
+_POLL_SECONDS = 1.0
+# An id is given before its event commits, by a statement of ten seconds at most: afterwards nothing appears below it.
+_SETTLED_SECONDS = 15.0
+_LARGEST = 2**63 - 1
+Show = Callable[[Any], None]
+
+
+def add_events_commands(commands: "Commands") -> None:
+    group = add_group(commands, "events", "The event feed of a practice: tail.")
+    command = add_command(
+        group, "tail", _tail, "Show the latest events, one a line; with --json, each line is a JSON document."
+    )
+    command.add_argument("--practice", metavar="SLUG", required=True)
+    command.add_argument("--since", metavar="ID", help="everything after this event, such as evt_42")
+    command.add_argument("--follow", action="store_true", help="go on with events as they happen")
+
+
+def _tail(args: argparse.Namespace) -> None:
+    since = None if args.since is None else event_number(args.since)
+
+    def show(row: Any) -> None:
+        from frontdesk.engine.webhooks.events import event_document, event_name
+
+        document = {"id": event_name(row["event_id"]), **event_document(row)}
+        ids = " ".join(str(value) for value in document["data"].values())
+        line = f"{document['timestamp']}  {document['id']}  {document['type']}  {ids}".rstrip()
+        print(to_json(document, indent=None) if args.json else line, flush=args.follow)
+
+    async def work(session: Session) -> None:
+        from frontdesk.engine.webhooks.events import events_after, newest_events
+
+        practice_id = await known_practice(session, args.practice)
+
+        async def after(event_id: int) -> list[Any]:
+            return await events_after(session.database, practice_id, event_id, _PAGE)
+
+        shown = since
+        if shown is None:
+            rows = await newest_events(session.database, practice_id, _SHOWN)
+            for row in rows:
+                show(row)
+            shown = rows[-1]["event_id"] if rows else 0
+        while rows := await after(shown):
+            for row in rows:
+                show(row)
+            shown = rows[-1]["event_id"]
+        if args.follow:
+            await _follow(after, shown, show)
+
+    with_database(work)
+
+
+async def _follow(after: Callable[[int], Awaitable[list[Any]]], shown: int, show: Show) -> None:
+    """Looks again below what was shown a moment ago: events may commit in another order than they got their ids."""
+    import asyncio
+    import time
+
+    settled = shown
+    recent: dict[int, float] = {}
+    while True:
+        await asyncio.sleep(_POLL_SECONDS)
+        now = time.monotonic()
+        place = settled
+        while rows := await after(place):
+            for row in rows:
+                if row["event_id"] not in recent:
+                    show(row)
+                    recent[row["event_id"]] = now
+            place = rows[-1]["event_id"]
+        old = [event_id for event_id, seen in recent.items() if seen < now - _SETTLED_SECONDS]
+        settled = max(old, default=settled)
+        recent = {event_id: seen for event_id, seen in recent.items() if event_id > settled}
+
+
+def event_number(text: str) -> int:
+    """An event's id as it was typed: evt_42, or 42."""
+    digits = text.removeprefix("evt_")
+    if not (digits.isascii() and digits.isdigit() and int(digits) <= _LARGEST):
+        raise BadInput(f"{text!r} is not an event's id: one looks like evt_42.")
+    return int(digits)
+
+
+async def known_practice(session: Session, slug: str) -> int:
+    """The number of the practice, if there is such a one."""
+    from frontdesk.cli.practices import known_slug
+    from frontdesk.store.practices import practice_id_of
+
+    practice_id = await practice_id_of(session.database, await known_slug(session, slug))
+    assert practice_id is not None
+    return practice_id

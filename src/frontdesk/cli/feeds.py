@@ -1,0 +1,94 @@
+"""`frontdesk feed`: calendars that others may subscribe to. An address is printed once and never again."""
+
+import argparse
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from frontdesk.cli.commands import add_command, add_group
+from frontdesk.cli.events import known_practice
+from frontdesk.cli.opening import Session, with_database
+from frontdesk.cli.output import BadInput, answer, details, instant, table
+
+if TYPE_CHECKING:
+    from frontdesk.cli.commands import Commands
+    from frontdesk.engine.feeds import Feed
+
+
+def add_feed_commands(commands: "Commands") -> None:
+    group = add_group(commands, "feed", "Calendar feeds of providers: add, list, revoke.")
+
+    command = add_command(group, "add", _add, "Make a calendar feed; its secret address is shown this once.")
+    command.add_argument("--practice", metavar="SLUG", required=True)
+    command.add_argument("--provider", metavar="ID", type=int, required=True)
+    command.add_argument("--with-names", action="store_true", help="tell patients' names; without it, busy times only")
+
+    command = add_command(group, "list", _list, "Show a practice's calendar feeds.")
+    command.add_argument("--practice", metavar="SLUG", required=True)
+
+    add_command(group, "revoke", _revoke, "Close a feed at once and for ever.").add_argument("id", metavar="ID")
+
+
+def _add(args: argparse.Namespace) -> None:
+    async def work(session: Session) -> "tuple[Feed, str]":
+        from frontdesk.engine.feeds import FeedError, add_feed
+        from frontdesk.store.directories import load_directory
+
+        practice_id = await known_practice(session, args.practice)
+        stored = await load_directory(session.database, practice_id)
+        try:
+            feed, path = await add_feed(
+                session.database,
+                practice_id,
+                stored.directory,
+                args.provider,
+                with_names=args.with_names,
+                now=datetime.now(UTC),
+            )
+        except FeedError as error:
+            raise BadInput(str(error)) from None
+        return feed, session.settings.public_url + path
+
+    feed, url = with_database(work)
+    text = details([("Feed", feed.feed_id), ("Address", url)])
+    note = "Keep the address now: it is not stored and cannot be shown again. Whoever has it can read the calendar."
+    answer(args, {**_document(feed), "url": url}, f"{text}\n\n{note}")
+
+
+def _list(args: argparse.Namespace) -> None:
+    async def work(session: Session) -> "list[Feed]":
+        from frontdesk.engine.feeds import list_feeds
+
+        return await list_feeds(session.database, await known_practice(session, args.practice))
+
+    feeds = with_database(work)
+    rows = [(f.feed_id, f.provider_id, f.with_names, instant(f.created_at), _state(f)) for f in feeds]
+    headings = ("FEED", "PROVIDER", "NAMES", "CREATED", "STATE")
+    answer(args, [_document(feed) for feed in feeds], table(headings, rows, "There is no calendar feed yet."))
+
+
+def _revoke(args: argparse.Namespace) -> None:
+    async def work(session: Session) -> "Feed":
+        from frontdesk.engine.feeds import FeedError, revoke_feed
+
+        try:
+            return await revoke_feed(session.database, args.id, datetime.now(UTC))
+        except FeedError as error:
+            raise BadInput(str(error)) from None
+
+    feed = with_database(work)
+    answer(args, _document(feed), f"The feed {feed.feed_id} is closed.")
+
+
+def _state(feed: "Feed") -> str:
+    return "open" if feed.revoked_at is None else "revoked"
+
+
+def _document(feed: "Feed") -> dict[str, Any]:
+    return {
+        "feedId": feed.feed_id,
+        "practice": feed.practice_slug,
+        "providerId": feed.provider_id,
+        "withNames": feed.with_names,
+        "createdAt": instant(feed.created_at),
+        "revokedAt": instant(feed.revoked_at),
+    }

@@ -1,0 +1,120 @@
+"""`frontdesk webhook deliveries` and `replay`: what became of each event at an endpoint, and sending it once more."""
+
+import argparse
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from frontdesk.cli.commands import add_command
+from frontdesk.cli.events import event_number
+from frontdesk.cli.opening import Session, with_database
+from frontdesk.cli.output import BadInput, answer, instant, table
+
+if TYPE_CHECKING:
+    from frontdesk.cli.commands import Commands
+    from frontdesk.engine.webhooks.deliveries import Attempt, Delivery
+
+T = TypeVar("T")
+
+
+def add_delivery_commands(group: "Commands") -> None:
+    command = add_command(group, "deliveries", _deliveries, "Show the newest deliveries, or the attempts of one.")
+    command.add_argument("id", metavar="ID")
+    command.add_argument("--state", metavar="STATE", help="only pending, delivered or dead ones")
+    command.add_argument("--event", metavar="ID", help="every attempt to deliver this event")
+    command.add_argument("--limit", metavar="N", type=int, default=50, help="at most so many (default 50)")
+
+    command = add_command(group, "replay", _replay, "Send every dead letter once more, or one event.")
+    command.add_argument("id", metavar="ID")
+    command.add_argument("--event", metavar="ID", help="only this event, even if it was delivered")
+
+
+def on_webhooks(work: Callable[[Session], Awaitable[T]]) -> T:
+    """A command's work; what it refuses is about what was typed."""
+    from frontdesk.engine.webhooks.endpoints import WebhookError
+    from frontdesk.engine.webhooks.targets import TargetError
+
+    try:
+        return with_database(work)
+    except (WebhookError, TargetError) as error:
+        raise BadInput(str(error)) from None
+
+
+def _deliveries(args: argparse.Namespace) -> None:
+    from frontdesk.engine.webhooks.deliveries import STATES
+
+    if args.limit < 1:
+        raise BadInput("frontdesk webhook deliveries: --limit must be at least 1.")
+    if args.state not in (None, *STATES):
+        raise BadInput(f"A delivery's state is {', '.join(STATES[:-1])} or {STATES[-1]}.")
+    if args.event is not None:
+        _answer_attempts(args, event_number(args.event))
+        return
+
+    async def work(session: Session) -> "list[Delivery]":
+        from frontdesk.engine.webhooks.deliveries import list_deliveries
+
+        return await list_deliveries(session.database, args.id, args.state, args.limit)
+
+    found = on_webhooks(work)
+    rows = [
+        (
+            f"evt_{d.event_id}",
+            d.type,
+            instant(d.occurred_at),
+            d.state,
+            d.attempts,
+            None if d.last is None else d.last.status,
+            None if d.last is None else d.last.milliseconds,
+            None if d.last is None else d.last.failure,
+            instant(d.due_at),
+        )
+        for d in found
+    ]
+    headings = ("EVENT", "TYPE", "TIME", "STATE", "ATTEMPTS", "STATUS", "MS", "FAILURE", "NEXT")
+    answer(args, [_delivery_document(d) for d in found], table(headings, rows, "There is no such delivery."))
+
+
+def _answer_attempts(args: argparse.Namespace, event_id: int) -> None:
+    async def work(session: Session) -> "list[Attempt]":
+        from frontdesk.engine.webhooks.deliveries import list_attempts
+
+        return await list_attempts(session.database, args.id, event_id)
+
+    found = on_webhooks(work)
+    rows = [(instant(a.at), a.status, a.milliseconds, a.failure) for a in found]
+    empty = "There was no attempt to deliver this event."
+    answer(args, [_attempt_document(a) for a in found], table(("TIME", "STATUS", "MS", "FAILURE"), rows, empty))
+
+
+def _replay(args: argparse.Namespace) -> None:
+    event_id = None if args.event is None else event_number(args.event)
+
+    async def work(session: Session) -> list[int]:
+        from frontdesk.engine.webhooks.deliveries import replay
+
+        return await replay(session.database, args.id, event_id, datetime.now(UTC))
+
+    replayed = [f"evt_{number}" for number in on_webhooks(work)]
+    answer(args, {"replayed": replayed}, f"To be sent once more: {' '.join(replayed) or 'nothing'}.")
+
+
+def _delivery_document(delivery: "Delivery") -> dict[str, Any]:
+    return {
+        "eventId": f"evt_{delivery.event_id}",
+        "type": delivery.type,
+        "occurredAt": instant(delivery.occurred_at),
+        "state": delivery.state,
+        "attempts": delivery.attempts,
+        "nextAttemptAt": instant(delivery.due_at),
+        "lastAttempt": None if delivery.last is None else _attempt_document(delivery.last),
+    }
+
+
+def _attempt_document(attempt: "Attempt") -> dict[str, Any]:
+    return {
+        "at": instant(attempt.at),
+        "status": attempt.status,
+        "milliseconds": attempt.milliseconds,
+        "failure": attempt.failure,
+    }

@@ -1,0 +1,201 @@
+"""`frontdesk webhook`: who is told about a practice's events, and what became of each. A secret is printed once."""
+
+import argparse
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from frontdesk.cli.commands import add_command, add_group
+from frontdesk.cli.events import known_practice
+from frontdesk.cli.opening import Session
+from frontdesk.cli.output import FAILURE, answer, details, instant, table
+from frontdesk.cli.webhook_deliveries import add_delivery_commands, on_webhooks
+
+if TYPE_CHECKING:
+    from frontdesk.cli.commands import Commands
+    from frontdesk.engine.webhooks.endpoints import Endpoint
+    from frontdesk.engine.webhooks.sending import Sent
+
+
+def add_webhook_commands(commands: "Commands") -> None:
+    group = add_group(
+        commands,
+        "webhook",
+        "Webhooks: add, list, show, test, pause, resume, remove, rotate-secret, deliveries, replay.",
+    )
+
+    command = add_command(group, "add", _add, "Add an endpoint; its secret is shown this once.")
+    command.add_argument("--practice", metavar="SLUG", required=True)
+    command.add_argument("--url", metavar="URL", required=True)
+    command.add_argument(
+        "--event", metavar="TYPE", action="append", help="may be given several times; without it, every event"
+    )
+
+    command = add_command(group, "list", _list, "Show every endpoint.")
+    command.add_argument("--practice", metavar="SLUG", help="only this practice's")
+
+    add_command(group, "show", _show, "Show one endpoint.").add_argument("id", metavar="ID")
+    add_command(group, "test", _test, "Send a signed test message now, past the queue.").add_argument(
+        "id", metavar="ID"
+    )
+    add_command(group, "pause", _pause, "Send nothing; what happens meanwhile waits.").add_argument("id", metavar="ID")
+    add_command(group, "resume", _resume, "Send again, beginning with what waited.").add_argument("id", metavar="ID")
+    add_command(group, "remove", _remove, "Forget an endpoint and its deliveries.").add_argument("id", metavar="ID")
+
+    command = add_command(group, "rotate-secret", _rotate_secret, "Give an endpoint a new secret, shown this once.")
+    command.add_argument("id", metavar="ID")
+    command.add_argument("--at-once", action="store_true", help="stop signing with the old secret now, not after a day")
+
+    add_delivery_commands(group)
+
+
+def _add(args: argparse.Namespace) -> None:
+    async def work(session: Session) -> "tuple[Endpoint, str]":
+        from frontdesk.access.sealing import load_secret_key
+        from frontdesk.engine.webhooks.endpoints import add_endpoint
+        from frontdesk.engine.webhooks.sending import Sender
+
+        practice_id = await known_practice(session, args.practice)
+        sender = Sender(allow_private=session.settings.webhook_allow_private)
+        try:
+            await sender.check(args.url)
+        finally:
+            await sender.close()
+        sealer = load_secret_key(session.settings)
+        return await add_endpoint(session.database, sealer, practice_id, args.url, args.event or (), datetime.now(UTC))
+
+    _answer_secret(args, *on_webhooks(work))
+
+
+def _list(args: argparse.Namespace) -> None:
+    async def work(session: Session) -> "list[Endpoint]":
+        from frontdesk.engine.webhooks.endpoints import list_endpoints
+
+        practice_id = None if args.practice is None else await known_practice(session, args.practice)
+        return await list_endpoints(session.database, practice_id)
+
+    found = on_webhooks(work)
+    rows = [
+        (e.endpoint_id, e.practice_slug, e.url, " ".join(e.events) or "all", e.pending, e.dead, _state(e))
+        for e in found
+    ]
+    headings = ("ENDPOINT", "PRACTICE", "URL", "EVENTS", "PENDING", "DEAD", "STATE")
+    answer(args, [_document(endpoint) for endpoint in found], table(headings, rows, "There is no endpoint yet."))
+
+
+def _show(args: argparse.Namespace) -> None:
+    async def work(session: Session) -> "Endpoint":
+        from frontdesk.engine.webhooks.endpoints import show_endpoint
+
+        return await show_endpoint(session.database, args.id)
+
+    _answer_one(args, on_webhooks(work))
+
+
+def _test(args: argparse.Namespace) -> int:
+    async def work(session: Session) -> "Sent":
+        from frontdesk.access.sealing import load_secret_key
+        from frontdesk.engine.webhooks.endpoints import live_secrets, show_endpoint
+        from frontdesk.engine.webhooks.sending import Sender, send_test
+
+        endpoint = await show_endpoint(session.database, args.id)
+        now = datetime.now(UTC)
+        keys = await live_secrets(session.database, load_secret_key(session.settings), endpoint, now)
+        sender = Sender(allow_private=session.settings.webhook_allow_private)
+        try:
+            return await send_test(sender, endpoint.url, keys, now)
+        finally:
+            await sender.close()
+
+    sent = on_webhooks(work)
+    document = {"delivered": sent.failure is None, "status": sent.status, "milliseconds": sent.milliseconds}
+    text = f"Received: status {sent.status} after {sent.milliseconds} ms."
+    if sent.failure is not None:
+        status = "" if sent.status is None else f", status {sent.status}"
+        text = f"Not received: {sent.failure}{status}, after {sent.milliseconds} ms."
+    answer(args, {**document, "failure": sent.failure}, text)
+    return 0 if sent.failure is None else FAILURE
+
+
+def _pause(args: argparse.Namespace) -> None:
+    async def work(session: Session) -> "Endpoint":
+        from frontdesk.engine.webhooks.endpoints import pause_endpoint
+
+        return await pause_endpoint(session.database, args.id, datetime.now(UTC))
+
+    _answer_one(args, on_webhooks(work))
+
+
+def _resume(args: argparse.Namespace) -> None:
+    async def work(session: Session) -> "Endpoint":
+        from frontdesk.engine.webhooks.endpoints import resume_endpoint
+
+        return await resume_endpoint(session.database, args.id, datetime.now(UTC))
+
+    _answer_one(args, on_webhooks(work))
+
+
+def _remove(args: argparse.Namespace) -> None:
+    async def work(session: Session) -> None:
+        from frontdesk.engine.webhooks.endpoints import remove_endpoint
+
+        await remove_endpoint(session.database, args.id)
+
+    on_webhooks(work)
+    answer(args, {"removed": args.id}, f"The endpoint {args.id} is gone.")
+
+
+def _rotate_secret(args: argparse.Namespace) -> None:
+    async def work(session: Session) -> "tuple[Endpoint, str]":
+        from frontdesk.access.sealing import load_secret_key
+        from frontdesk.engine.webhooks.endpoints import DEFAULT_RETIREMENT, rotate_secret
+
+        retirement = timedelta(0) if args.at_once else DEFAULT_RETIREMENT
+        sealer = load_secret_key(session.settings)
+        return await rotate_secret(session.database, sealer, args.id, datetime.now(UTC), retire_old_after=retirement)
+
+    _answer_secret(args, *on_webhooks(work))
+
+
+def _answer_secret(args: argparse.Namespace, endpoint: "Endpoint", secret: str) -> None:
+    text = details([("Endpoint", endpoint.endpoint_id), ("Signing secret", secret)])
+    note = "Keep the secret now: it cannot be shown again."
+    if endpoint.old_secret_until is not None:
+        note += f"\nMessages are also signed with the secret before it until {instant(endpoint.old_secret_until)}."
+    answer(args, {**_document(endpoint), "secret": secret}, f"{text}\n\n{note}")
+
+
+def _answer_one(args: argparse.Namespace, endpoint: "Endpoint") -> None:
+    facts: list[tuple[str, Any]] = [
+        ("Endpoint", endpoint.endpoint_id),
+        ("Practice", endpoint.practice_slug),
+        ("URL", endpoint.url),
+        ("Events", " ".join(endpoint.events) or "all"),
+        ("State", _state(endpoint)),
+        ("Failing since", instant(endpoint.failing_since)),
+        ("Pending", endpoint.pending),
+        ("Dead letters", endpoint.dead),
+        ("Created", instant(endpoint.created_at)),
+    ]
+    answer(args, _document(endpoint), details(facts))
+
+
+def _state(endpoint: "Endpoint") -> str:
+    if endpoint.paused_at is not None:
+        return f"paused ({endpoint.pause_reason}) since {instant(endpoint.paused_at)}"
+    return "active" if endpoint.failing_since is None else "failing"
+
+
+def _document(endpoint: "Endpoint") -> dict[str, Any]:
+    return {
+        "endpointId": endpoint.endpoint_id,
+        "practice": endpoint.practice_slug,
+        "url": endpoint.url,
+        "events": list(endpoint.events),
+        "pausedAt": instant(endpoint.paused_at),
+        "pauseReason": endpoint.pause_reason,
+        "failingSince": instant(endpoint.failing_since),
+        "pending": endpoint.pending,
+        "deadLetters": endpoint.dead,
+        "createdAt": instant(endpoint.created_at),
+        "oldSecretUntil": instant(endpoint.old_secret_until),
+    }

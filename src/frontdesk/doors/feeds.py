@@ -1,0 +1,25 @@
+"""Calendar feeds over HTTP: GET /feeds/{secret}.ics. The secret in the address is all that is asked for, or told."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from frontdesk.doors.answers import TRACE_HEADER, request_id_of
+from frontdesk.engine.feeds import CalendarFeeds
+
+_HEADERS = {
+    "Cache-Control": "private, max-age=300",
+    "Content-Disposition": 'inline; filename="calendar.ics"',
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Robots-Tag": "noindex",
+}
+
+
+def feed_routes(feeds: CalendarFeeds) -> list[Route]:
+    async def feed(request: Request) -> Response:
+        request_id = request_id_of(request.headers.get("traceparent"))
+        body = await feeds.read(request.path_params["address"], request_id)
+        return Response(body, media_type="text/calendar", headers={**_HEADERS, TRACE_HEADER: request_id})
+
+    return [Route("/feeds/{address}.ics", feed)]

@@ -1,0 +1,52 @@
+"""Events as others see them: a type, a time, and ids. Whatever else a record may hold never leaves."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from frontdesk.domain.local_time import iso_utc
+from frontdesk.store.database import Database
+
+EVENT_TYPES = (
+    "appointment.booked",
+    "appointment.rescheduled",
+    "appointment.confirmed",
+    "appointment.cancelled",
+    "appointment.arrived",
+    "appointment.completed",
+    "appointment.noShow",
+    "patient.created",
+    "patient.updated",
+)
+_IDS_AND_TIMES = ("Id", "At")
+_AFTER = "SELECT * FROM outbox WHERE practice_id = $1 AND event_id > $2 ORDER BY event_id LIMIT $3"
+_NEWEST = "SELECT * FROM outbox WHERE practice_id = $1 ORDER BY event_id DESC LIMIT $2"
+
+
+def event_name(event_id: int) -> str:
+    return f"evt_{event_id}"
+
+
+def event_document(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What a receiver gets: ids and times only, whoever wrote the event."""
+    subject: dict[str, Any] = orjson.loads(row["subject"])
+    return {
+        "type": row["type"],
+        "timestamp": iso_utc(row["occurred_at"]),
+        "data": {name: value for name, value in subject.items() if name.endswith(_IDS_AND_TIMES)},
+    }
+
+
+async def events_after(database: Database, practice_id: int, event_id: int, most: int) -> list[Any]:
+    """The oldest events with a higher id. An event that is being written may appear below ids seen before."""
+    async with database.transaction(practice_id) as connection:
+        rows: list[Any] = await connection.fetch(_AFTER, practice_id, event_id, most)
+    return rows
+
+
+async def newest_events(database: Database, practice_id: int, most: int) -> list[Any]:
+    """The last few, oldest first."""
+    async with database.transaction(practice_id) as connection:
+        rows: list[Any] = await connection.fetch(_NEWEST, practice_id, most)
+    return rows[::-1]

@@ -1,0 +1,84 @@
+"""Where webhooks may go: public addresses over https, unless the operator allows the private network.
+
+An address is looked up once, checked, and then connected to, so that a name cannot point elsewhere in between.
+"""
+
+import asyncio
+import socket
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from urllib.parse import SplitResult, urlsplit
+
+LONGEST_URL = 2000
+_PORTS = {"http": 80, "https": 443}
+_NAT64 = ip_network("64:ff9b::/96")
+
+
+class TargetError(Exception):
+    """One sentence about an address that webhooks do not go to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A URL taken apart: where to connect, and what to ask for there."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+
+    @property
+    def authority(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+def parse_target(url: str, *, allow_private: bool) -> Target:
+    parts, port = _split(url)
+    if len(url) > LONGEST_URL or not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
+        raise TargetError(f"A webhook's address is at most {LONGEST_URL} printable ASCII characters without spaces.")
+    if parts.scheme not in _PORTS or not parts.hostname:
+        raise TargetError("A webhook's address must be a complete https:// URL.")
+    if parts.scheme != "https" and not allow_private:
+        raise TargetError("A webhook's address must start with https://.")
+    if "@" in parts.netloc or parts.fragment:
+        raise TargetError("A webhook's address must hold neither a user name nor a fragment.")
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Target(parts.scheme, parts.hostname, port or _PORTS[parts.scheme], path)
+
+
+async def addresses_of(target: Target, executor: Executor, *, allow_private: bool) -> list[str]:
+    """The host's addresses, all of which may be connected to. OSError where the name has none."""
+    loop = asyncio.get_running_loop()
+    found = await loop.run_in_executor(
+        executor, lambda: socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+    )
+    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    if not allow_private and not all(_is_public(address) for address in addresses):
+        raise TargetError("A webhook's address must lie on the public internet.")
+    return addresses
+
+
+def _split(url: str) -> tuple[SplitResult, int | None]:
+    try:
+        parts = urlsplit(url)
+        return parts, parts.port
+    except ValueError:
+        raise TargetError("A webhook's address must be a complete https:// URL.") from None
+
+
+def _is_public(text: str) -> bool:
+    if "%" in text:  # an address with a zone belongs to a link
+        return False
+    address = ip_address(text)
+    if isinstance(address, IPv6Address):
+        address = _embedded(address) or address
+    return address.is_global and not address.is_multicast
+
+
+def _embedded(address: IPv6Address) -> IPv4Address | None:
+    """The IPv4 address that packets to this one end up at."""
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour

@@ -1,0 +1,116 @@
+"""Looks at a practice's FHIR server as an operator would: one of everything is read, nothing is written.
+
+Findings name records of the practice file and of the server, never a patient.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from frontdesk.systems.fhir.auth import Misconfigured
+from frontdesk.systems.fhir.capabilities import NEEDS, capabilities
+from frontdesk.systems.fhir.client import Parameters
+from frontdesk.systems.fhir.mapping import PracticeMap
+from frontdesk.systems.fhir.resources import stamp
+from frontdesk.systems.fhir.slots import Schedule
+from frontdesk.systems.fhir.upstream import Upstream
+from frontdesk.systems.port import SystemUnavailable
+
+State = Literal["works", "not supported", "misconfigured", "unreachable"]
+
+_FHIR_VERSION = "4.0."
+_UNREACHABLE = "the server did not answer, or with an error of its own"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    subject: str
+    state: State
+    detail: str
+
+    @property
+    def is_fault(self) -> bool:
+        return self.state in ("misconfigured", "unreachable")
+
+
+async def check(upstream: Upstream, practice: PracticeMap, now: datetime) -> AsyncIterator[Finding]:
+    """Finding after finding, so that a slow server can be watched."""
+    connection = await _tried("connection", _connected, upstream)
+    yield connection
+    if connection.is_fault:
+        return
+    directory, settings = practice.directory, upstream.settings
+    for number, reference in settings.locations.items():
+        name = directory.locations[number].name if number in directory.locations else "not in the directory"
+        yield await _tried(f"location {number} ({name})", _exists, upstream, reference)
+    calendars: list[Schedule] = []
+
+    async def read_schedules() -> str:
+        calendars.extend(await upstream.read_schedules(upstream.deadline(), practice))
+        return f"{len(calendars)} read"
+
+    yield await _tried("schedules", read_schedules)
+    for number, reference in settings.providers.items():
+        name = directory.providers[number].name if number in directory.providers else "not in the directory"
+        yield await _tried(f"provider {number} ({name})", _exists, upstream, reference)
+        mine = [calendar for calendar in calendars if calendar.provider_id == number]
+        yield await _tried(f"slots of provider {number}", _slots, upstream, mine, practice, now)
+    services = {*settings.visit_types.values(), *settings.procedures.values()}
+    for service in sorted(each for each in services if isinstance(each, str)):
+        yield await _tried(service, _exists, upstream, service)
+    for kind in ("Patient", "Appointment"):
+        yield await _tried(f"{kind} search", _searched, upstream, kind, [])
+    for operation in NEEDS:
+        missing = upstream.capabilities.missing(operation)
+        detail = f"the server does not offer: {', '.join(missing)}" if missing else "everything it needs is offered"
+        yield Finding(operation, "not supported" if missing else "works", detail)
+
+
+async def _tried(subject: str, look: Callable[..., Awaitable[str]], *arguments: object) -> Finding:
+    try:
+        return Finding(subject, "works", await look(*arguments))
+    except Misconfigured as error:
+        return Finding(subject, "misconfigured", error.reason)
+    except SystemUnavailable:
+        return Finding(subject, "unreachable", _UNREACHABLE)
+
+
+async def _connected(upstream: Upstream) -> str:
+    statement = await upstream.client.read(upstream.deadline(), "metadata")
+    if statement is None or statement["resourceType"] != "CapabilityStatement":
+        raise Misconfigured("there is no CapabilityStatement at baseUrl/metadata")
+    able = upstream.capabilities = capabilities(statement)
+    if not (able.fhir_version or "").startswith(_FHIR_VERSION):
+        raise Misconfigured(f"the server speaks FHIR {able.fhir_version or 'of an unknown version'}, not R4 (4.0)")
+    return f"{able.software or 'FHIR server'}, FHIR {able.fhir_version}"
+
+
+async def _exists(upstream: Upstream, reference: str) -> str:
+    found = await upstream.client.read(upstream.deadline(), reference)
+    if found is None:
+        raise Misconfigured(f"the server has no {reference}")
+    if found.get("active") is False or found.get("status") == "inactive":
+        raise Misconfigured(f"{reference} is not active")
+    return reference
+
+
+async def _slots(upstream: Upstream, calendars: list[Schedule], practice: PracticeMap, now: datetime) -> str:
+    if not calendars:
+        raise Misconfigured("no active Schedule names this practitioner and a location that the file knows")
+    horizon = now + timedelta(days=practice.directory.practice.booking_horizon_days)
+    wanted: Parameters = [
+        ("schedule", ",".join(sorted({calendar.reference for calendar in calendars}))),
+        ("status", "free"),
+        ("start", f"ge{stamp(now)}"),
+        ("start", f"lt{stamp(horizon)}"),
+    ]
+    schedules = f"{len(calendars)} schedule{'s' if len(calendars) > 1 else ''}"
+    found = await _searched(upstream, "Slot", wanted)
+    return f"{schedules}, {'free slots ahead' if found == 'found' else 'no free slot within the booking horizon'}"
+
+
+async def _searched(upstream: Upstream, kind: str, parameters: Parameters) -> str:
+    async for page in upstream.client.pages(upstream.deadline(), kind, parameters, size=1):
+        return "found" if page else "nothing found yet"
+    return "nothing found yet"

@@ -1,0 +1,81 @@
+"""All practices with a FHIR server, each with a way to it of its own: what happens to one never slows another."""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from frontdesk.store.database import Database, DatabaseUnavailable
+from frontdesk.store.directories import DirectoryCache, StoredDirectory
+from frontdesk.systems.fhir.mapping import PracticeMap
+from frontdesk.systems.fhir.reconciler import Reconciler
+from frontdesk.systems.fhir.system import FhirSystem
+from frontdesk.systems.fhir.upstream import Upstream
+from frontdesk.systems.port import SystemUnavailable
+
+
+class FhirPractices:
+    """What the FHIR systems of all practices share. `reconciler` runs beside the calls."""
+
+    def __init__(
+        self,
+        database: Database,
+        directories: DirectoryCache,
+        *,
+        clock: Callable[[], datetime],
+        on_settled: Callable[[int], None],
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        self._database = database
+        self._directories = directories
+        self._environment = environment
+        self._upstreams: dict[int, Upstream] = {}
+        self._retired: set[asyncio.Task[None]] = set()
+        self.reconciler = Reconciler(database, self._find, clock, on_settled)
+
+    async def system(self, practice_id: int, stored: StoredDirectory) -> FhirSystem:
+        """The system for one call."""
+        upstream = self._upstream(practice_id, stored.directory.practice.scheduling_system)
+        await upstream.ready()
+        practice = await upstream.map(stored.version, stored.directory)
+        return FhirSystem(upstream, stored.version, practice, self.reconciler.look_soon)
+
+    async def _find(self, practice_id: int) -> tuple[Upstream, PracticeMap] | None:
+        try:
+            stored = await self._directories.newest(practice_id)
+        except DatabaseUnavailable as error:
+            raise SystemUnavailable from error
+        config = stored.directory.practice.scheduling_system
+        if config["kind"] != "fhir":
+            return None
+        upstream = self._upstream(practice_id, config)
+        await upstream.ready()
+        return upstream, await upstream.map(stored.version, stored.directory)
+
+    def _upstream(self, practice_id: int, config: Mapping[str, Any]) -> Upstream:
+        known = self._upstreams.get(practice_id)
+        if known is not None and known.config == config:
+            return known
+        if known is not None:
+            task = asyncio.create_task(_close_later(known))
+            self._retired.add(task)
+            task.add_done_callback(self._retired.discard)
+        made = self._upstreams[practice_id] = Upstream(self._database, practice_id, config, self._environment)
+        return made
+
+    async def close(self) -> None:
+        for task in self._retired:
+            task.cancel()
+        await asyncio.gather(*self._retired, return_exceptions=True)
+        for upstream in self._upstreams.values():
+            await upstream.close()
+        self._upstreams.clear()
+
+
+async def _close_later(upstream: Upstream) -> None:
+    """Calls that began before the settings changed may still use it."""
+    try:
+        await asyncio.sleep(2 * upstream.settings.timeout_seconds)
+    finally:
+        await upstream.close()

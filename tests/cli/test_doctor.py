@@ -1,0 +1,213 @@
+"""`frontdesk doctor`: what is well is said to be well, and every ill is found."""
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.command_line import CommandLine, Done, free_port, on_database
+from tests.world import PRACTICE
+
+FHIR = yaml.safe_dump(
+    {
+        "practice": {
+            "slug": "distant",
+            "name": "Distant",
+            "timeZone": "UTC",
+            "schedulingSystem": {
+                "kind": "fhir",
+                "baseUrl": "http://127.0.0.1:1/fhir",
+                "locations": {"1": "Location/a"},
+                "providers": {"10": "Practitioner/b"},
+            },
+        },
+        "locations": [{"id": 1, "name": "Downtown"}],
+        "providers": [
+            {"id": 10, "name": "Dr. Chen", "hours": [{"location": 1, "days": ["mon"], "from": "09:00", "to": "12:00"}]}
+        ],
+        "visitTypes": [{"id": 20, "name": "Exam", "procedures": [{"id": 100, "name": "Exam", "durationMinutes": 15}]}],
+    }
+)
+OTHER_SECRET = "an operator's secret of more than enough characters"
+
+
+@pytest.fixture(scope="module")
+def port() -> str:
+    return str(free_port())
+
+
+@pytest.fixture(scope="module")
+def used(line: CommandLine) -> CommandLine:
+    """A data directory as `serve` leaves it: tables, keys, a practice."""
+    line.json("practice", "import", "-", stdin=PRACTICE.replace("SLUG", "harbor"))
+    line.json("keys", "list")
+    return line
+
+
+@pytest.fixture
+def restored(used: CommandLine) -> Iterator[CommandLine]:
+    """What a test changes in these tables is put back."""
+    yield used
+    on_database(used, lambda connection: connection.execute("DELETE FROM migration WHERE number = 9999"))
+
+
+def states(line: CommandLine, port: str, **settings: str) -> tuple[int, dict[str, tuple[str, str]]]:
+    done = line.run("doctor", "--json", **{"FRONTDESK_PORT": port, **settings})
+    assert done.err == "", done
+    document: Any = json.loads(done.out)
+    assert document["healthy"] is (done.status == 0)
+    return done.status, {each["check"]: (each["state"], each["detail"]) for each in document["checks"]}
+
+
+def test_a_healthy_installation_is_healthy(used: CommandLine, port: str) -> None:
+    status, found = states(used, port)
+    assert status == 0
+    assert {check: state for check, (state, _) in found.items()} == {
+        "configuration": "ok",
+        "data directory": "ok",
+        "disk": "ok",
+        "port": "ok",
+        "database": "ok",
+        "migrations": "ok",
+        "clock": "ok",
+        "keys": "ok",
+        "upstreams": "skipped",
+        "audit": "ok",
+        "outbox": "ok",
+    }
+    assert found["database"][1].startswith("PostgreSQL 18.")
+
+
+def test_people_get_a_table(used: CommandLine, port: str) -> None:
+    done: Done = used.run("doctor", FRONTDESK_PORT=port)
+    assert done.status == 0
+    assert done.out.splitlines()[0].split() == ["CHECK", "STATE", "DETAIL"]
+    assert len(done.out.splitlines()) == 12
+
+
+def test_an_empty_folder_is_well_and_stays_empty(tmp_path: Path, port: str) -> None:
+    status, found = states(CommandLine(tmp_path / "none"), port)
+    assert (status, found["database"][0], found["data directory"][0]) == (0, "skipped", "skipped")
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_setting_that_does_not_exist_is_found(used: CommandLine, port: str) -> None:
+    status, found = states(used, port, FRONTDESK_PROT="1")
+    assert (status, list(found)) == (1, ["configuration"])
+    assert "FRONTDESK_PORT" in found["configuration"][1]
+
+
+def test_a_database_that_does_not_answer_is_found_and_the_rest_is_still_told(used: CommandLine, port: str) -> None:
+    url = f"postgresql://nobody@127.0.0.1:{free_port()}/none"
+    status, found = states(used, port, FRONTDESK_DATABASE_URL=url)
+    assert (status, found["database"][0], found["port"][0]) == (1, "failed", "ok")
+    assert "cannot be reached" in found["database"][1]
+
+
+def test_pending_and_foreign_migrations_are_found(restored: CommandLine, port: str) -> None:
+    async def forget(connection: Any) -> Any:
+        return await connection.fetchrow(
+            "DELETE FROM migration WHERE number = (SELECT max(number) FROM migration) RETURNING *"
+        )
+
+    row = on_database(restored, forget)
+    status, found = states(restored, port)
+    assert (status, found["migrations"]) == (1, ("failed", "1 pending: run frontdesk db migrate"))
+
+    async def replace(connection: Any) -> None:
+        sql = "INSERT INTO migration (number, name, checksum, applied_at) VALUES ($1, $2, $3, $4)"
+        await connection.execute(sql, *row.values())
+        await connection.execute(sql, 9999, "future", "0", row["applied_at"])
+
+    on_database(restored, replace)
+    status, found = states(restored, port)
+    assert (status, found["migrations"][0]) == (1, "failed")
+    assert "newer version" in found["migrations"][1]
+
+
+def test_keys_that_the_secret_does_not_open_are_found(used: CommandLine, port: str) -> None:
+    status, found = states(used, port, FRONTDESK_SECRET_KEY=OTHER_SECRET)
+    assert (status, found["keys"][0]) == (1, "failed")
+    assert OTHER_SECRET not in found["keys"][1]
+
+
+def test_keys_under_an_older_secret_are_a_warning(used: CommandLine, port: str) -> None:
+    both = f"{OTHER_SECRET},{(used.data_dir / 'secret.key').read_text().strip()}"
+    status, found = states(used, port, FRONTDESK_SECRET_KEY=both)
+    assert (status, found["keys"][0]) == (0, "warning")
+    assert "keys reseal" in found["keys"][1]
+
+
+def test_a_missing_secret_key_file_is_found_and_not_made(used: CommandLine, port: str) -> None:
+    file = used.data_dir / "secret.key"
+    aside = file.rename(file.with_suffix(".aside"))
+    try:
+        status, found = states(used, port)
+        assert (status, found["keys"][0]) == (1, "failed")
+        assert not file.exists()
+    finally:
+        aside.rename(file)
+
+
+def test_old_keys_are_a_warning(used: CommandLine, port: str) -> None:
+    def aged(interval: str) -> Any:
+        return lambda connection: connection.execute(
+            f"UPDATE sealed_key SET created_at = created_at - interval '{interval}' WHERE purpose = 'token-signing'"
+        )
+
+    on_database(used, aged("400 days"))
+    try:
+        status, found = states(used, port)
+        assert (status, found["keys"][0]) == (0, "warning")
+        assert "token-signing" in found["keys"][1]
+    finally:
+        on_database(used, aged("-400 days"))
+
+
+def test_a_port_that_another_program_has_is_found(used: CommandLine) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        status, found = states(used, str(other.getsockname()[1]))
+    assert (status, found["port"][0]) == (1, "failed")
+
+
+def test_a_port_that_frontdesk_itself_serves_is_well(used: CommandLine) -> None:
+    with used.serving() as served:
+        status, found = states(used, served.url.rpartition(":")[2])
+    assert (status, found["port"]) == (0, ("ok", "frontdesk answers: ready"))
+
+
+def test_a_data_directory_open_to_others_is_a_warning(used: CommandLine, port: str) -> None:
+    used.data_dir.chmod(0o755)
+    try:
+        status, found = states(used, port)
+        assert (status, found["data directory"][0]) == (0, "warning")
+    finally:
+        used.data_dir.chmod(0o700)
+
+
+def test_records_that_wait_too_long_for_their_seal_are_a_warning(used: CommandLine, port: str) -> None:
+    async def append(connection: Any) -> None:
+        practice = await connection.fetchval("SELECT practice_id FROM practice WHERE slug = 'harbor'")
+        await connection.execute(
+            "SELECT append_audit($1, now() - interval '1 hour', 'a', 'book_appointment', 'executed', '{}', '')",
+            practice,
+        )
+
+    on_database(used, append)
+    status, found = states(used, port)
+    assert (status, found["audit"][0]) == (0, "warning")
+    assert used.json("audit", "verify")["whole"]
+    assert states(used, port)[1]["audit"][0] == "ok"
+
+
+def test_a_scheduling_system_that_does_not_answer_is_found(used: CommandLine, port: str) -> None:
+    used.json("practice", "import", "-", stdin=FHIR)
+    status, found = states(used, port)
+    assert (status, found["upstreams"][0]) == (1, "failed")
+    assert "distant" in found["upstreams"][1]

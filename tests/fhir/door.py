@@ -1,0 +1,179 @@
+"""The way to a FHIR server as a test wants it: a loopback HTTP listener that passes requests on, or harms them."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+Fault = Literal[
+    "delay",  # executed, answered too late
+    "late",  # cut off, and executed a moment later
+    "cut_before",  # cut off, never executed
+    "cut_after",  # executed, cut off before the answer
+    "half",  # executed, cut off in the middle of the answer
+    "drip",  # executed, the answer comes byte by byte for ever
+    "garbage",  # executed, answered with something that is not FHIR
+    "error_before",  # 503, never executed
+    "error_after",  # executed, answered with 500
+    "gateway",  # executed, answered with 504
+    "busy",  # 429, never executed
+]
+FAULTS: tuple[Fault, ...] = (
+    "delay", "late", "cut_before", "cut_after", "half", "drip", "garbage", "error_before", "error_after", "gateway",
+    "busy",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Backend(Protocol):
+    async def answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer: ...
+
+
+@dataclass(frozen=True)
+class Request:
+    method: str
+    target: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def is_write(self) -> bool:
+        return self.method in ("POST", "PUT")
+
+
+Rewrite = Callable[[Request, Answer], Awaitable[Answer]]
+
+
+@dataclass
+class Door:
+    """`faults` by the number of a request, counted from the last `reset`; `slow` is longer than anybody waits."""
+
+    backend: Backend | None = None
+    faults: dict[int, Fault] = field(default_factory=dict)
+    rewrite: Rewrite | None = None
+    slow: float = 3.0
+    port: int = 0
+    seen: list[Request] = field(default_factory=list)
+    under_way: int = 0
+    most_under_way: int = 0
+    _server: asyncio.Server | None = None
+    _connections: set["asyncio.Task[None]"] = field(default_factory=set)
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}/fhir"
+
+    async def open(self) -> None:
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        """From here on connections are refused."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for task in list(self._connections):
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    def reset(self, faults: dict[int, Fault] | None = None) -> None:
+        self.seen.clear()
+        self.faults = faults or {}
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            while (request := await _read(reader)) is not None:
+                self.under_way += 1
+                self.most_under_way = max(self.most_under_way, self.under_way)
+                try:
+                    if not await self._serve(request, writer):
+                        break
+                finally:
+                    self.under_way -= 1
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            self._connections.discard(task)
+            writer.close()
+            with contextlib.suppress(ConnectionError, asyncio.CancelledError):
+                await writer.wait_closed()
+
+    async def _serve(self, request: Request, writer: asyncio.StreamWriter) -> bool:
+        """Whether the connection lives on."""
+        number = len(self.seen)
+        self.seen.append(request)
+        fault = self.faults.get(number)
+        if fault == "cut_before":
+            return False
+        if fault == "late":
+            writer.transport.abort()
+            await asyncio.sleep(0.2)
+            await self._answer(request)
+            return False
+        if fault in ("error_before", "busy"):
+            status, headers = (503, {}) if fault == "error_before" else (429, {"Retry-After": "1"})
+            await _write(writer, Answer(status, headers, b"{}"))
+            return True
+        answer = await self._answer(request)
+        if fault == "delay":
+            await asyncio.sleep(self.slow)
+        elif fault == "cut_after":
+            return False
+        elif fault == "half":
+            writer.write(_head(answer) + answer.body[: len(answer.body) // 2])
+            await writer.drain()
+            return False
+        elif fault == "drip":
+            writer.write(_head(answer))
+            for byte in answer.body:
+                writer.write(bytes([byte]))
+                await writer.drain()
+                await asyncio.sleep(0.05)
+        elif fault == "garbage":
+            answer = Answer(200, {"content-type": "text/html"}, b"<html>It works!</html>")
+        elif fault == "error_after":
+            answer = Answer(500, {}, b"{}")
+        elif fault == "gateway":
+            answer = Answer(504, {}, b"")
+        await _write(writer, answer)
+        return True
+
+    async def _answer(self, request: Request) -> Answer:
+        assert self.backend is not None
+        target = request.target.removeprefix("/fhir")
+        answer = await self.backend.answer(request.method, target, request.headers, request.body)
+        return answer if self.rewrite is None else await self.rewrite(request, answer)
+
+
+async def _read(reader: asyncio.StreamReader) -> Request | None:
+    line = (await reader.readline()).decode()
+    if not line:
+        return None
+    method, target, _ = line.split(" ", 2)
+    headers: dict[str, str] = {}
+    while (text := (await reader.readline()).decode().strip()) != "":
+        name, _, value = text.partition(":")
+        headers[name.lower()] = value.strip()
+    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    return Request(method, target, headers, body)
+
+
+def _head(answer: Answer) -> bytes:
+    lines = [f"HTTP/1.1 {answer.status} X", f"content-length: {len(answer.body)}"]
+    lines += [f"{name}: {value}" for name, value in answer.headers.items()]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+async def _write(writer: asyncio.StreamWriter, answer: Answer) -> None:
+    writer.write(_head(answer) + answer.body)
+    await writer.drain()

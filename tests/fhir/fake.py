@@ -1,0 +1,124 @@
+"""A small FHIR server in memory for tests that must not need Node: only what the adapter asks for.
+
+The same tests run against it and against a server that nobody here wrote, so that it cannot say what that would not.
+"""
+
+import json
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from tests.fhir.door import Answer
+
+KINDS = ("Appointment", "Encounter", "HealthcareService", "Location", "Patient", "Practitioner", "PractitionerRole")
+Resource = dict[str, Any]
+
+
+class Fake:
+    def __init__(self, public_base: str) -> None:
+        self._public_base = public_base
+        self._kept: dict[str, Resource] = {}
+        self._ids = count(1)
+
+    async def answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
+        parts = urlsplit(target)
+        path = parts.path.strip("/").split("/")
+        query = parse_qsl(parts.query)
+        document = json.loads(body) if body else {}
+        if method == "POST" and document.get("type") == "batch":
+            for entry in document["entry"]:
+                self._store(entry["resource"])
+            return _json(200, document)
+        if path == ["metadata"]:
+            return _json(200, statement())
+        if method == "GET" and len(path) == 1:
+            return _json(200, self._bundle(path[0], query))
+        if method == "GET":
+            found = self._kept.get("/".join(path))
+            return _json(404, _outcome("not found")) if found is None else _json(200, found)
+        if method == "POST":
+            return self._create(document, headers.get("if-none-exist"))
+        return self._update("/".join(path), document, headers.get("if-match"))
+
+    def _create(self, document: Resource, unless: str | None) -> Answer:
+        if unless is not None:
+            found = self._search(document["resourceType"], parse_qsl(unless))
+            if found:
+                return _json(200, found[0])
+        return _json(201, self._store({**document, "id": f"made-{next(self._ids)}"}))
+
+    def _update(self, reference: str, document: Resource, version: str | None) -> Answer:
+        found = self._kept.get(reference)
+        if found is None:
+            return _json(404, _outcome("not found"))
+        if version != f'W/"{found["meta"]["versionId"]}"':
+            return _json(412, _outcome("another version"))
+        return _json(200, self._store(document))
+
+    def _store(self, document: Resource) -> Resource:
+        reference = f"{document['resourceType']}/{document['id']}"
+        meta = {**document.get("meta", {}), "versionId": str(next(self._ids)), "lastUpdated": "2026-11-15T08:00:00Z"}
+        self._kept[reference] = {**document, "meta": meta}
+        return self._kept[reference]
+
+    def _bundle(self, kind: str, query: list[tuple[str, str]]) -> Resource:
+        found = self._search(kind, [pair for pair in query if not pair[0].startswith("_")])
+        options = dict(query)
+        if "_sort" in options:
+            found.sort(key=lambda each: each.get("start", ""))
+        size, offset = int(options.get("_count", "20")), int(options.get("_offset", "0"))
+        bundle: Resource = {"resourceType": "Bundle", "type": "searchset", "total": len(found)}
+        bundle["entry"] = [{"resource": each} for each in found[offset : offset + size]]
+        if offset + size < len(found):
+            rest = "&".join(f"{name}={value}" for name, value in query if name != "_offset").replace("|", "%7C")
+            bundle["link"] = [{"relation": "next", "url": f"{self._public_base}/{kind}?{rest}&_offset={offset + size}"}]
+        return bundle
+
+    def _search(self, kind: str, query: list[tuple[str, str]]) -> list[Resource]:
+        found = [each for each in self._kept.values() if each["resourceType"] == kind]
+        return [each for each in found if all(_fits(each, name, value) for name, value in query)]
+
+
+def _fits(resource: Resource, name: str, value: str) -> bool:
+    wanted = value.split(",")
+    if name in ("start", "date"):
+        moment, limit = datetime.fromisoformat(resource["start"]), datetime.fromisoformat(value[2:])
+        return moment >= limit if value.startswith("ge") else moment < limit
+    if name == "status":
+        return resource.get("status") in wanted
+    if name == "birthdate":
+        return resource.get("birthDate") == value
+    if name == "identifier":
+        tokens = [f"{each.get('system')}|{each.get('value')}" for each in resource.get("identifier", [])]
+        return any(token in wanted for token in tokens)
+    if name in ("patient", "actor") and "participant" in resource:
+        references = [each["actor"] for each in resource["participant"]]
+    else:
+        field = {"patient": "subject"}.get(name, name)
+        found = resource.get(field) or []
+        references = found if isinstance(found, list) else [found]
+    return any(each["reference"] in wanted for each in references)
+
+
+def statement() -> Resource:
+    interaction = [{"code": code} for code in ("read", "search-type", "create", "update")]
+    resource = [
+        {"type": kind, "interaction": interaction, "versioning": "versioned", "conditionalCreate": True}
+        for kind in (*KINDS, "Schedule", "Slot")
+    ]
+    rest = [{"mode": "server", "resource": resource}]
+    return {"resourceType": "CapabilityStatement", "fhirVersion": "4.0.1", "rest": rest}
+
+
+def _outcome(text: str) -> Resource:
+    issue = [{"severity": "error", "code": "invalid", "details": {"text": text}}]
+    return {"resourceType": "OperationOutcome", "issue": issue}
+
+
+def _json(status: int, document: Resource) -> Answer:
+    return Answer(status, {"content-type": "application/fhir+json"}, json.dumps(document).encode())
+
+
+def later(moment: str, minutes: int) -> str:
+    return (datetime.fromisoformat(moment) + timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")

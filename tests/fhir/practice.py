@@ -1,0 +1,188 @@
+"""The practice of the small world, kept in a FHIR server: the same people, places and hours, as FHIR resources."""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import httpx
+
+from frontdesk.app import build_app, build_service
+from frontdesk.practice_file import parse
+from frontdesk.settings import Settings
+from frontdesk.store.database import Database
+from frontdesk.store.practices import import_practice, practice_id_of
+from tests.fhir.door import Door
+from tests.world import MONDAY, PRACTICE, Clock, World
+
+Resource = dict[str, Any]
+
+VISITS = "http://harbor.example.com/visits"
+SYSTEM: Resource = {
+    "kind": "fhir",
+    "locations": {"1": "Location/downtown", "2": "Location/westside"},
+    "providers": {"10": "Practitioner/chen", "11": "Practitioner/nunez", "12": "Practitioner/okafor"},
+    "visitTypes": {"20": {"system": VISITS, "code": "NEW"}},
+    "procedures": {"101": {"system": VISITS, "code": "FU15"}, "103": "HealthcareService/shots"},
+    "timeoutSeconds": 2,
+}
+PEOPLE = {
+    "ada": ("Ada", "Lovelace", "1985-12-10", "+1 555 010 0199", None, True),
+    "grace": ("Grace", "Hopper", "1986-12-09", "+1 555 010 0142", "grace@example.com", False),
+    "jose": ("José", "Núñez-O'Brien", "1990-02-28", "+1 555 010 0177", None, True),
+    "alan": ("Alan", "Turing", "1990-06-23", "+1 555 010 0123", None, True),
+}
+DAYS = 5  # of slots, from Monday on
+SLOT_MINUTES = 15
+
+
+def file_text(slug: str, address: str, **settings: Any) -> str:
+    """The practice file of the small world, with a FHIR server instead of its own calendar and patients."""
+    system = json.dumps({**SYSTEM, "baseUrl": address, **settings})
+    directory, _, _ = PRACTICE.partition("patients:")
+    return directory.replace("SLUG", slug).replace(
+        'phone: "+1 555 0100"}', f'phone: "+1 555 0100", schedulingSystem: {system}}}', 1
+    )
+
+
+def resources() -> Iterator[Resource]:
+    for place in ("downtown", "westside"):
+        yield {"resourceType": "Location", "id": place, "status": "active", "name": place.title()}
+    for person in ("chen", "nunez", "okafor"):
+        yield {"resourceType": "Practitioner", "id": person, "name": [{"family": person.title()}]}
+    yield {"resourceType": "HealthcareService", "id": "shots", "name": "Flu shots"}
+    yield from _people()
+    yield from _calendar("chen", "downtown", "America/New_York", range(DAYS), [(9, 12), (13, 17)])
+    yield from _calendar("nunez", "downtown", "America/New_York", (0, 1), [(9, 12)])
+    yield from _calendar("nunez", "westside", "America/Los_Angeles", (2,), [(9, 12)])
+    # Known by a role alone, and the role says where.
+    role = {"practitioner": {"reference": "Practitioner/okafor"}, "location": [{"reference": "Location/downtown"}]}
+    yield {"resourceType": "PractitionerRole", "id": "okafor-downtown", **role}
+    yield from _calendar("okafor", "downtown", "America/New_York", range(DAYS), [(9, 12)], role="okafor-downtown")
+
+
+def _people() -> Iterator[Resource]:
+    for key, (first, last, dob, phone, email, seen) in PEOPLE.items():
+        telecom = [{"system": "phone", "value": phone}]
+        if email is not None:
+            telecom.append({"system": "email", "value": email})
+        yield {
+            "resourceType": "Patient",
+            "id": key,
+            "active": True,
+            "name": [{"use": "official", "family": last, "given": [first, "Q."]}],
+            "telecom": telecom,
+            "birthDate": dob,
+        }
+        if seen:
+            yield {
+                "resourceType": "Appointment",
+                "id": f"past-{key}",
+                "status": "fulfilled",
+                "start": "2025-03-03T15:00:00Z",
+                "end": "2025-03-03T15:15:00Z",
+                "participant": [{"actor": {"reference": f"Patient/{key}"}, "status": "accepted"}],
+            }
+
+
+def _calendar(
+    person: str, place: str, zone: str, days: Any, hours: list[tuple[int, int]], role: str | None = None
+) -> Iterator[Resource]:
+    name = f"{person}-{place}"
+    actors = [f"PractitionerRole/{role}"] if role else [f"Practitioner/{person}", f"Location/{place}"]
+    yield {"resourceType": "Schedule", "id": name, "actor": [{"reference": actor} for actor in actors]}
+    for day in days:
+        for opens, closes in hours:
+            for minute in range(opens * 60, closes * 60, SLOT_MINUTES):
+                starts = _instant(MONDAY + timedelta(days=day), minute, zone)
+                yield {
+                    "resourceType": "Slot",
+                    "id": f"{name}-{day}-{minute}",
+                    "schedule": {"reference": f"Schedule/{name}"},
+                    "status": "free",
+                    "start": _text(starts),
+                    "end": _text(starts + timedelta(minutes=SLOT_MINUTES)),
+                }
+
+
+def _instant(day: date, minute: int, zone: str) -> datetime:
+    return datetime.combine(day, time(minute // 60, minute % 60), ZoneInfo(zone)).astimezone(UTC)
+
+
+def _text(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Upstream:
+    """A FHIR server as a test sees it: past the faults, straight to what is stored."""
+
+    def __init__(self, door: Door) -> None:
+        self.door = door
+
+    async def seed(self) -> None:
+        entries = [
+            {"resource": each, "request": {"method": "PUT", "url": f"{each['resourceType']}/{each['id']}"}}
+            for each in resources()
+        ]
+        await self._ask("POST", "", {"resourceType": "Bundle", "type": "batch", "entry": entries})
+
+    async def read(self, reference: str) -> Resource:
+        return await self._ask("GET", f"/{reference}")
+
+    async def put(self, resource: Resource) -> Resource:
+        """Changes a record as the practice's own staff would."""
+        reference = f"{resource['resourceType']}/{resource['id']}"
+        version = (await self.read(reference)).get("meta", {}).get("versionId")
+        return await self._ask("PUT", f"/{reference}", resource, {"if-match": f'W/"{version}"'})
+
+    async def create(self, resource: Resource) -> Resource:
+        return await self._ask("POST", f"/{resource['resourceType']}", resource)
+
+    async def search(self, kind: str, query: str = "") -> list[Resource]:
+        bundle = await self._ask("GET", f"/{kind}?{query}&_count=2000")
+        return [entry["resource"] for entry in bundle.get("entry") or ()]
+
+    async def live_appointments(self) -> list[Resource]:
+        """Those that take somebody's time, without the ones from long ago."""
+        return [each for each in await self.search("Appointment") if each["status"] == "booked"]
+
+    async def busy_slots(self) -> set[str]:
+        return {f"Slot/{each['id']}" for each in await self.search("Slot") if each["status"] != "free"}
+
+    async def _ask(
+        self, method: str, target: str, body: Resource | None = None, headers: dict[str, str] | None = None
+    ) -> Resource:
+        assert self.door.backend is not None
+        content = b"" if body is None else json.dumps(body).encode()
+        sent = {"content-type": "application/fhir+json", **(headers or {})}
+        answer = await self.door.backend.answer(method, target, sent, content)
+        document: Resource = json.loads(answer.body)
+        assert answer.status in (200, 201), (answer.status, document)
+        return document
+
+
+@asynccontextmanager
+async def fhir_world(database: Database, data_dir: Path, door: Door, **settings: Any) -> AsyncIterator[World]:
+    """A service in this process whose practice `harbor` lives behind the door."""
+    clock = Clock()
+    service = build_service(Settings(data_dir=data_dir, base_url="http://test"), database, clock)
+    await import_practice(database, parse(file_text("harbor", door.address, **settings)), clock.now)
+    await service.ring.load()
+    world = World(service, clock, httpx.ASGITransport(app=build_app(service)))
+    try:
+        yield world
+    finally:
+        await world.close()
+        await service.fhir.close()
+
+
+async def settle(world: World, *, after: float = 300) -> None:
+    """What the reconciler does in a while."""
+    practice_id = await practice_id_of(world.database, "harbor")
+    assert practice_id is not None
+    for _ in range(4):
+        world.clock.advance(seconds=after)
+        await world.service.fhir.reconciler.settle(practice_id)

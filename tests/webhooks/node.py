@@ -1,0 +1,22 @@
+"""A delivering node in a process of its own, for tests that kill it: node.py DSN LEASE_SECONDS."""
+
+import asyncio
+import sys
+from datetime import timedelta
+
+from frontdesk.access.sealing import Sealer
+from frontdesk.engine.webhooks.delivering import Deliverer
+from frontdesk.engine.webhooks.sending import Sender
+from frontdesk.store.database import Database
+from tests.webhooks.desk import SECRET_KEY
+
+
+async def main(dsn: str, lease: float) -> None:
+    database = Database(dsn, pool_size=4)
+    await database.open()
+    sender = Sender(allow_private=True, timeout_seconds=lease / 2)
+    node = Deliverer(database, Sealer([SECRET_KEY]), sender, lambda _: None, lease=timedelta(seconds=lease))
+    await node.keep_delivering()
+
+
+asyncio.run(main(sys.argv[1], float(sys.argv[2])))

@@ -1,0 +1,105 @@
+"""A real receiver of webhooks: an HTTP server in this process that can refuse, hang, redirect and recover."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Message:
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def id(self) -> str:
+        return self.headers["webhook-id"]
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def subject(self) -> str:
+        subject: str = self.document["data"]["appointmentId"]
+        return subject
+
+
+@dataclass
+class Receiver:
+    port: int = 0
+    status: dict[str, int] = field(default_factory=dict)  # by path; 200 where nothing is said
+    hanging: set[str] = field(default_factory=set)  # paths that never answer
+    refused_subjects: dict[str, int] = field(default_factory=dict)  # how often a subject is still refused
+    delay: float = 0.0
+    attempts: list[Message] = field(default_factory=list)  # everything that came in
+    received: list[Message] = field(default_factory=list)  # what was answered with success
+    at_once: int = 0
+    most_at_once: int = 0
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def url(self, path: str = "/hook", host: str = "127.0.0.1") -> str:
+        return f"http://{host}:{self.port}{path}"
+
+    def ids(self, path: str = "/hook") -> list[str]:
+        return [message.id for message in self.received if message.path == path]
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            message = await _read(reader)
+            self.attempts.append(message)
+            self.arrived.set()
+            if message.path in self.hanging:
+                await asyncio.sleep(60)
+            await asyncio.sleep(self.delay)
+            status = self._status(message)
+            if status == 200:
+                self.received.append(message)
+            extra = "Location: /elsewhere\r\n" if status == 302 else ""
+            writer.write(f"HTTP/1.1 {status} Answer\r\n{extra}Content-Length: 2\r\n\r\nok".encode())
+            await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            self.at_once -= 1
+            writer.close()
+
+    def _status(self, message: Message) -> int:
+        subject = message.document["data"].get("appointmentId", "")
+        if self.refused_subjects.get(subject, 0) > 0:
+            self.refused_subjects[subject] -= 1
+            return 503
+        return self.status.get(message.path, 200)
+
+
+async def _read(reader: asyncio.StreamReader) -> Message:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    request, *lines = head.strip().split("\r\n")
+    headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
+    return Message(request.split(" ")[1], headers, await reader.readexactly(int(headers["content-length"])))
+
+
+@contextlib.asynccontextmanager
+async def receiving() -> AsyncIterator[Receiver]:
+    receiver = Receiver()
+    tasks: set[asyncio.Task[None]] = set()
+
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.ensure_future(receiver._serve(reader, writer))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    receiver.port = server.sockets[0].getsockname()[1]
+    try:
+        yield receiver
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

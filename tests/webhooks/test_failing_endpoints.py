@@ -1,0 +1,131 @@
+"""Endpoints that fail, hang or were paused: noticed, spared, never in anybody's way, and nothing is lost."""
+
+import asyncio
+import time
+from datetime import timedelta
+
+import pytest
+
+from frontdesk.engine.audit import seal
+from frontdesk.engine.audit_verify import verify_chain
+from frontdesk.engine.webhooks.deliveries import list_deliveries
+from frontdesk.engine.webhooks.endpoints import pause_endpoint, resume_endpoint
+from tests.webhooks.desk import Desk
+from tests.webhooks.receiver import Receiver
+
+
+async def test_an_endpoint_that_fails_for_a_day_is_paused_with_a_notice(
+    desk: Desk, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    endpoint, _ = await desk.endpoint(receiver.url("/down"))
+    receiver.status["/down"] = 500
+    waiting = [await desk.happen("apt_1"), await desk.happen("apt_2")]
+    began = desk.clock.now
+    while (await desk.shown(endpoint)).paused_at is None:
+        assert desk.clock.now - began < timedelta(days=3)
+        await desk.deliver()
+        desk.clock.advance(hours=1)
+    paused = await desk.shown(endpoint)
+    assert paused.pause_reason == "failing"
+    assert paused.paused_at is not None
+    assert paused.paused_at - began >= timedelta(days=1)
+    assert desk.paused == [desk.practice_id]
+    notices = [record for record in caplog.records if record.getMessage() == "webhook endpoint paused"]
+    assert [record.__dict__["endpoint"] for record in notices] == [endpoint]
+    [record] = await desk.rows("SELECT * FROM audit_record WHERE operation = 'pause_webhook'")
+    assert (record["actor"], record["outcome"], record["subject_ids"]) == ("frontdesk", "failing", [endpoint])
+    await seal(desk.database, desk.practice_id)
+    assert (await verify_chain(desk.database, desk.practice_id, desk.clock.now)).faults == ()
+
+    receiver.status.clear()
+    desk.clock.advance(days=5)
+    waiting.append(await desk.happen("apt_3"))
+    assert await desk.deliver() == 0, "paused"
+    await resume_endpoint(desk.database, endpoint, desk.clock.now)
+    await desk.deliver()
+    assert sorted(receiver.ids("/down")) == sorted(waiting), "nothing was lost"
+
+
+async def test_an_endpoint_that_says_it_is_gone_is_paused_at_once(desk: Desk, receiver: Receiver) -> None:
+    endpoint, _ = await desk.endpoint(receiver.url())
+    receiver.status["/hook"] = 410
+    await desk.happen("apt_1")
+    await desk.deliver()
+    assert (await desk.shown(endpoint)).pause_reason == "gone"
+
+
+async def test_a_paused_endpoint_gets_what_it_missed_in_order(desk: Desk, receiver: Receiver) -> None:
+    endpoint, _ = await desk.endpoint(receiver.url())
+    await pause_endpoint(desk.database, endpoint, desk.clock.now)
+    missed = [await desk.happen("apt_1"), await desk.happen("apt_1", "appointment.cancelled")]
+    assert await desk.deliver() == 0
+    assert (await desk.shown(endpoint)).pending == 2
+    await resume_endpoint(desk.database, endpoint, desk.clock.now)
+    await desk.deliver()
+    assert receiver.ids() == missed
+
+
+async def test_dead_endpoints_with_much_to_deliver_do_not_delay_others(desk: Desk, receiver: Receiver) -> None:
+    other = await desk.another_practice()
+    for path in ("/hangs", "/hangs-too", "/hangs-as-well"):
+        receiver.hanging.add(path)
+        await desk.endpoint(receiver.url(path))
+    await desk.endpoint(receiver.url("/neighbour"))
+    await other.endpoint(receiver.url("/other"))
+    for number in range(40):
+        await desk.happen(f"apt_{number}")
+        await other.happen(f"apt_{number}")
+    node = desk.node(timeout=5)
+    task = asyncio.create_task(node.keep_delivering())
+    began = time.monotonic()
+    while len(receiver.ids("/neighbour")) < 40 or len(receiver.ids("/other")) < 40:
+        assert time.monotonic() - began < 4, "they waited for an endpoint that hangs"
+        await asyncio.sleep(0.02)
+    hanging = [message for message in receiver.attempts if message.path in receiver.hanging]
+    assert len(hanging) <= 12, "a few at a time"
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_an_endpoint_that_fails_is_tried_with_one_message_at_a_time(desk: Desk, receiver: Receiver) -> None:
+    endpoint, _ = await desk.endpoint(receiver.url())
+    receiver.status["/hook"] = 503
+    for number in range(20):
+        await desk.happen(f"apt_{number}")
+    await desk.deliver()
+    after_first = len(receiver.attempts)
+    assert after_first <= 4
+    assert await desk.deliver() == 0, "it rests"
+    desk.clock.advance(hours=2)
+    assert await desk.deliver() == 1
+    assert (await desk.shown(endpoint)).failing_since is not None
+
+
+async def test_old_deliveries_are_forgotten_and_waiting_ones_are_not(desk: Desk, receiver: Receiver) -> None:
+    delivered, _ = await desk.endpoint(receiver.url())
+    paused, _ = await desk.endpoint(receiver.url("/paused"))
+    await pause_endpoint(desk.database, paused, desk.clock.now)
+    await desk.happen("apt_1")
+    await desk.deliver()
+    desk.clock.advance(days=31)
+    task = asyncio.create_task(desk.node().keep_delivering())
+    try:
+        async with asyncio.timeout(5):
+            while await list_deliveries(desk.database, delivered, None, 1):
+                await asyncio.sleep(0.02)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert (await desk.shown(paused)).pending == 1
+    assert await desk.rows("SELECT * FROM webhook_attempt") == []
+
+
+async def test_looking_for_work_where_there_is_none_writes_nothing(desk: Desk, receiver: Receiver) -> None:
+    await desk.endpoint(receiver.url())
+    await desk.happen("apt_1")
+    await desk.deliver()
+    [before] = await desk.rows("SELECT xmax::text AS turn FROM practice WHERE practice_id = $1", desk.practice_id)
+    assert await desk.deliver() == 0
+    [after] = await desk.rows("SELECT xmax::text AS turn FROM practice WHERE practice_id = $1", desk.practice_id)
+    assert before == after
+    assert before["turn"] != "0", "a turn shows here"
