@@ -1,4 +1,4 @@
-.PHONY: run test check format help setup setup-dev clean heavy crash-test attack-test mcp-conformance fhir-test client-test
+.PHONY: run test check format generate audit help setup setup-dev clean heavy crash-test attack-test mcp-conformance fhir-test client-test
 
 run: setup ## sets everything up and serves the demo practice on port 8080 (or FRONTDESK_PORT)
 	@exec .venv/bin/frontdesk serve --demo
@@ -10,11 +10,16 @@ check: setup-dev ## format, lint, strict types, import rules
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
+	.venv/bin/mypy --config-file clients/python/pyproject.toml
 	.venv/bin/lint-imports
 
 format: setup-dev ## fixes format and lint where it can
 	.venv/bin/ruff format .
 	.venv/bin/ruff check --fix .
+
+generate: setup-dev ## after a change of operations or codes: the Python client and the tool snapshots
+	.venv/bin/python clients/python/generate.py
+	.venv/bin/python -m tests.doors.tool_snapshots
 
 heavy: crash-test attack-test mcp-conformance fhir-test client-test ## all heavier suites below
 
@@ -32,6 +37,10 @@ fhir-test: setup-dev ## the FHIR adapter against a server from npm packages (nee
 
 client-test: setup-dev ## code generated from the OpenAPI document books appointments (needs Node and npm)
 	.venv/bin/python -m pytest -m heavy tests/clients
+
+audit: ## compares the locked dependencies with known vulnerabilities (needs the internet)
+	python3 -m venv .audit && .audit/bin/pip install --quiet pip-audit
+	.audit/bin/pip-audit --disable-pip --require-hashes -r requirements.lock
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 20

@@ -20,6 +20,7 @@ TARGET = 1.25
 SLOTS = Slots(providers=10, patients=20)
 _AHEAD, _PAST = 100, 900  # appointments of a provider
 _CONNECTIONS = 16
+_BOOKERS = 8  # fewer than a practice has providers: nobody waits for another's commit, however few practices there are
 _SPREAD = 16  # practices that the load goes to
 _AT_ONCE = 100  # practices loaded by one statement
 _MOST_BOOKINGS = 2000
@@ -45,6 +46,8 @@ class Point:
     search: tuple[float, float, float]
     """The cost in that of the small database: median, lowest, highest."""
     booking: tuple[float, float, float]
+    cpu: tuple[float, float]
+    """The same by CPU time of service and database: of a search, of a booking."""
     searches_per_second: float
     bookings_per_second: float
 
@@ -93,7 +96,7 @@ class Site:
             for practice, token, ids in zip(self._aims, self._tokens, self._ids, strict=True)
         ]
         in_turn = list(chain.from_iterable(zip(*wanted, strict=True)))
-        measured = self._accounted(load.book, self.service.port, in_turn, _CONNECTIONS, _SECONDS)
+        measured = self._accounted(load.book, self.service.port, in_turn, _BOOKERS, _SECONDS)
         used = math.ceil(measured.drained["booked"] / len(self._aims))
         for practice in self._aims:
             self._booked[practice] = self._booked.get(practice, 0) + used
@@ -118,10 +121,14 @@ def _load(first: int, last: int) -> str:
     )
 
 
-def grow(folder: Path, sizes: Sizes, generators: Generators, progress: Progress) -> tuple[list[Row], list[Point]]:
+def grow(
+    folder: Path, sizes: Sizes, generators: Generators, progress: Progress
+) -> tuple[list[Row], list[Point], float]:
+    """The rows, the curves, and the CPU seconds of the databases."""
     with running(folder / "small") as small_service, running(folder / "large") as large_service:
         small, large = Site(small_service, generators), Site(large_service, generators)
         points = list(_points(small, large, sizes, progress))
+        cpu = small_service.database_cpu_seconds() + large_service.database_cpu_seconds()
         progress.at("starting on the largest database")
         large_service.stop()
         large_service.wait_for_database_to_end()
@@ -137,15 +144,15 @@ def grow(folder: Path, sizes: Sizes, generators: Generators, progress: Progress)
             at_most=True,
             low=cost[1],
             high=cost[2],
-            figures=f"{rate:,.0f}/s",
+            figures=f"{rate:,.0f}/s; by CPU time {cpu_cost:.2f}",
         )
-        for name, title, cost, rate in (
-            ("searches", "cost of a search", last.search, last.searches_per_second),
-            ("bookings", "cost of a booking", last.booking, last.bookings_per_second),
+        for name, title, cost, rate, cpu_cost in (
+            ("searches", "cost of a search", last.search, last.searches_per_second, last.cpu[0]),
+            ("bookings", "cost of a booking", last.booking, last.bookings_per_second, last.cpu[1]),
         )
     ]
     rows.append(Row("start-up when large", f"start-up with {last.practices:,} practices", seconds, unit=" s"))
-    return rows, points
+    return rows, points, cpu
 
 
 def _points(small: Site, large: Site, sizes: Sizes, progress: Progress) -> Iterator[Point]:
@@ -167,6 +174,12 @@ def _points(small: Site, large: Site, sizes: Sizes, progress: Progress) -> Itera
             large.appointments(),
             ratios(searches["small"], searches["large"]),
             ratios(booked["small"], booked["large"]),
+            (_cpu_ratio(taken, "search"), _cpu_ratio(taken, "booking")),
             median(searches["large"]),
             median(booked["large"]),
         )
+
+
+def _cpu_ratio(taken: dict[str, list[load.Measured]], what: str) -> float:
+    large, small = ([sum(each.costs.values()) for each in taken[f"{what}, {size}"]] for size in ("large", "small"))
+    return ratios(large, small)[0]

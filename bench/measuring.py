@@ -44,7 +44,7 @@ QUICK = Sizes(
     seconds=0.4,
     pgbench_seconds=1,
     growth=(5, 20),
-    growth_rounds=3,
+    growth_rounds=2,
     soak_seconds=6,
     starts=3,
 )

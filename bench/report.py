@@ -17,6 +17,7 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "bench/results"
 DOCUMENT = ROOT / "docs/performance.md"
 CURVES = ROOT / "docs/performance-growth.svg"
+MOST_OTHERS = 0.15
 BEGIN, END = "<!-- figures: written by make bench -->", "<!-- end of figures -->"
 
 
@@ -101,4 +102,5 @@ def _machine(machine: Mapping[str, Any]) -> str:
         f"Measured on {machine['date']}: {machine['processor']}, {machine['cores']} cores, Python {machine['python']}, "
         f"{machine['database']}; {machine['run']} run of {machine['minutes']:.0f} minutes, during which other programs "
         f"used {machine['others']:.2f} cores."
+        + (" That is too much to judge by: repeat it on a quiet machine." if machine["others"] > MOST_OTHERS else "")
     )

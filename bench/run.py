@@ -28,7 +28,7 @@ import resources
 import workers
 import writes
 from measuring import FULL, QUICK, Generators, Progress, Row, Sizes
-from service import Service, busy_seconds, cpu_seconds, running
+from service import Service, busy_seconds, running
 
 CASES = ("reads", "first-available", "workers", "bookings", "contention", "soak", "start-up", "growth")
 _SOAK_SECONDS = 600
@@ -43,19 +43,20 @@ class Run:
         self.rows: list[Row] = []
         self.points: list[growth.Point] = []
         self.database = ""
-        self.own_cpu = 0.0
+        self.database_cpu = 0.0
 
     def everything(self) -> None:
         home = self._folder / "main"
         with running(home) as service:
             self.database = "PostgreSQL " + service.query("SHOW server_version")[0][0]
             self._on(service)
-            self.own_cpu += cpu_seconds([pid for pids in service.processes.values() for pid in pids])
+            self.database_cpu += service.database_cpu_seconds()
         self._case("start-up", lambda *rest: [resources.start_up(home, *rest)], self._sizes, self._progress)
         if "growth" in self._only:
             self._progress.begin("growth")
-            rows, self.points = growth.grow(self._folder, self._sizes, self._generators, self._progress)
+            rows, self.points, cpu = growth.grow(self._folder, self._sizes, self._generators, self._progress)
             self.rows += rows
+            self.database_cpu += cpu
         self._progress.end()
 
     def _on(self, service: Service) -> None:
@@ -80,7 +81,7 @@ def _machine(run: Run, name: str, seconds: float, busy: float) -> dict[str, Any]
         line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line
     ]
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    own = time.process_time() + run.own_cpu + ended.ru_utime + ended.ru_stime
+    own = time.process_time() + run.database_cpu + ended.ru_utime + ended.ru_stime
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "processor": models[0] if models else platform.machine(),

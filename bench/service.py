@@ -105,6 +105,12 @@ class Service:
         postmaster = int((self.folder / "postgres/data/postmaster.pid").read_text().split()[0])
         return [postmaster, *children(postmaster)]
 
+    def database_cpu_seconds(self) -> float:
+        """All that the database has spent since it started, by processes that have ended, too."""
+        postmaster, *live = self.database_pids
+        fields = Path(f"/proc/{postmaster}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") + cpu_seconds(live)
+
     def command(self, *arguments: str) -> Any:
         done = subprocess.run(
             [FRONTDESK, *arguments, "--json"], env=self.environment, check=True, capture_output=True, text=True

@@ -11,7 +11,7 @@ from service import Service, accounted
 
 CONNECTIONS = 32
 FIGHTERS, WANTED = 64, 10
-SLOTS = Slots(providers=40, patients=2400)
+SLOTS = Slots(providers=80, patients=2400)  # more providers than connections: nobody waits for another's commit
 _MOST_PER_SECOND = 3000
 _REFUSED = ("refused", "refused at the confirmation")
 

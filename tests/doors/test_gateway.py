@@ -178,6 +178,19 @@ async def test_without_the_database_the_gateway_answers_at_once_and_recovers(wor
     assert (await client.get("/api/capabilities")).status_code == 200
 
 
+async def test_an_unexpected_error_is_answered_without_its_text(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(_meter: Meter, _caller: object) -> None:
+        raise RuntimeError("what went wrong inside")
+
+    client = await world.client()
+    monkeypatch.setattr(Meter, "charge", broken)
+    answer = await client.get("/api/capabilities")
+    assert "inside" not in check_gateway_problem(answer, 500, "internal")["detail"]
+    assert "unexpected error" in caplog.text
+
+
 async def test_a_refused_write_has_not_been_executed(world: World) -> None:
     client = await world.client(grant="integration", per_minute=1)
     await client.get("/api/capabilities")

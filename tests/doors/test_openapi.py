@@ -203,7 +203,7 @@ def test_optional_body_fields_may_be_null_and_required_ones_may_not(operation: O
     assert ("requestBody" in found) == (operation.method != "GET")
     if operation.method == "GET":
         return
-    assert found["requestBody"]["content"].keys() == {"application/json", "text/json", "application/*+json"}
+    assert found["requestBody"]["content"].keys() == {"application/json"}, "generators take every type for another body"
     schema = resolved(found["requestBody"]["content"]["application/json"]["schema"])
     assert schema["additionalProperties"] is False
     assert not [name for name in schema["properties"] if f"{{{name}}}" in operation.path]

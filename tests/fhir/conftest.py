@@ -32,9 +32,9 @@ async def door(request: pytest.FixtureRequest) -> AsyncIterator[Door]:
         yield opened
     else:
         server: Medplum = request.getfixturevalue("medplum")
-        opened.backend = server.repository(f"test-{next(_numbers)}", opened.address)
+        repository = opened.backend = server.repository(f"test-{next(_numbers)}", opened.address)
         yield opened
-        await opened.backend.close()
+        await repository.close()
     await opened.close()
 
 

@@ -53,10 +53,12 @@ Rewrite = Callable[[Request, Answer], Awaitable[Answer]]
 
 @dataclass
 class Door:
-    """`faults` by the number of a request, counted from the last `reset`; `slow` is longer than anybody waits."""
+    """`faults` by the number of a request, counted from the last `reset`, or by what `harm` says about it; `slow` is
+    longer than anybody waits."""
 
     backend: Backend | None = None
     faults: dict[int, Fault] = field(default_factory=dict)
+    harm: Callable[[Request], Fault | None] | None = None
     rewrite: Rewrite | None = None
     slow: float = 3.0
     port: int = 0
@@ -86,6 +88,7 @@ class Door:
     def reset(self, faults: dict[int, Fault] | None = None) -> None:
         self.seen.clear()
         self.faults = faults or {}
+        self.harm = None
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -112,7 +115,7 @@ class Door:
         """Whether the connection lives on."""
         number = len(self.seen)
         self.seen.append(request)
-        fault = self.faults.get(number)
+        fault = self.faults.get(number) or (self.harm(request) if self.harm is not None else None)
         if fault == "cut_before":
             return False
         if fault == "late":

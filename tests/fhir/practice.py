@@ -27,7 +27,7 @@ SYSTEM: Resource = {
     "providers": {"10": "Practitioner/chen", "11": "Practitioner/nunez", "12": "Practitioner/okafor"},
     "visitTypes": {"20": {"system": VISITS, "code": "NEW"}},
     "procedures": {"101": {"system": VISITS, "code": "FU15"}, "103": "HealthcareService/shots"},
-    "timeoutSeconds": 2,
+    "timeoutSeconds": 10,
 }
 PEOPLE = {
     "ada": ("Ada", "Lovelace", "1985-12-10", "+1 555 010 0199", None, True),

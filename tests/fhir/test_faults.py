@@ -136,8 +136,8 @@ CASES = [*QUICK, *(pytest.param(*case, marks=pytest.mark.heavy) for case in ALL)
 
 @pytest.fixture
 async def scene(database: Database, tmp_path: Path, upstream: Upstream) -> AsyncIterator[Scene]:
-    upstream.door.slow = 1.5
-    async with fhir_world(database, tmp_path, upstream.door, timeoutSeconds=1) as world:
+    upstream.door.slow = 2.5
+    async with fhir_world(database, tmp_path, upstream.door, timeoutSeconds=2) as world:
         yield Scene(world, upstream, await world.client())
 
 

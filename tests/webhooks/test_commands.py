@@ -11,7 +11,7 @@ import pytest
 from icalendar import Calendar
 from standardwebhooks import Webhook
 
-from tests.cli.command_line import COMMAND, CommandLine
+from tests.cli.command_line import COMMAND, CommandLine, on_database
 from tests.webhooks.receiver import Receiver
 
 PRIVATE = {"FRONTDESK_WEBHOOK_ALLOW_PRIVATE": "true"}
@@ -162,3 +162,29 @@ def test_the_feed_of_events_is_followed_as_they_happen(line: CommandLine) -> Non
                     break
             following.terminate()
     assert found == ["appointment.booked", "appointment.cancelled"]
+
+
+def test_following_shows_an_event_that_commits_late_under_a_lower_id(line: CommandLine, harbor: str) -> None:
+    insert = """INSERT INTO outbox (practice_id, type, subject, occurred_at)
+                SELECT practice_id, $1, '{}', now() FROM practice WHERE slug = 'harbor'"""
+
+    async def happen_out_of_order(connection: Any) -> list[str]:
+        transaction = connection.transaction()
+        await transaction.start()
+        await connection.execute(insert, "test.late")
+        await asyncio.to_thread(on_database, line, lambda other: other.execute(insert, "test.soon"))
+        following = subprocess.Popen(
+            [COMMAND, "events", "tail", "--practice", harbor, "--follow", "--json"],
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+            env=line.environment(),
+        )
+        with following:
+            assert following.stdout is not None
+            shown = [json.loads(await asyncio.to_thread(following.stdout.readline))["type"]]
+            await transaction.commit()
+            shown.append(json.loads(await asyncio.to_thread(following.stdout.readline))["type"])
+            following.terminate()
+        return shown
+
+    assert on_database(line, happen_out_of_order) == ["test.soon", "test.late"]

@@ -1,7 +1,7 @@
 """`frontdesk events`: what happens at a practice, as webhooks tell it."""
 
 import argparse
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import add_command, add_group
@@ -17,7 +17,6 @@ _POLL_SECONDS = 1.0
 # An id is given before its event commits, by a statement of ten seconds at most: afterwards nothing appears below it.
 _SETTLED_SECONDS = 15.0
 _LARGEST = 2**63 - 1
-Show = Callable[[Any], None]
 
 
 def add_events_commands(commands: "Commands") -> None:
@@ -49,29 +48,28 @@ def _tail(args: argparse.Namespace) -> None:
         async def after(event_id: int) -> list[Any]:
             return await events_after(session.database, practice_id, event_id, _PAGE)
 
-        shown = since
-        if shown is None:
-            rows = await newest_events(session.database, practice_id, _SHOWN)
+        rows = await newest_events(session.database, practice_id, _SHOWN) if since is None else await after(since)
+        place, last = since or 0, rows
+        while rows:
             for row in rows:
                 show(row)
-            shown = rows[-1]["event_id"] if rows else 0
-        while rows := await after(shown):
-            for row in rows:
-                show(row)
-            shown = rows[-1]["event_id"]
+            place, last = rows[-1]["event_id"], rows
+            rows = await after(place)
         if args.follow:
-            await _follow(after, shown, show)
+            await _follow(after, place, [row["event_id"] for row in last], show)
 
     with_database(work)
 
 
-async def _follow(after: Callable[[int], Awaitable[list[Any]]], shown: int, show: Show) -> None:
+async def _follow(
+    after: Callable[[int], Awaitable[list[Any]]], place: int, shown: Sequence[int], show: Callable[[Any], None]
+) -> None:
     """Looks again below what was shown a moment ago: events may commit in another order than they got their ids."""
     import asyncio
     import time
 
-    settled = shown
-    recent: dict[int, float] = {}
+    settled = min(shown, default=place + 1) - 1
+    recent = dict.fromkeys(shown, time.monotonic())
     while True:
         await asyncio.sleep(_POLL_SECONDS)
         now = time.monotonic()

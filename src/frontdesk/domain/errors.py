@@ -152,8 +152,9 @@ _KINDS = (
         "payload_too_large",
         (413,),
         "The request is too large",
-        "The request body is larger than 64 KiB.",
-        "With a smaller body.",
+        "The request body is larger than 64 KiB. Header fields or an address that are too large get the same code with "
+        "status 431 or 414.",
+        "With a smaller request.",
     ),
     ErrorKind(
         "unsupported_media_type",

@@ -124,15 +124,25 @@ def response_name(status: int, codes: Sequence[str]) -> str:
     return f"{names}{status}" if len(CATALOGUE[codes[0]].statuses) > 1 else names
 
 
+def problem_name(status: int, codes: Sequence[str]) -> str:
+    """What the body of a response is called among the schemas."""
+    return response_name(status, codes) + "Problem"
+
+
+def problem_schema(status: int, codes: Sequence[str]) -> dict[str, Any]:
+    # enum and not const: generators in use cannot narrow a type by the latter.
+    narrowed = {"status": {"type": "integer", "enum": [status]}, "code": {"type": "string", "enum": list(codes)}}
+    return {"allOf": [{"$ref": "#/components/schemas/Problem"}, {"type": "object", "properties": narrowed}]}
+
+
 def problem_response_entry(status: int, codes: Sequence[str], docs_url: str) -> dict[str, Any]:
     kinds = [CATALOGUE[code] for code in codes]
-    narrowed = {"type": "object", "properties": {"status": {"const": status}, "code": {"enum": list(codes)}}}
     return {
         "description": "\n".join(f"- `{kind.code}`: {kind.meaning}" for kind in kinds),
         "headers": _headers(status, codes),
         "content": {
             PROBLEM_TYPE: {
-                "schema": {"allOf": [{"$ref": "#/components/schemas/Problem"}, narrowed]},
+                "schema": {"$ref": f"#/components/schemas/{problem_name(status, codes)}"},
                 "examples": {
                     kind.code: {"summary": kind.title, "value": example_problem(kind.code, status, docs_url)}
                     for kind in kinds

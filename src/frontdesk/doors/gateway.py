@@ -101,6 +101,9 @@ class Gateway:
             await self._refuse(scope, send, refused.problem, [*refused.headers, *added], caller, began)
         except Problem as problem:
             await self._refuse(scope, send, problem, added, caller, began)
+        except Exception:
+            _log.exception("unexpected error")
+            await self._refuse(scope, send, Problem("internal"), added, caller, began)
         else:
             await self._app(scope, receive, _adding(send, added) if added else send)
 

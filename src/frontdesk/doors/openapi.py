@@ -14,7 +14,9 @@ from frontdesk.doors.error_responses import (
     codes_by_status,
     error_codes,
     header_references,
+    problem_name,
     problem_response_entry,
+    problem_schema,
     response_name,
 )
 from frontdesk.doors.examples import ANSWERS
@@ -28,7 +30,6 @@ from frontdesk.operations._schemas import linked_schemas, plain_schema
 from frontdesk.settings import Settings
 
 SECURITY = "clientCredentials"
-REQUEST_TYPES = ("application/json", "text/json", "application/*+json")
 
 TAGS = {
     "capabilities": ("Capabilities", "What this token may do."),
@@ -173,8 +174,9 @@ def _operation_entry(operation: Operation, components: dict[str, dict[str, Any]]
         components["schemas"][name] = body
         media = {"schema": {"$ref": f"#/components/schemas/{name}"}, "example": body_example(operation)}
         entry["requestBody"] = {
+            "description": "`text/json` and `application/*+json` are taken as well.",
             "required": bool(body["required"]),
-            "content": dict.fromkeys(REQUEST_TYPES, media),
+            "content": {"application/json": media},
         }
     entry["responses"] = {str(operation.success): _success(operation, components)}
     for status, codes in codes_by_status(error_codes(operation)).items():
@@ -182,6 +184,7 @@ def _operation_entry(operation: Operation, components: dict[str, dict[str, Any]]
             entry["responses"][str(status)] = challenge_entry(operation, docs_url)
             continue
         shared = response_name(status, codes)
+        components["schemas"].setdefault(problem_name(status, codes), problem_schema(status, codes))
         components["responses"].setdefault(shared, problem_response_entry(status, codes, docs_url))
         entry["responses"][str(status)] = {"$ref": f"#/components/responses/{shared}"}
     return entry
@@ -235,7 +238,9 @@ def _answer_name(operation: Operation, record: type[BaseModel]) -> str:
         (item,) = get_args(record.model_fields["items"].annotation)
         return _published(item.__name__) + "Page"
     name = _capitalised(operation)
-    return name.removeprefix("Get") if operation.name.startswith("get_") else f"{name}Result"
+    plain = name.removeprefix("Get")
+    # A record called like its own field comes out wrong from generators that make a variable of each.
+    return plain if plain != name and plain.lower() not in record.model_fields else f"{name}Result"
 
 
 def _published(name: str) -> str:

@@ -168,9 +168,10 @@ class NotAcceptable(FrontdeskError):
 
 
 class PayloadTooLarge(FrontdeskError):
-    """The request body is larger than 64 KiB.
+    """The request body is larger than 64 KiB. Header fields or an address that are too large get the same code with
+    status 431 or 414.
 
-    Send again? With a smaller body.
+    Send again? With a smaller request.
     """
 
     code = "payload_too_large"

@@ -30,11 +30,11 @@ class FieldError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Capabilities:
+class GetCapabilitiesResult:
     capabilities: tuple[str, ...]
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "Capabilities":
+    def from_json(cls, data: Mapping[str, Any]) -> "GetCapabilitiesResult":
         return cls(
             capabilities=tuple(data["capabilities"]),
         )

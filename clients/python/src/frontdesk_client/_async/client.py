@@ -18,14 +18,14 @@ class AsyncFrontdesk(AsyncSession):
     Whatever fails raises a FrontdeskError.
     """
 
-    async def get_capabilities(self) -> records.Capabilities:
+    async def get_capabilities(self) -> records.GetCapabilitiesResult:
         """List what this token may do.
 
         Lists the scopes that this token holds. Call it first: an operation whose scope is missing here will be
         refused. Then call get_practice, or start a booking with match_patient.
         """
         request = Request("GET", "/capabilities")
-        return await self._read(request, records.Capabilities.from_json)
+        return await self._read(request, records.GetCapabilitiesResult.from_json)
 
     async def get_practice(self) -> records.Practice:
         """Describe the practice.

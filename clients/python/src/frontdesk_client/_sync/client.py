@@ -18,14 +18,14 @@ class Frontdesk(Session):
     Whatever fails raises a FrontdeskError.
     """
 
-    def get_capabilities(self) -> records.Capabilities:
+    def get_capabilities(self) -> records.GetCapabilitiesResult:
         """List what this token may do.
 
         Lists the scopes that this token holds. Call it first: an operation whose scope is missing here will be
         refused. Then call get_practice, or start a booking with match_patient.
         """
         request = Request("GET", "/capabilities")
-        return self._read(request, records.Capabilities.from_json)
+        return self._read(request, records.GetCapabilitiesResult.from_json)
 
     def get_practice(self) -> records.Practice:
         """Describe the practice.
