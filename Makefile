@@ -1,4 +1,4 @@
-.PHONY: run test check format generate audit help setup setup-dev clean heavy crash-test attack-test mcp-conformance fhir-test client-test
+.PHONY: run test check format generate bench bench-quick audit help setup setup-dev clean heavy crash-test attack-test mcp-conformance fhir-test client-test
 
 run: setup ## sets everything up and serves the demo practice on port 8080 (or FRONTDESK_PORT)
 	@exec .venv/bin/frontdesk serve --demo
@@ -21,13 +21,13 @@ generate: setup-dev ## after a change of operations or codes: the Python client 
 	.venv/bin/python clients/python/generate.py
 	.venv/bin/python -m tests.doors.tool_snapshots
 
-heavy: crash-test attack-test mcp-conformance fhir-test client-test ## all heavier suites below
+heavy: attack-test crash-test mcp-conformance fhir-test client-test ## all heavier suites below
 
 crash-test: setup-dev ## kills server and database under load; the long state machine
 	.venv/bin/python -m pytest -m heavy tests/crash tests/engine
 
 attack-test: setup-dev ## a million forged ids and tokens; a deep schemathesis run
-	.venv/bin/python -m pytest -m heavy -n 2 --dist loadfile tests/security tests/doors
+	.venv/bin/python -m pytest -m heavy tests/security tests/doors
 
 mcp-conformance: setup-dev ## the official MCP conformance suites and the inspector (needs Node and npm)
 	.venv/bin/python -m pytest -m heavy tests/mcp
@@ -37,6 +37,12 @@ fhir-test: setup-dev ## the FHIR adapter against a server from npm packages (nee
 
 client-test: setup-dev ## code generated from the OpenAPI document books appointments (needs Node and npm)
 	.venv/bin/python -m pytest -m heavy tests/clients
+
+bench: setup-dev ## measures everything against floors of the same run; rewrites docs/performance.md and its curves
+	.venv/bin/python bench/run.py
+
+bench-quick: setup-dev ## the same, smaller and shorter
+	.venv/bin/python bench/run.py --quick
 
 audit: ## compares the locked dependencies with known vulnerabilities (needs the internet)
 	python3 -m venv .audit && .audit/bin/pip install --quiet pip-audit

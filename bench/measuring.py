@@ -36,16 +36,16 @@ FULL = Sizes(
     pgbench_seconds=3,
     growth=(10, 100, 1_000, 10_000),
     growth_rounds=7,
-    soak_seconds=60,
+    soak_seconds=50,
     starts=7,
 )
 QUICK = Sizes(
     rounds=4,
     seconds=0.4,
     pgbench_seconds=1,
-    growth=(5, 20),
+    growth=(20,),
     growth_rounds=2,
-    soak_seconds=6,
+    soak_seconds=5,
     starts=3,
 )
 

@@ -83,8 +83,7 @@ def calendar_sql(practice_id: int, opens: str, step: int, per_day: int, taken: s
         FROM provider, generate_series(0, {days}) d, generate_series(0, {per_day - 1}) s,
             LATERAL (SELECT (current_date + d + time '{opens}' + s * interval '{step} minutes')
                             AT TIME ZONE '{ZONE}' AS starts) t
-        WHERE practice_id = {practice_id} AND extract(isodow FROM current_date + d) < 6 AND ({taken});
-        ANALYZE appointment;"""
+        WHERE practice_id = {practice_id} AND extract(isodow FROM current_date + d) < 6 AND ({taken});"""
 
 
 def scattered_sql(practices: str, past: int, ahead: int) -> str:

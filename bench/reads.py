@@ -13,6 +13,7 @@ from practices import PROCEDURE, VISIT_TYPE, calendar_sql, group, office, patien
 from service import Service, accounted, exchange
 
 CONNECTIONS = 16
+_THIRD = "s % 3 = 0 AND s NOT BETWEEN 16 AND 19"  # of the quarters of an hour, none at noon
 _WIDE_CALLS = 2
 PACED = 0.5  # of what the service can do: the load at which times to answer are compared
 _MCP_HEADERS = ("MCP-Protocol-Version: 2025-11-25",)
@@ -32,7 +33,8 @@ class Requests:
 def prepare(service: Service) -> Requests:
     """An office with a third of its calendar taken."""
     practice = service.import_practice(office("office"))
-    service.execute(patients_sql(practice, 100) + calendar_sql(practice, "08:00", 15, 16, "s % 3 = 0", 60))
+    service.execute(patients_sql(practice, 100) + calendar_sql(practice, "08:00", 15, 40, _THIRD, 60))
+    service.settle()
     token = service.tokens(["office"])[0]
     status, _, body = exchange(service.port, "GET", search_path(), headers={"Authorization": f"Bearer {token}"})
     assert status == 200, body
@@ -175,6 +177,7 @@ def first_available(
         practice = service.import_practice(group(slug))
         service.execute(patients_sql(practice, 100) + calendar_sql(practice, "09:00", 30, 16, taken_steps, days))
         tokens[slug] = service.tokens([slug])[0]
+    service.settle()
 
     def way(wanted: bytes, calls: int) -> Callable[[], float]:
         return lambda: generators.run(load.one_by_one, service.port, wanted, calls)

@@ -62,6 +62,8 @@ def _markdown(found: Mapping[str, Any]) -> str:
     for row in found["rows"]:
         met = {True: "yes", False: "**no**", None: ""}[row["passed"]]
         lines.append(f"| {row['title']} | {_value(row)} | {_target(row)} | {_spread(row)} | {met} | {row['figures']} |")
+    if found["growth"]:
+        lines += ["", f"![Cost of a search and of a booking on a growing database]({CURVES.name})"]
     return "\n".join([*lines, "", _machine(found["machine"])])
 
 

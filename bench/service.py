@@ -198,6 +198,11 @@ class Service:
 
         asyncio.run(run_all())
 
+    def settle(self) -> None:
+        """Does now what autovacuum would do some time during the measurements."""
+        self.execute("VACUUM (ANALYZE)")
+        self.execute("CHECKPOINT")
+
     async def _owner(self, **settings: str) -> Any:
         return await asyncpg.connect(
             self.postgres.dsn("postgres"), server_settings={"search_path": "frontdesk, public", **settings}

@@ -14,6 +14,7 @@ from reads import Requests
 from service import Service, accounted, busy_seconds, running
 
 _CONNECTIONS = 32
+_WARM_UP_SECONDS = 3.0
 
 
 def two_workers(service: Service, requests: Requests, sizes: Sizes, generators: Generators, progress: Progress) -> Row:
@@ -34,6 +35,9 @@ def two_workers(service: Service, requests: Requests, sizes: Sizes, generators: 
 
             return work
 
+        progress.at("warming up")
+        for target in (service, double):  # until every connection of every worker's pool has planned its statements
+            generators.run(load.repeat, target.port, wanted, 2 * _CONNECTIONS, _WARM_UP_SECONDS)
         taken = interleaved({"one": way("one", service), "two": way("two", double)}, sizes.rounds, progress)
     one, two = taken["one"], taken["two"]
     value, low, high = ratios([each.rate() for each in two], [each.rate() for each in one])

@@ -18,6 +18,7 @@ Fault = Literal[
     "error_after",  # executed, answered with 500
     "gateway",  # executed, answered with 504
     "busy",  # 429, never executed
+    "hang",  # never executed, never answered
 ]
 FAULTS: tuple[Fault, ...] = (
     "delay", "late", "cut_before", "cut_after", "half", "drip", "garbage", "error_before", "error_after", "gateway",
@@ -116,7 +117,9 @@ class Door:
         number = len(self.seen)
         self.seen.append(request)
         fault = self.faults.get(number) or (self.harm(request) if self.harm is not None else None)
-        if fault == "cut_before":
+        if fault == "hang":
+            await asyncio.sleep(self.slow)
+        if fault in ("hang", "cut_before"):
             return False
         if fault == "late":
             writer.transport.abort()

@@ -1,6 +1,7 @@
 """Every fault at every request of every write: the documented answer, and after healing exactly one execution."""
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -171,6 +172,65 @@ async def test_a_fault_at_any_request_leaves_exactly_one_execution(scene: Scene,
         await _heal(scene, write, token, answer)
         await _nothing_is_left_over(scene, write)
     raise AssertionError("the write never came through")
+
+
+@pytest.mark.parametrize("mode", ["delay", "hang"])
+@pytest.mark.parametrize(
+    "name", ["book", *(pytest.param(each, marks=pytest.mark.heavy) for each in ("reschedule", "create"))]
+)
+async def test_a_node_that_dies_in_the_middle_leaves_exactly_one_execution(
+    scene: Scene, name: str, mode: Fault
+) -> None:
+    """The call ends at a request of its own, before or after that was executed, and nothing after it is done."""
+    scene.upstream.door.slow = 30
+    for point in range(30):
+        write = await WRITES[name](scene, point)
+        token = (await _send(scene, write, None)).json()["confirmationToken"]
+        scene.upstream.door.reset({point: mode})
+        call = asyncio.create_task(_send(scene, write, token))
+        while len(scene.upstream.door.seen) <= point and not call.done():
+            await asyncio.sleep(0.01)
+        if call.done():
+            assert (await call).status_code in (200, 201)
+            assert point >= 3
+            return
+        await asyncio.sleep(0.05)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        scene.upstream.door.reset()
+        await settle(scene.world)
+        await scene.world.renew(scene.agent)
+        resent = await _send(scene, write, token)
+        if resent.status_code == 428:
+            assert not await write.happened()
+            resent = await _send(scene, write, resent.json()["confirmationToken"])
+        assert resent.status_code in (200, 201), resent.text
+        await _nothing_is_left_over(scene, write)
+    raise AssertionError("the write never came through")
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("seed", range(12))
+async def test_several_faults_at_once_leave_exactly_one_execution(scene: Scene, seed: int) -> None:
+    chance = random.Random(seed)
+    name = chance.choice(list(WRITES))
+    write = await WRITES[name](scene, seed % 2)
+    token = (await _send(scene, write, None)).json()["confirmationToken"]
+    scene.upstream.door.reset({point: chance.choice(FAULTS) for point in chance.sample(range(12), 4)})
+    for _ in range(4):
+        answer = await _send(scene, write, token)
+        if answer.status_code not in (200, 201):
+            assert (answer.status_code, answer.json()["code"]) in READ | HOLD | OPEN
+    scene.upstream.door.reset()
+    await asyncio.sleep(2.5)  # whatever the server asked us to wait, and the breaker
+    await settle(scene.world)
+    await scene.world.renew(scene.agent)
+    resent = await _send(scene, write, token)
+    if resent.status_code == 428:
+        assert not await write.happened()
+        resent = await _send(scene, write, resent.json()["confirmationToken"])
+    assert resent.status_code in (200, 201), resent.text
+    await _nothing_is_left_over(scene, write)
 
 
 def _documented(hit: Request, fault: Fault) -> set[tuple[int, str]]:

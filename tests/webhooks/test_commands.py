@@ -3,6 +3,7 @@
 import asyncio
 import json
 import subprocess
+import threading
 import time
 from typing import Any
 
@@ -149,6 +150,8 @@ def test_the_feed_of_events_is_followed_as_they_happen(line: CommandLine) -> Non
             encoding="utf-8",
             env=line.environment(),
         )
+        stop = threading.Timer(60, following.kill)  # then there is no further line
+        stop.start()
         with following:
             assert following.stdout is not None
             book_and_cancel(client)  # whatever happened so far is shown, or is now about to be
@@ -160,7 +163,8 @@ def test_the_feed_of_events_is_followed_as_they_happen(line: CommandLine) -> Non
                     found.append(document["type"])
                 if len(found) == 2:
                     break
-            following.terminate()
+            following.kill()
+        stop.cancel()
     assert found == ["appointment.booked", "appointment.cancelled"]
 
 
@@ -179,12 +183,16 @@ def test_following_shows_an_event_that_commits_late_under_a_lower_id(line: Comma
             encoding="utf-8",
             env=line.environment(),
         )
+        output = following.stdout
+        assert output is not None
+        stop = threading.Timer(40, following.kill)  # then there is no further line
+        stop.start()
         with following:
-            assert following.stdout is not None
-            shown = [json.loads(await asyncio.to_thread(following.stdout.readline))["type"]]
+            first = await asyncio.to_thread(output.readline)
             await transaction.commit()
-            shown.append(json.loads(await asyncio.to_thread(following.stdout.readline))["type"])
-            following.terminate()
-        return shown
+            second = await asyncio.to_thread(output.readline)
+            following.kill()
+        stop.cancel()
+        return [json.loads(text)["type"] for text in (first, second)]
 
     assert on_database(line, happen_out_of_order) == ["test.soon", "test.late"]

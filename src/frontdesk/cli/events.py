@@ -48,32 +48,36 @@ def _tail(args: argparse.Namespace) -> None:
         async def after(event_id: int) -> list[Any]:
             return await events_after(session.database, practice_id, event_id, _PAGE)
 
-        rows = await newest_events(session.database, practice_id, _SHOWN) if since is None else await after(since)
-        place, last = since or 0, rows
+        floor = since or 0
+        known: list[int] = []
+        rows = await newest_events(session.database, practice_id, _PAGE) if since is None else await after(since)
+        shown = rows[-_SHOWN:] if since is None else rows
         while rows:
-            for row in rows:
+            for row in shown:
                 show(row)
-            place, last = rows[-1]["event_id"], rows
-            rows = await after(place)
+            known = [*known, *(row["event_id"] for row in rows)]
+            if len(known) >= _PAGE:  # a page back is further than anything may commit late
+                known = known[-_PAGE:]
+                floor = known[0] - 1
+            rows = shown = await after(known[-1])
         if args.follow:
-            await _follow(after, place, [row["event_id"] for row in last], show)
+            await _follow(after, floor, known, show)
 
     with_database(work)
 
 
 async def _follow(
-    after: Callable[[int], Awaitable[list[Any]]], place: int, shown: Sequence[int], show: Callable[[Any], None]
+    after: Callable[[int], Awaitable[list[Any]]], floor: int, known: Sequence[int], show: Callable[[Any], None]
 ) -> None:
     """Looks again below what was shown a moment ago: events may commit in another order than they got their ids."""
     import asyncio
     import time
 
-    settled = min(shown, default=place + 1) - 1
-    recent = dict.fromkeys(shown, time.monotonic())
+    recent = dict.fromkeys(known, time.monotonic())
     while True:
         await asyncio.sleep(_POLL_SECONDS)
         now = time.monotonic()
-        place = settled
+        place = floor
         while rows := await after(place):
             for row in rows:
                 if row["event_id"] not in recent:
@@ -81,8 +85,8 @@ async def _follow(
                     recent[row["event_id"]] = now
             place = rows[-1]["event_id"]
         old = [event_id for event_id, seen in recent.items() if seen < now - _SETTLED_SECONDS]
-        settled = max(old, default=settled)
-        recent = {event_id: seen for event_id, seen in recent.items() if event_id > settled}
+        floor = max(old, default=floor)
+        recent = {event_id: seen for event_id, seen in recent.items() if event_id > floor}
 
 
 def event_number(text: str) -> int:

@@ -51,8 +51,11 @@ def _list(args: argparse.Namespace) -> None:
 
 def _reseal(args: argparse.Namespace) -> None:
     async def work(session: Session) -> int:
+        from frontdesk.access.sealing import load_secret_key
+        from frontdesk.engine.webhooks.endpoints import reseal_secrets
+
         ring = await session.ring()
-        return await ring.reseal()
+        return await ring.reseal() + await reseal_secrets(session.database, load_secret_key(session.settings))
 
     count = with_database(work)
     answer(args, {"resealed": count}, f"Sealed {count} keys anew.")

@@ -19,4 +19,8 @@ def new_patient_id() -> str:
 
 
 def _base62() -> str:
-    return "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))
+    rest, text = secrets.randbelow(62**_LENGTH), ""
+    for _ in range(_LENGTH):
+        rest, digit = divmod(rest, 62)
+        text += _ALPHABET[digit]
+    return text

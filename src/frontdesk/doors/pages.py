@@ -1,4 +1,4 @@
-"""The published documents: OpenAPI, its browsable page, the page of errors, and the files these pages need.
+"""The published documents: OpenAPI, its browsable page, the guides, the page of errors, and the files they need.
 
 Everything is made once, from the operations and the catalogue, and sent with a tag that lets a browser keep it. The
 pages run under a policy that allows no script, style or connection but our own.
@@ -20,6 +20,7 @@ from starlette.routing import Route
 from frontdesk.domain.errors import CATALOGUE, Problem
 from frontdesk.doors.answers import TRACE_HEADER, request_id_of
 from frontdesk.doors.docs.errors_page import errors_page
+from frontdesk.doors.docs.guide_pages import GUIDES, guide_page, index_page
 from frontdesk.doors.docs.reference_page import reference_page
 from frontdesk.doors.openapi import openapi_document
 from frontdesk.doors.rest import PREFIX
@@ -60,6 +61,14 @@ def page_routes(settings: Settings) -> list[Route]:
     async def errors(request: Request) -> Response:
         return _answer(request, _page("errors", settings))
 
+    async def guides(request: Request) -> Response:
+        return _answer(request, _page("guides", settings))
+
+    async def guide(request: Request) -> Response:
+        if request.path_params["name"] not in GUIDES:
+            raise Problem("not_found", "There is no such guide.")
+        return _answer(request, _guide(request.path_params["name"], settings))
+
     async def asset(request: Request) -> Response:
         found = _assets().get(request.path_params["name"])
         if found is None:
@@ -86,6 +95,8 @@ def page_routes(settings: Settings) -> list[Route]:
         Route("/docs", docs),
         Route("/docs/", to_docs),
         Route("/docs/assets/{name}", asset),
+        Route("/docs/guides", guides),
+        Route("/docs/guides/{name}", guide),
         Route("/errors.html", errors),
         Route("/openapi/v1.json", openapi),
         Route("/favicon.ico", icon),
@@ -121,8 +132,14 @@ def _openapi(settings: Settings) -> Published:
 
 @lru_cache(maxsize=8)
 def _page(name: str, settings: Settings) -> Published:
-    page = reference_page if name == "docs" else errors_page
-    return _published("text/html; charset=utf-8", page(settings, asset_names()).encode())
+    pages = {"docs": reference_page, "errors": errors_page}
+    html = index_page(asset_names()) if name == "guides" else pages[name](settings, asset_names())
+    return _published("text/html; charset=utf-8", html.encode())
+
+
+@lru_cache(maxsize=4 * len(GUIDES))
+def _guide(name: str, settings: Settings) -> Published:
+    return _published("text/html; charset=utf-8", guide_page(name, settings, asset_names()).encode())
 
 
 def _answer(request: Request, document: Published) -> Response:

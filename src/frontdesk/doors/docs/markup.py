@@ -15,7 +15,12 @@ from frontdesk.operations import OPERATIONS, Operation
 from frontdesk.settings import Settings
 
 _NAMES = frozenset(operation.name for operation in OPERATIONS)
-_LINKS = (("/docs", "Reference"), ("/errors.html", "Errors"), ("/openapi/v1.json", "OpenAPI"))
+_LINKS = (
+    ("/docs", "Reference"),
+    ("/docs/guides", "Guides"),
+    ("/errors.html", "Errors"),
+    ("/openapi/v1.json", "OpenAPI"),
+)
 
 
 def page(title: str, path: str, contents: str, main: str, assets: Mapping[str, str]) -> str:

@@ -1,8 +1,9 @@
 -- Reads that cost one round trip: each function names its practice to the row-level policies, then answers.
 -- Times leave as integers where Python computes with them: minutes since 1970 in UTC.
 
+-- STABLE like date_part itself: anything stricter keeps the planner from inlining it.
 CREATE FUNCTION epoch_minutes(moment timestamptz) RETURNS integer
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT (date_part('epoch', moment) / 60)::integer $$;
+LANGUAGE sql STABLE PARALLEL SAFE AS $$ SELECT (date_part('epoch', moment) / 60)::integer $$;
 
 -- What the given providers are busy with in a window, and the directory version it was read under.
 CREATE FUNCTION busy_times(p_practice bigint, p_providers integer[], p_from timestamptz, p_to timestamptz)

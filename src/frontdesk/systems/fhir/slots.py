@@ -45,7 +45,10 @@ class Slot:
 
 
 def schedules(found: Iterable[Resource], roles: Iterable[Resource], practice: PracticeMap) -> list[Schedule]:
-    """The schedules of the practice's providers. One that names no location belongs to a provider's only one."""
+    """The schedules of the practice's providers as the file names them now. One that names no location belongs to a
+    provider's only one."""
+    provider_ids = {reference: number for number, reference in practice.settings.providers.items()}
+    place_ids = {reference: number for number, reference in practice.settings.locations.items()}
     by_role = {reference_of(role): role for role in roles}
     known = []
     for resource in found:
@@ -57,11 +60,11 @@ def schedules(found: Iterable[Resource], roles: Iterable[Resource], practice: Pr
         places = {actor for actor in actors if actor.startswith("Location/")}
         if not places:
             places = {place for role in held for place in references(role.get("location"))}
-        for provider_id in {practice.provider_ids[each] for each in people if each in practice.provider_ids}:
+        for provider_id in {provider_ids[each] for each in people if each in provider_ids}:
             provider = practice.directory.providers.get(provider_id)
             if provider is None:
                 continue
-            location_ids = {practice.location_ids[place] for place in places if place in practice.location_ids}
+            location_ids = {place_ids[place] for place in places if place in place_ids}
             if not places and len(provider.location_ids) == 1:
                 location_ids = set(provider.location_ids)
             codes = frozenset(codings(resource.get("serviceType")))

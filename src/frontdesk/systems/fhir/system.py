@@ -39,6 +39,7 @@ from frontdesk.systems.port import (
 )
 
 LEASE_MARGIN = timedelta(seconds=30)
+_TURNS, _TURN_SECONDS = 20, 0.1  # how long a write waits for another one of the same subject
 _SLOT_KEYS = ("providerId", "locationId", "visitTypeId", "procedureId", "startsAt", "endsAt")
 
 
@@ -130,9 +131,8 @@ class FhirSystem:
     async def perform(self, change: Change, record: WriteRecord) -> Outcome:
         asked = self._asked(change)
         intent = record.intent
-        write_id = token_hex(16)
         write = PendingWrite(
-            id=write_id,
+            id=token_hex(16),
             intent=token_hex(32) if intent is None else intent.id.hex(),
             holder=token_hex(8),
             phase="executing",
@@ -141,8 +141,12 @@ class FhirSystem:
             began_at=record.now,
         )
         lease = timedelta(seconds=2 * self._upstream.settings.timeout_seconds) + LEASE_MARGIN
-        begun = await self._upstream.records.begin(write, change, record, record.now + lease)
-        if begun.outcome == "busy":
+        for _ in range(_TURNS):
+            begun = await self._upstream.records.begin(write, change, record, record.now + lease)
+            if begun.outcome != "busy":
+                break
+            await asyncio.sleep(_TURN_SECONDS)
+        else:
             raise SystemUnavailable(1)
         if begun.outcome != "begun":
             return Outcome(begun.outcome, None, begun.result)  # type: ignore[arg-type]

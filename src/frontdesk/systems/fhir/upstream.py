@@ -104,7 +104,7 @@ class Upstream:
         return kept[2]
 
     async def read_schedules(self, deadline: Deadline, practice: PracticeMap) -> list[Schedule]:
-        people = list(practice.provider_ids)
+        people = list(self.settings.providers.values())
         roles = []
         if self.capabilities.can("PractitionerRole search-type"):
             for some in _chunks(people):

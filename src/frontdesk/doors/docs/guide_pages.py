@@ -1,0 +1,142 @@
+"""/docs/guides: the guides, written in Markdown and rendered once.
+
+Addresses of the demo become this service's own, links between the files links between the pages. Raw HTML is not
+rendered, and a picture has to be one of our own files.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from html import escape
+from importlib.resources import files
+from pathlib import PurePosixPath
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+
+from frontdesk.doors.docs.markup import contents_list, page, sample
+from frontdesk.settings import Settings
+
+# The order in which they are read.
+GUIDES = (
+    "quick-start",
+    "booking-over-rest",
+    "booking-over-mcp",
+    "confirmations",
+    "errors-and-retries",
+    "time-zones",
+    "going-to-production",
+    "connecting-a-fhir-system",
+    "operating",
+)
+PATH = "/docs/guides"
+DEMO_URL = "http://127.0.0.1:8080"
+_CAPTIONS = {"bash": "Shell", "python": "Python", "json": "JSON", "yaml": "Practice file"}
+
+
+class _Html(RendererHTML):
+    """Code as the reference page shows it, tables and pictures that fit narrow screens."""
+
+    def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:  # noqa: ARG002
+        language = tokens[idx].info.split(" ")[0]
+        return sample(_CAPTIONS[language], escape(tokens[idx].content.rstrip("\n"), quote=False))
+
+    def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:  # noqa: ARG002
+        return '<div class="wide"><table>'
+
+    def table_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:  # noqa: ARG002
+        return "</table></div>"
+
+
+def guide_page(name: str, settings: Settings, assets: Mapping[str, str]) -> str:
+    tokens = _tokens(_source(name).replace(DEMO_URL, settings.public_url).replace("- [ ] ", "- ☐ "))
+    headings = [(_anchor(text), text) for text in _texts(tokens, "h2")]
+    contents = contents_list("On this page", ((f"#{anchor}", "", text) for anchor, text in headings))
+    contents += contents_list("Guides", ((f"{PATH}/{each}", "", title_of(each)) for each in GUIDES))
+    _prepare(tokens, assets)
+    parts = [_render(part) for part in _parts(tokens)]
+    main = f'<section class="hero guide">{parts[0]}</section>' + "".join(
+        f'<section class="guide" aria-labelledby="{anchor}">{part}</section>'
+        for (anchor, _), part in zip(headings, parts[1:], strict=True)
+    )
+    return page(f"{title_of(name)} · frontdesk", PATH, contents, main, assets)
+
+
+def index_page(assets: Mapping[str, str]) -> str:
+    """The list of the guides, each with its opening sentence."""
+    contents = contents_list("Guides", ((f"{PATH}/{each}", "", title_of(each)) for each in GUIDES))
+    items = "".join(
+        f'<li><a href="{PATH}/{each}">{escape(title_of(each))}</a><p>{escape(_opening(each))}</p></li>'
+        for each in GUIDES
+    )
+    lead = "From the first call to running it for a practice. Whatever is shown here is run by the tests."
+    main = (
+        f'<section class="hero"><h1>Guides</h1><p class="lead">{lead}</p></section>'
+        f'<section class="guide"><ul class="guides" id="guides">{items}</ul></section>'
+    )
+    return page("Guides · frontdesk", PATH, contents, main, assets)
+
+
+@cache
+def title_of(name: str) -> str:
+    return _texts(_tokens(_source(name)), "h1")[0]
+
+
+def _opening(name: str) -> str:
+    tokens = _tokens(_source(name))
+    first = next(index for index, token in enumerate(tokens) if token.type == "paragraph_open")
+    return "".join(" " if child.type == "softbreak" else child.content for child in tokens[first + 1].children or ())
+
+
+@cache
+def _source(name: str) -> str:
+    return (files("frontdesk.doors.docs") / "guides" / f"{name}.md").read_text(encoding="utf-8")
+
+
+def _markdown() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": False, "xhtmlOut": False}, renderer_cls=_Html).enable("table")
+
+
+def _tokens(text: str) -> list[Token]:
+    return _markdown().parse(text)
+
+
+def _texts(tokens: Sequence[Token], tag: str) -> list[str]:
+    return [
+        tokens[index + 1].content.replace("`", "")
+        for index, token in enumerate(tokens)
+        if token.type == "heading_open" and token.tag == tag
+    ]
+
+
+def _anchor(text: str) -> str:
+    return re.sub("[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def _prepare(tokens: Sequence[Token], assets: Mapping[str, str]) -> None:
+    """What Markdown cannot say: anchors, the addresses of other guides, and of pictures."""
+    for index, token in enumerate(tokens):
+        if token.type == "heading_open" and token.tag != "h1":
+            token.attrSet("id", _anchor(tokens[index + 1].content))
+        for child in token.children or ():
+            if child.type == "link_open":
+                child.attrSet("href", re.sub(r"^([a-z-]+)\.md", rf"{PATH}/\1", str(child.attrs["href"])))
+            elif child.type == "image":
+                name = PurePosixPath(str(child.attrs["src"])).name
+                child.attrSet("src", f"/docs/assets/{assets[name]}")
+
+
+def _parts(tokens: Sequence[Token]) -> list[list[Token]]:
+    parts: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.type == "heading_open" and token.tag == "h2":
+            parts.append([])
+        parts[-1].append(token)
+    return parts
+
+
+def _render(tokens: Sequence[Token]) -> str:
+    markdown = _markdown()
+    return str(markdown.renderer.render(tokens, markdown.options, {}))

@@ -1,0 +1,160 @@
+"""What a server cannot do is said, answered, and nowhere else in the way."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from frontdesk.operations import OPERATIONS
+from frontdesk.store.database import Database
+from frontdesk.systems.fhir.capabilities import ALWAYS, NEEDS, UNKNOWN, capabilities
+from tests.fhir.door import Answer, Request
+from tests.fhir.fake import statement
+from tests.fhir.practice import Upstream, fhir_world
+from tests.world import World, book, confirmed, patient_id, slots
+
+Resource = dict[str, Any]
+
+
+def _changed(change: Callable[[Resource], None]) -> Any:
+    async def rewrite(request: Request, answer: Answer) -> Answer:
+        if request.target == "/fhir/metadata":
+            document = json.loads(answer.body)
+            for resource in document["rest"][0]["resource"]:
+                change(resource)
+            return Answer(200, {}, json.dumps(document).encode())
+        return answer
+
+    return rewrite
+
+
+def _without(kind: str, interaction: str) -> Any:
+    def change(resource: Resource) -> None:
+        if resource["type"] == kind:
+            resource["interaction"] = [each for each in resource["interaction"] if each["code"] != interaction]
+
+    return _changed(change)
+
+
+def test_every_operation_is_either_always_possible_or_has_its_needs() -> None:
+    assert ALWAYS | set(NEEDS) == {operation.name for operation in OPERATIONS}
+    assert not ALWAYS & set(NEEDS)
+
+
+def test_a_server_that_says_nothing_is_taken_to_do_everything() -> None:
+    everything = {operation.name for operation in OPERATIONS}
+    assert UNKNOWN.supports == everything
+    assert capabilities({"resourceType": "CapabilityStatement"}).supports == everything
+    assert capabilities(statement()).supports == everything
+
+
+@pytest.mark.parametrize(
+    ("kind", "member", "lost"),
+    [
+        ("Appointment", {"conditionalCreate": False}, {"book_appointment"}),
+        ("Patient", {"conditionalCreate": None}, {"create_patient"}),
+        ("Patient", {"versioning": "no-version"}, {"update_patient"}),
+        (
+            "Appointment",
+            {"versioning": "no-version"},
+            {"cancel_appointment", "confirm_attendance", "reschedule_appointment"},
+        ),
+        ("Encounter", {"interaction": []}, set()),
+        (
+            "Slot",
+            {"interaction": []},
+            {"search_slots", "find_first_available", "get_slot", "book_appointment", "reschedule_appointment"},
+        ),
+    ],
+)
+def test_what_is_missing_costs_exactly_what_needs_it(kind: str, member: Resource, lost: set[str]) -> None:
+    document = statement()
+    for resource in document["rest"][0]["resource"]:
+        if resource["type"] == kind:
+            resource.update(member)
+    assert set(NEEDS) - capabilities(document).supports == lost
+
+
+async def test_an_operation_that_the_server_cannot_do_is_not_supported(
+    database: Database, tmp_path: Path, upstream: Upstream
+) -> None:
+    upstream.door.rewrite = _without("Appointment", "update")
+    async with fhir_world(database, tmp_path, upstream.door) as world:
+        agent = await world.client()
+        lost = {"cancel_appointment", "confirm_attendance", "reschedule_appointment"}
+        supports = set((await agent.get("/api/practice")).json()["supports"])
+        assert supports == {operation.name for operation in OPERATIONS} - lost
+        appointment = await book(agent)
+        for action in ("cancel", "confirm", "reschedule"):
+            refused = await agent.post(f"/api/appointments/{appointment}/{action}", json={})
+            assert (refused.status_code, refused.json()["code"]) == (503, "capability_not_supported")
+            assert "retry-after" not in refused.headers
+
+
+async def test_a_server_that_is_away_at_first_is_asked_again(
+    database: Database, tmp_path: Path, upstream: Upstream
+) -> None:
+    upstream.door.rewrite = _without("Patient", "update")
+    await upstream.door.close()
+    async with fhir_world(database, tmp_path, upstream.door) as world:
+        agent = await world.client()
+        assert "update_patient" in (await agent.get("/api/practice")).json()["supports"], "nothing is known yet"
+        refused = await agent.get("/api/slots/first-available", params={"visitTypeId": 21, "procedureId": 101})
+        assert (refused.status_code, refused.json()["code"]) == (502, "upstream_unavailable")
+        await upstream.door.open()
+        server = world.service.fhir._upstreams[1]
+        server._ask_again_at = 0.0
+        await server.ready()
+        await server._asking  # type: ignore[misc]
+        assert "update_patient" not in (await agent.get("/api/practice")).json()["supports"]
+
+
+async def test_a_server_that_marks_its_own_slots_is_left_to_do_so(
+    database: Database, tmp_path: Path, upstream: Upstream
+) -> None:
+    async def marking(request: Request, answer: Answer) -> Answer:
+        if request.method == "POST" and request.target == "/fhir/Appointment":
+            for slot in json.loads(request.body)["slot"]:
+                await upstream.put({**await upstream.read(slot["reference"]), "status": "busy"})
+        return await _without("Slot", "update")(request, answer)  # type: ignore[no-any-return]
+
+    upstream.door.rewrite = marking
+    async with fhir_world(database, tmp_path, upstream.door) as world:
+        agent = await world.client()
+        appointment = await book(agent)
+        assert await upstream.busy_slots() == {"Slot/chen-downtown-0-540"}
+        assert not [request for request in upstream.door.seen if request.method == "PUT"]
+        cancelled = await confirmed(agent, "POST", f"/api/appointments/{appointment}/cancel", {})
+        assert cancelled.status_code == 200
+        assert [request.target.split("/")[2] for request in upstream.door.seen if request.method == "PUT"] == [
+            "Appointment"
+        ]
+
+
+async def test_a_server_that_should_mark_its_slots_and_does_not_books_nothing(
+    database: Database, tmp_path: Path, upstream: Upstream
+) -> None:
+    upstream.door.rewrite = _without("Slot", "update")
+    async with fhir_world(database, tmp_path, upstream.door) as world:
+        agent = await world.client()
+        body = {"patientId": await patient_id(agent), "slotId": (await slots(agent))[0]["id"]}
+        refused = await confirmed(agent, "POST", "/api/appointments", body)
+        assert refused.status_code == 422
+        assert await upstream.live_appointments() == []
+
+
+async def test_who_has_been_seen_is_known_from_encounters_too(fhir: World, upstream: Upstream) -> None:
+    agent = await fhir.client()
+    person = {"firstName": "Grace", "lastName": "Hopper", "phone": "0142", "dob": "1986-12-09"}
+    assert (await agent.post("/api/patients/match", json=person)).json()["items"][0]["patientKind"] == "new"
+    await upstream.create(
+        {
+            "resourceType": "Encounter",
+            "status": "finished",
+            "class": {"system": "http://terminology.hl7.org/CodeSystem/v3-ActCode", "code": "AMB"},
+            "subject": {"reference": "Patient/grace"},
+        }
+    )
+    assert (await agent.post("/api/patients/match", json=person)).json()["items"][0]["patientKind"] == "existing"
