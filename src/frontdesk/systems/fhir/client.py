@@ -10,7 +10,7 @@ import logging
 import re
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -267,6 +267,15 @@ class FhirClient:
                     raise Misconfigured("the server's links to further pages lead to another address than baseUrl")
                 return url
         return None
+
+
+async def together(*requests: Awaitable[Any]) -> list[Any]:
+    """The answers to requests that are under way at once. Nothing goes on behind whoever hears of a failure."""
+    answers = await asyncio.gather(*requests, return_exceptions=True)
+    for answer in answers:
+        if isinstance(answer, BaseException):
+            raise answer
+    return answers
 
 
 @cache

@@ -3,7 +3,6 @@
 Owns which schedules are asked and for which time. What counts as open is said in `slots`.
 """
 
-import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime, timedelta
@@ -13,7 +12,7 @@ from math import ceil, floor
 from frontdesk.domain.directory import Location, Procedure, VisitType
 from frontdesk.domain.local_time import DAY_MINUTES, local_date, local_day_bounds
 from frontdesk.domain.slot_ids import SlotRef
-from frontdesk.systems.fhir.client import Deadline
+from frontdesk.systems.fhir.client import Deadline, together
 from frontdesk.systems.fhir.mapping import PracticeMap
 from frontdesk.systems.fhir.resources import stamp
 from frontdesk.systems.fhir.slots import Schedule, Slot, fits, open_runs, slot
@@ -104,7 +103,7 @@ class SlotFinder:
         if only_free:
             wanted.append(("status", "free"))
         chunks = [references[at : at + _AT_ONCE] for at in range(0, len(references), _AT_ONCE)]
-        answers = await asyncio.gather(
+        answers = await together(
             *(
                 self._upstream.client.search(self._deadline, "Slot", [("schedule", ",".join(some)), *wanted])
                 for some in chunks

@@ -1,13 +1,12 @@
 """People and appointments of a FHIR server, as our own records under our own ids."""
 
-import asyncio
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.local_time import local_date
 from frontdesk.domain.patients import Patient
-from frontdesk.systems.fhir.client import Deadline, Parameters
+from frontdesk.systems.fhir.client import Deadline, Parameters, together
 from frontdesk.systems.fhir.mapping import ATTENDED, TAKES_TIME, Facts, PracticeMap, patient_of
 from frontdesk.systems.fhir.people import is_same, person
 from frontdesk.systems.fhir.records import KnownRecord
@@ -34,9 +33,9 @@ class Reader:
 
     async def patients(self, resources: Sequence[Resource]) -> list[Patient]:
         references = [reference_of(resource) for resource in resources]
-        known, seen = await asyncio.gather(
+        known, seen = await together(
             self._upstream.records.known(references),
-            asyncio.gather(*(self.seen(reference) for reference in references)),
+            together(*(self.seen(reference) for reference in references)),
         )
         found = []
         for resource, reference, was_seen in zip(resources, references, seen, strict=True):
@@ -49,7 +48,7 @@ class Reader:
         record = await self._upstream.records.find(local)
         if record is None or not record.reference.startswith("Patient/"):
             return None
-        resource, seen = await asyncio.gather(
+        resource, seen = await together(
             self._client.read(self._deadline, record.reference), self.seen(record.reference)
         )
         patient = None if resource is None else person(resource, record.local_id, record.number or 0, seen=seen)

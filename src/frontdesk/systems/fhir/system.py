@@ -16,6 +16,7 @@ from frontdesk.domain.directory import Directory
 from frontdesk.domain.patients import Patient
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
+from frontdesk.systems.fhir.client import together
 from frontdesk.systems.fhir.exchange import UNAVAILABLE, OutcomeOpen
 from frontdesk.systems.fhir.finding import SlotFinder
 from frontdesk.systems.fhir.mapping import PracticeMap
@@ -89,7 +90,7 @@ class FhirSystem:
             held = frozenset(references(self._read[moved.id].get("slot"), "Slot"))
         starts = datetime.fromtimestamp(slot.start * 60, tz=UTC)
         ends = starts + timedelta(minutes=slot.duration_minutes)
-        patient, run = await asyncio.gather(
+        patient, run = await together(
             self._reader.patient(patient_id), self._finder.run(slot, visit_type, procedure, now, held)
         )
         if run is not None:
