@@ -64,7 +64,7 @@ def test_a_newcomer_gets_a_service_and_a_first_request_that_works_as_it_is_paste
         assert '"slt_' in slots
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
-    assert (process.returncode, out) == (0, "\n")
+    assert (process.returncode, out.strip()) == (0, "")
     assert all(re.fullmatch(r'\{"at":.*\}', logged) for logged in err.splitlines()), err
     wait_until(lambda: is_stopped(own.data_dir / "postgres"))
     credentials = own.data_dir / "demo-credentials.json"
