@@ -19,6 +19,7 @@ Fault = Literal[
     "gateway",  # executed, answered with 504
     "busy",  # 429, never executed
     "hang",  # never executed, never answered
+    "error_late",  # 503, and executed a moment later all the same
 ]
 FAULTS: tuple[Fault, ...] = (
     "delay", "late", "cut_before", "cut_after", "half", "drip", "garbage", "error_before", "error_after", "gateway",
@@ -126,6 +127,12 @@ class Door:
             await asyncio.sleep(0.2)
             await self._answer(request)
             return False
+        if fault == "error_late":
+            task = asyncio.create_task(self._answer_later(request))
+            self._connections.add(task)
+            task.add_done_callback(self._connections.discard)
+            await _write(writer, Answer(503, {}, b"{}"))
+            return True
         if fault in ("error_before", "busy"):
             status, headers = (503, {}) if fault == "error_before" else (429, {"Retry-After": "1"})
             await _write(writer, Answer(status, headers, b"{}"))
@@ -153,6 +160,10 @@ class Door:
             answer = Answer(504, {}, b"")
         await _write(writer, answer)
         return True
+
+    async def _answer_later(self, request: Request) -> None:
+        await asyncio.sleep(0.1)
+        await self._answer(request)
 
     async def _answer(self, request: Request) -> Answer:
         assert self.backend is not None

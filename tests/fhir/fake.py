@@ -4,7 +4,7 @@ The same tests run against it and against a server that nobody here wrote, so th
 """
 
 import json
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import count
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -118,7 +118,3 @@ def _outcome(text: str) -> Resource:
 
 def _json(status: int, document: Resource) -> Answer:
     return Answer(status, {"content-type": "application/fhir+json"}, json.dumps(document).encode())
-
-
-def later(moment: str, minutes: int) -> str:
-    return (datetime.fromisoformat(moment) + timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -308,6 +308,42 @@ async def test_a_booking_that_the_server_declines_is_told(
     assert answer.status_code == 201, "the token stays valid"
 
 
+class _LateFirstAttempt:
+    """A server that says it failed to create, and does so when the second attempt arrives: just before that one."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self._first: tuple[dict[str, str], bytes] | None = None
+
+    async def answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
+        if method == "POST" and target == "/Appointment":
+            if self._first is None:
+                self._first = (headers, body)
+                return Answer(503, {}, b"")
+            await self._inner.answer(method, target, *self._first)
+        answer: Answer = await self._inner.answer(method, target, headers, body)
+        return answer
+
+
+async def test_an_earlier_attempt_that_arrives_late_is_found_and_not_doubled(fhir: World, upstream: Upstream) -> None:
+    agent = await fhir.client()
+    body = await _booking(agent)
+    token = (await agent.post("/api/appointments", json=body)).json()["confirmationToken"]
+    upstream.door.backend = _LateFirstAttempt(upstream.door.backend)
+    failed = await agent.post("/api/appointments", json={**body, "confirmationToken": token})
+    assert (failed.status_code, failed.json()["code"]) == (502, "upstream_unavailable")
+    booked = await agent.post("/api/appointments", json={**body, "confirmationToken": token})
+    assert booked.status_code == 201, booked.text
+    assert len(await upstream.live_appointments()) == 1
+    await settle(fhir)
+    await fhir.renew(agent)
+    assert len(await upstream.live_appointments()) == 1
+    assert await upstream.busy_slots() == {f"{CHEN}540"}
+    path = f"/api/appointments/{booked.json()['appointmentId']}/cancel"
+    assert (await confirmed(agent, "POST", path, {})).status_code == 200
+    assert await upstream.busy_slots() == set()
+
+
 async def test_a_refusal_never_repeats_what_was_said_about_a_person(fhir: World, upstream: Upstream) -> None:
     agent = await fhir.client()
     person = {"firstName": "Zaphod", "lastName": "Beeblebrox", "phone": "+1 555 010 0155", "dob": "1978-08-26"}
@@ -354,6 +390,80 @@ async def test_a_booking_that_is_not_what_was_asked_is_undone(fhir: World, upstr
     answer = await agent.post("/api/appointments", json={**body, "confirmationToken": token})
     assert answer.status_code == 201
     assert len(await upstream.live_appointments()) == 1
+
+
+async def test_a_move_that_is_not_what_was_asked_keeps_the_old_time(fhir: World, upstream: Upstream) -> None:
+    agent = await fhir.client()
+    appointment = await book(agent)
+    before = (await agent.get(f"/api/appointments/{appointment}")).json()
+    body = {"slotId": (await slots(agent))[5]["id"]}
+    path = f"/api/appointments/{appointment}/reschedule"
+    token = (await agent.post(path, json=body)).json()["confirmationToken"]
+
+    class Elsewhere:
+        def __init__(self, inner: Any) -> None:
+            self._inner, self._done = inner, False
+
+        async def answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
+            if method == "PUT" and target.startswith("/Appointment/") and not self._done:
+                self._done = True
+                changed = {"start": "2026-11-16T19:00:00Z", "end": "2026-11-16T19:15:00Z"}
+                body = json.dumps({**json.loads(body), **changed}).encode()
+            answer: Answer = await self._inner.answer(method, target, headers, body)
+            return answer
+
+    upstream.door.backend = Elsewhere(upstream.door.backend)
+    refused = await agent.post(path, json={**body, "confirmationToken": token})
+    assert refused.status_code == 422
+    assert "something else" in refused.json()["detail"]
+    after = (await agent.get(f"/api/appointments/{appointment}")).json()
+    assert (after["start"], after["status"]) == (before["start"], "booked")
+    assert await upstream.busy_slots() == {f"{CHEN}540"}
+    moved = await agent.post(path, json={**body, "confirmationToken": token})
+    assert moved.status_code == 200, "the token stays valid"
+    assert await upstream.busy_slots() == {f"{CHEN}630"}
+
+
+async def test_a_lost_booking_that_is_not_what_was_asked_is_undone_when_it_is_found(
+    fhir: World, upstream: Upstream
+) -> None:
+    agent = await fhir.client()
+    body = await _booking(agent)
+    token = (await agent.post("/api/appointments", json=body)).json()["confirmationToken"]
+    upstream.door.harm = _lose_answers
+    await agent.post("/api/appointments", json={**body, "confirmationToken": token})
+    upstream.door.reset()
+    [stored] = await upstream.live_appointments()
+    await upstream.put({**stored, "start": "2026-11-16T19:00:00Z", "end": "2026-11-16T19:15:00Z"})
+    await settle(fhir)
+    await fhir.renew(agent)
+    assert await upstream.live_appointments() == []
+    assert await upstream.busy_slots() == set()
+    assert (await agent.post("/api/appointments", json={**body, "confirmationToken": token})).status_code == 428
+
+
+async def test_a_write_on_its_way_is_stored_without_the_person(fhir: World, upstream: Upstream) -> None:
+    agent = await fhir.client()
+    person = {"firstName": "Zaphod", "lastName": "Beeblebrox", "phone": "+1 555 010 0155", "dob": "1978-08-26"}
+    path = f"/api/appointments/{await book(agent)}/cancel"
+    writes: list[tuple[str, dict[str, str]]] = [("/api/patients", person), (path, {"reason": "Zaphod is ill"})]
+    for path, body in writes:
+        token = (await agent.post(path, json=body)).json()["confirmationToken"]
+        upstream.door.harm = lambda request: "cut_after"
+        lost = await agent.post(path, json={**body, "confirmationToken": token})
+        assert lost.status_code in (409, 502)
+        upstream.door.reset({})
+        upstream.door.harm = lambda request: (
+            "cut_after" if request.is_write or "identifier=" in request.target else None
+        )
+        if lost.status_code == 502:
+            lost = await agent.post(path, json={**body, "confirmationToken": token})
+        upstream.door.reset()
+    async with fhir.database.transaction(1) as connection:
+        stored = await connection.fetch("SELECT * FROM upstream_write")
+    text = str([dict(row) for row in stored])
+    for mark in ("Zaphod", "Beeblebrox", "0155", "1978"):
+        assert mark not in text
 
 
 async def test_a_change_that_was_accepted_and_not_carried_out_is_no_success(fhir: World, upstream: Upstream) -> None:

@@ -14,7 +14,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from frontdesk.systems.fhir import breaker, client
 from frontdesk.systems.fhir.auth import Misconfigured
-from frontdesk.systems.fhir.client import AnswerLost, Deadline, Declined, FhirClient
+from frontdesk.systems.fhir.client import AnswerLost, Declined, FhirClient
+from frontdesk.systems.fhir.deadline import Deadline
 from frontdesk.systems.fhir.settings import fhir_settings
 from frontdesk.systems.port import SystemUnavailable
 from tests.fhir.door import Answer, Door

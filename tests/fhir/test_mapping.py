@@ -8,9 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.practice_file import parse
+from frontdesk.systems.fhir.capabilities import capabilities
 from frontdesk.systems.fhir.mapping import Facts, PracticeMap
 from frontdesk.systems.fhir.people import changed_patient, differs, is_same, new_patient, person
-from frontdesk.systems.fhir.resources import instant, minute, outcome_text, redacted, relative, with_identifier
+from frontdesk.systems.fhir.resources import (
+    instant,
+    minute,
+    outcome_text,
+    redacted,
+    relative,
+    version_of,
+    with_identifier,
+)
 from frontdesk.systems.fhir.settings import Coding, fhir_settings
 from frontdesk.systems.fhir.slots import Slot, fits, open_runs, schedules, slot
 from frontdesk.systems.port import patient_data
@@ -347,3 +356,45 @@ def test_schedules_belong_to_a_provider_at_a_location(practice: PracticeMap) -> 
     shots, new = practice.services(22, 103), practice.services(20, 100)
     assert [each.reference for each in known if fits(each, shots)] == ["Schedule/1", "Schedule/3", "Schedule/4"]
     assert [each.reference for each in known if fits(each, new)] == ["Schedule/1", "Schedule/8", "Schedule/4"]
+
+
+# Whatever a server sends
+
+_NAMES = (
+    "resourceType", "id", "meta", "versionId", "lastUpdated", "identifier", "system", "value", "status", "start", "end",
+    "slot", "schedule", "reference", "participant", "actor", "serviceType", "coding", "code", "cancelationReason",
+    "text", "name", "given", "family", "use", "telecom", "rank", "birthDate", "active", "link", "type", "location",
+    "tag", "rest", "mode", "resource", "interaction", "issue", "details", "practitioner", "display", "created",
+    "software",
+)  # fmt: skip
+_VALUES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from(
+        ("Patient/1", "Practitioner/chen", "booked", "free", "2026-11-16T14:00:00Z", "official", "phone", "server", "x")
+    )
+)
+_ANYTHING = st.recursive(
+    _VALUES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(_NAMES), inner, max_size=6),
+    max_leaves=25,
+)
+
+
+@given(st.dictionaries(st.sampled_from(_NAMES), _ANYTHING))
+def test_whatever_a_server_sends_is_read_or_left_alone(practice: PracticeMap, members: Resource) -> None:
+    resource = {**members, "resourceType": "Appointment", "id": "1"}
+    data = patient_data("pat_1", "Ada", "King", BORN, "+1 555 010 0198", None)
+    person(resource, "pat_1", 1, seen=False)
+    is_same(resource, "Ada", "King", "0198", BORN)
+    changed_patient(resource, data, "intent")
+    practice.appointment(resource, "apt_1", "pat_1", Facts())
+    practice.cancelled(resource, "reason", "intent")
+    practice.confirmed(resource, "intent")
+    practice.differs(resource, resource)
+    slot(resource)
+    schedules([resource], [resource], practice)
+    capabilities(resource)
+    outcome_text(resource)
+    version_of(resource)

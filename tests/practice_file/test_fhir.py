@@ -1,6 +1,7 @@
 """The settings of a FHIR scheduling system: what is accepted, and how every fault is named."""
 
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -179,3 +180,9 @@ anything = st.recursive(
 def test_whatever_stands_there_is_read_or_named(settings: dict[str, Any]) -> None:
     with suppress(PracticeFileError):  # whatever else is raised is a fault of ours
         parse(text(**settings))
+
+
+def test_the_documented_example_is_a_practice_file() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "fhir.md").read_text()
+    file = parse(page.split("```yaml\n")[1].split("```")[0])
+    assert file.directory.practice.scheduling_system["kind"] == "fhir"

@@ -5,7 +5,7 @@ The FHIR system runs against a small server in memory, and in the heavier suite 
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -133,9 +133,9 @@ def intent(name: str = "token", *, fingerprint: bytes = b"f") -> Intent:
 
 
 @pytest.fixture(scope="session")
-def medplum() -> "AsyncIterator[Medplum]":
+def medplum() -> Iterator[Medplum]:
     with running() as server:
-        yield server  # type: ignore[misc]
+        yield server
 
 
 @pytest.fixture(params=["native", "fhir", pytest.param("medplum", marks=pytest.mark.heavy)])
@@ -147,15 +147,15 @@ async def desk(request: pytest.FixtureRequest, database: Database, tmp_path: Pat
         return
     door = Door()
     await door.open()
-    if request.param == "fhir":
-        door.backend = Fake(door.address)
-    else:
-        door.backend = request.getfixturevalue("medplum").repository(secrets.token_hex(8), door.address)
+    repository = None
+    if request.param == "medplum":
+        repository = request.getfixturevalue("medplum").repository(secrets.token_hex(8), door.address)
+    door.backend = repository or Fake(door.address)
     await Upstream(door).seed()
     async with fhir_world(database, tmp_path, door, timeoutSeconds=20) as world:
         yield await _desk(world)
-    if not isinstance(door.backend, Fake):
-        await door.backend.close()  # type: ignore[union-attr]
+    if repository is not None:
+        await repository.close()
     await door.close()
 
 

@@ -10,7 +10,7 @@ import logging
 import re
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,14 +23,14 @@ import orjson
 
 from frontdesk.systems.fhir.auth import Credentials, Misconfigured
 from frontdesk.systems.fhir.breaker import Breaker
-from frontdesk.systems.fhir.resources import Resource, outcome_text, version_of
+from frontdesk.systems.fhir.deadline import Deadline
+from frontdesk.systems.fhir.resources import Resource, is_record, listed, outcome_text, version_of
 from frontdesk.systems.fhir.settings import FhirSettings
 from frontdesk.systems.port import SystemUnavailable
 
 Parameters = Sequence[tuple[str, str]]
 
 CONNECT_SECONDS = 3.0
-LOOK_UP_SECONDS = 2.0
 PAGE_SIZE = 200
 MOST_PAGES = 50
 LARGEST_ANSWER = 20 * 1024 * 1024
@@ -58,24 +58,6 @@ class AnswerLost(Exception):  # noqa: N818
         super().__init__("the answer to a write was lost")
         self.failed = failed
         self.retry_after = retry_after
-
-
-class Deadline:
-    """When all requests of one call must have ended."""
-
-    def __init__(self, seconds: float, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._monotonic = monotonic
-        self._ends_at = monotonic() + seconds
-        self._reserve = min(LOOK_UP_SECONDS, seconds / 4)
-
-    def remaining(self, *, write: bool) -> float:
-        """A write leaves time to look up what became of it."""
-        return self._ends_at - self._monotonic() - (self._reserve if write else 0)
-
-    def check(self, *, write: bool) -> None:
-        """Raises SystemUnavailable where it is too late to begin: a write that runs out of time is an open question."""
-        if self.remaining(write=write) < (self._reserve / 2 if write else 0):
-            raise SystemUnavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +121,8 @@ class FhirClient:
             bundle = self._readable(await self._ask(deadline, url))
             if bundle["resourceType"] != "Bundle":
                 raise SystemUnavailable
-            entries = bundle.get("entry") or ()
-            found = [entry.get("resource") for entry in entries if isinstance(entry, dict)]
-            yield [record for record in found if isinstance(record, dict) and record.get("resourceType") == kind]
+            found = [entry.get("resource") for entry in listed(bundle.get("entry"))]
+            yield [record for record in found if is_record(record, kind)]
             url = self._next_page(bundle)
             if url is None:
                 return
@@ -189,7 +170,7 @@ class FhirClient:
             raise AnswerLost(failed=answer.status not in (502, 504), retry_after=answer.retry_after)
         if 400 <= answer.status < 500:
             raise Declined(answer.status, outcome_text(answer.resource))
-        if answer.found is None or answer.found["resourceType"] != resource["resourceType"]:
+        if answer.found is None or not is_record(answer.found, resource["resourceType"]):
             raise AnswerLost
         return answer.found
 
@@ -256,8 +237,8 @@ class FhirClient:
             self._places.release()
 
     def _next_page(self, bundle: Resource) -> str | None:
-        for link in bundle.get("link") or ():
-            if isinstance(link, dict) and link.get("relation") == "next" and isinstance(link.get("url"), str):
+        for link in listed(bundle.get("link")):
+            if link.get("relation") == "next" and isinstance(link.get("url"), str):
                 try:
                     url = str(httpx.URL(f"{self._base_url}/").join(link["url"]))
                 except httpx.InvalidURL as error:
@@ -267,15 +248,6 @@ class FhirClient:
                     raise Misconfigured("the server's links to further pages lead to another address than baseUrl")
                 return url
         return None
-
-
-async def together(*requests: Awaitable[Any]) -> list[Any]:
-    """The answers to requests that are under way at once. Nothing goes on behind whoever hears of a failure."""
-    answers = await asyncio.gather(*requests, return_exceptions=True)
-    for answer in answers:
-        if isinstance(answer, BaseException):
-            raise answer
-    return answers
 
 
 @cache

@@ -8,14 +8,16 @@ in `writing`.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from frontdesk.systems.fhir.client import AnswerLost, Deadline, Declined, FhirClient
-from frontdesk.systems.fhir.mapping import TAKES_TIME
+from frontdesk.systems.fhir.client import AnswerLost, Declined, FhirClient
+from frontdesk.systems.fhir.deadline import Deadline
+from frontdesk.systems.fhir.mapping import TAKES_TIME, undone
 from frontdesk.systems.fhir.records import Ending, PendingWrite
 from frontdesk.systems.fhir.resources import (
     CLAIMS,
     INTENTS,
     Resource,
     has_identifier,
+    identifier_values,
     redacted,
     reference_of,
     stated,
@@ -103,7 +105,19 @@ class Exchange:
                 raise OutcomeOpen from lost
             if found is not None:
                 return found
+            if lost.failed:
+                self.releases.append({"watch": resource["resourceType"]})  # it may have lied
             raise self._unanswered(lost) from lost
+
+    async def adopt(self, stored: Resource) -> Resource:
+        """What an earlier attempt under the same intent made is ours from now on, and marked as such."""
+        if self._write.id in identifier_values(stored, CLAIMS):
+            return stored
+        marked = {**stored, "identifier": with_identifier(stored, CLAIMS, self._write.id)}
+        try:
+            return await self.change(stored, marked)
+        except Stopped as stopped:
+            raise OutcomeOpen from stopped
 
     async def created(self, kind: str) -> Resource | None:
         """What our intent created, whoever lost the answer."""
@@ -151,7 +165,9 @@ class Exchange:
         self.releases = left
 
     async def _free(self, entry: Mapping[str, Any]) -> bool:
-        """Frees a slot; False where it should be ours and is not."""
+        """Frees a slot, or undoes what came after all; False where there is no such thing, or not yet."""
+        if "watch" in entry:
+            return await self._undo_late(entry["watch"])
         resource = await self._client.read(self._deadline, entry["slot"])
         if resource is None:
             return True
@@ -164,6 +180,15 @@ class Exchange:
             return True
         identifiers = without_identifiers(resource, CLAIMS)
         await self._client.update(self._deadline, stated({**resource, "status": "free", "identifier": identifiers}))
+        return True
+
+    async def _undo_late(self, kind: str) -> bool:
+        """What a server made although it said that it failed. A later attempt that found it has marked it as its."""
+        found = await self.created(kind)
+        if found is None:
+            return False
+        if identifier_values(found, CLAIMS) == [self._write.id]:
+            await self._client.update(self._deadline, undone(found, self._write.intent))
         return True
 
     async def _is_used(self, slot: str) -> bool:

@@ -12,7 +12,7 @@ from math import ceil, floor
 from frontdesk.domain.directory import Location, Procedure, VisitType
 from frontdesk.domain.local_time import DAY_MINUTES, local_date, local_day_bounds
 from frontdesk.domain.slot_ids import SlotRef
-from frontdesk.systems.fhir.client import Deadline, together
+from frontdesk.systems.fhir.deadline import Deadline, together
 from frontdesk.systems.fhir.mapping import PracticeMap
 from frontdesk.systems.fhir.resources import stamp
 from frontdesk.systems.fhir.slots import Schedule, Slot, fits, open_runs, slot

@@ -16,6 +16,7 @@ from frontdesk.systems.fhir.resources import (
     coding_resource,
     codings,
     concept,
+    inside,
     instant,
     last_updated,
     listed,
@@ -130,7 +131,7 @@ class PracticeMap:
     def is_confirmed(self, resource: Resource) -> bool:
         tag = self.settings.attendance
         if tag is not None:
-            tags = listed((resource.get("meta") or {}).get("tag"))
+            tags = listed(inside(resource, "meta").get("tag"))
             return any((each.get("system"), each.get("code")) == (tag.system, tag.code) for each in tags)
         return any(
             each.get("status") == "accepted"
@@ -182,17 +183,6 @@ class PracticeMap:
             }
         )
 
-    def undone(self, resource: Resource, intent: str) -> Resource:
-        """A booking that was not what was asked for: cancelled, and no longer the outcome of its intent."""
-        return stated(
-            {
-                **resource,
-                "identifier": without_identifiers(resource, INTENTS, intent),
-                "status": "cancelled",
-                "cancelationReason": {"text": "Booked differently from what was asked for"},
-            }
-        )
-
     def differs(self, asked: Resource, stored: Resource) -> bool:
         """Whether a server booked something else than it was asked to."""
         slots = set(references(stored.get("slot")))
@@ -233,7 +223,7 @@ class PracticeMap:
     def _with_attendance(self, resource: Resource, *, confirmed: bool) -> Resource:
         tag = self.settings.attendance
         if tag is not None:
-            meta = resource.get("meta") or {}
+            meta = inside(resource, "meta")
             tags = [
                 each
                 for each in listed(meta.get("tag"))
@@ -249,6 +239,15 @@ class PracticeMap:
         return {**resource, "participant": participants}
 
 
+def undone(resource: Resource, intent: str) -> Resource:
+    """A record that should not have been made: out of use, and no longer the outcome of its intent."""
+    identifiers = without_identifiers(resource, INTENTS, intent)
+    if resource["resourceType"] == "Patient":
+        return stated({**resource, "identifier": identifiers, "active": False})
+    reason = {"text": "Booked differently from what was asked for"}
+    return stated({**resource, "identifier": identifiers, "status": "cancelled", "cancelationReason": reason})
+
+
 def actors(resource: Resource) -> list[Any]:
     return [participant.get("actor") for participant in listed(resource.get("participant"))]
 
@@ -262,6 +261,6 @@ def _token(service: Service) -> str:
 
 
 def _reason(resource: Resource) -> str | None:
-    reason = resource.get("cancelationReason") or {}
+    reason = inside(resource, "cancelationReason")
     spelt = [reason.get("text"), *(coding.get("display") for coding in listed(reason.get("coding")))]
     return next((text for text in spelt if isinstance(text, str) and text), None)

@@ -149,7 +149,11 @@ def _contact_elements(resource: Resource, system: str, preferred: tuple[str, ...
         for each in listed(resource.get("telecom"))
         if each.get("system") == system and each.get("use") != "old" and isinstance(each.get("value"), str)
     ]
-    return sorted(usable, key=lambda each: (each.get("rank") or 99, _rank(each.get("use"), preferred)))
+    return sorted(usable, key=lambda each: (_number(each.get("rank")), _rank(each.get("use"), preferred)))
+
+
+def _number(rank: Any) -> int:
+    return rank if isinstance(rank, int) else 99
 
 
 def _rank(use: Any, preferred: tuple[str, ...]) -> int:

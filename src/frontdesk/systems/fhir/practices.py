@@ -14,6 +14,8 @@ from frontdesk.systems.fhir.system import FhirSystem
 from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.port import SystemUnavailable
 
+_KEPT = 1000  # ways to servers that are kept open
+
 
 class FhirPractices:
     """What the FHIR systems of all practices share. `reconciler` runs beside the calls."""
@@ -57,12 +59,15 @@ class FhirPractices:
         known = self._upstreams.get(practice_id)
         if known is not None and known.config == config:
             return known
-        if known is not None:
-            task = asyncio.create_task(_close_later(known))
-            self._retired.add(task)
-            task.add_done_callback(self._retired.discard)
+        if known is not None or len(self._upstreams) >= _KEPT:
+            self._retire(practice_id if known is not None else next(iter(self._upstreams)))
         made = self._upstreams[practice_id] = Upstream(self._database, practice_id, config, self._environment)
         return made
+
+    def _retire(self, practice_id: int) -> None:
+        task = asyncio.create_task(_close_later(self._upstreams.pop(practice_id)))
+        self._retired.add(task)
+        task.add_done_callback(self._retired.discard)
 
     async def close(self) -> None:
         for task in self._retired:

@@ -6,7 +6,8 @@ from datetime import UTC, date, datetime, timedelta
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.local_time import local_date
 from frontdesk.domain.patients import Patient
-from frontdesk.systems.fhir.client import Deadline, Parameters, together
+from frontdesk.systems.fhir.client import Parameters
+from frontdesk.systems.fhir.deadline import Deadline, together
 from frontdesk.systems.fhir.mapping import ATTENDED, TAKES_TIME, Facts, PracticeMap, patient_of
 from frontdesk.systems.fhir.people import is_same, person
 from frontdesk.systems.fhir.records import KnownRecord
@@ -147,7 +148,6 @@ class Reader:
             (resource, patient)
             for resource in resources
             if (patient := patient_of(resource)) is not None
-            and resource.get("id")
             and self._practice.appointment(resource, "", "", Facts()) is not None
         ]
         references = [each for resource, patient in told for each in (reference_of(resource), patient)]

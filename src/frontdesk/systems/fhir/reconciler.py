@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.fhir.exchange import Exchange, OutcomeOpen
 from frontdesk.systems.fhir.mapping import PracticeMap
-from frontdesk.systems.fhir.records import PendingWrite
+from frontdesk.systems.fhir.records import PendingWrite, Records
 from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.fhir.writing import Writer
 from frontdesk.systems.port import SystemUnavailable
@@ -22,7 +22,8 @@ KEEP_RESULTS = timedelta(hours=24)
 PAUSE_SECONDS = 2.0
 SWEEP_SECONDS = 60.0
 _LONGEST_PAUSE = timedelta(minutes=5)
-_LEASE_MARGIN = timedelta(seconds=30)
+_LEASE = timedelta(minutes=5)  # more than all that is done with what is taken at once may take
+_AT_ONCE = 8
 _log = logging.getLogger(__name__)
 
 Find = Callable[[int], Awaitable[tuple[Upstream, PracticeMap] | None]]
@@ -45,29 +46,37 @@ class Reconciler:
 
     async def keep_settling(self) -> None:
         """Runs for as long as the service does. What other nodes left behind is found by a sweep now and then."""
-        passed = SWEEP_SECONDS
-        while True:
-            try:
+        passed, places = SWEEP_SECONDS, asyncio.Semaphore(_AT_ONCE)
+        working: dict[int, asyncio.Task[None]] = {}
+        try:
+            while True:
                 if passed >= SWEEP_SECONDS:
                     passed = 0.0
-                    self._waiting |= set(await self._practices())
-                await asyncio.gather(*(self._settle_quietly(each) for each in sorted(self._waiting)))
-            except (DatabaseUnavailable, OutcomeUnknown):
-                _log.warning("writes to scheduling systems could not be settled: the database is unavailable")
-            await asyncio.sleep(PAUSE_SECONDS)
-            passed += PAUSE_SECONDS
+                    self._waiting |= await self._practices()
+                for practice_id in self._waiting - working.keys():
+                    # Each on its own: a server that does not answer keeps nobody else waiting.
+                    working[practice_id] = asyncio.create_task(self._settle_quietly(practice_id, places))
+                await asyncio.sleep(PAUSE_SECONDS)
+                passed += PAUSE_SECONDS
+                working = {practice_id: task for practice_id, task in working.items() if not task.done()}
+        finally:
+            for task in working.values():
+                task.cancel()
+            await asyncio.gather(*working.values(), return_exceptions=True)
 
-    async def _practices(self) -> list[int]:
-        rows = await self._database.fetch(
-            "SELECT practice_id FROM practice WHERE scheduling_system ->> 'kind' = 'fhir' ORDER BY practice_id"
-        )
-        return [row["practice_id"] for row in rows]
+    async def _practices(self) -> set[int]:
+        sql = "SELECT practice_id FROM practice WHERE scheduling_system ->> 'kind' = 'fhir'"
+        try:
+            return {row["practice_id"] for row in await self._database.fetch(sql)}
+        except DatabaseUnavailable:
+            return set()  # until the next sweep
 
-    async def _settle_quietly(self, practice_id: int) -> None:
+    async def _settle_quietly(self, practice_id: int, places: asyncio.Semaphore) -> None:
         """One practice's trouble is not another's."""
         try:
-            if await self.settle(practice_id) == 0:
-                self._waiting.discard(practice_id)
+            async with places:
+                if await self.settle(practice_id) == 0:
+                    self._waiting.discard(practice_id)
         except (DatabaseUnavailable, OutcomeUnknown, SystemUnavailable):
             _log.warning("writes to a scheduling system could not be settled; trying again")
         except Exception:
@@ -75,19 +84,18 @@ class Reconciler:
             self._waiting.discard(practice_id)
 
     async def settle(self, practice_id: int) -> int:
-        """Works on the writes of a practice that are due; returns how many still wait, or were worked on now."""
-        found = await self._find(practice_id)
-        if found is None:
-            return 0
-        upstream, practice = found
-        lease = timedelta(seconds=2 * upstream.settings.timeout_seconds) + _LEASE_MARGIN
-        taken = await upstream.records.take(self._clock(), lease)
+        """Works on the writes of a practice that are due; returns how many are not settled yet."""
+        records = Records(self._database, practice_id)
+        taken = await records.take(self._clock(), _LEASE)
+        found = await self._find(practice_id) if taken else None
         for write in taken:
             try:
-                await self._settle_one(upstream, practice, write)
+                if found is None:  # the practice has another system now, and nobody to ask
+                    raise SystemUnavailable
+                await self._settle_one(*found, write)
             except (SystemUnavailable, OutcomeOpen):
-                await self._put_off(upstream, write)
-        return len(taken) or await upstream.records.waiting()
+                await records.leave(write, self._clock(), self._clock() + _pause(write), None)
+        return await records.waiting()
 
     async def _settle_one(self, upstream: Upstream, practice: PracticeMap, write: PendingWrite) -> None:
         now = self._clock()
@@ -98,8 +106,7 @@ class Reconciler:
         writer = Writer(upstream, practice, upstream.deadline(), write, None)
         ending = await writer.settle(now, final=final)
         if ending is None:
-            await self._put_off(upstream, write)
-            return
+            raise OutcomeOpen
         result = await upstream.records.finish(write, ending, writer.releases, now, now + KEEP_RESULTS, now)
         if result is not None:
             self._on_settled(upstream.records.practice_id)
@@ -110,10 +117,6 @@ class Reconciler:
         exchange.releases = list(write.data["releases"])
         await exchange.release(final=final)
         await upstream.records.released(write, exchange.releases, self._clock() + _pause(write))
-
-    async def _put_off(self, upstream: Upstream, write: PendingWrite) -> None:
-        now = self._clock()
-        await upstream.records.leave(write, now, now + _pause(write), None)
 
 
 def _pause(write: PendingWrite) -> timedelta:

@@ -16,7 +16,7 @@ from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnkno
 from frontdesk.systems.fhir.mapping import Facts
 from frontdesk.systems.port import Change, SystemUnavailable, WriteRecord
 
-_MOST_TAKEN = 10
+_MOST_TAKEN = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,17 @@ CLAIMS = "urn:frontdesk:claim"  # marks a slot that a write holds
 
 _REFERENCE = re.compile(r"(?:^|/)([A-Z][A-Za-z]+/[A-Za-z0-9.-]{1,64})(?:/_history/[A-Za-z0-9.-]{1,64})?\Z")
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)")
+_ID = re.compile(r"[A-Za-z0-9.-]{1,64}")
+_VERSION = re.compile(r"[\x21\x23-\x7e]{1,100}")
 _KEPT_INTENTS = 10
 _LONGEST_TEXT = 500
+
+
+def is_record(resource: Any, kind: str) -> bool:
+    """Whether this is a record of that kind which can be referred to."""
+    if not isinstance(resource, dict) or resource.get("resourceType") != kind:
+        return False
+    return isinstance(resource.get("id"), str) and _ID.fullmatch(resource["id"]) is not None
 
 
 def reference_of(resource: Resource) -> str:
@@ -24,8 +33,14 @@ def reference_of(resource: Resource) -> str:
 
 
 def version_of(resource: Resource) -> str | None:
-    version = (resource.get("meta") or {}).get("versionId")
-    return str(version) if version else None
+    version = inside(resource, "meta").get("versionId")
+    return version if isinstance(version, str) and _VERSION.fullmatch(version) else None
+
+
+def inside(resource: Resource, key: str) -> Resource:
+    """The element of that name, empty where there is none."""
+    found = resource.get(key)
+    return found if isinstance(found, dict) else {}
 
 
 def relative(reference: Any) -> str | None:
@@ -68,7 +83,7 @@ def stamp(moment: datetime) -> str:
 
 
 def last_updated(resource: Resource) -> datetime | None:
-    return instant((resource.get("meta") or {}).get("lastUpdated"))
+    return instant(inside(resource, "meta").get("lastUpdated"))
 
 
 def codings(concepts: Any) -> set[str]:
@@ -127,7 +142,7 @@ def outcome_text(resource: Resource | None) -> str:
     """What a server says about its refusal, fit to be repeated: one line of plain text."""
     issues = listed((resource or {}).get("issue"))
     said = [
-        (issue.get("details") or {}).get("text") or issue.get("diagnostics")
+        inside(issue, "details").get("text") or issue.get("diagnostics")
         for issue in issues
         if issue.get("severity") in ("error", "fatal", None)
     ]

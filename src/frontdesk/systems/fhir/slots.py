@@ -52,7 +52,7 @@ def schedules(found: Iterable[Resource], roles: Iterable[Resource], practice: Pr
     by_role = {reference_of(role): role for role in roles}
     known = []
     for resource in found:
-        if resource.get("active") is False or not resource.get("id"):
+        if resource.get("active") is False:
             continue
         actors = references(resource.get("actor"))
         held = [by_role[actor] for actor in actors if actor in by_role]
@@ -82,7 +82,7 @@ def slot(resource: Resource) -> Slot | None:
         minute(resource.get("start")),
         minute(resource.get("end")),
     )
-    if schedule is None or starts is None or ends is None or ends <= starts or not resource.get("id"):
+    if schedule is None or starts is None or ends is None or ends <= starts:
         return None
     codes = frozenset(codings(resource.get("serviceType")))
     free = resource.get("status") == "free" and not claims(resource)

@@ -16,7 +16,7 @@ from frontdesk.domain.directory import Directory
 from frontdesk.domain.patients import Patient
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
-from frontdesk.systems.fhir.client import together
+from frontdesk.systems.fhir.deadline import together
 from frontdesk.systems.fhir.exchange import UNAVAILABLE, OutcomeOpen
 from frontdesk.systems.fhir.finding import SlotFinder
 from frontdesk.systems.fhir.mapping import PracticeMap

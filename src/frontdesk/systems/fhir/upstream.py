@@ -14,7 +14,8 @@ import httpx
 from frontdesk.domain.directory import Directory
 from frontdesk.store.database import Database
 from frontdesk.systems.fhir.capabilities import UNKNOWN, Capabilities, capabilities
-from frontdesk.systems.fhir.client import Deadline, FhirClient
+from frontdesk.systems.fhir.client import FhirClient
+from frontdesk.systems.fhir.deadline import Deadline
 from frontdesk.systems.fhir.mapping import PracticeMap
 from frontdesk.systems.fhir.records import Records
 from frontdesk.systems.fhir.settings import Coding, FhirSettings, fhir_settings

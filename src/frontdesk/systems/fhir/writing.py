@@ -11,9 +11,9 @@ from datetime import date, datetime
 from typing import Any
 
 from frontdesk.systems.fhir import people
-from frontdesk.systems.fhir.client import Deadline
+from frontdesk.systems.fhir.deadline import Deadline
 from frontdesk.systems.fhir.exchange import UNAVAILABLE, Exchange, Stopped
-from frontdesk.systems.fhir.mapping import PracticeMap
+from frontdesk.systems.fhir.mapping import PracticeMap, undone
 from frontdesk.systems.fhir.reading import Reader
 from frontdesk.systems.fhir.records import Ending, PendingWrite
 from frontdesk.systems.fhir.resources import (
@@ -23,7 +23,6 @@ from frontdesk.systems.fhir.resources import (
     has_identifier,
     reference_of,
     with_identifier,
-    without_identifiers,
 )
 from frontdesk.systems.fhir.slots import Slot
 from frontdesk.systems.fhir.upstream import Upstream
@@ -104,9 +103,11 @@ class Writer:
         if found is None:
             ending = Ending(UNAVAILABLE, self.subjects)
         elif self._is_wrong(found):
-            await self._exchange.undo(self._practice.undone(found, self._write.intent))
+            await self._exchange.undo(undone(found, self._write.intent))
             ending = Ending("declined", self.subjects, reason=BOOKED_OTHERWISE)
         else:
+            if self._write.change in ("book", "create_patient"):
+                found = await self._exchange.adopt(found)
             ending = self._executed(reference_of(found), now)
         await self._exchange.release(final=final)
         return ending
@@ -118,12 +119,12 @@ class Writer:
         await self._refuse_overlap(None)
         if self._claims_slots:
             await self._exchange.claim(run)
-        stored = await self._exchange.create(self._wanted())
+        stored = await self._exchange.adopt(await self._exchange.create(self._wanted()))
         right = not self._is_wrong(stored) and stored.get("status") in ("booked", "pending")
         if right and not self._claims_slots:
             right = await self._exchange.are_taken([slot.reference for slot in run])
         if not right:
-            await self._exchange.undo(self._practice.undone(stored, self._write.intent))
+            await self._exchange.undo(undone(stored, self._write.intent))
             raise Stopped(Ending("declined", reason=BOOKED_OTHERWISE))
         return self._executed(reference_of(stored), now)
 
@@ -158,10 +159,11 @@ class Writer:
 
     async def _create_patient(self, now: datetime) -> Ending:
         await self._refuse_double(None)
-        stored = await self._exchange.create(people.new_patient(self._asked.data, self._write.intent))
+        wanted = people.new_patient(self._asked.data, self._write.intent)
+        wanted["identifier"] = with_identifier(wanted, CLAIMS, self._write.id)
+        stored = await self._exchange.adopt(await self._exchange.create(wanted))
         if people.differs(stored, self._asked.data):
-            identifiers = without_identifiers(stored, INTENTS, self._write.intent)
-            await self._exchange.undo({**stored, "active": False, "identifier": identifiers})
+            await self._exchange.undo(undone(stored, self._write.intent))
             raise Stopped(Ending("declined", reason=NOT_CARRIED_OUT))
         return self._executed(reference_of(stored), now)
 
