@@ -45,7 +45,7 @@ class OutcomeOpen(Exception):  # noqa: N818
 
 
 class Exchange:
-    """The requests of one write. `releases` are the slots that are to be freed if it ends now."""
+    """The requests of one write. `releases` says what is to be freed or watched for if it ends now."""
 
     def __init__(
         self, client: FhirClient, deadline: Deadline, write: PendingWrite, private: Sequence[Any] = ()
@@ -68,7 +68,7 @@ class Exchange:
             try:
                 await self._client.update(self._deadline, marked)
             except Declined as declined:
-                raise self._stopped(declined, "slot_unavailable") from declined
+                raise self._stopped(declined, Ending("slot_unavailable")) from declined
             except SystemUnavailable as error:
                 raise Stopped(Ending(UNAVAILABLE, retry_after=error.retry_after)) from error
             except AnswerLost as lost:
@@ -95,7 +95,9 @@ class Exchange:
         try:
             return await self._client.create(self._deadline, resource, f"identifier={INTENTS}|{self._write.intent}")
         except Declined as declined:
-            raise self._stopped(declined, "slot_unavailable") from declined
+            taken = resource["resourceType"] == "Appointment"
+            contended = Ending("slot_unavailable") if taken else Ending("conflict", reason="patient_exists")
+            raise self._stopped(declined, contended) from declined
         except SystemUnavailable as error:
             raise Stopped(Ending(UNAVAILABLE, retry_after=error.retry_after)) from error
         except AnswerLost as lost:
@@ -130,7 +132,7 @@ class Exchange:
         try:
             return await self._client.update(self._deadline, after)
         except Declined as declined:
-            raise self._stopped(declined, "stale") from declined
+            raise self._stopped(declined, Ending("stale")) from declined
         except SystemUnavailable as error:
             raise Stopped(Ending(UNAVAILABLE, retry_after=error.retry_after)) from error
         except AnswerLost as lost:
@@ -206,9 +208,9 @@ class Exchange:
                 return False
         return True
 
-    def _stopped(self, declined: Declined, contended: str) -> Stopped:
+    def _stopped(self, declined: Declined, contended: Ending) -> Stopped:
         if declined.contended:
-            return Stopped(Ending(contended))
+            return Stopped(contended)
         return Stopped(Ending("declined", reason=redacted(declined.text, self._private) or _DECLINED))
 
     def _unanswered(self, lost: AnswerLost) -> Exception:
