@@ -32,8 +32,8 @@ attack-test: setup-dev ## a million forged ids and tokens; a deep schemathesis r
 mcp-conformance: setup-dev ## the official MCP conformance suites and the inspector (needs Node and npm)
 	.venv/bin/python -m pytest -m heavy tests/mcp
 
-fhir-test: setup-dev ## the FHIR adapter against a server from npm packages (needs Node and npm)
-	.venv/bin/python -m pytest -m heavy tests/fhir
+fhir-test: setup-dev ## the FHIR adapter against a server from npm packages (needs Node and npm; several minutes)
+	.venv/bin/python -m pytest -m heavy tests/fhir tests/systems
 
 client-test: setup-dev ## code generated from the OpenAPI document books appointments (needs Node and npm)
 	.venv/bin/python -m pytest -m heavy tests/clients

@@ -506,6 +506,17 @@ async def test_a_write_judged_by_an_old_directory_is_stale(desk: Desk) -> None:
     assert NINE in await desk.open_starts()
 
 
+async def test_a_refused_write_is_on_record_under_those_who_exist(desk: Desk) -> None:
+    ada, alan = await desk.person("Ada"), await desk.person("Alan")
+    await desk.booked(ada)
+    await desk.book(alan)
+    data = patient_data(new_patient_id(), "Ada", "Lovelace", date(1985, 12, 10), "5550100199", None)
+    await (await desk.system()).perform(Change("create_patient", None, data), desk.record())
+    async with desk.world.database.transaction(desk.practice_id) as connection:
+        records = await connection.fetch("SELECT outcome, subject_ids FROM audit_record ORDER BY record_id")
+    assert [tuple(row) for row in records[1:]] == [("slot_unavailable", [alan.id]), ("conflict", [])]
+
+
 Act = Callable[[Desk, str], Awaitable[Outcome]]
 
 

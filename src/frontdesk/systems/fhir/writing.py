@@ -221,7 +221,7 @@ class Writer:
         ids = {key: data[key] for key in ("appointmentId", "patientId") if key in data}
         return Ending(
             "executed",
-            self.subjects,
+            list(ids.values()),
             self._result(),
             event=_EVENTS[data.get("status") or change],
             event_subject=ids,
@@ -237,6 +237,6 @@ class Writer:
 
     @property
     def subjects(self) -> list[str]:
-        """New ids that came to nothing are nobody's: they are left out once it is known."""
-        data = self._write.data
-        return [data[key] for key in ("appointmentId", "patientId") if key in data]
+        """What a write is about that did not happen: the id that a new record would have had is nobody's."""
+        data, new = self._write.data, {"book": "appointmentId", "create_patient": "patientId"}.get(self._write.change)
+        return [data[key] for key in ("appointmentId", "patientId") if key in data and key != new]
