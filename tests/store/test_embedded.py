@@ -141,6 +141,7 @@ def test_server_does_not_outlive_its_guard_and_is_revived_by_its_user(used_home:
     pg.start()
     first = server_pid(used_home)
     os.kill(parent_of(first), signal.SIGKILL)
+    wait_until(lambda: is_free(used_home / "guard.lock"))  # a killed process takes a moment to be gone
     pg.start()
     assert server_pid(used_home) != first
     assert query(pg, "SELECT 1") == "1"
