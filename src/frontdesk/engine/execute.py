@@ -32,7 +32,10 @@ class Answer:
 
 @dataclass(slots=True)
 class Call:
-    """One call of an operation as a door received it. `caller` is known once the token has been checked."""
+    """One call of an operation as a door received it.
+
+    `caller` is known once the token has been checked, or from the start where a door has identified the caller itself.
+    """
 
     operation: Operation
     token: str | None
@@ -71,7 +74,9 @@ class Engine:
 
     async def _execute(self, call: Call) -> Answer:
         operation = call.operation
-        caller = call.caller = await self.callers.identify(call.token)
+        caller = call.caller
+        if caller is None:
+            caller = call.caller = await self.callers.identify(call.token)
         if operation.scope is not None and operation.scope not in caller.scopes:
             raise Problem("forbidden_scope", f"This operation needs the scope {operation.scope}.")
         system = await self.systems(caller)
