@@ -159,7 +159,7 @@ def test_a_client_that_never_finishes_its_request_does_not_hold_up_the_end(own: 
         slow.sendall(b"POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf")
         started = time.monotonic()
         assert served.stop(signal.SIGTERM).status == 0
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 30
 
 
 def test_a_database_given_by_url_needs_no_embedded_server(line: CommandLine, tmp_path: Path) -> None:

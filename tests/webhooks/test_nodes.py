@@ -65,7 +65,7 @@ async def test_two_nodes_share_the_work_and_keep_the_order_of_every_appointment(
     shares = [0, 0]
 
     async def work(index: int) -> None:
-        node = desk.node(timeout=5)
+        node = desk.node(timeout=30)
         while not wanted <= set(receiver.ids()):
             started = await node.start_due()
             shares[index] += len(started)
@@ -110,7 +110,7 @@ async def test_a_lease_that_has_run_out_is_taken_over_and_not_before(desk: Desk,
     receiver.hanging.add("/hook")
     gone = desk.node(timeout=30)
     [task] = await gone.start_due()
-    await asyncio.wait_for(receiver.arrived.wait(), 5)
+    await asyncio.wait_for(receiver.arrived.wait(), 30)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     receiver.hanging.clear()
@@ -123,7 +123,7 @@ async def test_a_lease_that_has_run_out_is_taken_over_and_not_before(desk: Desk,
 async def test_nodes_that_look_at_the_same_moment_take_each_delivery_once(desk: Desk, receiver: Receiver) -> None:
     await desk.endpoint(receiver.url())
     wanted = {await desk.happen(f"apt_{number}") for number in range(12)}
-    nodes = [desk.node(timeout=5) for _ in range(4)]
+    nodes = [desk.node(timeout=30) for _ in range(4)]
     for _ in range(10):
         started = await asyncio.gather(*(node.start_due() for node in nodes))
         await asyncio.gather(*(task for tasks in started for task in tasks))

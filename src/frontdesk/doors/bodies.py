@@ -11,13 +11,15 @@ RECEIVE_SECONDS = 15.0
 
 
 async def read_body(
-    headers: Mapping[str, str], receive: Callable[[], Awaitable[MutableMapping[str, Any]]], faults: list[Problem]
+    headers: Mapping[str, str],
+    receive: Callable[[], Awaitable[MutableMapping[str, Any]]],
+    faults: list[Problem],
+    largest: int = LARGEST_BODY,
 ) -> bytes:
     """The body, or nothing and a noted fault. A body that is announced too large is not read at all."""
     announced = headers.get("content-length", "0")
-    if not announced.isdecimal() or int(announced[:20]) > LARGEST_BODY:
-        faults.append(Problem("payload_too_large"))
-        return b""
+    if not announced.isdecimal() or int(announced[:20]) > largest:
+        return _unread(faults, Problem("payload_too_large"))
     body = bytearray()
     try:
         async with asyncio.timeout(RECEIVE_SECONDS):
@@ -25,17 +27,22 @@ async def read_body(
             while more:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    faults.append(invalid([FieldError("$", BINDING, "the body did not arrive completely")]))
-                    return b""
+                    incomplete = FieldError("$", BINDING, "the body did not arrive completely")
+                    return _unread(faults, invalid([incomplete]))
                 body += message.get("body", b"")
                 more = message.get("more_body", False)
-                if len(body) > LARGEST_BODY:
-                    faults.append(Problem("payload_too_large"))
-                    return b""
+                if len(body) > largest:
+                    return _unread(faults, Problem("payload_too_large"))
     except TimeoutError:
-        faults.append(invalid([FieldError("$", BINDING, "the body did not arrive in time")]))
-        return b""
+        return _unread(faults, invalid([FieldError("$", BINDING, "the body did not arrive in time")]))
     return bytes(body)
+
+
+def _unread(faults: list[Problem], problem: Problem) -> bytes:
+    """What was not read must not be taken for the next request: the connection ends with the answer."""
+    problem.headers["Connection"] = "close"
+    faults.append(problem)
+    return b""
 
 
 def require_json_body(headers: Mapping[str, str], body: bytes) -> None:
