@@ -130,3 +130,16 @@ async def test_nodes_that_look_at_the_same_moment_take_each_delivery_once(desk: 
     assert len(receiver.received) == 12
     assert set(receiver.ids()) == wanted
     assert receiver.most_at_once <= 4
+
+
+async def test_a_node_ends_also_when_a_delivery_ends_at_the_same_moment(desk: Desk) -> None:
+    node = desk.node()
+    task = asyncio.create_task(node.keep_delivering())
+    async with asyncio.timeout(30):
+        while not node._ended._waiters:
+            await asyncio.sleep(0.01)
+    node._ended.set()
+    task.cancel()
+    done, _ = await asyncio.wait([task], timeout=10)
+    assert done == {task}
+    assert task.cancelled()

@@ -85,7 +85,8 @@ class Deliverer:
                 except Exception as error:  # whatever it is, the next round tries again
                     _log.error("webhooks were put off", exc_info=error)
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._ended.wait(), _PAUSE_SECONDS)
+                    async with asyncio.timeout(_PAUSE_SECONDS):  # Python 3.11's wait_for may swallow a cancellation
+                        await self._ended.wait()
                 await asyncio.sleep(_SETTLE_SECONDS)  # several that end together are followed up together
         finally:
             for task in self._sending:
