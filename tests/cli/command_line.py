@@ -100,8 +100,10 @@ class Served:
         """Calls the API as one of the demo's clients."""
         credentials = self.document["demo"][grant]
         form = {"client_id": credentials["clientId"], "client_secret": credentials["clientSecret"]}
-        token = httpx.post(f"{self.url}/oauth/token", data={"grant_type": "client_credentials", **form}).json()
-        return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {token['access_token']}"})
+        token = httpx.post(
+            f"{self.url}/oauth/token", data={"grant_type": "client_credentials", **form}, timeout=30
+        ).json()
+        return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {token['access_token']}"}, timeout=30)
 
 
 def owner_dsn(line: CommandLine, database: str = "frontdesk") -> str:

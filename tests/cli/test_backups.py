@@ -64,9 +64,9 @@ def saved(line: CommandLine, harbor: str, tmp_path_factory: pytest.TempPathFacto
 
 
 def caller(url: str, credentials: dict[str, str]) -> httpx.Client:
-    answer = httpx.post(f"{url}/oauth/token", data={"grant_type": "client_credentials", **credentials})
+    answer = httpx.post(f"{url}/oauth/token", data={"grant_type": "client_credentials", **credentials}, timeout=30)
     assert answer.status_code == 200, answer.text
-    return httpx.Client(base_url=url, headers={"Authorization": f"Bearer {answer.json()['access_token']}"})
+    return httpx.Client(base_url=url, headers={"Authorization": f"Bearer {answer.json()['access_token']}"}, timeout=30)
 
 
 def book_until(client: httpx.Client, stop: threading.Event) -> None:
@@ -129,7 +129,7 @@ def test_a_service_on_a_restored_database_knows_old_tokens_and_secrets_and_books
         new.json("restore", str(saved.whole))
         with new.serving(FRONTDESK_PORT=saved.port) as served:
             path = f"/api/appointments/{saved.appointment['id']}"
-            old = httpx.get(served.url + path, headers={"Authorization": f"Bearer {saved.access_token}"})
+            old = httpx.get(served.url + path, headers={"Authorization": f"Bearer {saved.access_token}"}, timeout=30)
             assert (old.status_code, old.json()) == (200, saved.appointment)
             stop = threading.Event()
             stop.set()

@@ -85,7 +85,7 @@ def test_data_and_credentials_survive_every_way_of_ending(own: CommandLine) -> N
             assert client.get(appointment).status_code == 200
             whom(served.process.pid, end)
             served.process.wait(10)
-            wait_until(lambda url=served.url: not listening(url), 5)  # type: ignore[misc]
+            wait_until(lambda url=served.url: not listening(url), 30)  # type: ignore[misc]
     with own.serving("--demo") as served, served.client() as client:
         assert client.get(appointment).status_code == 200
 
@@ -104,9 +104,9 @@ def test_commands_reach_a_running_server_within_seconds(own: CommandLine) -> Non
     with own.serving("--demo") as served, served.client() as client:
         assert client.get("/api/practice").status_code == 200
         own.json("practice", "suspend", "demo")
-        wait_until(lambda: client.get("/api/practice").status_code == 403, 5)
+        wait_until(lambda: client.get("/api/practice").status_code == 403, 15)
         own.json("practice", "resume", "demo")
-        wait_until(lambda: client.get("/api/practice").status_code == 200, 5)
+        wait_until(lambda: client.get("/api/practice").status_code == 200, 15)
         match_ada(client)
         (record, *_) = own.json("audit", "list", "--operation", "match_patient", "--limit", "1")
         assert record["actor"] == served.document["demo"]["agent"]["clientId"]
@@ -139,8 +139,8 @@ def test_a_worker_that_is_killed_is_replaced(own: CommandLine) -> None:
     with own.serving() as served:
         (worker,) = children(served.process.pid)
         os.kill(worker, signal.SIGKILL)
-        wait_until(lambda: served.process.poll() is None and children(served.process.pid) not in ([], [worker]), 10)
-        wait_until(lambda: answers(served.url), 10)
+        wait_until(lambda: served.process.poll() is None and children(served.process.pid) not in ([], [worker]), 60)
+        wait_until(lambda: answers(served.url), 60)
         assert "Unexpected exit" in served.stop(signal.SIGTERM).err
 
 

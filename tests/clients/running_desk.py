@@ -16,7 +16,7 @@ import httpx
 from frontdesk_client import AsyncFrontdesk, Frontdesk
 
 COMMAND = str(Path(sys.executable).parent / "frontdesk")
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ async def token(served: Served, practice: str, grant: str) -> str:
         served.service.database, served.service.ring, practice=practice, name=grant, grant=grant, per_minute=1_000_000
     )
     form = {"grant_type": "client_credentials", "client_id": record.client_id, "client_secret": secret}
-    async with httpx.AsyncClient() as http:
+    async with httpx.AsyncClient(timeout=30) as http:
         answer = await http.post(f"{served.url}/oauth/token", data=form)
     found: str = answer.json()["access_token"]
     return found
@@ -106,7 +106,9 @@ async def token(served: Served, practice: str, grant: str) -> str:
 
 async def write_ids(served: Served, folder: Path, bearer: str) -> None:
     """Ids that exist, so that an attack gets past not_found: people, open slots, and appointments that stand."""
-    async with httpx.AsyncClient(base_url=served.url, headers={"Authorization": f"Bearer {bearer}"}) as http:
+    async with httpx.AsyncClient(
+        base_url=served.url, headers={"Authorization": f"Bearer {bearer}"}, timeout=30
+    ) as http:
         people = [await patient_id(http, first) for first in PEOPLE]
         query = {"visitTypeId": 22, "procedureId": 103, "limit": 50}
         slots = (await http.get("/api/slots/first-available", params=query)).json()["items"]

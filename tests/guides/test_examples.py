@@ -42,7 +42,7 @@ def desk(demo: Clinic) -> Iterator[httpx.Client]:
     """The practice's own integration, to look at the calendar."""
     known = json.loads((demo.folder / ".frontdesk" / "demo-credentials.json").read_text())["integration"]
     form = {"grant_type": "client_credentials", "client_id": known["clientId"], "client_secret": known["clientSecret"]}
-    with httpx.Client(base_url=demo.url) as client:
+    with httpx.Client(base_url=demo.url, timeout=30) as client:
         client.headers["Authorization"] = f"Bearer {client.post('/oauth/token', data=form).json()['access_token']}"
         yield client
 

@@ -21,7 +21,7 @@ from frontdesk.store.database import Database
 from frontdesk.store.practices import import_practice
 from tests.world import PRACTICE
 
-START_SECONDS = 30.0
+START_SECONDS = 90.0
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Served:
     async def token(self, grant: str = "agent", scopes: Sequence[str] = SCOPES) -> str:
         credentials = await self.client(grant, scopes)
         form = {"client_id": credentials.client_id, "client_secret": credentials.secret}
-        async with httpx.AsyncClient() as http:
+        async with httpx.AsyncClient(timeout=30) as http:
             answer = await http.post(f"{self.url}/oauth/token", data={"grant_type": "client_credentials", **form})
         assert answer.status_code == 200, answer.text
         token: str = answer.json()["access_token"]

@@ -44,7 +44,7 @@ class RealServer:
 
     async def token_of(self, client_id: str) -> str:
         form = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": _secrets[client_id]}
-        async with httpx.AsyncClient() as http:
+        async with httpx.AsyncClient(timeout=30) as http:
             answer = await http.post(f"{self.url}/oauth/token", data=form)
         assert answer.status_code == 200, answer.text
         text: str = answer.json()["access_token"]

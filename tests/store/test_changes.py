@@ -10,7 +10,7 @@ import pytest
 from frontdesk.store.changes import ChangeListener, announce
 from frontdesk.store.database import Database
 
-PATIENCE = 10
+PATIENCE = 30
 
 
 class Heard:

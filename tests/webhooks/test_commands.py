@@ -43,9 +43,9 @@ async def test_a_booking_reaches_an_endpoint_within_seconds_and_shows_in_every_c
             while len(receiver.received) < 3 and time.monotonic() < until:
                 time.sleep(0.05)
             feed = line.json("feed", "add", "--practice", "demo", "--provider", "10", FRONTDESK_BASE_URL=served.url)
-            calendar = httpx.get(feed["url"]).text
+            calendar = httpx.get(feed["url"], timeout=30).text
             line.json("feed", "revoke", feed["feedId"])
-            assert httpx.get(feed["url"]).status_code == 404
+            assert httpx.get(feed["url"], timeout=30).status_code == 404
             return added, appointment, calendar
 
     added, appointment, calendar = await asyncio.to_thread(operate)
