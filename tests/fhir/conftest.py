@@ -1,41 +1,24 @@
 """A FHIR server for every test here: one in memory always, and in the heavier suite one that nobody here wrote."""
 
-import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from frontdesk.practice_file import parse
 from frontdesk.store.database import Database
+from frontdesk.systems.fhir.mapping import PracticeMap
+from frontdesk.systems.fhir.settings import fhir_settings
 from tests.fhir.door import Door
-from tests.fhir.fake import Fake
-from tests.fhir.medplum import Medplum, running
-from tests.fhir.practice import Upstream, fhir_world
+from tests.fhir.practice import Upstream, fhir_world, file_text, opened
 from tests.world import World
-
-_numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="session")
-def medplum() -> Iterator[Medplum]:
-    with running() as server:
-        yield server
 
 
 @pytest.fixture(params=["fake", pytest.param("medplum", marks=pytest.mark.heavy)])
 async def door(request: pytest.FixtureRequest) -> AsyncIterator[Door]:
     """The way to an empty FHIR server."""
-    opened = Door()
-    await opened.open()
-    if request.param == "fake":
-        opened.backend = Fake(opened.address)
-        yield opened
-    else:
-        server: Medplum = request.getfixturevalue("medplum")
-        repository = opened.backend = server.repository(f"test-{next(_numbers)}", opened.address)
-        yield opened
-        await repository.close()
-    await opened.close()
+    async with opened(request.param) as door:
+        yield door
 
 
 @pytest.fixture
@@ -51,3 +34,22 @@ async def fhir(database: Database, tmp_path: Path, upstream: Upstream) -> AsyncI
     """A running service whose practice lives in the FHIR server."""
     async with fhir_world(database, tmp_path, upstream.door) as world:
         yield world
+
+
+@pytest.fixture
+async def healthy() -> AsyncIterator[Upstream]:
+    """Another FHIR server, with another practice's calendar in it."""
+    async with opened("fake") as door:
+        seeded = Upstream(door)
+        await seeded.seed()
+        yield seeded
+
+
+@pytest.fixture(scope="session")
+def practice() -> PracticeMap:
+    """What the practice file says stands for what, without a server."""
+    directory = parse(file_text("harbor", "https://ehr.example.com/fhir")).directory
+    settings = fhir_settings(directory.practice.scheduling_system)
+    locations = {"Location/downtown": 1, "Location/westside": 2, "Location/former": 1}
+    providers = {"Practitioner/chen": 10, "Practitioner/nunez": 11, "Practitioner/okafor": 12}
+    return PracticeMap(settings, directory, locations, providers)

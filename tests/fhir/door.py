@@ -56,7 +56,7 @@ Rewrite = Callable[[Request, Answer], Awaitable[Answer]]
 @dataclass
 class Door:
     """`faults` by the number of a request, counted from the last `reset`, or by what `harm` says about it; `slow` is
-    longer than anybody waits."""
+    longer than anybody waits. `stuck` is set once a request is kept waiting."""
 
     backend: Backend | None = None
     faults: dict[int, Fault] = field(default_factory=dict)
@@ -65,8 +65,10 @@ class Door:
     slow: float = 3.0
     port: int = 0
     seen: list[Request] = field(default_factory=list)
+    stuck: asyncio.Event = field(default_factory=asyncio.Event)
     under_way: int = 0
     most_under_way: int = 0
+    _late: int = 0
     _server: asyncio.Server | None = None
     _connections: set["asyncio.Task[None]"] = field(default_factory=set)
 
@@ -91,6 +93,12 @@ class Door:
         self.seen.clear()
         self.faults = faults or {}
         self.harm = None
+        self.stuck.clear()
+
+    async def quiet(self) -> None:
+        """Returns when everything that was sent has arrived."""
+        while self._late:
+            await asyncio.sleep(0.01)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -119,18 +127,18 @@ class Door:
         self.seen.append(request)
         fault = self.faults.get(number) or (self.harm(request) if self.harm is not None else None)
         if fault == "hang":
+            self.stuck.set()
             await asyncio.sleep(self.slow)
         if fault in ("hang", "cut_before"):
             return False
-        if fault == "late":
-            writer.transport.abort()
-            await asyncio.sleep(0.2)
-            await self._answer(request)
-            return False
-        if fault == "error_late":
+        if fault in ("late", "error_late"):
+            self._late += 1
             task = asyncio.create_task(self._answer_later(request))
             self._connections.add(task)
             task.add_done_callback(self._connections.discard)
+            if fault == "late":
+                writer.transport.abort()
+                return False
             await _write(writer, Answer(503, {}, b"{}"))
             return True
         if fault in ("error_before", "busy"):
@@ -139,6 +147,7 @@ class Door:
             return True
         answer = await self._answer(request)
         if fault == "delay":
+            self.stuck.set()
             await asyncio.sleep(self.slow)
         elif fault == "cut_after":
             return False
@@ -162,8 +171,11 @@ class Door:
         return True
 
     async def _answer_later(self, request: Request) -> None:
-        await asyncio.sleep(0.1)
-        await self._answer(request)
+        try:
+            await asyncio.sleep(0.1)
+            await self._answer(request)
+        finally:
+            self._late -= 1
 
     async def _answer(self, request: Request) -> Answer:
         assert self.backend is not None

@@ -63,7 +63,7 @@ class Fake:
         return self._kept[reference]
 
     def _bundle(self, kind: str, query: list[tuple[str, str]]) -> Resource:
-        found = self._search(kind, [pair for pair in query if not pair[0].startswith("_")])
+        found = self._search(kind, [pair for pair in query if pair[0] == "_id" or not pair[0].startswith("_")])
         options = dict(query)
         if "_sort" in options:
             found.sort(key=lambda each: each.get("start", ""))
@@ -85,6 +85,8 @@ def _fits(resource: Resource, name: str, value: str) -> bool:
     if name in ("start", "date"):
         moment, limit = datetime.fromisoformat(resource["start"]), datetime.fromisoformat(value[2:])
         return moment >= limit if value.startswith("ge") else moment < limit
+    if name == "_id":
+        return resource["id"] in wanted
     if name == "status":
         return resource.get("status") in wanted
     if name == "birthdate":

@@ -1,75 +1,103 @@
 """A FHIR server that nobody here wrote: Medplum's packages, installed once outside the repository, run by Node."""
 
+import asyncio
+import atexit
 import fcntl
 import hashlib
 import os
-import shutil
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-
-import httpx
 
 from tests.fhir.door import Answer
 
 HERE = Path(__file__).parent
 
 
-def installed() -> Path:
-    """The folder with the packages, installed if need be; several test processes may ask at once."""
-    manifest = (HERE / "package.json").read_bytes()
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "frontdesk-tests"
-    folder = cache / f"fhir-{hashlib.sha256(manifest).hexdigest()[:16]}"
+class Medplum:
+    """The running server; every name has a repository of its own."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+
+    def repository(self, name: str, public_base: str) -> "Repository":
+        return Repository(self._port, name, public_base)
+
+
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class Repository:
+    """Answers requests of one test. It speaks HTTP itself: a client library would cost more than all the rest."""
+
+    def __init__(self, port: int, name: str, public_base: str) -> None:
+        self._port = port
+        self._name = name
+        self._public_base = public_base
+        self._idle: list[Connection] = []
+
+    async def answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
+        kept = {name: value for name, value in headers.items() if name.startswith(("if-", "content-type", "prefer"))}
+        kept |= {"host": "localhost", "x-public-base": self._public_base, "content-length": str(len(body))}
+        lines = [f"{method} /{self._name}{target} HTTP/1.1", *(f"{name}: {value}" for name, value in kept.items())]
+        reader, writer = self._idle.pop() if self._idle else await self._connected()
+        try:
+            writer.write("\r\n".join((*lines, "", "")).encode() + body)
+            answer = await _answer(reader)
+        except BaseException:
+            writer.close()
+            raise
+        self._idle.append((reader, writer))
+        return answer
+
+    async def _connected(self) -> Connection:
+        return await asyncio.open_connection("127.0.0.1", self._port, limit=2**20)
+
+    async def close(self) -> None:
+        for _, writer in self._idle:
+            writer.close()
+            await writer.wait_closed()
+
+
+async def _answer(reader: asyncio.StreamReader) -> Answer:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    status, *lines = head.strip().split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    body = await reader.readexactly(int(headers["content-length"]))
+    shown = {name: value for name, value in headers.items() if name in ("content-type", "etag")}
+    return Answer(int(status.split(" ")[1]), shown, body)
+
+
+@cache
+def medplum() -> Medplum:
+    """The server of this test process. It ends with it, however that ends: it watches its standard input."""
+    command = ["node", str(_script())]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    line = process.stdout.readline().decode()
+    assert line.startswith("listening on "), line
+    atexit.register(_end, process)
+    return Medplum(int(line.split()[-1]))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.communicate(timeout=20)  # closes its standard input
+
+
+def _script() -> Path:
+    """The server's script beside the packages, installed if need be; several test processes may ask at once."""
+    manifest, script = (HERE / "package.json").read_bytes(), (HERE / "server.mjs").read_bytes()
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "frontdesk-tests"
+    folder = home / f"fhir-{hashlib.sha256(manifest).hexdigest()[:16]}"
     folder.mkdir(parents=True, exist_ok=True)
+    beside = folder / f"server-{hashlib.sha256(script).hexdigest()[:16]}.mjs"
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "ready").exists():
             (folder / "package.json").write_bytes(manifest)
-            command = ["npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]
-            subprocess.run(command, cwd=folder, check=True, timeout=240, stdout=subprocess.DEVNULL)
+            command = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"]
+            done = subprocess.run(command, cwd=folder, timeout=240, capture_output=True)
+            assert done.returncode == 0, f"npm could not install the server's packages:\n{done.stderr[-2000:].decode()}"
             (folder / "ready").touch()
-        shutil.copy(HERE / "server.mjs", folder / "server.mjs")
-    return folder
-
-
-class Medplum:
-    """The running server; every name has a repository of its own."""
-
-    def __init__(self, address: str) -> None:
-        self._address = address
-
-    def repository(self, name: str, public_base: str) -> "Repository":
-        return Repository(self._address, name, public_base)
-
-
-class Repository:
-    """Answers requests of one test."""
-
-    def __init__(self, address: str, name: str, public_base: str) -> None:
-        self._http = httpx.AsyncClient(base_url=address, timeout=30, trust_env=False)
-        self._name = name
-        self._public_base = public_base
-
-    async def answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
-        kept = {name: value for name, value in headers.items() if name.startswith(("if-", "content-type", "prefer"))}
-        kept["x-public-base"] = self._public_base
-        answer = await self._http.request(method, f"/{self._name}{target}", content=body, headers=kept)
-        shown = {name: value for name, value in answer.headers.items() if name in ("content-type", "etag")}
-        return Answer(answer.status_code, shown, answer.content)
-
-    async def close(self) -> None:
-        await self._http.aclose()
-
-
-@contextmanager
-def running() -> Iterator[Medplum]:
-    command = ["node", "server.mjs"]
-    with subprocess.Popen(command, cwd=installed(), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        line = process.stdout.readline().decode()
-        assert line.startswith("listening on "), line
-        yield Medplum(f"http://127.0.0.1:{line.split()[-1]}")
-        process.stdin.close()  # it ends by itself then
-        process.wait(20)
+        beside.write_bytes(script)
+    return beside

@@ -3,19 +3,26 @@
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import asyncpg
 import httpx
 
 from frontdesk.app import build_app, build_service
 from frontdesk.practice_file import parse
 from frontdesk.settings import Settings
-from frontdesk.store.database import Database
+from frontdesk.store.database import SERVICE_ROLE, Database
+from frontdesk.store.embedded import EmbeddedPostgres
 from frontdesk.store.practices import import_practice, practice_id_of
+from frontdesk.systems.fhir.breaker import Breaker
 from tests.fhir.door import Door
+from tests.fhir.fake import Fake
+from tests.fhir.medplum import medplum
 from tests.world import MONDAY, PRACTICE, Clock, World
 
 Resource = dict[str, Any]
@@ -116,6 +123,21 @@ def _text(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+@asynccontextmanager
+async def opened(server: str) -> AsyncIterator[Door]:
+    """The way to an empty FHIR server: our small one, or one that nobody here wrote."""
+    door = Door()
+    await door.open()
+    repository = medplum().repository(token_hex(8), door.address) if server == "medplum" else None
+    door.backend = repository or Fake(door.address)
+    try:
+        yield door
+    finally:
+        await door.close()
+        if repository is not None:
+            await repository.close()
+
+
 class Upstream:
     """A FHIR server as a test sees it: past the faults, straight to what is stored."""
 
@@ -149,8 +171,12 @@ class Upstream:
         """Those that take somebody's time, without the ones from long ago."""
         return [each for each in await self.search("Appointment") if each["status"] == "booked"]
 
+    async def taken_slots(self) -> dict[str, Resource]:
+        taken = await self.search("Slot", "status=busy,busy-unavailable,busy-tentative")
+        return {f"Slot/{each['id']}": each for each in taken}
+
     async def busy_slots(self) -> set[str]:
-        return {f"Slot/{each['id']}" for each in await self.search("Slot") if each["status"] != "free"}
+        return set(await self.taken_slots())
 
     async def _ask(
         self, method: str, target: str, body: Resource | None = None, headers: dict[str, str] | None = None
@@ -179,10 +205,54 @@ async def fhir_world(database: Database, data_dir: Path, door: Door, **settings:
         await service.fhir.close()
 
 
-async def settle(world: World, *, after: float = 300) -> None:
-    """What the reconciler does in a while."""
+@asynccontextmanager
+async def new_database(cluster: EmbeddedPostgres) -> AsyncIterator[Database]:
+    """A database beside the one that the test already has."""
+    name, owner = f"beside_{token_hex(4)}", cluster.dsn("postgres").replace("/frontdesk?", "/postgres?")
+    connection = await asyncpg.connect(owner)
+    try:
+        await connection.execute(f"CREATE DATABASE {name} TEMPLATE frontdesk STRATEGY wal_log")
+        database = Database(cluster.dsn(SERVICE_ROLE).replace("/frontdesk?", f"/{name}?"), pool_size=4)
+        await database.open()
+        yield database
+        await database.close()
+        await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    finally:
+        await connection.close()
+
+
+async def settle(world: World, *, every: float = 30) -> None:
+    """What the reconciler does in a while; `every` so many seconds it looks at what is left to do."""
     practice_id = await practice_id_of(world.database, "harbor")
     assert practice_id is not None
-    for _ in range(4):
-        world.clock.advance(seconds=after)
-        await world.service.fhir.reconciler.settle(practice_id)
+    for _ in range(6):
+        world.clock.advance(seconds=every)
+        if not await world.service.fhir.reconciler.settle(practice_id):
+            break
+
+
+def give(world: World, seconds: float) -> None:
+    """From now on all requests of a read, or of a write, may take so long together."""
+    for each in world.service.fhir._upstreams.values():
+        each.settings = replace(each.settings, timeout_seconds=seconds)
+
+
+@dataclass
+class Moment:
+    """A time that passes when it is told to."""
+
+    seconds: float = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+    def advance(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+def forgive(world: World) -> Moment:
+    """The server is asked again at once, whatever it did or wished before; returns the time that breakers go by."""
+    now = Moment()
+    for each in world.service.fhir._upstreams.values():
+        each.client.breaker = Breaker(now)
+    return now

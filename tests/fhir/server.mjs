@@ -108,12 +108,13 @@ const server = createServer(async (request, response) => {
     [status, resource] = [500, { resourceType: 'OperationOutcome', issue: [{ severity: 'fatal', code: 'exception' }] }];
     console.error(error);
   }
-  const headers = { 'Content-Type': 'application/fhir+json' };
+  const body = Buffer.from(JSON.stringify(resource));
+  const headers = { 'Content-Type': 'application/fhir+json', 'Content-Length': body.length };
   if (resource.meta?.versionId) {
     headers.ETag = `W/"${resource.meta.versionId}"`;
   }
   response.writeHead(status, headers);
-  response.end(JSON.stringify(resource));
+  response.end(body);
 });
 
 server.keepAliveTimeout = 60_000;

@@ -1,5 +1,6 @@
 """What a server cannot do is said, answered, and nowhere else in the way."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,9 +11,10 @@ import pytest
 from frontdesk.operations import OPERATIONS
 from frontdesk.store.database import Database
 from frontdesk.systems.fhir.capabilities import ALWAYS, NEEDS, UNKNOWN, capabilities
+from tests.fhir.calls import search
 from tests.fhir.door import Answer, Request
 from tests.fhir.fake import statement
-from tests.fhir.practice import Upstream, fhir_world
+from tests.fhir.practice import Upstream, fhir_world, forgive
 from tests.world import World, book, confirmed, patient_id, slots
 
 Resource = dict[str, Any]
@@ -94,21 +96,42 @@ async def test_an_operation_that_the_server_cannot_do_is_not_supported(
 
 
 async def test_a_server_that_is_away_at_first_is_asked_again(
-    database: Database, tmp_path: Path, upstream: Upstream
+    database: Database, tmp_path: Path, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("frontdesk.systems.fhir.upstream.RETRY_STATEMENT_SECONDS", 0.0)
     upstream.door.rewrite = _without("Patient", "update")
     await upstream.door.close()
     async with fhir_world(database, tmp_path, upstream.door) as world:
         agent = await world.client()
         assert "update_patient" in (await agent.get("/api/practice")).json()["supports"], "nothing is known yet"
-        refused = await agent.get("/api/slots/first-available", params={"visitTypeId": 21, "procedureId": 101})
-        assert (refused.status_code, refused.json()["code"]) == (502, "upstream_unavailable")
+        assert await search(agent) == 502
         await upstream.door.open()
-        server = world.service.fhir._upstreams[1]
-        server._ask_again_at = 0.0
-        await server.ready()
-        await server._asking  # type: ignore[misc]
-        assert "update_patient" not in (await agent.get("/api/practice")).json()["supports"]
+        forgive(world)
+        async with asyncio.timeout(30):
+            while "update_patient" in (await agent.get("/api/practice")).json()["supports"]:
+                await asyncio.sleep(0.02)
+        refused = await agent.patch(f"/api/patients/{await patient_id(agent)}", json={"email": "a@example.com"})
+        assert (refused.status_code, refused.json()["code"]) == (503, "capability_not_supported")
+
+
+async def test_whoever_calls_first_knows_already_what_is_not_supported(
+    database: Database, tmp_path: Path, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of several who come at once, before the server has said it."""
+    monkeypatch.setattr("frontdesk.systems.fhir.upstream.FIRST_STATEMENT_SECONDS", 30.0)
+    without = _without("Slot", "search-type")
+
+    async def slowly(request: Request, answer: Answer) -> Answer:
+        if request.target == "/fhir/metadata":
+            await asyncio.sleep(0.3)
+        changed: Answer = await without(request, answer)
+        return changed
+
+    upstream.door.rewrite = slowly
+    async with fhir_world(database, tmp_path, upstream.door) as world:
+        agent = await world.client()
+        answers = await asyncio.gather(*(search(agent) for _ in range(4)))
+    assert answers == [503, 503, 503, 503]
 
 
 async def test_a_server_that_marks_its_own_slots_is_left_to_do_so(

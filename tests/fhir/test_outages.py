@@ -1,91 +1,97 @@
-"""A server that is slow, dead or rude: bounded, told as documented, nobody else's trouble, and over when it is over."""
+"""A server that is slow, dead or rude: bounded, told as documented, and over when it is over."""
 
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 
-import httpx
 import pytest
 
-from frontdesk.practice_file import parse
 from frontdesk.store.database import Database
-from frontdesk.store.practices import import_practice
 from frontdesk.systems.fhir import breaker
-from tests.fhir.door import Door, Fault
-from tests.fhir.fake import Fake
-from tests.fhir.practice import Upstream, fhir_world, file_text, settle
-from tests.world import MONDAY, PRACTICE, World, book, confirmed, patient_id, slots
-
-SEARCH = {
-    "providerId": 10, "locationId": 1, "visitTypeId": 21, "procedureId": 101,
-    "from": MONDAY.isoformat(), "to": MONDAY.isoformat(),
-}  # fmt: skip
-
-
-async def _search(client: httpx.AsyncClient) -> tuple[int, float]:
-    began = time.monotonic()
-    answer = await client.get("/api/slots", params=SEARCH)
-    return answer.status_code, time.monotonic() - began
+from tests.fhir.calls import SEARCH, ZAPHOD, booking, challenged, search
+from tests.fhir.door import Answer, Door, Fault, Request
+from tests.fhir.misbehaving import Gathering, lose_answers
+from tests.fhir.practice import Upstream, fhir_world, forgive, give, settle
+from tests.world import World, book, confirmed, slots
 
 
 @pytest.mark.parametrize("fault", ["delay", "drip", "cut_before", "half", "garbage", "error_before", "gateway", "busy"])
 async def test_a_read_that_fails_is_upstream_unavailable_in_bounded_time(
-    database: Database, tmp_path: Path, upstream: Upstream, fault: Fault
+    fhir: World, upstream: Upstream, fault: Fault
 ) -> None:
-    async with fhir_world(database, tmp_path, upstream.door, timeoutSeconds=1) as world:
-        agent = await world.client()
-        assert (await _search(agent))[0] == 200
-        upstream.door.harm = lambda request: fault
-        began = time.monotonic()
-        answer = await agent.get("/api/slots", params=SEARCH)
-        assert (answer.status_code, answer.json()["code"]) == (502, "upstream_unavailable")
-        assert int(answer.headers["retry-after"]) >= 1
-        assert time.monotonic() - began < 2
+    agent = await fhir.client()
+    assert await search(agent) == 200
+    upstream.door.slow = 60
+    upstream.door.harm = lambda request: fault
+    give(fhir, 1.0)
+    began = time.monotonic()
+    answer = await agent.get("/api/slots", params=SEARCH)
+    assert time.monotonic() - began < 30, "the server would have kept it for longer"
+    assert (answer.status_code, answer.json()["code"]) == (502, "upstream_unavailable")
+    assert int(answer.headers["retry-after"]) >= 1
+
+
+async def test_requests_of_one_call_share_its_time(fhir: World, upstream: Upstream) -> None:
+    """Each is answered soon enough for itself; together they are too many."""
+    agent = await fhir.client()
+    body = await challenged(agent, "/api/appointments", await booking(agent))
+
+    async def slowly(request: Request, answer: Answer) -> Answer:
+        await asyncio.sleep(0.5)
+        return answer
+
+    upstream.door.rewrite = slowly
+    give(fhir, 0.9)
+    began = time.monotonic()
+    failed = await agent.post("/api/appointments", json=body)
+    assert time.monotonic() - began < 30
+    assert (failed.status_code, failed.json()["code"]) == (502, "upstream_unavailable")
+    assert await upstream.live_appointments() == []
 
 
 async def test_a_refused_connection_leaves_the_token_valid(fhir: World, upstream: Upstream) -> None:
     agent = await fhir.client()
-    body = {"patientId": await patient_id(agent), "slotId": (await slots(agent))[0]["id"]}
-    token = (await agent.post("/api/appointments", json=body)).json()["confirmationToken"]
+    body = await challenged(agent, "/api/appointments", await booking(agent))
     await upstream.door.close()
-    refused = await agent.post("/api/appointments", json={**body, "confirmationToken": token})
+    refused = await agent.post("/api/appointments", json=body)
     assert (refused.status_code, refused.json()["code"]) == (502, "upstream_unavailable")
     await upstream.door.open()
-    booked = await agent.post("/api/appointments", json={**body, "confirmationToken": token})
+    forgive(fhir)
+    booked = await agent.post("/api/appointments", json=body)
     assert booked.status_code == 201
 
 
 async def test_the_servers_wish_to_be_left_alone_is_respected(fhir: World, upstream: Upstream) -> None:
     agent = await fhir.client()
     await slots(agent)
+    now = forgive(fhir)
     upstream.door.reset({0: "busy"})
     answer = await agent.get("/api/slots", params=SEARCH)
     assert (answer.status_code, answer.headers["retry-after"]) == (502, "1")
-    assert (await _search(agent))[0] == 502
+    assert await search(agent) == 502
     assert len(upstream.door.seen) == 1, "nobody asked in between"
-    await asyncio.sleep(1.1)
-    assert (await _search(agent))[0] == 200
+    now.advance(1.0)
+    assert await search(agent) == 200
 
 
-async def test_the_breaker_opens_and_heals(
-    database: Database, tmp_path: Path, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(breaker, "FIRST_PAUSE_SECONDS", 0.3)
-    monkeypatch.setattr(breaker, "LONGEST_PAUSE_SECONDS", 0.3)
-    async with fhir_world(database, tmp_path, upstream.door, timeoutSeconds=1) as world:
-        agent = await world.client()
-        assert (await _search(agent))[0] == 200
-        upstream.door.reset()
-        upstream.door.harm = lambda request: "error_before"
-        for _ in range(breaker.FAILURES + 3):
-            assert (await _search(agent))[0] == 502
-        assert len(upstream.door.seen) == breaker.FAILURES
-        upstream.door.reset()
-        await asyncio.sleep(0.35)
-        assert (await _search(agent))[0] == 200
-        assert (await _search(agent))[0] == 200
+async def test_the_breaker_opens_and_heals(fhir: World, upstream: Upstream) -> None:
+    agent = await fhir.client()
+    await slots(agent)
+    now = forgive(fhir)
+    upstream.door.reset()
+    upstream.door.harm = lambda request: "error_before"
+    for _ in range(breaker.FAILURES + 3):
+        assert await search(agent) == 502
+    assert len(upstream.door.seen) == breaker.FAILURES
+    now.advance(breaker.FIRST_PAUSE_SECONDS)
+    assert await search(agent) == 502
+    assert await search(agent) == 502
+    assert len(upstream.door.seen) == breaker.FAILURES + 1, "one tries"
+    upstream.door.reset()
+    now.advance(2 * breaker.FIRST_PAUSE_SECONDS)
+    assert await search(agent) == 200
+    assert await search(agent) == 200
 
 
 async def test_at_most_so_many_requests_are_under_way(database: Database, tmp_path: Path, upstream: Upstream) -> None:
@@ -93,42 +99,11 @@ async def test_at_most_so_many_requests_are_under_way(database: Database, tmp_pa
         agent = await world.client()
         await slots(agent)
         upstream.door.most_under_way = 0
-        answers = await asyncio.gather(*(_search(agent) for _ in range(12)))
-        assert {status for status, _ in answers} == {200}
-        assert 0 < upstream.door.most_under_way <= 3
-
-
-@pytest.fixture
-async def healthy() -> AsyncIterator[Door]:
-    door = Door()
-    await door.open()
-    door.backend = Fake(door.address)
-    await Upstream(door).seed()
-    yield door
-    await door.close()
-
-
-async def test_one_practices_dead_server_never_slows_another(fhir: World, upstream: Upstream, healthy: Door) -> None:
-    await import_practice(fhir.database, parse(PRACTICE.replace("SLUG", "native")), fhir.clock.now)
-    await import_practice(fhir.database, parse(file_text("healthy", healthy.address)), fhir.clock.now)
-    sick, native, well = await fhir.client(), await fhir.client("native"), await fhir.client("healthy")
-    for client in (sick, native, well):
-        assert (await _search(client))[0] == 200
-    calm = [await _search(client) for client in (native, well) for _ in range(5)]
-
-    upstream.door.slow = 30
-    upstream.door.harm = lambda request: "delay"
-    stuck = [asyncio.create_task(_search(sick)) for _ in range(60)]
-    await asyncio.sleep(0.3)
-    beside = [await _search(client) for client in (native, well) for _ in range(5)]
-    booked = await book(native)
-    assert booked
-    assert {status for status, _ in beside} == {200}
-    assert max(seconds for _, seconds in beside) < max(seconds for _, seconds in calm) + 0.5
-    assert not any(task.done() and task.result()[0] == 200 for task in stuck)
-    for task in stuck:
-        task.cancel()
-    await asyncio.gather(*stuck, return_exceptions=True)
+        upstream.door.rewrite = all_of_them = Gathering(3)
+        answers = await asyncio.gather(*(search(agent) for _ in range(12)))
+        assert set(answers) == {200}
+        assert all_of_them.met, "and that many are"
+        assert upstream.door.most_under_way == 3
 
 
 async def test_the_reconciler_settles_by_itself(
@@ -136,24 +111,18 @@ async def test_the_reconciler_settles_by_itself(
 ) -> None:
     monkeypatch.setattr("frontdesk.systems.fhir.reconciler.PAUSE_SECONDS", 0.05)
     agent = await fhir.client()
-    body = {"patientId": await patient_id(agent), "slotId": (await slots(agent))[0]["id"]}
-    token = (await agent.post("/api/appointments", json=body)).json()["confirmationToken"]
-    upstream.door.harm = lambda request: (
-        "cut_after" if request.target == "/fhir/Appointment" or "identifier=" in request.target else None
-    )
-    lost = await agent.post("/api/appointments", json={**body, "confirmationToken": token})
+    body = await challenged(agent, "/api/appointments", await booking(agent))
+    upstream.door.harm = lose_answers
+    lost = await agent.post("/api/appointments", json=body)
     assert lost.json()["code"] == "confirmation_incomplete"
     task = asyncio.create_task(fhir.service.fhir.reconciler.keep_settling())
     try:
         await asyncio.sleep(0.3)  # the server still does not answer
         upstream.door.reset()
-        for _ in range(100):
-            fhir.clock.advance(seconds=2)
-            answer = await agent.post("/api/appointments", json={**body, "confirmationToken": token})
-            if answer.status_code == 201:
-                break
-            await asyncio.sleep(0.05)
-        assert answer.status_code == 201, answer.text
+        async with asyncio.timeout(60):
+            while (await agent.post("/api/appointments", json=body)).status_code != 201:
+                fhir.clock.advance(seconds=1)
+                await asyncio.sleep(0.05)
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -184,12 +153,11 @@ async def test_nothing_about_a_person_and_no_secret_is_logged(
     auth = {"kind": "bearer", "tokenEnv": "HARBOR_TOKEN"}
     async with fhir_world(database, tmp_path, upstream.door, auth=auth) as world:
         agent = await world.client()
-        person = {"firstName": "Zaphod", "lastName": "Beeblebrox", "phone": "+1 555 010 0155", "dob": "1978-08-26"}
-        for fault, letter in ((None, "a"), ("error_before", "b"), ("cut_after", "c"), ("garbage", "d")):
+        faults: tuple[Fault | None, ...] = (None, "error_before", "cut_after", "garbage")
+        for fault, letter in zip(faults, "abcd", strict=True):
             _harm_writes(upstream.door, fault)
-            named = {**person, "lastName": f"Beeblebrox{letter}"}
-            token = (await agent.post("/api/patients", json=named)).json()["confirmationToken"]
-            await agent.post("/api/patients", json={**named, "confirmationToken": token})
+            named = {**ZAPHOD, "lastName": f"Beeblebrox{letter}"}
+            await agent.post("/api/patients", json=await challenged(agent, "/api/patients", named))
             await agent.post("/api/patients/match", json=named)
         assert upstream.door.seen[-1].headers["authorization"] == "Bearer a-very-secret-token"
     assert caplog.records

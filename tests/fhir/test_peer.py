@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.fhir.medplum import Medplum
+from tests.fhir.medplum import medplum
 
 pytestmark = pytest.mark.heavy
 
@@ -29,8 +29,8 @@ APPOINTMENT: dict[str, Any] = {
         ({"frontdesk": "x"}, 400),
     ],
 )
-async def test_the_peer_refuses_what_is_not_r4(medplum: Medplum, change: dict[str, Any], status: int) -> None:
-    repository = medplum.repository("peer", "http://peer")
+async def test_the_peer_refuses_what_is_not_r4(change: dict[str, Any], status: int) -> None:
+    repository = medplum().repository("peer", "http://peer")
     body = {key: value for key, value in {**APPOINTMENT, **change}.items() if value is not None}
     headers = {"content-type": "application/fhir+json"}
     answer = await repository.answer("POST", "/Appointment", headers, json.dumps(body).encode())

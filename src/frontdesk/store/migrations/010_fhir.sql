@@ -258,9 +258,11 @@ BEGIN
     RETURN QUERY SELECT true, p_result;
 END $$;
 
--- Leaves a write whose outcome is not known, or which could not be worked on now, to whoever comes after p_due.
+-- Leaves a write whose outcome is not known, or which could not be worked on now, to whoever comes after p_due. With
+-- p_wrong the other system is known to have done something else than it was asked to: that is still to be undone.
 CREATE FUNCTION leave_upstream_write(
-    p_practice bigint, p_write text, p_holder text, p_now timestamptz, p_due timestamptz, p_subjects text[]
+    p_practice bigint, p_write text, p_holder text, p_now timestamptz, p_due timestamptz, p_subjects text[],
+    p_wrong boolean
 )
 RETURNS void
 LANGUAGE plpgsql AS $$
@@ -268,7 +270,9 @@ DECLARE
     w upstream_write;
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
-    UPDATE upstream_write t SET due_at = p_due, holder = '', attempts = t.attempts + 1
+    UPDATE upstream_write t SET
+        due_at = p_due, holder = '', attempts = t.attempts + 1,
+        data = CASE WHEN p_wrong THEN t.data || '{"wrong": true}' ELSE t.data END
     WHERE t.practice_id = p_practice AND t.write_id = p_write AND t.holder = p_holder RETURNING * INTO w;
     IF FOUND AND w.phase = 'executing' AND p_subjects IS NOT NULL THEN
         UPDATE intent t SET executing_until = NULL WHERE t.practice_id = p_practice AND t.intent_id = w.intent_id;
@@ -276,7 +280,8 @@ BEGIN
     END IF;
 END $$;
 
--- Takes up to p_most writes that nobody works on. Several nodes may do so at once.
+-- Takes up to p_most writes that nobody works on. Several nodes may do so at once. The array is made once: a plan that
+-- asks a locking subquery again for every row would take more.
 CREATE FUNCTION take_upstream_writes(
     p_practice bigint, p_now timestamptz, p_holder text, p_until timestamptz, p_most integer
 )
@@ -286,10 +291,10 @@ BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     RETURN QUERY
     UPDATE upstream_write t SET holder = p_holder, due_at = p_until
-    WHERE t.practice_id = p_practice AND t.write_id IN (
+    WHERE t.practice_id = p_practice AND t.write_id = ANY (ARRAY(
         SELECT o.write_id FROM upstream_write o WHERE o.practice_id = p_practice AND o.due_at <= p_now
         ORDER BY o.due_at LIMIT p_most FOR UPDATE SKIP LOCKED
-    )
+    ))
     RETURNING t.*;
 END $$;
 

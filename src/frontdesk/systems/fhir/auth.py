@@ -62,10 +62,14 @@ class Credentials:
                 await self._renew()
         return {"Authorization": f"Bearer {self._token}"}
 
-    def forget(self) -> bool:
-        """The server refused what we sent. Whether something else can be tried."""
-        had, self._token = self._token, None
-        return had is not None
+    def forget(self, refused: Mapping[str, str]) -> bool:
+        """The server refused what a request carried. Whether another can carry something else: a new token, or the one
+        that somebody else has got meanwhile."""
+        if self._auth.kind in ("none", "bearer"):
+            return False
+        if refused["Authorization"] == f"Bearer {self._token}":
+            self._token = None
+        return True
 
     async def _renew(self) -> None:
         form: dict[str, str] = {"grant_type": "client_credentials"}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from math import ceil
+from typing import Literal
 
 from frontdesk.systems.port import SystemUnavailable
 
@@ -9,6 +10,8 @@ FAILURES = 5
 FIRST_PAUSE_SECONDS = 2.0
 LONGEST_PAUSE_SECONDS = 30.0
 LONGEST_HOLD_SECONDS = 120.0
+
+BreakerState = Literal["working", "failing", "resting"]
 
 
 class Breaker:
@@ -43,3 +46,14 @@ class Breaker:
         """The server itself asked not to be asked for a while."""
         until = self._monotonic() + min(seconds, LONGEST_HOLD_SECONDS)
         self._closed_until = max(self._closed_until, until)
+
+    @property
+    def state(self) -> BreakerState:
+        if self._monotonic() < self._closed_until or self._failures >= FAILURES:
+            return "resting"
+        return "failing" if self._failures else "working"
+
+    @property
+    def rests_for(self) -> int:
+        """Seconds until somebody may ask again."""
+        return max(0, ceil(self._closed_until - self._monotonic()))

@@ -23,6 +23,7 @@ import orjson
 
 from frontdesk.systems.fhir.auth import Credentials, Misconfigured
 from frontdesk.systems.fhir.breaker import Breaker
+from frontdesk.systems.fhir.connecting import Connections
 from frontdesk.systems.fhir.deadline import Deadline
 from frontdesk.systems.fhir.resources import Resource, is_record, listed, outcome_text, version_of
 from frontdesk.systems.fhir.settings import FhirSettings
@@ -52,12 +53,14 @@ class Declined(Exception):  # noqa: N818 - an answer, not a fault
 
 
 class AnswerLost(Exception):  # noqa: N818
-    """A write left, and how it ended is not known. `failed` where the server did answer, with an error of its own."""
+    """A write left, and how it ended is not known. `failed` where the server did answer, with an error of its own; some
+    say success and put a refusal in the answer, whose `text` it is then."""
 
-    def __init__(self, *, failed: bool = False, retry_after: int = 2) -> None:
+    def __init__(self, *, failed: bool = False, retry_after: int = 2, text: str = "") -> None:
         super().__init__("the answer to a write was lost")
         self.failed = failed
         self.retry_after = retry_after
+        self.text = text
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +88,15 @@ class FhirClient:
         self._base_url = settings.base_url
         self._monotonic = monotonic
         self._http = httpx.AsyncClient(
-            verify=_trusted_authorities(),
-            transport=transport,
+            verify=_trusted_authorities(),  # also of a proxy that the environment names
+            transport=transport or Connections(_trusted_authorities(), settings.max_concurrent + 1),
             timeout=httpx.Timeout(settings.timeout_seconds, connect=min(CONNECT_SECONDS, settings.timeout_seconds)),
-            limits=httpx.Limits(max_connections=settings.max_concurrent + 1),
             headers={"Accept": _JSON, "User-Agent": "frontdesk"},
         )
         self._credentials = Credentials(settings.auth, self._http, environment, monotonic)
         self._places = asyncio.Semaphore(settings.max_concurrent)
-        self._breaker = Breaker(monotonic)
+        self.breaker = Breaker(monotonic)
+        self.answered_at: datetime | None = None
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -171,7 +174,8 @@ class FhirClient:
         if 400 <= answer.status < 500:
             raise Declined(answer.status, outcome_text(answer.resource))
         if answer.found is None or not is_record(answer.found, resource["resourceType"]):
-            raise AnswerLost
+            text = outcome_text(answer.found)
+            raise AnswerLost(failed=bool(text), text=text)
         return answer.found
 
     def _readable(self, answer: _Answer) -> Resource:
@@ -186,46 +190,53 @@ class FhirClient:
     ) -> _Answer:
         deadline.check(write=body is not None)
         async with self._place(deadline.remaining(write=body is not None)):
-            deadline.check(write=body is not None)
-            answer = await self._send(deadline, method, url, body, headers)
-            if answer.status == 401 and self._credentials.forget():
-                answer = await self._send(deadline, method, url, body, headers)
+            credentials = await self._authorized(deadline, write=body is not None)
+            answer = await self._send(deadline, method, url, body, {**headers, **credentials})
+            if answer.status == 401 and self._credentials.forget(credentials):
+                # It was turned away unread, so that even a write may be sent once more.
+                credentials = await self._authorized(deadline, write=body is not None)
+                answer = await self._send(deadline, method, url, body, {**headers, **credentials})
         if answer.status == 429:
-            self._breaker.hold(answer.retry_after)
+            self.breaker.hold(answer.retry_after)
         elif answer.status >= 500:
-            self._breaker.failed()
+            self.breaker.failed()
         else:
-            self._breaker.succeeded()
+            self.breaker.succeeded()
+            self.answered_at = datetime.now(UTC)
         if not 200 <= answer.status < 300 and answer.status not in (404, 409, 410, 412, 422):
             _log.warning("the scheduling system answered with an error", extra={"upstreamStatus": answer.status})
         return answer
 
-    async def _send(
-        self, deadline: Deadline, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
-    ) -> _Answer:
-        seconds = deadline.remaining(write=body is not None)
+    async def _authorized(self, deadline: Deadline, *, write: bool) -> dict[str, str]:
+        """What a request carries, while there is still time for it."""
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(deadline.remaining(write=write)):
                 credentials = await self._credentials.headers()
         except (TimeoutError, SystemUnavailable) as error:
-            self._breaker.failed()
+            self.breaker.failed()
             if isinstance(error, SystemUnavailable):
                 raise
             raise SystemUnavailable from error
+        deadline.check(write=write)
+        return credentials
+
+    async def _send(
+        self, deadline: Deadline, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> _Answer:
         try:
             async with (
                 asyncio.timeout(deadline.remaining(write=body is not None)),
-                self._http.stream(method, url, content=body, headers={**headers, **credentials}) as response,
+                self._http.stream(method, url, content=body, headers=headers) as response,
             ):
                 return _Answer(response.status_code, await _resource(response), _retry_after(response))
         except (httpx.HTTPError, TimeoutError):
-            self._breaker.failed()
+            self.breaker.failed()
             raise
 
     @asynccontextmanager
     async def _place(self, seconds: float) -> AsyncIterator[None]:
         """One of the requests that may be under way at once."""
-        self._breaker.admit()
+        self.breaker.admit()
         try:
             async with asyncio.timeout(min(seconds, CONNECT_SECONDS)):
                 await self._places.acquire()

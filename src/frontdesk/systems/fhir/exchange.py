@@ -41,7 +41,11 @@ class Stopped(Exception):  # noqa: N818 - a state of the write
 
 
 class OutcomeOpen(Exception):  # noqa: N818
-    """The write may or may not have happened."""
+    """The write may or may not have happened; `wrong` where something else has, which is still to be undone."""
+
+    def __init__(self, *, wrong: bool = False) -> None:
+        super().__init__("the outcome of a write is not known")
+        self.wrong = wrong
 
 
 class Exchange:
@@ -151,7 +155,7 @@ class Exchange:
         try:
             await self._client.update(self._deadline, resource)
         except (Declined, SystemUnavailable, AnswerLost) as error:
-            raise OutcomeOpen from error
+            raise OutcomeOpen(wrong=True) from error
 
     async def release(self, *, final: bool = False) -> None:
         """Frees what is to be freed, as far as that works now. A slot without our mark may still get it, until it is
@@ -215,4 +219,6 @@ class Exchange:
 
     def _unanswered(self, lost: AnswerLost) -> Exception:
         """Not there now. A server that failed has ended; without its answer the request may still be on its way."""
+        if lost.text:
+            return Stopped(Ending("declined", reason=redacted(lost.text, self._private)))
         return Stopped(Ending(UNAVAILABLE, retry_after=lost.retry_after)) if lost.failed else OutcomeOpen()

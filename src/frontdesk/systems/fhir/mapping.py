@@ -39,8 +39,10 @@ STATUSES = {
     "noshow": "noShow",
     "cancelled": "cancelled",
 }
+RECORDED = {"arrived": "arrived", "completed": "fulfilled", "noShow": "noshow"}  # by the practice, after the fact
 ATTENDED = ("arrived", "checked-in", "fulfilled")
 TAKES_TIME = ("pending", "booked", "arrived", "checked-in", "fulfilled")
+_MOVED = ("status", "serviceType", "start", "end", "minutesDuration", "slot")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,19 +171,31 @@ class PracticeMap:
         )
         return self._with_attendance(moved, confirmed=False)
 
-    def confirmed(self, resource: Resource, intent: str) -> Resource:
+    def in_status(self, resource: Resource, status: str, reason: str | None, intent: str) -> Resource:
+        """The same appointment in a status of ours. Where it comes from one that it can be in no longer, all that
+        belonged to that goes."""
         marked = {**resource, "identifier": with_identifier(resource, INTENTS, intent)}
-        return self._with_attendance(marked, confirmed=True)
+        if status == "confirmed":
+            return self._with_attendance(marked, confirmed=True)
+        said = {"text": reason} if reason and status == "cancelled" else None
+        return stated({**marked, "status": RECORDED.get(status, status), "cancelationReason": said})
 
-    def cancelled(self, resource: Resource, reason: str | None, intent: str) -> Resource:
-        return stated(
-            {
-                **resource,
-                "identifier": with_identifier(resource, INTENTS, intent),
-                "status": "cancelled",
-                "cancelationReason": {"text": reason} if reason else None,
-            }
-        )
+    def place_and_time(self, resource: Resource) -> Resource:
+        """What a move changes about an appointment, as it is before: enough to put it back, and nobody's name."""
+        kept = {key: resource[key] for key in _MOVED if key in resource}
+        participants = [each for each in listed(resource.get("participant")) if self._of_practice(each)]
+        return {**kept, "participant": participants, "confirmed": self.is_confirmed(resource)}
+
+    def put_back(self, resource: Resource, before: Resource, intent: str) -> Resource:
+        """An appointment where it was before a move, which is no longer an outcome of its intent."""
+        others = [each for each in listed(resource.get("participant")) if not self._of_practice(each)]
+        restored = {
+            **{key: value for key, value in resource.items() if key not in _MOVED},
+            **{key: value for key, value in before.items() if key in _MOVED},
+            "identifier": without_identifiers(resource, INTENTS, intent),
+            "participant": [*others, *listed(before.get("participant"))],
+        }
+        return self._with_attendance(stated(restored), confirmed=before["confirmed"])
 
     def differs(self, asked: Resource, stored: Resource) -> bool:
         """Whether a server booked something else than it was asked to."""

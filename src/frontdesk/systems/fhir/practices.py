@@ -3,11 +3,13 @@
 import asyncio
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from frontdesk.store.database import Database, DatabaseUnavailable
 from frontdesk.store.directories import DirectoryCache, StoredDirectory
+from frontdesk.systems.fhir.breaker import BreakerState
 from frontdesk.systems.fhir.mapping import PracticeMap
 from frontdesk.systems.fhir.reconciler import Reconciler
 from frontdesk.systems.fhir.system import FhirSystem
@@ -15,6 +17,16 @@ from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.port import SystemUnavailable
 
 _KEPT = 1000  # ways to servers that are kept open
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """How this process gets on with a practice's server."""
+
+    state: BreakerState
+    rests_for: int  # seconds
+    answered_at: datetime | None  # None: not since this process began
+    software: str | None
 
 
 class FhirPractices:
@@ -42,6 +54,16 @@ class FhirPractices:
         await upstream.ready()
         practice = await upstream.map(stored.version, stored.directory)
         return FhirSystem(upstream, stored.version, practice, self.reconciler.look_soon)
+
+    def condition(self, practice_id: int) -> Condition | None:
+        """None where nobody has called since this process began."""
+        known = self._upstreams.get(practice_id)
+        if known is None:
+            return None
+        client = known.client
+        return Condition(
+            client.breaker.state, client.breaker.rests_for, client.answered_at, known.capabilities.software
+        )
 
     async def _find(self, practice_id: int) -> tuple[Upstream, PracticeMap] | None:
         try:

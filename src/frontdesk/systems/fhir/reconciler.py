@@ -40,13 +40,14 @@ class Reconciler:
         self._clock = clock
         self._on_settled = on_settled
         self._waiting: set[int] = set()
+        self._places = asyncio.Semaphore(_AT_ONCE)
 
     def look_soon(self, practice_id: int) -> None:
         self._waiting.add(practice_id)
 
     async def keep_settling(self) -> None:
         """Runs for as long as the service does. What other nodes left behind is found by a sweep now and then."""
-        passed, places = SWEEP_SECONDS, asyncio.Semaphore(_AT_ONCE)
+        passed = SWEEP_SECONDS
         working: dict[int, asyncio.Task[None]] = {}
         try:
             while True:
@@ -55,7 +56,7 @@ class Reconciler:
                     self._waiting |= await self._practices()
                 for practice_id in self._waiting - working.keys():
                     # Each on its own: a server that does not answer keeps nobody else waiting.
-                    working[practice_id] = asyncio.create_task(self._settle_quietly(practice_id, places))
+                    working[practice_id] = asyncio.create_task(self._settle_quietly(practice_id))
                 await asyncio.sleep(PAUSE_SECONDS)
                 passed += PAUSE_SECONDS
                 working = {practice_id: task for practice_id, task in working.items() if not task.done()}
@@ -71,12 +72,11 @@ class Reconciler:
         except DatabaseUnavailable:
             return set()  # until the next sweep
 
-    async def _settle_quietly(self, practice_id: int, places: asyncio.Semaphore) -> None:
+    async def _settle_quietly(self, practice_id: int) -> None:
         """One practice's trouble is not another's."""
         try:
-            async with places:
-                if await self.settle(practice_id) == 0:
-                    self._waiting.discard(practice_id)
+            if await self.settle(practice_id) == 0:
+                self._waiting.discard(practice_id)
         except (DatabaseUnavailable, OutcomeUnknown, SystemUnavailable):
             _log.warning("writes to a scheduling system could not be settled; trying again")
         except Exception:
@@ -86,7 +86,8 @@ class Reconciler:
     async def settle(self, practice_id: int) -> int:
         """Works on the writes of a practice that are due; returns how many are not settled yet."""
         records = Records(self._database, practice_id)
-        taken = await records.take(self._clock(), _LEASE)
+        async with self._places:  # of the database only: nobody waits for another practice's server
+            taken = await records.take(self._clock(), _LEASE)
         found = await self._find(practice_id) if taken else None
         for write in taken:
             try:
@@ -94,7 +95,7 @@ class Reconciler:
                     raise SystemUnavailable
                 await self._settle_one(*found, write)
             except (SystemUnavailable, OutcomeOpen):
-                await records.leave(write, self._clock(), self._clock() + _pause(write), None)
+                await records.leave(write, self._clock(), self._clock() + _pause(write))
         return await records.waiting()
 
     async def _settle_one(self, upstream: Upstream, practice: PracticeMap, write: PendingWrite) -> None:

@@ -98,6 +98,14 @@ class Records:
             raise SystemUnavailable from error
         return None if row is None else _record(row)
 
+    async def find_all(self, local_ids: Sequence[str]) -> list[KnownRecord]:
+        sql = "SELECT * FROM upstream_records_of($1, $2)"
+        try:
+            rows = await self._database.fetch(sql, self.practice_id, list(local_ids))
+        except DatabaseUnavailable as error:
+            raise SystemUnavailable from error
+        return [_record(row) for row in rows]
+
     async def directory(self, given: Sequence[tuple[str, str, int]]) -> list[tuple[str, str, int]]:
         """Notes kind, reference and id of the directory's records; returns every one that was ever noted."""
         sql = "SELECT * FROM upstream_directory_of($1, $2, $3, $4)"
@@ -172,11 +180,19 @@ class Records:
         assert row is not None
         return orjson.loads(row["result"]) if row["done"] else None
 
-    async def leave(self, write: PendingWrite, now: datetime, due: datetime, subjects: Sequence[str] | None) -> None:
-        """With subjects: how it ended is not known, and that is on record."""
-        sql = "SELECT leave_upstream_write($1, $2, $3, $4, $5, $6)"
+    async def leave(
+        self,
+        write: PendingWrite,
+        now: datetime,
+        due: datetime,
+        subjects: Sequence[str] | None = None,
+        *,
+        wrong: bool = False,
+    ) -> None:
+        """With subjects: how it ended is not known, and that is on record. `wrong`: what happened is to be undone."""
+        sql = "SELECT leave_upstream_write($1, $2, $3, $4, $5, $6, $7)"
         noted = None if subjects is None else list(subjects)
-        await self._database.write(sql, self.practice_id, write.id, write.holder, now, due, noted)
+        await self._database.write(sql, self.practice_id, write.id, write.holder, now, due, noted, wrong)
 
     async def take(self, now: datetime, lease: timedelta) -> list[PendingWrite]:
         """Writes that nobody works on, now held by us."""

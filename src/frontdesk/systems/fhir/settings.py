@@ -47,7 +47,7 @@ class FhirSettings:
     visit_types: Mapping[int, Service]
     procedures: Mapping[int, Service]
     attendance: Coding | None  # None: the patient's participation status says it
-    timeout_seconds: int
+    timeout_seconds: float
     max_concurrent: int
 
     def visit_type(self, number: int) -> Service:

@@ -6,14 +6,14 @@ the version of each record makes sure that it still is that.
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from secrets import token_hex
 from typing import Any
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
-from frontdesk.domain.patients import Patient
+from frontdesk.domain.patients import Contact, Patient
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.fhir.deadline import together
@@ -29,6 +29,7 @@ from frontdesk.systems.fhir.writing import Asked, Writer
 from frontdesk.systems.offers import named, offered
 from frontdesk.systems.port import (
     AppointmentFilter,
+    Basis,
     BookingCheck,
     Change,
     FoundSlots,
@@ -46,6 +47,7 @@ _SLOT_KEYS = ("providerId", "locationId", "visitTypeId", "procedureId", "startsA
 
 class FhirSystem:
     kind = "fhir"
+    basis: Basis | None = None
 
     def __init__(self, upstream: Upstream, version: int, practice: PracticeMap, on_open: Callable[[int], None]) -> None:
         self.supports = upstream.capabilities.supports
@@ -116,6 +118,9 @@ class FhirSystem:
         self._read[found[0].id] = found[1]
         return found[0]
 
+    async def contacts(self, patient_ids: Sequence[str]) -> dict[str, Contact]:
+        return await self._reader.contacts(patient_ids)
+
     async def list_appointments(
         self, wanted: AppointmentFilter, *, most: int, after: tuple[datetime, str] | None
     ) -> list[Appointment]:
@@ -159,10 +164,10 @@ class FhirSystem:
         due = record.now + timedelta(seconds=self._upstream.settings.timeout_seconds)
         try:
             ending = await writer.execute(record.now)
-        except OutcomeOpen:
+        except OutcomeOpen as outcome:
             self._on_open(practice_id)
             try:
-                await records.leave(write, record.now, due, writer.subjects)
+                await records.leave(write, record.now, due, writer.subjects, wrong=outcome.wrong)
             except DatabaseUnavailable as error:
                 raise OutcomeUnknown from error
             return Outcome("incomplete")
@@ -190,23 +195,23 @@ class FhirSystem:
         """What is kept of a change until it is settled: nothing that a person said or is called."""
         data, before = change.data, asked.before
         stored: dict[str, Any] = {key: data[key] for key in ("appointmentId", "patientId", "status") if key in data}
-        if change.kind == "status":
-            stored["patientId"] = self._patients[data["appointmentId"]]
+        taken = [slot.reference for slot in asked.run]
         if change.kind in ("book", "reschedule"):
-            taken = [slot.reference for slot in asked.run]
             old = [] if before is None else references(before.get("slot"), "Slot")
             stored |= {key: data[key] for key in _SLOT_KEYS} | {
                 "askedAt": now.isoformat(),
                 "patient": reference_of(self._read[data["patientId"]]),
+                "run": taken,
                 "slots": [slot for slot in taken if slot not in old],
             }
         if before is not None:
             stored["reference"] = reference_of(before)
         if change.kind == "reschedule" and before is not None:
-            stored["movedFrom"] = before["start"]
-            stored["givesUp"] = self._given_up(before, [slot.reference for slot in asked.run])
-        elif data.get("status") == "cancelled" and before is not None:
-            stored["givesUp"] = self._given_up(before, [])
+            stored |= {"before": self._practice.place_and_time(before), "givesUp": self._given_up(before, taken)}
+        elif change.kind == "status" and before is not None:
+            stored |= {"patientId": self._patients[data["appointmentId"]], "from": self._practice.status(before)}
+            if data["status"] == "cancelled":
+                stored["givesUp"] = self._given_up(before, taken)
         return {**stored, "subject": self._subject(change)}
 
     def _given_up(self, before: Resource, kept: list[str]) -> list[dict[str, Any]]:

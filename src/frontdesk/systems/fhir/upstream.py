@@ -5,6 +5,7 @@ Owns what is remembered between calls and for how long. Availability is never am
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -23,7 +24,7 @@ from frontdesk.systems.fhir.slots import Schedule, schedules
 from frontdesk.systems.port import SystemUnavailable
 
 STATEMENT_SECONDS = 600.0
-RETRY_STATEMENT_SECONDS = 30.0
+RETRY_STATEMENT_SECONDS = 5.0
 FIRST_STATEMENT_SECONDS = 3.0
 SCHEDULE_SECONDS = 300.0
 _AT_ONCE = 40  # references in one search: an address has its limits
@@ -49,7 +50,8 @@ class Upstream:
         self.records = Records(database, practice_id)
         self.capabilities: Capabilities = UNKNOWN
         self._monotonic = monotonic
-        self._ask_again_at: float | None = None
+        self._ask_again_at = -math.inf
+        self._asked = False
         self._asking: asyncio.Task[None] | None = None
         self._map: tuple[int, PracticeMap] | None = None
         self._schedules: tuple[int, float, list[Schedule]] | None = None
@@ -59,12 +61,11 @@ class Upstream:
         return Deadline(self.settings.timeout_seconds, self._monotonic)
 
     async def ready(self) -> None:
-        """Sees to it that what the server can do is known. Only the very first call waits for the answer."""
-        first = self._ask_again_at is None
-        if self._asking is None and (self._ask_again_at is None or self._monotonic() >= self._ask_again_at):
+        """Sees to it that what the server can do is known. Calls wait only until that has been asked for once."""
+        if self._asking is None and self._monotonic() >= self._ask_again_at:
             self._ask_again_at = self._monotonic() + RETRY_STATEMENT_SECONDS
             self._asking = asyncio.create_task(self._ask())
-        if first and self._asking is not None:
+        if not self._asked and self._asking is not None:
             await asyncio.shield(self._asking)
 
     async def _ask(self) -> None:
@@ -77,7 +78,7 @@ class Upstream:
         except SystemUnavailable:
             _log.info("what a scheduling system can do is not known now")
         finally:
-            self._asking = None
+            self._asked, self._asking = True, None
 
     async def map(self, version: int, directory: Directory) -> PracticeMap:
         """What stands for what, under one version of the directory."""

@@ -8,7 +8,7 @@ difference is undone and told.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Any
+from typing import Any, NoReturn
 
 from frontdesk.systems.fhir import people
 from frontdesk.systems.fhir.deadline import Deadline
@@ -21,6 +21,7 @@ from frontdesk.systems.fhir.resources import (
     INTENTS,
     Resource,
     has_identifier,
+    identifier_values,
     reference_of,
     with_identifier,
 )
@@ -36,6 +37,9 @@ _EVENTS = {
     "reschedule": "appointment.rescheduled",
     "cancelled": "appointment.cancelled",
     "confirmed": "appointment.confirmed",
+    "arrived": "appointment.arrived",
+    "completed": "appointment.completed",
+    "noShow": "appointment.noShow",
     "create_patient": "patient.created",
     "update_patient": "patient.updated",
 }
@@ -93,18 +97,18 @@ class Writer:
     async def settle(self, now: datetime, *, final: bool) -> Ending | None:
         """How a write ended that nobody works on any more; None where that cannot be told yet. Before it is `final` a
         request may still be on its way. Raises SystemUnavailable or OutcomeOpen where it cannot be told now."""
-        found = await self._find()
+        found, data = await self._find(), self._write.data
         if found is None and not final:
             return None
-        if found is None or self._is_wrong(found):
+        wrong = found is not None and (data.get("wrong", False) or self._is_wrong(found))
+        if found is None or wrong:
             self._exchange.releases = [
-                {"slot": slot, "claims": [self._write.id], "ours": True} for slot in self._write.data.get("slots", ())
+                {"slot": slot, "claims": [self._write.id], "ours": True} for slot in data.get("slots", ())
             ]
         if found is None:
             ending = Ending(UNAVAILABLE, self.subjects)
-        elif self._is_wrong(found):
-            await self._exchange.undo(undone(found, self._write.intent))
-            ending = Ending("declined", self.subjects, reason=BOOKED_OTHERWISE)
+        elif wrong:
+            ending = await self._undo_found(found)
         else:
             if self._write.change in ("book", "create_patient"):
                 found = await self._exchange.adopt(found)
@@ -120,7 +124,7 @@ class Writer:
         if self._claims_slots:
             await self._exchange.claim(run)
         stored = await self._exchange.adopt(await self._exchange.create(self._wanted()))
-        right = not self._is_wrong(stored) and stored.get("status") in ("booked", "pending")
+        right = not self._practice.differs(self._wanted(), stored) and stored.get("status") in ("booked", "pending")
         if right and not self._claims_slots:
             right = await self._exchange.are_taken([slot.reference for slot in run])
         if not right:
@@ -139,8 +143,7 @@ class Writer:
         after["identifier"] = with_identifier(after, CLAIMS, self._write.id)
         stored = await self._exchange.change(before, after)
         if self._practice.differs(after, stored) or self._practice.status(stored) != "booked":
-            await self._exchange.undo({**before, "meta": stored.get("meta")})  # as it was, at the version that is now
-            raise Stopped(Ending("declined", reason=BOOKED_OTHERWISE))
+            await self._undo_change(before, stored, BOOKED_OTHERWISE)
         return self._executed(data["reference"], now)
 
     async def _status(self, now: datetime) -> Ending:
@@ -148,13 +151,11 @@ class Writer:
         assert before is not None
         if self._practice.status(before) == data["status"]:
             return Ending("unchanged", self.subjects, self._result())
-        if data["status"] == "cancelled":
-            after = self._practice.cancelled(before, self._asked.data.get("reason"), self._write.intent)
-        else:
-            after = self._practice.confirmed(before, self._write.intent)
+        reason = self._asked.data.get("reason")
+        after = self._practice.in_status(before, data["status"], reason, self._write.intent)
         stored = await self._exchange.change(before, after)
         if self._practice.status(stored) != data["status"]:
-            raise Stopped(Ending("declined", reason=NOT_CARRIED_OUT))
+            await self._undo_change(before, stored, NOT_CARRIED_OUT)
         return self._executed(data["reference"], now)
 
     async def _create_patient(self, now: datetime) -> Ending:
@@ -174,8 +175,22 @@ class Writer:
         after = people.changed_patient(before, self._asked.data, self._write.intent)
         stored = await self._exchange.change(before, after)
         if people.differs(stored, self._asked.data):
-            raise Stopped(Ending("declined", reason=NOT_CARRIED_OUT))
+            await self._undo_change(before, stored, NOT_CARRIED_OUT)
         return self._executed(self._write.data["reference"], now)
+
+    async def _undo_change(self, before: Resource, stored: Resource, reason: str) -> NoReturn:
+        await self._exchange.undo({**before, "meta": stored.get("meta")})  # as it was, at the version that is now
+        raise Stopped(Ending("declined", reason=reason))
+
+    async def _undo_found(self, found: Resource) -> Ending:
+        """Undoes what a lost write did instead of what it was asked for, as far as that is kept."""
+        change, data, intent = self._write.change, self._write.data, self._write.intent
+        if change in ("book", "create_patient"):
+            await self._exchange.undo(undone(found, intent))
+        elif change == "reschedule":
+            await self._exchange.undo(self._practice.put_back(found, data["before"], intent))
+        booked = change in ("book", "reschedule")
+        return Ending("declined", self.subjects, reason=BOOKED_OTHERWISE if booked else NOT_CARRIED_OUT)
 
     async def _refuse_overlap(self, moved: str | None) -> None:
         """Asked once more, now that no other write of this patient can begin."""
@@ -198,12 +213,19 @@ class Writer:
         found = await self._read(self._deadline, self._write.data["reference"])
         return found if found is not None and has_identifier(found, INTENTS, self._write.intent) else None
 
-    def _is_wrong(self, stored: Resource) -> bool:
-        return self._write.change == "book" and self._practice.differs(self._wanted(), stored)
+    def _is_wrong(self, found: Resource) -> bool:
+        """Whether what a lost write left is something else than was asked for. Where a later write of ours has changed
+        it, that does not show any more."""
+        change, data = self._write.change, self._write.data
+        if identifier_values(found, INTENTS)[-1] != self._write.intent:
+            return False
+        if change == "status":
+            return bool(self._practice.status(found) == data["from"])
+        return change in ("book", "reschedule") and self._practice.differs(self._wanted(), found)
 
     def _wanted(self) -> Resource:
         data = self._write.data
-        wanted = self._practice.new_appointment(data, data["patient"], data["slots"], self._write.intent)
+        wanted = self._practice.new_appointment(data, data["patient"], data["run"], self._write.intent)
         return {**wanted, "identifier": with_identifier(wanted, CLAIMS, self._write.id)}
 
     def _executed(self, reference: str, now: datetime) -> Ending:
@@ -213,7 +235,7 @@ class Writer:
         local_id = data["appointmentId"] if "appointmentId" in data else data["patientId"]
         facts: dict[str, Any] = {}
         if change == "reschedule":
-            facts = {"rescheduledFrom": data["movedFrom"], "attendanceConfirmedAt": None}
+            facts = {"rescheduledFrom": data["before"]["start"], "attendanceConfirmedAt": None}
         elif data.get("status") == "cancelled":
             facts = {"cancelledAt": now}
         elif data.get("status") == "confirmed":

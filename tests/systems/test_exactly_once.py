@@ -1,0 +1,82 @@
+"""What every scheduling system must do: execute a write once, and record what it did or why it did not."""
+
+from collections.abc import Awaitable, Callable
+from datetime import date
+
+import pytest
+
+from frontdesk.domain.ids import new_appointment_id, new_patient_id
+from frontdesk.operations._booking import slot_data
+from frontdesk.systems.port import AppointmentFilter, Change, Intent, Outcome, patient_data
+from tests.systems.desk import NINE, Desk, intent, ref
+
+Act = Callable[[Desk, str], Awaitable[Outcome]]
+
+
+async def test_a_write_with_an_intent_executes_once(desk: Desk) -> None:
+    ada = await desk.person()
+    first = await desk.book(ada, intent=intent())
+    assert first.kind == "executed"
+    again = await desk.book(ada, intent=intent())
+    assert (again.kind, again.result) == ("replayed", first.result)
+    other = await desk.book(ada, NINE + 60, intent=intent(fingerprint=b"other"))
+    assert other.kind == "mismatch"
+    token = Intent(b"nobody's", b"f", is_key=False)
+    assert (await desk.book(ada, NINE + 60, intent=token)).kind == "unrecognized"
+    assert len(await (await desk.system()).list_appointments(AppointmentFilter(), most=9, after=None)) == 1
+
+
+async def test_a_refused_write_leaves_its_intent_usable(desk: Desk) -> None:
+    ada, alan = await desk.person("Ada"), await desk.person("Alan")
+    await desk.booked(alan)
+    refused = await desk.book(ada, intent=intent())
+    assert refused.kind == "slot_unavailable"
+    assert (await desk.book(ada, NINE + 15, intent=intent())).kind == "executed"
+
+
+async def test_a_write_judged_by_an_old_directory_is_stale(desk: Desk) -> None:
+    ada, system = await desk.person(), await desk.system()
+    checked = await system.check_booking(ref(NINE), ada.id, desk.now, None)
+    assert checked is not None
+    data = {"appointmentId": new_appointment_id(), "patientId": ada.id, **slot_data(ref(NINE), checked)}
+    outcome = await system.perform(Change("book", checked.version - 1, data), desk.record())
+    assert outcome.kind == "stale"
+    assert NINE in await desk.open_starts()
+
+
+async def test_a_refused_write_is_on_record_under_those_who_exist(desk: Desk) -> None:
+    ada, alan = await desk.person("Ada"), await desk.person("Alan")
+    await desk.booked(ada)
+    await desk.book(alan)
+    data = patient_data(new_patient_id(), "Ada", "Lovelace", date(1985, 12, 10), "5550100199", None)
+    await (await desk.system()).perform(Change("create_patient", None, data), desk.record())
+    async with desk.world.database.transaction(desk.practice_id) as connection:
+        records = await connection.fetch("SELECT outcome, subject_ids FROM audit_record ORDER BY record_id")
+    assert [tuple(row) for row in records[1:]] == [("slot_unavailable", [alan.id]), ("conflict", [])]
+
+
+@pytest.mark.parametrize(
+    ("act", "event"),
+    [
+        (lambda desk, booked: desk.set_status(booked, "cancelled"), "appointment.cancelled"),
+        (lambda desk, booked: desk.set_status(booked, "confirmed"), "appointment.confirmed"),
+        (lambda desk, booked: desk.move(booked, NINE + 60), "appointment.rescheduled"),
+        (lambda desk, booked: desk.set_status(booked, "arrived"), "appointment.arrived"),
+        (lambda desk, booked: desk.set_status(booked, "completed"), "appointment.completed"),
+        (lambda desk, booked: desk.set_status(booked, "noShow"), "appointment.noShow"),
+    ],
+    ids=["cancel", "confirm", "move", "arrive", "complete", "miss"],
+)
+async def test_every_write_is_on_record_and_announced_once(desk: Desk, act: Act, event: str) -> None:
+    ada = await desk.person()
+    appointment_id = await desk.booked(ada)
+    assert (await act(desk, appointment_id)).kind == "executed"
+    async with desk.world.database.transaction(desk.practice_id) as connection:
+        events = await connection.fetch("SELECT type, subject::text FROM outbox ORDER BY event_id")
+        records = await connection.fetch("SELECT outcome, subject_ids FROM audit_record ORDER BY record_id")
+    assert [row["type"] for row in events] == ["appointment.booked", event]
+    assert all(appointment_id in row["subject"] and ada.id in row["subject"] for row in events)
+    assert [(row["outcome"], set(row["subject_ids"])) for row in records] == [
+        ("executed", {appointment_id, ada.id}),
+        ("executed", {appointment_id, ada.id}),
+    ]
