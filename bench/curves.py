@@ -1,19 +1,21 @@
 """Draws the growth curves as an SVG: cost against the number of appointments, which is on a logarithmic scale."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
 WIDTH, HEIGHT = 720, 380
 LEFT, RIGHT, TOP, BOTTOM = 60, 150, 46, 56
 _INK, _PALE = "#1f2933", "#cbd2d9"
-_COLOURS = ("#0b69a3", "#b44d12")
+_COLOURS = ("#0b69a3", "#3f9142", "#b44d12")
 _STYLE = "text{font:13px system-ui,sans-serif;fill:#1f2933}.small{font-size:12px;fill:#52606d}"
 
 Curve = Sequence[tuple[float, float, float, float]]  # x, y, lowest, highest
 
 
-def draw(title: str, x_label: str, curves: dict[str, Curve], limit: float, x_notes: Sequence[tuple[float, str]]) -> str:
+def draw(
+    title: str, x_label: str, curves: Mapping[str, Curve], limit: float, x_notes: Sequence[tuple[float, str]]
+) -> str:
     points = [point for curve in curves.values() for point in curve]
     lowest, highest = (edge(math.log10(x) for x, *_ in points) for edge in (min, max))
     tallest = math.ceil(max(limit * 1.2, *(point[3] for point in points)) * 4) / 4

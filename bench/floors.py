@@ -31,12 +31,12 @@ from frontdesk.store.embedded_account import wheel_binaries
 BARE = "/bare"
 POOL = Settings().database_pool_size
 _ADDED_BY_SERVER = ("date", "server", "connection", "transfer-encoding")
-_answers: dict[str, tuple[list[tuple[bytes, bytes]], bytes]] = {}
+_answers: dict[tuple[str, bytes], tuple[list[tuple[bytes, bytes]], bytes]] = {}  # by path and query
 
 
 async def from_memory(scope: dict[str, Any], _receive: Any, send: Any) -> None:
     if scope["type"] == "http":
-        headers, body = _answers[scope["path"]]
+        headers, body = _answers[scope["path"], scope["query_string"]]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
@@ -59,7 +59,7 @@ def memory_server(service: Service, paths: list[str], token: str, folder: Path) 
         status, headers, body = exchange(service.port, "GET", path, headers={"Authorization": f"Bearer {token}"})
         assert status == 200, body
         kept = [(name, value) for name, value in headers if name not in _ADDED_BY_SERVER]
-        recorded[path.partition("?")[0]] = [kept, base64.b64encode(body).decode()]
+        recorded[path] = [kept, base64.b64encode(body).decode()]
     for path in (BARE, "/readyz"):
         recorded[path] = [[("content-length", "2")], base64.b64encode(b"ok").decode()]
     file = folder / "answers.json"
@@ -159,9 +159,10 @@ class BookingFloor:
 
 
 def _serve(port: int, file: Path) -> None:
-    for path, (headers, body) in json.loads(file.read_text()).items():
+    for address, (headers, body) in json.loads(file.read_text()).items():
         raw = [(name.encode(), value.encode()) for name, value in headers]
-        _answers[path] = raw, base64.b64decode(body)
+        path, _, query = address.partition("?")
+        _answers[path, query.encode()] = raw, base64.b64decode(body)
     # The same server with the same settings: only what its worker runs is another.
     frontdesk.serving.worker_app = lambda: from_memory  # type: ignore[assignment]
     frontdesk.serving.serve(Settings(port=port), "127.0.0.1", lambda: print("ready", flush=True))

@@ -2,132 +2,38 @@
 
 Both services run at the same time and are measured in turn, so that a round's ratio is one of sizes and not of moments.
 The small one holds one practice and ten thousand appointments. The large one holds as much in its first practice, and a
-tenth of it in each of the others; its load goes to practices all over the table.
+tenth of it in each of the others. Spread out means practices all over its tables and questions that nobody has asked
+before; warm means few practices and few questions, over and over.
 """
 
-import math
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 import load
 from measuring import Generators, Progress, Row, Sizes, interleaved, median, ratios
-from practices import Slots, always_open, patients_sql, scattered_sql, search_path
-from service import Service, accounted, running
+from resources import LARGEST_MEGABYTES, START_SECONDS, starts
+from service import Service, cpu_seconds, resident_megabytes, running
+from sites import Site
 
 TARGET = 1.25
-SLOTS = Slots(providers=9, patients=20)
-_SEARCHED = SLOTS.providers + 1  # a provider whom nobody books, so that searches cost the same from first to last
-_AHEAD, _PAST = 100, 900  # appointments of a provider
-_CONNECTIONS = 16
-_BOOKERS = 8  # fewer than a practice has providers: nobody waits for another's commit, however few practices there are
-_SPREAD = 16  # practices that the load goes to
-_AT_ONCE = 100  # practices loaded by one statement
-_MOST_BOOKINGS = 2000
-_SECONDS = 1.0
-
-_CLONE = """
-INSERT INTO practice OVERRIDING SYSTEM VALUE
-SELECT (jsonb_populate_record(p, jsonb_build_object('practice_id', n, 'slug', 'practice-' || n))).*
-FROM practice p, generate_series({first}, {last}) n WHERE p.practice_id = 1;
-"""
-_CLONE_PART = """
-INSERT INTO {table}
-SELECT (jsonb_populate_record(t, jsonb_build_object('practice_id', p.practice_id))).*
-FROM {table} t, practice p WHERE t.practice_id = 1 AND p.practice_id BETWEEN {first} AND {last};
-"""
-_PARTS = ("location", "provider", "visit_type", "procedure")
+MOST_IDLE = 0.02
 
 
 @dataclass(frozen=True)
 class Point:
+    """Costs are in those of the small database: median, lowest, highest."""
+
     practices: int
     appointments: int
     search: tuple[float, float, float]
-    """The cost in that of the small database: median, lowest, highest."""
+    warm_search: tuple[float, float, float]
     booking: tuple[float, float, float]
-    cpu: tuple[float, float]
-    """The same by CPU time of service and database: of a search, of a booking."""
-    searches_per_second: float
-    bookings_per_second: float
-
-
-class Site:
-    """A service, and the practices that its load goes to."""
-
-    def __init__(self, service: Service, generators: Generators) -> None:
-        self.service, self._generators = service, generators
-        assert service.import_practice(always_open("practice-1", _SEARCHED)) == 1
-        service.execute(patients_sql(1, SLOTS.patients) + scattered_sql("1", _PAST, _AHEAD))
-        service.settle()
-        self._booked: dict[int, int] = {}
-        self.aim(1)
-
-    def aim(self, practices: int) -> None:
-        """Spreads the load over the practices there are."""
-        step = max(1, practices // _SPREAD)
-        self._aims = list(range(1, practices + 1, step))[:_SPREAD]
-        self._tokens = self.service.tokens([f"practice-{number}" for number in self._aims])
-        self._ids = self.service.slot_ids(self._aims)
-
-    def grow(self, before: int, practices: int, progress: Progress) -> None:
-        for first in range(before + 1, practices + 1, 2 * _AT_ONCE):
-            progress.at(f"loading practice {first:,} of {practices:,}")
-            halves = ((first, first + _AT_ONCE - 1), (first + _AT_ONCE, first + 2 * _AT_ONCE - 1))
-            self.service.execute(
-                *(_load(start, min(end, practices)) for start, end in halves if start <= min(end, practices))
-            )
-        self.service.execute(
-            "SELECT setval(pg_get_serial_sequence('practice', 'practice_id'), max(practice_id)) FROM practice"
-        )
-        progress.at("vacuuming")
-        self.service.settle()
-        self.aim(practices)
-
-    def search(self) -> load.Measured:
-        requests = [load.request("GET", search_path(_SEARCHED), token) for token in self._tokens]
-        return self._accounted(load.repeat, self.service.port, requests, _CONNECTIONS, _SECONDS)
-
-    def book(self) -> load.Measured:
-        count = math.ceil(_MOST_BOOKINGS / len(self._aims))
-        wanted = [
-            SLOTS.bookings(token, ids, self._booked.get(practice, 0), count)
-            for practice, token, ids in zip(self._aims, self._tokens, self._ids, strict=True)
-        ]
-        in_turn = list(chain.from_iterable(zip(*wanted, strict=True)))
-        measured = self._accounted(load.book, self.service.port, in_turn, _BOOKERS, _SECONDS)
-        used = math.ceil(measured.drained["booked"] / len(self._aims))
-        for practice in self._aims:
-            self._booked[practice] = self._booked.get(practice, 0) + used
-        return measured
-
-    def book_and_forget(self) -> load.Measured:
-        """Bookings that are removed again: all go to one practice, whose days would otherwise fill up faster than those
-        of many."""
-        measured = self.book()
-        self.service.execute("DELETE FROM appointment WHERE booked_by <> 'bench'")
-        self.service.execute("VACUUM appointment")
-        self._booked.clear()
-        return measured
-
-    def _accounted(self, work: Callable[..., load.Measured], *arguments: object) -> load.Measured:
-        measured: load.Measured = accounted(
-            lambda: self.service.processes, lambda: self._generators.run(work, *arguments)
-        )
-        return measured
-
-    def appointments(self) -> int:
-        found: int = self.service.query("SELECT count(*) FROM appointment WHERE booked_by = 'bench'")[0][0]
-        return found
-
-
-def _load(first: int, last: int) -> str:
-    cloned = [_CLONE, *(_CLONE_PART.replace("{table}", table) for table in _PARTS)]
-    numbers = ", ".join(map(str, range(first, last + 1)))
-    return "".join(sql.format(first=first, last=last) for sql in cloned) + (
-        patients_sql(numbers, SLOTS.patients) + scattered_sql(numbers, 0, _AHEAD)
-    )
+    cpu: tuple[float, float, float]
+    """The same by CPU time of service and database."""
+    rates: tuple[float, float, float]
+    """A second, on the large one."""
 
 
 def grow(
@@ -135,33 +41,82 @@ def grow(
 ) -> tuple[list[Row], list[Point], float]:
     """The rows, the curves, and the CPU seconds of the databases."""
     with running(folder / "small") as small_service, running(folder / "large") as large_service:
-        small, large = Site(small_service, generators), Site(large_service, generators)
+        small, large = (Site(each, generators, sizes) for each in (small_service, large_service))
         points = list(_points(small, large, sizes, progress))
+        after = [_first(large, points[-1]), _memory(large_service, points[-1])]
+        after += _idle(large_service, points[-1], sizes, progress)
         cpu = small_service.database_cpu_seconds() + large_service.database_cpu_seconds()
-        progress.at("starting on the largest database")
-        large_service.stop()
-        large_service.wait_for_database_to_end()
-        seconds = large_service.start()
     last = points[-1]
     size = f"{last.practices:,} practices and {last.appointments:,} appointments"
+    costs = (
+        ("searches", "cost of a search, spread out and never asked before,", last.search, TARGET),
+        ("warm searches", "cost of a search, warm,", last.warm_search, None),
+        ("bookings", "cost of a booking, spread out,", last.booking, TARGET),
+    )
     rows = [
         Row(
             f"growth of {name}",
             f"{title} with {size}, in that with 1 and 10,000",
             cost[0],
-            TARGET,
+            target,
             at_most=True,
             low=cost[1],
             high=cost[2],
             figures=f"{rate:,.0f}/s; by CPU time {cpu_cost:.2f}",
         )
-        for name, title, cost, rate, cpu_cost in (
-            ("searches", "cost of a search", last.search, last.searches_per_second, last.cpu[0]),
-            ("bookings", "cost of a booking", last.booking, last.bookings_per_second, last.cpu[1]),
+        for (name, title, cost, target), rate, cpu_cost in zip(costs, last.rates, last.cpu, strict=True)
+    ]
+    progress.at("starting on the largest database")
+    seconds = starts(folder / "large", sizes, progress)
+    rows.append(
+        Row(
+            "start-up when large",
+            f"start-up with {last.practices:,} practices",
+            median(seconds),
+            START_SECONDS,
+            at_most=True,
+            unit=" s",
+            low=min(seconds),
+            high=max(seconds),
+        )
+    )
+    return rows + after, points, cpu
+
+
+def _first(large: Site, last: Point) -> Row:
+    title = f"first search in a practice that the worker has not met, with {last.practices:,} practices"
+    return Row("first search", title, 1e3 * large.first_searches(last.practices), unit=" ms", figures="one by one")
+
+
+def _memory(service: Service, last: Point) -> Row:
+    return Row(
+        "memory when large",
+        f"memory of a worker after load on {last.practices:,} practices",
+        max(map(resident_megabytes, service.worker_pids)),
+        LARGEST_MEGABYTES,
+        at_most=True,
+        unit=" MB",
+    )
+
+
+def _idle(service: Service, last: Point, sizes: Sizes, progress: Progress) -> list[Row]:
+    """What is used when nobody calls, over more than one turn of the housekeeping."""
+    if not sizes.idle_seconds:
+        return []
+    progress.at("doing nothing")
+    before = {name: cpu_seconds(pids) for name, pids in service.processes.items()}
+    time.sleep(sizes.idle_seconds)
+    used = {name: (cpu_seconds(pids) - before[name]) / sizes.idle_seconds for name, pids in service.processes.items()}
+    return [
+        Row(
+            "idle",
+            f"share of a core used with {last.practices:,} practices when nobody calls",
+            sum(used.values()),
+            MOST_IDLE,
+            at_most=True,
+            figures=f"over {sizes.idle_seconds} s: " + ", ".join(f"{name} {share:.4f}" for name, share in used.items()),
         )
     ]
-    rows.append(Row("start-up when large", f"start-up with {last.practices:,} practices", seconds, unit=" s"))
-    return rows, points, cpu
 
 
 def _points(small: Site, large: Site, sizes: Sizes, progress: Progress) -> Iterator[Point]:
@@ -172,21 +127,36 @@ def _points(small: Site, large: Site, sizes: Sizes, progress: Progress) -> Itera
         ways = {
             "search, small": small.search,
             "search, large": large.search,
+            "warm search, small": small.warm_search,
+            "warm search, large": large.warm_search,
             "booking, small": small.book_and_forget,
             "booking, large": large.book,
         }
+        progress.at("getting to know the practices")
+        small.get_known()
+        large.get_known()
         taken = interleaved(ways, sizes.growth_rounds, progress)
-        searches = {name: [each.rate() for each in taken[f"search, {name}"]] for name in ("small", "large")}
-        booked = {name: [each.rate("booked") for each in taken[f"booking, {name}"]] for name in ("small", "large")}
+        counted = {"search": None, "warm search": None, "booking": "booked"}
+        costs = {
+            what: ratios(
+                [each.rate(name) for each in taken[f"{what}, small"]],
+                [each.rate(name) for each in taken[f"{what}, large"]],
+            )
+            for what, name in counted.items()
+        }
         yield Point(
             practices,
             large.appointments(),
-            ratios(searches["small"], searches["large"]),
-            ratios(booked["small"], booked["large"]),
-            (_cpu_ratio(taken, "search"), _cpu_ratio(taken, "booking")),
-            median(searches["large"]),
-            median(booked["large"]),
+            costs["search"],
+            costs["warm search"],
+            costs["booking"],
+            (_cpu_ratio(taken, "search"), _cpu_ratio(taken, "warm search"), _cpu_ratio(taken, "booking")),
+            (_rate(taken, "search"), _rate(taken, "warm search"), _rate(taken, "booking", "booked")),
         )
+
+
+def _rate(taken: dict[str, list[load.Measured]], what: str, counted: str | None = None) -> float:
+    return median([each.rate(counted) for each in taken[f"{what}, large"]])
 
 
 def _cpu_ratio(taken: dict[str, list[load.Measured]], what: str) -> float:

@@ -179,27 +179,39 @@ def repeat(
     def script(first: int) -> Script:
         own = itertools.cycle([*requests[first:], *requests[:first]])
         while not running.over:
-            status, body = yield next(own)
-            if status != 200:
-                raise ValueError(f"status {status}: {body[:300]!r}")
+            _expect_success(*(yield next(own)))
 
     scripts = [script(number % len(requests)) for number in range(connections)]
     return drive(port, scripts, running, seconds, rate)
 
 
-def one_by_one(port: int, wanted: bytes, calls: int) -> float:
+def each_once(port: int, requests: Sequence[bytes], connections: int, seconds: float) -> Measured:
+    """Every request once, whichever connection is free."""
+    running = Running()
+    wanted = iter(requests)
+
+    def script() -> Script:
+        for each in wanted:
+            _expect_success(*(yield each))
+            if running.over:
+                return
+        if not running.over:
+            raise ValueError("more requests are needed to keep the run going")
+
+    return drive(port, [script() for _ in range(connections)], running, seconds, None)
+
+
+def one_by_one(port: int, wanted: Sequence[bytes]) -> float:
     """Seconds per call on one connection, for what is too slow to count in a short time."""
     running = Running()
 
     def script() -> Script:
-        for _ in range(calls):
-            status, body = yield wanted
-            if status != 200:
-                raise ValueError(f"status {status}: {body[:300]!r}")
+        for each in wanted:
+            _expect_success(*(yield each))
 
     began = time.perf_counter()
     drive(port, [script()], running, float("inf"), None)
-    return (time.perf_counter() - began) / calls
+    return (time.perf_counter() - began) / len(wanted)
 
 
 Booking = tuple[str, str, str]  # token, slot, patient
@@ -214,9 +226,7 @@ def book(
 
     def script() -> Script:
         for each in wanted:
-            outcome = yield from _two_phases(*each)
-            if outcome != "booked":
-                raise ValueError(f"a booking of a free slot ended as {outcome}")
+            _expect_booked((yield from _two_phases(*each)))
             running.count("booked")
             if running.over:
                 return
@@ -224,6 +234,28 @@ def book(
             raise ValueError("more slots are needed to keep the run going")
 
     return drive(port, [script() for _ in range(connections)], running, seconds, rate)
+
+
+def read_and_book(
+    port: int, requests: Sequence[bytes], bookings: Sequence[Booking], connections: int, seconds: float, every: int
+) -> Measured:
+    """The same reads over and over, and after so many of them a booking. Reads are counted as such."""
+    running = Running()
+    wanted = iter(bookings)
+
+    def script(first: int) -> Script:
+        own = itertools.cycle([*requests[first:], *requests[:first]])
+        due = every * (first + 1) // connections + 1  # not all at the same moment
+        while not running.over:
+            _expect_success(*(yield next(own)))
+            running.count("read")
+            due -= 1
+            if due == 0:
+                due = every
+                _expect_booked((yield from _two_phases(*next(wanted))))
+                running.count("booked")
+
+    return drive(port, [script(number % len(requests)) for number in range(connections)], running, seconds, None)
 
 
 def fight(port: int, token: str, batches: Sequence[Sequence[str]], patients: Sequence[str], seconds: float) -> Measured:
@@ -241,6 +273,16 @@ def fight(port: int, token: str, batches: Sequence[Sequence[str]], patients: Seq
             raise ValueError("more slots are needed to keep the run going")
 
     return drive(port, [script(number, patient) for number, patient in enumerate(patients)], running, seconds, None)
+
+
+def _expect_success(status: int, body: bytes) -> None:
+    if status != 200:
+        raise ValueError(f"status {status}: {body[:300]!r}")
+
+
+def _expect_booked(outcome: str) -> None:
+    if outcome != "booked":
+        raise ValueError(f"a booking of a free slot ended as {outcome}")
 
 
 def _two_phases(token: str, slot: str, patient: str) -> Generator[bytes, Answer, str]:

@@ -24,29 +24,36 @@ class Sizes:
     seconds: float
     pgbench_seconds: int
     growth: tuple[int, ...]
-    """Practices."""
+    """Practices; the last point is the largest."""
     growth_rounds: int
     soak_seconds: int
     starts: int
+    idle_seconds: int
+    most_seconds: float | None
+    """After which a run takes fewer rounds."""
 
 
 FULL = Sizes(
-    rounds=11,
+    rounds=9,
     seconds=2.0,
     pgbench_seconds=3,
     growth=(10, 100, 1_000, 10_000),
     growth_rounds=7,
-    soak_seconds=50,
+    soak_seconds=600,
     starts=7,
+    idle_seconds=65,
+    most_seconds=None,
 )
 QUICK = Sizes(
-    rounds=4,
+    rounds=2,
     seconds=0.4,
     pgbench_seconds=1,
     growth=(20,),
     growth_rounds=2,
-    soak_seconds=5,
-    starts=3,
+    soak_seconds=4,
+    starts=1,
+    idle_seconds=0,
+    most_seconds=75,
 )
 
 
@@ -73,16 +80,22 @@ class Row:
 
 
 class Progress:
-    """One line on standard error that says where the run is."""
+    """One line on standard error that says where the run is. A run that may take only so long is late when the share of
+    its time that is gone is larger than that of its steps."""
 
-    def __init__(self, steps: int) -> None:
-        self._steps, self._step, self._name = steps, 0, ""
+    def __init__(self, steps: int, seconds: float | None) -> None:
+        self._steps, self._step, self._name, self._seconds = steps, 0, "", seconds
         self._began = time.monotonic()
 
     def begin(self, name: str) -> None:
         self._step += 1
         self._name = name
         self.at("")
+
+    @property
+    def late(self) -> bool:
+        gone = time.monotonic() - self._began
+        return self._seconds is not None and gone > self._seconds * self._step / self._steps
 
     def at(self, where: str) -> None:
         elapsed = time.monotonic() - self._began
@@ -120,10 +133,12 @@ class Generators:
 
 
 def interleaved(ways: Mapping[str, Callable[[], T]], rounds: int, progress: Progress) -> dict[str, list[T]]:
-    """The ways in turn, every other round backwards, after one round that does not count."""
+    """The ways in turn, every other round backwards, after one that does not count. A late run takes a single one."""
     taken: dict[str, list[T]] = {name: [] for name in ways}
     for number in range(rounds + 1):
-        for name in reversed(ways) if number % 2 else ways:
+        if number > 1 and progress.late:
+            break
+        for name in reversed(list(ways)) if number % 2 else ways:
             progress.at(f"round {number} of {rounds}, {name}" if number else f"warming up, {name}")
             measured = ways[name]()
             if number:

@@ -3,10 +3,13 @@
 Owns the order in which bookings take slots, in Python and in SQL, so that the service and its floor book alike.
 """
 
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
 
 from frontdesk.domain.slot_ids import SlotIds
 
@@ -38,12 +41,17 @@ def _provider(number: int, hours: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def office(slug: str) -> Any:
-    """Ten providers with the hours of an ordinary office, appointments of a quarter of an hour."""
+    """Ten providers with the hours of an ordinary office, visits of a quarter and of half an hour."""
     hours = [
         {"location": 1, "days": list(WEEKDAYS), "from": "08:00", "to": "12:00"},
         {"location": 1, "days": list(WEEKDAYS), "from": "13:00", "to": "18:00"},
     ]
-    return _document(slug, ZONE, [_provider(number, hours) for number in range(1, 11)], 15)
+    document = _document(slug, ZONE, [_provider(number, hours) for number in range(1, 11)], 15)
+    longer = {"id": PROCEDURE + 1, "name": "Long visit", "durationMinutes": 30}
+    document["visitTypes"].append(
+        {"id": VISIT_TYPE + 1, "name": "Long visit", "patientKind": "any", "procedures": [longer]}
+    )
+    return document
 
 
 def group(slug: str) -> Any:
@@ -102,12 +110,55 @@ def scattered_sql(practices: str, past: int, ahead: int) -> str:
         WHERE practice_id IN ({practices});"""
 
 
-def search_path(provider: int = 1) -> str:
+def search_path(provider: int = 1, visit: int = 0, ahead: int = 1) -> str:
     """Fourteen days, a page of fifty."""
-    first = datetime.now(UTC).date() + timedelta(days=1)
-    last = first + timedelta(days=14)
-    ids = {"providerId": provider, "locationId": LOCATION, "visitTypeId": VISIT_TYPE, "procedureId": PROCEDURE}
-    return f"/api/slots?{urlencode(ids)}&from={first}&to={last}&limit=50"
+    return path_of(search_query(provider, visit, ahead).items())
+
+
+def search_query(provider: int, visit: int, ahead: int) -> dict[str, Any]:
+    first = datetime.now(UTC).date() + timedelta(days=ahead)
+    ids = {"providerId": provider, "locationId": LOCATION, "visitTypeId": VISIT_TYPE + visit}
+    dates = {"from": first, "to": first + timedelta(days=14)}
+    return {**ids, "procedureId": PROCEDURE + visit, **dates, "limit": 50}
+
+
+def path_of(query: Iterable[tuple[str, Any]], path: str = "/api/slots") -> str:
+    return f"{path}?{urlencode(list(query))}"
+
+
+def office_queries() -> list[dict[str, Any]]:
+    """Eight providers, both visits, four first dates."""
+    return [
+        search_query(provider, visit, ahead) for provider in range(1, 9) for visit in (0, 1) for ahead in (1, 3, 5, 8)
+    ]
+
+
+def office_searches() -> list[str]:
+    return [path_of(query.items()) for query in office_queries()]
+
+
+def unheard(queries: Sequence[dict[str, Any]], path: str = "/api/slots") -> Iterator[str]:
+    """Questions that nobody has asked yet: the same ones with their parameters in ever different orders, so that each
+    costs the same to work out and none is answered from memory."""
+    for order in itertools.permutations(range(len(queries[0]))):
+        for query in queries:
+            pairs = list(query.items())
+            yield path_of([pairs[at] for at in order], path)
+
+
+def office_bookings(token: str, ids: SlotIds) -> list[tuple[str, str, str]]:
+    """Bookings into the office's open quarters of an hour, later than its searches look, provider by provider."""
+    wanted = []
+    today = datetime.now(ZoneInfo(ZONE)).replace(hour=8, minute=0, second=0, microsecond=0)
+    for day in range(25, 75):
+        opens = today + timedelta(days=day)
+        if opens.weekday() < 5:
+            open_steps = [step for step in range(40) if step % 3 and step not in range(15, 20)]
+            starts = [int(opens.timestamp()) // 60 + step * 15 for step in open_steps]
+            for provider in range(1, 9):
+                slots = ids.encode_many(provider, LOCATION, VISIT_TYPE, PROCEDURE, 15, starts)
+                wanted += [(token, slot, f"pat_{provider:022}") for slot in slots]
+    return wanted
 
 
 def first_day() -> datetime:

@@ -1,33 +1,42 @@
-"""Reads: throughput against the floors, time to answer at the same load, MCP against REST, and the wide search."""
+"""Reads: throughput against the floors, warm and not, time to answer at the same load, and MCP against REST."""
 
+import itertools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import parse_qsl, urlencode
+from typing import Any
+from urllib.parse import parse_qsl
 
 import load
 from floors import BARE, Floor, memory_server
 from measuring import Generators, Progress, Row, Sizes, interleaved, median, ratios
-from practices import PROCEDURE, VISIT_TYPE, calendar_sql, group, office, patients_sql, search_path
+from practices import calendar_sql, office, office_bookings, office_queries, office_searches, patients_sql, unheard
 from service import Service, accounted, exchange
 
 CONNECTIONS = 16
 _THIRD = "s % 3 = 0 AND s NOT BETWEEN 16 AND 19"  # of the quarters of an hour, none at noon
-_WIDE_CALLS = 2
+_SEARCHES_PER_BOOKING = 20
+_MOST_COLD = 8000  # searches a second
 PACED = 0.5  # of what the service can do: the load at which times to answer are compared
 _MCP_HEADERS = ("MCP-Protocol-Version: 2025-11-25",)
 
 
 @dataclass(frozen=True)
 class Requests:
+    """What is asked of the office, each in rotation."""
+
     token: str
-    search: str
-    slot: str
+    practice: int
+    searches: list[str]
+    slots: list[str]
     directory: str = "/api/providers"
 
-    def get(self, path: str) -> bytes:
-        return load.request("GET", path, self.token)
+    def get(self, *paths: str) -> list[bytes]:
+        return [load.request("GET", path, self.token) for path in paths]
+
+    def unheard(self) -> Iterator[bytes]:
+        return (load.request("GET", path, self.token) for path in unheard(office_queries()))
 
 
 def prepare(service: Service) -> Requests:
@@ -36,38 +45,73 @@ def prepare(service: Service) -> Requests:
     service.execute(patients_sql(practice, 100) + calendar_sql(practice, "08:00", 15, 40, _THIRD, 60))
     service.settle()
     token = service.tokens(["office"])[0]
-    status, _, body = exchange(service.port, "GET", search_path(), headers={"Authorization": f"Bearer {token}"})
-    assert status == 200, body
-    items = json.loads(body)["items"]
-    assert len(items) == 50, "the search must fill its page"
-    return Requests(token, search_path(), f"/api/slots/{items[0]['id']}")
+    slots: list[str] = []
+    for path in office_searches():
+        status, _, body = exchange(service.port, "GET", path, headers={"Authorization": f"Bearer {token}"})
+        assert status == 200, body
+        items = json.loads(body)["items"]
+        assert len(items) == 50, "every search must fill its page"
+        slots.append(f"/api/slots/{items[len(slots) % 50]['id']}")
+    return Requests(token, practice, office_searches(), slots)
 
 
 def throughput(
     service: Service, requests: Requests, folder: Path, sizes: Sizes, generators: Generators, progress: Progress
 ) -> list[Row]:
     """Everything that has floor (a), and the bare handler, in the same rounds."""
-    paths = [requests.search, requests.slot, requests.directory]
-    with memory_server(service, paths, requests.token, folder) as floor:
+    with memory_server(
+        service, [*requests.searches, *requests.slots, requests.directory], requests.token, folder
+    ) as floor:
+        bookings = office_bookings(requests.token, service.slot_ids([requests.practice])[0])
+        never_asked = requests.unheard()
 
-        def way(target: Service | Floor, wanted: bytes) -> Callable[[], load.Measured]:
-            arguments = (target.port, [wanted], CONNECTIONS, sizes.seconds)
-            return lambda: accounted(lambda: target.processes, lambda: generators.run(load.repeat, *arguments))
+        def measured(target: Service | Floor, function: Callable[..., load.Measured], *arguments: Any) -> load.Measured:
+            found: load.Measured = accounted(
+                lambda: target.processes, lambda: generators.run(function, target.port, *arguments)
+            )
+            return found
 
+        def way(target: Service | Floor, wanted: Sequence[bytes]) -> Callable[[], load.Measured]:
+            return lambda: measured(target, load.repeat, wanted, CONNECTIONS, sizes.seconds)
+
+        def cold() -> load.Measured:
+            wanted = list(itertools.islice(never_asked, int(_MOST_COLD * sizes.seconds)))
+            return measured(service, load.each_once, wanted, CONNECTIONS, sizes.seconds)
+
+        def while_booking() -> load.Measured:
+            arguments = (requests.get(*requests.searches), bookings, CONNECTIONS, sizes.seconds, _SEARCHES_PER_BOOKING)
+            found = measured(service, load.read_and_book, *arguments)
+            del bookings[: found.drained.get("booked", 0) + CONNECTIONS]
+            return found
+
+        searches, slots = requests.get(*requests.searches), requests.get(*requests.slots)
+        directory = requests.get(requests.directory)
         ways = {
             "bare": way(floor, requests.get(BARE)),
-            "search": way(service, requests.get(requests.search)),
-            "search from memory": way(floor, requests.get(requests.search)),
-            "mcp": way(service, mcp_search(requests)),
-            "slot": way(service, requests.get(requests.slot)),
-            "slot from memory": way(floor, requests.get(requests.slot)),
-            "directory": way(service, requests.get(requests.directory)),
-            "directory from memory": way(floor, requests.get(requests.directory)),
+            "search": way(service, searches),
+            "search from memory": way(floor, searches),
+            "mcp": way(service, mcp_searches(requests)),
+            "search never asked": cold,
+            "search while booking": while_booking,
+            "slot": way(service, slots),
+            "slot from memory": way(floor, slots),
+            "directory": way(service, directory),
+            "directory from memory": way(floor, directory),
         }
         taken = interleaved(ways, sizes.rounds, progress)
+        many = f"{len(searches)} searches in rotation"
         rows = [
-            _against(taken, "search", "search from memory", "search_slots, 14 days, 50 items", 0.35),
-            _against(taken, "slot", "slot from memory", "get_slot", 0.4),
+            _against(taken, "search", "search from memory", f"search_slots, 14 days, 50 items, {many}, warm", 0.35),
+            _against(taken, "search never asked", "search from memory", "search_slots, never asked before", None),
+            _against(
+                taken,
+                "search while booking",
+                "search from memory",
+                f"search_slots, a booking after every {_SEARCHES_PER_BOOKING}",
+                None,
+                "read",
+            ),
+            _against(taken, "slot", "slot from memory", f"get_slot, {len(slots)} in rotation", 0.4),
             _against(taken, "directory", "directory from memory", "list_providers", 0.7),
             _against(taken, "mcp", "search", "search_slots over MCP, against REST", 0.65),
         ]
@@ -76,19 +120,30 @@ def throughput(
     return rows
 
 
-def mcp_search(requests: Requests) -> bytes:
-    pairs = parse_qsl(requests.search.partition("?")[2])
+def mcp_searches(requests: Requests) -> list[bytes]:
+    return [_mcp_search(requests.token, path) for path in requests.searches]
+
+
+def _mcp_search(token: str, path: str) -> bytes:
+    pairs = parse_qsl(path.partition("?")[2])
     given = {name: int(value) if value.isdigit() else value for name, value in pairs}
     params = {"name": "search_slots", "arguments": given}
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     accept = "Accept: application/json, text/event-stream"
-    return load.request("POST", "/mcp", requests.token, call, _MCP_HEADERS).replace(
+    return load.request("POST", "/mcp", token, call, _MCP_HEADERS).replace(
         b"Accept: application/json", accept.encode(), 1
     )
 
 
-def _against(taken: dict[str, list[load.Measured]], ours: str, floor: str, title: str, target: float) -> Row:
-    rates, floors = [each.rate() for each in taken[ours]], [each.rate() for each in taken[floor]]
+def _against(
+    taken: dict[str, list[load.Measured]],
+    ours: str,
+    floor: str,
+    title: str,
+    target: float | None,
+    counted: str | None = None,
+) -> Row:
+    rates, floors = [each.rate(counted) for each in taken[ours]], [each.rate() for each in taken[floor]]
     value, low, high = ratios(rates, floors)
     spent = {name: [sum(each.costs.values()) for each in taken[name]] for name in (ours, floor)}
     costs = {name: median(values) for name, values in spent.items()}
@@ -116,7 +171,7 @@ def _generator_room(
     of the time, and what it is not busy with is waiting for the server."""
     busy = {name: median([each.generator for each in measured]) for name, measured in taken.items()}
     own = max(busy.values())
-    halves = (floor.port, [requests.get(BARE)], CONNECTIONS // 2, sizes.seconds)
+    halves = (floor.port, requests.get(BARE), CONNECTIONS // 2, sizes.seconds)
     two = sum(each.rate() for each in generators.together(load.repeat, [halves, halves]))
     one = median([each.rate() for each in taken["bare"]])
     names = ("bare", "search from memory", "search", "mcp")
@@ -143,13 +198,13 @@ def _paced(
 ) -> Row:
     """The same number of searches a second on both, half of what the service can do."""
     rate = PACED * median([each.rate() for each in taken["search"]])
-    wanted = [requests.get(requests.search)]
+    wanted = requests.get(*requests.searches)
     seconds = 3 * sizes.seconds
 
     def way(port: int) -> Callable[[], load.Measured]:
         return lambda: generators.run(load.repeat, port, wanted, 4 * CONNECTIONS, seconds, rate)
 
-    paced = interleaved({"ours": way(service.port), "floor": way(floor.port)}, max(3, sizes.rounds // 2), progress)
+    paced = interleaved({"ours": way(service.port), "floor": way(floor.port)}, max(2, sizes.rounds // 2), progress)
     ours, theirs = [each.p99 for each in paced["ours"]], [each.p99 for each in paced["floor"]]
     value, low, high = ratios(ours, theirs)
     middle = [median([each.p50 for each in paced[name]]) * 1e3 for name in ("ours", "floor")]
@@ -165,40 +220,3 @@ def _paced(
         f"p50 {middle[0]:.2f} of {middle[1]:.2f} ms",
         details={"rate": rate, "ours": ours, "floor": theirs},
     )
-
-
-def first_available(
-    service: Service, requests: Requests, sizes: Sizes, generators: Generators, progress: Progress
-) -> list[Row]:
-    """Fifty providers, at another of five locations every weekday; once with room soon, once with none for 80 days."""
-    path = "/api/slots/first-available?" + urlencode({"visitTypeId": VISIT_TYPE, "procedureId": PROCEDURE})
-    tokens = {}
-    for slug, taken_steps, days in (("group-with-room", "s % 3 = 0", 90), ("group-booked-out", "true", 80)):
-        practice = service.import_practice(group(slug))
-        service.execute(patients_sql(practice, 100) + calendar_sql(practice, "09:00", 30, 16, taken_steps, days))
-        tokens[slug] = service.tokens([slug])[0]
-    service.settle()
-
-    def way(wanted: bytes, calls: int) -> Callable[[], float]:
-        return lambda: generators.run(load.one_by_one, service.port, wanted, calls)
-
-    ways = {"search": way(requests.get(requests.search), 20 * _WIDE_CALLS)}
-    ways |= {slug: way(load.request("GET", path, token), _WIDE_CALLS) for slug, token in tokens.items()}
-    taken = interleaved(ways, max(3, sizes.rounds // 2), progress)
-    rows = []
-    for slug, title in (("group-with-room", "room this week"), ("group-booked-out", "booked out for 80 days")):
-        value, low, high = ratios(taken[slug], taken["search"])
-        rows.append(
-            Row(
-                slug,
-                f"find_first_available, 50 providers, 5 locations, 90 days, {title}, in search_slots",
-                value,
-                10.0,
-                at_most=True,
-                low=low,
-                high=high,
-                figures=f"{median(taken[slug]) * 1e3:.2f} of {median(taken['search']) * 1e3:.2f} ms, one by one",
-                details={"seconds": taken[slug], "searches": taken["search"]},
-            )
-        )
-    return rows

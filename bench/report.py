@@ -71,7 +71,7 @@ def _drawn(growth: Sequence[Mapping[str, Any]]) -> str:
     first = (10_000.0, 1.0, 1.0, 1.0)
     drawn = {
         name: [first, *((point["appointments"], *point[key]) for point in growth)]
-        for name, key in (("a search", "search"), ("a booking", "booking"))
+        for name, key in (("a search", "search"), ("a warm search", "warm_search"), ("a booking", "booking"))
     }
     notes = [(10_000.0, "10,000 in 1")]
     notes += [(point["appointments"], f"{_short(point['appointments'])} in {point['practices']:,}") for point in growth]

@@ -1,6 +1,7 @@
 """Measures everything that frontdesk promises about speed, in one run, against floors taken in the same run.
 
-    make bench          everything; writes bench/results/latest.json, and from it docs/performance.md and its curves
+    make bench          everything, in about 25 minutes; writes bench/results/latest.json, and from it
+                        docs/performance.md and its curves
     make bench-quick    smaller and shorter, in less than two minutes; writes bench/results/quick.json only
 
 Needs Linux, and nothing but the development environment: the service, PostgreSQL and the load generator are started in
@@ -25,13 +26,13 @@ import growth
 import reads
 import report
 import resources
+import wide
 import workers
 import writes
 from measuring import FULL, QUICK, Generators, Progress, Row, Sizes
 from service import Service, busy_seconds, running
 
 CASES = ("reads", "first-available", "workers", "bookings", "contention", "soak", "start-up", "growth")
-_SOAK_SECONDS = 600
 
 
 class Run:
@@ -39,7 +40,7 @@ class Run:
 
     def __init__(self, sizes: Sizes, only: Sequence[str], folder: Path, generators: Generators) -> None:
         self._sizes, self._only, self._folder, self._generators = sizes, only, folder, generators
-        self._progress = Progress(len(only))
+        self._progress = Progress(len(only), sizes.most_seconds)
         self.rows: list[Row] = []
         self.points: list[growth.Point] = []
         self.database = ""
@@ -64,7 +65,7 @@ class Run:
         requests = reads.prepare(service)
         booker = writes.Booker(service, "bookings", writes.SLOTS, self._generators)
         self._case("reads", reads.throughput, service, requests, self._folder, *common)
-        self._case("first-available", reads.first_available, service, requests, *common)
+        self._case("first-available", wide.first_available, service, requests, *common)
         self._case("workers", lambda *rest: [workers.two_workers(*rest)], service, requests, *common)
         self._case("bookings", lambda *rest: [writes.bookings(*rest)], service, booker, *common)
         self._case("contention", writes.contention, service, booker, *common)
@@ -97,7 +98,7 @@ def _machine(run: Run, name: str, seconds: float, busy: float) -> dict[str, Any]
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="smaller and shorter")
-    parser.add_argument("--soak", action="store_true", help="ten minutes of load for the memory of a worker")
+    parser.add_argument("--soak", type=int, metavar="SECONDS", help="of load for the memory of a worker")
     parser.add_argument("--only", action="append", choices=CASES, help="this case only; may be given several times")
     parser.add_argument("--practices", type=int, help="the largest database, in practices of 1,000 appointments")
     parser.add_argument("--report", action="store_true", help="measure nothing: write the documents from latest.json")
@@ -107,12 +108,12 @@ def main() -> int:
         return 0
     sizes = QUICK if options.quick else FULL
     if options.soak:
-        sizes = replace(sizes, soak_seconds=_SOAK_SECONDS)
+        sizes = replace(sizes, soak_seconds=options.soak)
     if options.practices:
         smaller = tuple(practices for practices in FULL.growth if practices < options.practices)
         sizes = replace(sizes, growth=(*smaller, options.practices))
     only = options.only or CASES
-    whole = not options.quick and not options.only and not options.practices
+    whole = not (options.quick or options.only or options.practices or options.soak)
     name = "full" if whole else "quick" if options.quick and not options.only else "partial"
     began, busy = time.monotonic(), busy_seconds()
     with tempfile.TemporaryDirectory(prefix="frontdesk-bench-") as folder, Generators() as generators:

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlencode
@@ -26,9 +27,11 @@ from frontdesk.access.clients import add_client
 from frontdesk.access.keys import SLOT_IDS, KeyRing
 from frontdesk.access.sealing import load_secret_key
 from frontdesk.domain.slot_ids import SlotIds, practice_key
+from frontdesk.practice_file import parse
 from frontdesk.settings import Settings
 from frontdesk.store.database import SERVICE_ROLE, Database
 from frontdesk.store.embedded import EmbeddedPostgres
+from frontdesk.store.practices import import_practice
 
 T = TypeVar("T")
 FRONTDESK = str(Path(sys.executable).parent / "frontdesk")
@@ -111,19 +114,13 @@ class Service:
         fields = Path(f"/proc/{postmaster}/stat").read_text().rpartition(")")[2].split()
         return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") + cpu_seconds(live)
 
-    def command(self, *arguments: str) -> Any:
-        done = subprocess.run(
-            [FRONTDESK, *arguments, "--json"], env=self.environment, check=True, capture_output=True, text=True
-        )
-        return json.loads(done.stdout)
-
     def import_practice(self, document: dict[str, Any]) -> int:
-        """Through the command line, as an operator would; returns its id."""
-        path = self.folder / f"{document['practice']['slug']}.yaml"
-        path.write_text(json.dumps(document))  # which is YAML, too
-        self.command("practice", "import", str(path))
-        found: int = self.query("SELECT practice_id FROM practice WHERE slug = $1", document["practice"]["slug"])[0][0]
-        return found
+        """As the command line does; returns its id."""
+
+        async def imported(database: Database, _ring: KeyRing) -> int:
+            return await import_practice(database, parse(json.dumps(document)), datetime.now(UTC))  # JSON is YAML, too
+
+        return self._with_keys(imported)
 
     def tokens(self, slugs: Sequence[str]) -> list[str]:
         """An access token for each practice, of a new client whose caps nobody reaches."""
@@ -200,7 +197,8 @@ class Service:
 
     def settle(self) -> None:
         """Does now what autovacuum would do some time during the measurements."""
-        self.execute("VACUUM (ANALYZE)")
+        tables = self.query("SELECT tablename FROM pg_tables WHERE schemaname = 'frontdesk'")
+        self.execute("VACUUM (ANALYZE) " + ", ".join(row["tablename"] for row in tables))
         self.execute("CHECKPOINT")
 
     async def _owner(self, **settings: str) -> Any:

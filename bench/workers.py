@@ -14,13 +14,12 @@ from reads import Requests
 from service import Service, accounted, busy_seconds, running
 
 _CONNECTIONS = 32
-_WARM_UP_SECONDS = 3.0
 
 
 def two_workers(service: Service, requests: Requests, sizes: Sizes, generators: Generators, progress: Progress) -> Row:
     """A second server with two workers on the same database, in turn with the one that has one."""
     with running(service.folder, workers=2) as double:
-        wanted = [requests.get(requests.search)]
+        wanted = requests.get(*requests.searches)
         cores: dict[str, list[float]] = {"one": [], "two": []}
 
         def way(name: str, target: Service) -> Callable[[], load.Measured]:
@@ -37,7 +36,7 @@ def two_workers(service: Service, requests: Requests, sizes: Sizes, generators: 
 
         progress.at("warming up")
         for target in (service, double):  # until every connection of every worker's pool has planned its statements
-            generators.run(load.repeat, target.port, wanted, 2 * _CONNECTIONS, _WARM_UP_SECONDS)
+            generators.run(load.repeat, target.port, wanted, 2 * _CONNECTIONS, 1.5 * sizes.seconds)
         taken = interleaved({"one": way("one", service), "two": way("two", double)}, sizes.rounds, progress)
     one, two = taken["one"], taken["two"]
     value, low, high = ratios([each.rate() for each in two], [each.rate() for each in one])

@@ -110,7 +110,7 @@ def contention(service: Service, booker: Booker, sizes: Sizes, generators: Gener
     def alone() -> float:
         return booker.run(seconds, FIGHTERS).rate("booked")
 
-    taken = interleaved({"alone": alone, "fight": fight}, max(3, sizes.rounds // 2), progress)
+    taken = interleaved({"alone": alone, "fight": fight}, max(2, sizes.rounds // 2), progress)
     value, low, high = ratios(taken["fight"], taken["alone"])
     outcomes: Counter[str] = sum((Counter(each.drained) for each in fights), Counter())
     stored = service.query(

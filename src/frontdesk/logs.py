@@ -1,21 +1,33 @@
-"""Structured logs: one JSON object per line on standard error. Fields come from `extra`; values of callers never do."""
+"""Structured logs: one JSON object per line on standard error. Fields come from `extra`; values of callers never do.
 
+The line of a request is the one that is written often: it takes a shorter way than through `logging`, and waits a
+moment to be written together with others. Whatever else is logged is written at once, with everything before it.
+"""
+
+import asyncio
+import contextlib
 import json
 import logging
 import sys
+import time
 import traceback
+from collections import deque
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, TextIO
 
 import orjson
 
+FLUSH_SECONDS = 0.1
+_MOST_WAITING = 100  # to write more at once would hold up the requests of that moment
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 
 
 class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
-            "at": datetime.fromtimestamp(record.created, tz=UTC).isoformat(timespec="milliseconds"),
+            "at": _moment(record.created),
             "level": record.levelname.lower(),
             "message": record.getMessage(),
         }
@@ -23,12 +35,70 @@ class JsonLines(logging.Formatter):
         if record.exc_info and record.exc_info[0] is not None:
             line["error"] = record.exc_info[0].__name__
             line["trace"] = _frames(record.exc_info[1], set())
+        return _written(line)
+
+
+class Lines(logging.Handler):
+    """Writes lines to a stream, in the order in which they were logged."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._stream = stream
+        self._waiting: deque[str | tuple[float, Callable[[Any], dict[str, Any]], Any]] = deque()
+        self._scheduled = False
+        self.setFormatter(JsonLines())
+
+    def emit(self, record: logging.LogRecord) -> None:
         try:
-            return orjson.dumps(line, default=str).decode()
-        except (
-            TypeError
-        ):  # half characters and the like: a line that cannot be written would be printed with its values
-            return json.dumps(line, default=str)
+            self._waiting.append(self.format(record))
+            self.flush()
+        except Exception:
+            self.handleError(record)
+
+    def write_soon(self, fields: Callable[[Any], dict[str, Any]], about: Any) -> None:
+        """An informative line; its message and fields are asked for when it is written. To be called in the event
+        loop."""
+        self._waiting.append((time.time(), fields, about))
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_later(FLUSH_SECONDS, self._flush_scheduled)
+        elif len(self._waiting) >= _MOST_WAITING:
+            self.flush()
+
+    def _flush_scheduled(self) -> None:
+        self._scheduled = False
+        self.flush()
+
+    def flush(self) -> None:
+        with self.lock or contextlib.nullcontext():
+            text = []
+            while self._waiting:
+                line = self._waiting.popleft()
+                if not isinstance(line, str):
+                    created, fields, about = line
+                    line = _written({"at": _moment(created), "level": "info", **fields(about)})
+                text.append(line)
+            if text:
+                text.append("")
+                with contextlib.suppress(OSError, ValueError):  # nobody reads the log any more
+                    self._stream.write("\n".join(text))
+                    self._stream.flush()
+
+
+def _moment(created: float) -> str:
+    return f"{_second(int(created))}.{int(created % 1 * 1000):03d}+00:00"
+
+
+@lru_cache(maxsize=2)
+def _second(second: int) -> str:
+    return datetime.fromtimestamp(second, tz=UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def _written(line: dict[str, Any]) -> str:
+    try:
+        return orjson.dumps(line, default=str).decode()
+    except TypeError:  # half characters and the like: a line that cannot be written would be printed with its values
+        return json.dumps(line, default=str)
 
 
 def _frames(error: BaseException | None, seen: set[int]) -> list[str]:
@@ -44,9 +114,9 @@ def _frames(error: BaseException | None, seen: set[int]) -> list[str]:
     return frames + _frames(error.__cause__ or error.__context__, seen)
 
 
-def configure_logging(level: str) -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+def configure_logging(level: str) -> Lines:
+    lines = Lines(sys.stderr)
+    logging.basicConfig(level=level.upper(), handlers=[lines], force=True)
     for noisy in ("asyncio", "httpx", "httpcore", "mcp", "sse_starlette"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+    return lines

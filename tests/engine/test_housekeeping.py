@@ -1,8 +1,16 @@
-"""Expired challenges and old results go, a bounded number at a time; what is still good stays."""
+"""Expired challenges and old results go, a bounded number at a time; what is still good stays. Idle practices cost
+nothing, however many there are."""
 
 import asyncio
 
-from frontdesk.engine.housekeeping import forget_old_intents
+import asyncpg
+import pytest
+
+from frontdesk.engine.audit import AuditTrail
+from frontdesk.engine.housekeeping import forget_old_events, forget_old_intents
+from frontdesk.engine.request_counts import forget_old_requests
+from frontdesk.engine.webhooks.delivering import Deliverer
+from frontdesk.store.chores import practices_with
 from tests.world import World, patient_id, slots
 
 
@@ -50,3 +58,51 @@ async def test_several_nodes_keep_house_together(world: World) -> None:
     world.clock.advance(minutes=11)
     removed = await asyncio.gather(*(forget_old_intents(world.database, world.clock.now) for _ in range(4)))
     assert sum(removed) == 7
+
+
+async def _idle_practices(world: World, count: int) -> None:
+    """More practices, in which nothing has ever happened."""
+    async with world.database.transaction() as connection:
+        await connection.execute(
+            """INSERT INTO practice (slug, name, time_zone, minimum_notice_minutes, booking_horizon_days,
+                   slot_interval_minutes, scheduling_system, sandbox, created_at)
+               SELECT 'idle-' || n, 'Idle', 'UTC', 0, 90, 15, '{"kind": "native"}', false, now()
+               FROM generate_series(1, $1::integer) n""",
+            count,
+        )
+
+
+async def test_housekeeping_costs_the_same_few_statements_however_many_practices_are_idle(world: World) -> None:
+    await _idle_practices(world, 500)
+    before = world.database.statements
+    now = world.clock.now
+    await forget_old_intents(world.database, now)
+    await forget_old_events(world.database, now)
+    await forget_old_requests(world.database, now, 1000)
+    await AuditTrail(world.database).find_unsealed()
+    deliverer: Deliverer = world.service.webhooks
+    assert await deliverer.start_due() == []
+    await deliverer._forget_old()
+    assert world.database.statements - before <= 8
+
+
+async def test_records_that_a_dead_worker_left_unsealed_are_found_among_many_practices(world: World) -> None:
+    await _idle_practices(world, 50)
+    agent = await world.client()
+    assert (await agent.get(f"/api/patients/{await patient_id(agent)}")).status_code == 200
+    assert await practices_with(world.database, "unsealed records", world.clock.now) == [1]
+    another = AuditTrail(world.database)
+    await another.find_unsealed()
+    before = world.database.statements
+    await another.seal_pending()
+    assert world.database.statements - before == 1, "only the practice that has records"
+    assert await practices_with(world.database, "unsealed records", world.clock.now) == []
+
+
+async def test_looking_for_chores_leaves_no_practice_named(world: World) -> None:
+    """The next statement of the session must name its own, or be refused."""
+    async with world.database.transaction() as connection:
+        await connection.fetch("SELECT practices_with('unsealed records', now())")
+    async with world.database.transaction() as connection:
+        with pytest.raises((asyncpg.UndefinedObjectError, asyncpg.InvalidTextRepresentationError)):
+            await connection.fetch("SELECT count(*) FROM patient")

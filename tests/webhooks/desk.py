@@ -29,8 +29,8 @@ class Desk:
     deliverers: list[Deliverer] = field(default_factory=list)
     senders: list[Sender] = field(default_factory=list)
 
-    async def another_practice(self) -> "Desk":
-        return Desk(self.database, await _practice(self.database, "other", self.clock), self.clock)
+    async def another_practice(self, slug: str = "other") -> "Desk":
+        return Desk(self.database, await _practice(self.database, slug, self.clock), self.clock)
 
     async def endpoint(self, url: str, *events: str) -> tuple[str, str]:
         """The id of a new endpoint, and its secret."""

@@ -8,6 +8,8 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
 
 from frontdesk.access.caller import Caller
 from frontdesk.access.tokens import Tokens
@@ -17,6 +19,12 @@ from frontdesk.store.database import Database, DatabaseUnavailable
 FRESH_SECONDS = 2.0
 MOST_SECONDS = 5.0
 _KEPT = 10_000
+
+
+class _AtHand(NamedTuple):
+    caller: Caller
+    status: "_Status"
+    expires_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +43,23 @@ class Callers:
         self._tokens = tokens
         self._monotonic = monotonic
         self._kept: dict[str, _Status] = {}  # by client id, read longest ago first
+        self._at_hand: dict[str, _AtHand] = {}  # by token, oldest first
         self._reading: dict[str, asyncio.Task[_Status]] = {}
         self._tasks: set[asyncio.Task[_Status]] = set()  # the event loop itself forgets tasks
+
+    def at_hand(self, token: str) -> Caller | None:
+        """The caller, where token and status have been checked and are as good as new; None where they must be."""
+        known = self._at_hand.get(token)
+        if known is None:
+            return None
+        caller, status, expires_at = known
+        if (
+            self._kept.get(caller.client_id) is not status
+            or self._monotonic() - status.read_at >= FRESH_SECONDS
+            or expires_at <= self._tokens.clock()
+        ):
+            return None
+        return caller
 
     async def identify(self, token: str | None) -> Caller:
         """Problem `unauthorized` or `forbidden_tenant` for whoever may not call."""
@@ -56,7 +79,7 @@ class Callers:
             raise Problem("unauthorized", "The client of this access token has been disabled.")
         if status.suspended or status.practice_slug != claims.practice_slug:
             raise Problem("forbidden_tenant")
-        return Caller(
+        caller = Caller(
             claims.client_id,
             status.practice_id,
             status.practice_slug,
@@ -64,6 +87,11 @@ class Callers:
             claims.grant,
             status.directory_version,
         )
+        self._at_hand.pop(token, None)
+        self._at_hand[token] = _AtHand(caller, status, claims.expires_at)
+        if len(self._at_hand) > _KEPT:
+            del self._at_hand[next(iter(self._at_hand))]
+        return caller
 
     async def recognize(self, token: str) -> Caller | None:
         """The caller, None for whoever may not call. Problem `upstream_unavailable` where that cannot be told."""

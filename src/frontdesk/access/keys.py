@@ -10,7 +10,8 @@ import logging
 import secrets
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -85,6 +86,8 @@ class KeyRing:
             CLIENT_SECRETS: None,
         }
         self._keys: dict[str, list[_Key]] = {}  # by purpose, newest first
+        self._generation = 0
+        self._moments: list[datetime] = []  # at which a key begins or ceases to be usable
         self._refreshed_at = float("-inf")
         self._refreshing = asyncio.Lock()
 
@@ -100,6 +103,10 @@ class KeyRing:
     def secrets(self, purpose: str) -> list[bytes]:
         """The first makes, all of them open."""
         return [key.secret for key in self._usable(purpose)]
+
+    def state(self, now: datetime) -> int:
+        """The same for as long as the same keys are used: what was made under one state would be made so again."""
+        return self._generation + bisect_right(self._moments, now)
 
     def jwks(self) -> dict[str, Any]:
         """The public halves (RFC 7517, RFC 8037)."""
@@ -195,7 +202,18 @@ class KeyRing:
                 row["sealed"], _context(record.purpose, record.key_id)
             )
             found.setdefault(record.purpose, []).append(_Key(record, secret))
-        self._keys = found
+        if found != self._keys:
+            self._generation += len(self._moments) + 1
+            self._keys = found
+            self._moments = sorted(self._turning_points())
+
+    def _turning_points(self) -> Iterator[datetime]:
+        for purpose, keys in self._keys.items():
+            lifetime = self._lifetimes[purpose]
+            for key in keys:
+                yield key.record.created_at + SETTLING
+                if key.record.retired_at is not None and lifetime is not None:
+                    yield key.record.retired_at + lifetime + SETTLING
 
     async def _insert(self, connection: Any, purpose: str) -> KeyRecord:
         # 32 random bytes are a secret of any of the purposes, an Ed25519 private key among them.

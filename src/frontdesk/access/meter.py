@@ -76,15 +76,18 @@ class _Account:
 
     def headers(self, now: float, *, refused: bool = False) -> Headers:
         """RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers): what is left, and for how long."""
-        used = self.lease.used
+        lease = self.lease
+        used = lease.used
         # Of a refused client's minute nothing is left, even where others hold calls that they have not made yet.
         minute = 0 if refused else self.per_minute - self.minute_used - used
         quota = self.quota - self.quota_used - used
-        state = (
-            f'"minute";r={max(0, minute)};t={_seconds(self.lease.ends - now)}, '
-            f'"quota";r={max(0, quota)};t={_seconds(self.quota_ends - now)}'
+        state = b'"minute";r=%d;t=%d, "quota";r=%d;t=%d' % (
+            max(0, minute),
+            _seconds(lease.ends - now),
+            max(0, quota),
+            _seconds(self.quota_ends - now),
         )
-        return (b"ratelimit", state.encode()), (b"ratelimit-policy", self.policy)
+        return (b"ratelimit", state), (b"ratelimit-policy", self.policy)
 
     def refusal(self, now: float) -> "Refused":
         if self.quota_used + self.lease.used >= self.quota:
@@ -119,7 +122,21 @@ class Meter:
         lease = account.lease
         if lease.left <= 0 or now >= lease.deadline:
             now = await self._wait(account, now)
-            lease = account.lease
+        return self._take(account, now)
+
+    def charge_at_once(self, caller: Caller) -> Headers | None:
+        """The same where a lease is at hand; None where one has to be waited for, and nothing was counted."""
+        account = self._accounts.get(caller.client_id)
+        if account is None:
+            return None
+        now = self._monotonic()
+        lease = account.lease
+        if lease.left <= 0 or now >= lease.deadline:
+            return None
+        return self._take(account, now)
+
+    def _take(self, account: _Account, now: float) -> Headers:
+        lease = account.lease
         lease.left -= 1
         lease.used += 1
         if (lease.left <= lease.low or now >= lease.renew) and account.asking is None:

@@ -53,11 +53,14 @@ class Tokens:
         self._ring = ring
         self._address = settings.public_url
         self._lifetime = settings.token_lifetime_seconds
-        self._clock = clock
+        self.clock = clock
         self._verified: dict[str, Claims] = {}  # oldest first
 
-    def issue(self, client: AuthenticatedClient, scopes: Collection[str]) -> IssuedToken:
-        now = int(self._clock().timestamp())
+    def issue(
+        self, client: AuthenticatedClient, scopes: Collection[str], *, lifetime: int | None = None
+    ) -> IssuedToken:
+        """A token for the usual time, or for `lifetime` seconds."""
+        now, lifetime = int(self.clock().timestamp()), lifetime or self._lifetime
         ordered = tuple(scope for scope in SCOPES if scope in scopes)
         key = self._ring.signing_key
         claims = {
@@ -69,11 +72,11 @@ class Tokens:
             "scope": " ".join(ordered),
             "grant": client.grant,
             "iat": now,
-            "exp": now + self._lifetime,
+            "exp": now + lifetime,
             "jti": secrets.token_urlsafe(16),
         }
         text = jwt.encode(claims, key.private, algorithm=_ALGORITHM, headers={"kid": key.kid, "typ": _TYPE})
-        return IssuedToken(text, self._lifetime, ordered)
+        return IssuedToken(text, lifetime, ordered)
 
     async def verify(self, token: str) -> Claims:
         """What the token says, or Problem `unauthorized`. Costs a dictionary look-up when the token is known."""
@@ -81,7 +84,7 @@ class Tokens:
         if claims is None:
             claims = self._check(token, await self._key_of(token))
             self._remember(token, claims)
-        if claims.expires_at <= self._clock():
+        if claims.expires_at <= self.clock():
             raise Problem("unauthorized", "The access token has expired.")
         return claims
 
@@ -125,7 +128,7 @@ class Tokens:
             raise _invalid() from None
 
     def _read(self, claims: dict[str, Any]) -> Claims:
-        earliest = self._clock().timestamp() + _SKEW_SECONDS
+        earliest = self.clock().timestamp() + _SKEW_SECONDS
         if max(claims["iat"], claims.get("nbf", 0)) > earliest or claims["grant"] not in get_args(Grant):
             raise ValueError
         return Claims(

@@ -8,6 +8,12 @@ from datetime import datetime
 CANCELLABLE = ("booked", "confirmed")
 CONFIRMABLE = ("booked", "confirmed")
 RESCHEDULABLE = ("booked", "confirmed")
+# What the practice itself records. A slip can be put right; recording the same once more changes nothing.
+RECORDABLE = {
+    "arrived": ("booked", "confirmed", "arrived", "completed", "noShow"),
+    "completed": ("booked", "confirmed", "arrived", "completed"),
+    "noShow": ("booked", "confirmed", "arrived", "noShow"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +33,7 @@ class Appointment:
     cancelled_at: datetime | None = None
     cancellation_reason: str | None = None
     rescheduled_from: datetime | None = None
+    booked_by: str | None = None  # None where the scheduling system does not say
 
 
 def conflict_detail(status: str, legal: Sequence[str]) -> str:

@@ -11,9 +11,10 @@ of course: an hour that does not exist offers nothing, and one that occurs twice
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from heapq import merge
 from math import ceil, floor
 
 from frontdesk.domain.directory import Location, OpeningHours, Practice, Procedure, Provider, TimeOff
@@ -31,6 +32,7 @@ from frontdesk.domain.local_time import (
 # Enough for a whole booking horizon of several durations, a few hundred kilobytes at most.
 _REMEMBERED_DAYS = 1000
 _SHORTEST_DAY_MINUTES = 23 * 60
+_EPOCH_WEEKDAY = 3  # the epoch's date was a Thursday
 _LONG_AGO, _NEVER = -(2**62), 2**62
 _WALL_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - time off is naive local time
 
@@ -44,6 +46,19 @@ class Busy:
     lanes: Sequence[int]  # 1..capacity; a lane past the capacity takes no room from the others
 
 
+Gap = tuple[int, int]  # a slot and its buffer fit wherever first <= start <= last
+
+
+def room(busy: Busy, capacity: int, procedure: Procedure) -> Iterator[Gap]:
+    """Where the procedure fits between one provider's appointments, ascending; the last gap never ends.
+
+    The same at every location, and worked out no further than it is read: keep it as a list to read it again.
+    """
+    taken = procedure.duration_minutes + procedure.buffer_after_minutes
+    lanes = [_gaps(busy, lane, taken) for lane in range(1, capacity + 1)]
+    return lanes[0] if capacity == 1 else _united(merge(*lanes))
+
+
 class OpenTimes:
     """One provider at one location. Keep it as long as the directory it was built from: it remembers days."""
 
@@ -54,10 +69,11 @@ class OpenTimes:
         self._notice = practice.minimum_notice_minutes
         self._horizon = practice.booking_horizon_days
         self._capacity = provider.capacity
-        self._hours = tuple(hours for hours in provider.hours if hours.location_id == location.id)
+        here = [hours for hours in provider.hours if hours.location_id == location.id]
+        self._hours = [[hours for hours in here if weekday in hours.days] for weekday in range(7)]
         self._location = location
         self._zone = location.time_zone
-        self._absences = tuple(_absence(off, self._zone) for off in provider.time_off if off.starts < off.ends)
+        self._absences = tuple(time_away(off, self._zone) for off in provider.time_off if off.starts < off.ends)
         self._days: dict[tuple[int, int], array[int]] = {}
 
     def starts(
@@ -71,46 +87,74 @@ class OpenTimes:
         after: int | None = None,
     ) -> list[int]:
         """Every bookable start on the local dates first to last, ascending: at most `limit`, and past `after`."""
-        return self._starts(procedure, day_number(first), day_number(last), now, busy, limit, after)
+        begin, end = self.reach(first, last, now)
+        if after is not None:
+            begin = max(begin, after + 1)
+        return self.fitting(procedure.duration_minutes, begin, end, room(busy, self._capacity, procedure), limit)
 
     def is_open(self, procedure: Procedure, start: int, now: float, busy: Busy) -> bool:
-        day = local_day_number(start, self._zone)
-        return self._starts(procedure, day, day, now, busy, limit=1, after=start - 1) == [start]
+        begin, end = self.reach(None, None, now)
+        if not begin <= start < end:
+            return False
+        free = room(busy, self._capacity, procedure)
+        return self.fitting(procedure.duration_minutes, start, start + 1, free, 1) == [start]
 
-    def window(self, first: date, last: date) -> tuple[int, int]:
-        """The real time from <= t < to of the local dates first to last: all starts on them lie in it.
+    def reach(self, first: date | None, last: date | None, now: float) -> tuple[int, int]:
+        """The real time from <= t < to in which slots may start on the local dates first to last, neither too soon nor
+        past the horizon; empty where `to` is not past `from`. The same for every provider at locations of one zone.
 
         A slot begun in it may run past its end, so busy times are needed for [from, to + duration + buffer).
         """
-        return local_day_bounds(first, self._zone)[0], local_day_bounds(last, self._zone)[1]
-
-    def _starts(
-        self, procedure: Procedure, first: int, last: int, now: float, busy: Busy, limit: int | None, after: int | None
-    ) -> list[int]:
         # In whole seconds, so that no rounding of a division decides about the minute.
         earliest = max(floor(now) // 60 + 1, -(-ceil(now) // 60) + self._notice)
-        if after is not None and after >= earliest:
-            earliest = after + 1
-        first = max(first, local_day_number(earliest, self._zone))
-        last = min(last, local_day_number(floor(now) // 60, self._zone) + self._horizon)
-        duration = procedure.duration_minutes
-        taken = duration + procedure.buffer_after_minutes
-        # Booking fills the smallest lane first, so the last one is the likeliest to be free.
-        lanes = [_Lane(busy, lane, taken) for lane in range(self._capacity, 0, -1)]
+        today = local_day_number(floor(now) // 60, self._zone)
+        first_day = today if first is None else max(day_number(first), today)
+        last_day = today + self._horizon
+        if last is not None:
+            last_day = min(last_day, day_number(last))
+        if first_day > last_day:
+            return earliest, earliest
+        begin, end = self.window(date_of(first_day), date_of(last_day))
+        return max(earliest, begin), end
+
+    def window(self, first: date, last: date) -> tuple[int, int]:
+        """The real time from <= t < to of the local dates first to last: all starts on them lie in it."""
+        return local_day_bounds(first, self._zone)[0], local_day_bounds(last, self._zone)[1]
+
+    def open_spans(self, day: date) -> list[tuple[int, int]]:
+        """The open time of one local date, whatever is booked already."""
+        return _merged(self._open_spans(day_number(day)))
+
+    def fitting(self, duration: int, begin: int, end: int, free: Iterable[Gap], limit: int | None) -> list[int]:
+        """Every start begin <= t < end whose whole slot is open and has room, ascending, at most `limit`."""
         found: list[int] = []
-        for day in range(first, last + 1):
+        if begin >= end:
+            return found
+        gaps = iter(free)
+        first, last = next(gaps)
+        for day in range(local_day_number(begin, self._zone), local_day_number(end - 1, self._zone) + 1):
+            if not self._hours[(day + _EPOCH_WEEKDAY) % 7]:
+                continue
             grid = self._days.get((day, duration))
             if grid is None:
                 grid = self._remember(day, duration)
-            if grid and grid[0] < earliest:
-                grid = grid[bisect_left(grid, earliest) :]
-            if not grid:
+            if not grid or grid[-1] < begin:
                 continue
-            free = lanes[0].fitting(grid)
-            for lane in lanes[1:]:
-                if len(free) < len(grid):
-                    free = sorted({*free, *lane.fitting(grid)})
-            found += free
+            if grid[0] >= end:
+                break
+            while last < grid[0]:
+                first, last = next(gaps)
+            if first > grid[-1]:
+                continue  # a full day: the next gap comes after its last start
+            for start in grid:
+                while last < start:
+                    first, last = next(gaps)
+                if first <= start:
+                    found.append(start)
+            if grid[0] < begin:
+                del found[: bisect_left(found, begin)]
+            if grid[-1] >= end:
+                del found[bisect_left(found, end) :]
             if limit is not None and len(found) >= limit:
                 return found[:limit]
         return found
@@ -118,17 +162,17 @@ class OpenTimes:
     def _remember(self, day: int, duration: int) -> "array[int]":
         if len(self._days) >= _REMEMBERED_DAYS:
             self._days.clear()
-        grid = self._days[day, duration] = array("q", sorted(self._grid(day, duration)))
+        grid = self._days[day, duration] = array("i", self._grid(day, duration))
         return grid
 
-    def _grid(self, day: int, duration: int) -> set[int]:
-        """The starts of one local date whose whole slot is open, whatever is booked already."""
+    def _grid(self, day: int, duration: int) -> Sequence[int]:
+        """The starts of one local date whose whole slot is open, whatever is booked already, ascending."""
         hours = self._hours_on(day)
         if not hours:
-            return set()
+            return ()
         following = range(day, day + 2 + duration // _SHORTEST_DAY_MINUTES)
         open_spans = _merged([span for each in following for span in self._open_spans(each)])
-        grid: set[int] = set()
+        runs = []
         for span_start, span_end, offset in local_day_spans(day, self._zone):
             midnight = day * DAY_MINUTES - offset
             for entry in hours:
@@ -136,15 +180,19 @@ class OpenTimes:
                 for open_start, open_end in open_spans:
                     low = max(opens, span_start, open_start)
                     high = min(closes, span_end, open_end - duration + 1)
-                    steps = -(-(low - opens) // self._interval)
-                    grid.update(range(opens + steps * self._interval, high, self._interval))
-        return grid
+                    if low < high:
+                        steps = -(-(low - opens) // self._interval)
+                        runs.append(range(opens + steps * self._interval, high, self._interval))
+        return runs[0] if len(runs) == 1 else sorted({start for run in runs for start in run})
 
     def _open_spans(self, day: int) -> list[tuple[int, int]]:
+        hours = self._hours_on(day)
+        if not hours:
+            return []
         spans = []
         for span_start, span_end, offset in local_day_spans(day, self._zone):
             midnight = day * DAY_MINUTES - offset
-            for entry in self._hours_on(day):
+            for entry in hours:
                 start, end = max(span_start, midnight + entry.opens), min(span_end, midnight + entry.closes)
                 if start < end:
                     spans.append((start, end))
@@ -153,14 +201,16 @@ class OpenTimes:
         return spans
 
     def _hours_on(self, day: int) -> list[OpeningHours]:
+        usual = self._hours[(day + _EPOCH_WEEKDAY) % 7]
+        if not usual:
+            return usual
         on = date_of(day)
         if any(closure.first <= on <= closure.last for closure in self._location.closures):
             return []
         return [
             hours
-            for hours in self._hours
-            if on.weekday() in hours.days
-            and (hours.effective_from is None or hours.effective_from <= on)
+            for hours in usual
+            if (hours.effective_from is None or hours.effective_from <= on)
             and (hours.effective_to is None or on <= hours.effective_to)
         ]
 
@@ -175,37 +225,30 @@ def free_lane(busy: Busy, start: int, busy_until: int, capacity: int) -> int | N
     return next((lane for lane in range(1, capacity + 1) if lane not in held), None)
 
 
-class _Lane:
-    """One lane's appointments, read once from left to right: the grids asked about must ascend."""
-
-    __slots__ = ("_at", "_busy", "_fits_until", "_held_until", "_lane", "_taken")
-
-    def __init__(self, busy: Busy, lane: int, taken: int) -> None:
-        self._busy = busy
-        self._lane = lane
-        self._taken = taken
-        self._at = -1
-        self._fits_until = self._held_until = _LONG_AGO
-
-    def fitting(self, grid: "array[int]") -> list[int]:
-        """The starts on the grid from which the lane is free for as long as the slot and its buffer take."""
-        starts, ends, lanes, lane, taken = self._busy.starts, self._busy.ends, self._busy.lanes, self._lane, self._taken
-        known, at, fits_until, held_until = len(starts), self._at, self._fits_until, self._held_until
-        found = []
-        for start in grid:
-            while held_until <= start:
-                at += 1
-                if at == known:
-                    fits_until = held_until = _NEVER
-                elif lanes[at] == lane:
-                    fits_until, held_until = starts[at] - taken, ends[at]
-            if start <= fits_until:
-                found.append(start)
-        self._at, self._fits_until, self._held_until = at, fits_until, held_until
-        return found
+def _gaps(busy: Busy, lane: int, taken: int) -> Iterator[Gap]:
+    free = _LONG_AGO
+    for start, end, held in zip(busy.starts, busy.ends, busy.lanes, strict=True):
+        if held == lane:
+            if start - free >= taken:
+                yield free, start - taken
+            if end > free:
+                free = end
+    yield free, _NEVER
 
 
-def _absence(off: TimeOff, zone: str) -> tuple[int, int]:
+def _united(gaps: Iterator[Gap]) -> Iterator[Gap]:
+    """Gaps sorted by their beginnings, without overlaps."""
+    first, last = next(gaps)
+    for start, end in gaps:
+        if start <= last:
+            last = max(last, end)
+        else:
+            yield first, last
+            first, last = start, end
+    yield first, last
+
+
+def time_away(off: TimeOff, zone: str) -> tuple[int, int]:
     """Time off read as widely as the wall clock allows: a provider who is away is never offered."""
     starts = (off.starts - _WALL_EPOCH) // timedelta(minutes=1)
     ends = -((_WALL_EPOCH - off.ends) // timedelta(minutes=1))

@@ -22,6 +22,7 @@ class Closure:
     first: date
     last: date
     reason: str | None = None
+    by: str | None = None  # who blocked the time at the desk; None: the practice file
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class TimeOff:
     starts: datetime
     ends: datetime
     reason: str | None = None
+    by: str | None = None  # who blocked the time at the desk; None: the practice file
 
 
 @dataclass(frozen=True, slots=True)

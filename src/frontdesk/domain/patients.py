@@ -24,6 +24,20 @@ class Patient:
         return "existing" if self.seen else "new"
 
 
+@dataclass(frozen=True, slots=True)
+class Contact:
+    """Who a patient is, at a glance: enough for a calendar."""
+
+    first_name: str
+    last_name: str
+    dob: date
+    phone: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.first_name} {self.last_name}"
+
+
 def name_key(first_name: str, last_name: str) -> str:
     """What names are compared by: folded letters and digits of the first and of the last name."""
     return f"{''.join(words(first_name))}|{''.join(words(last_name))}"

@@ -58,9 +58,15 @@ class UnexpectedErrors:
         try:
             await self._app(scope, receive, watched)
         except Exception as error:
-            headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
-            request_id = request_id_of(headers.get(b"traceparent"))
-            _log.error("unexpected error", exc_info=error, extra={"requestId": request_id})
-            if started:
-                raise  # the answer is half sent: all that is left is to break the connection
-            await problem_response(Problem("internal"), self._settings, request_id)(scope, receive, send)
+            await unexpected_error(error, scope, receive, send, self._settings, started=started)
+
+
+async def unexpected_error(
+    error: Exception, scope: Scope, receive: Receive, send: Send, settings: Settings, *, started: bool
+) -> None:
+    headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    request_id = request_id_of(headers.get(b"traceparent"))
+    _log.error("unexpected error", exc_info=error, extra={"requestId": request_id})
+    if started:
+        raise error  # the answer is half sent: all that is left is to break the connection
+    await problem_response(Problem("internal"), settings, request_id)(scope, receive, send)

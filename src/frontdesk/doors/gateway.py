@@ -15,23 +15,20 @@ from typing import Any
 
 import orjson
 
-from frontdesk.access.caller import Caller
 from frontdesk.access.callers import Callers
 from frontdesk.access.meter import Meter, Refused
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.answers import PROBLEM_TYPE, problem_headers
+from frontdesk.doors.arrival import Arrival, RawHeaders, Receive, Scope, Send, bearer_token, read_headers
+from frontdesk.doors.faults import unexpected_error
+from frontdesk.doors.request_log import AnsweredRequest, RequestLog
 from frontdesk.settings import Settings
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
-RawHeaders = list[tuple[bytes, bytes]]
 
 LONGEST_ADDRESS = 8 * 1024
 LARGEST_HEADERS = 32 * 1024
 _COUNTED = ("/api/", "/mcp")
-_LOOKED_AT = frozenset((b"authorization", b"origin", b"x-forwarded-for", b"access-control-request-method"))
 _PREFLIGHT_SECONDS = b"600"
 _METHODS = b"GET, POST, PATCH"
 _REQUEST_HEADERS = (
@@ -43,13 +40,24 @@ _log = logging.getLogger("frontdesk.request")
 
 
 class Gateway:
-    """An ASGI application around another."""
+    """An ASGI application around the doors and, for what none of them answers, around another application."""
 
-    def __init__(self, app: App, callers: Callers, meter: Meter, settings: Settings) -> None:
+    def __init__(
+        self,
+        app: App,
+        door_of: Callable[[str], App | None],
+        callers: Callers,
+        meter: Meter,
+        settings: Settings,
+        requests: RequestLog,
+    ) -> None:
+        """`door_of` finds the door that answers a path by itself."""
         self._app = app
+        self._door_of = door_of
         self._callers = callers
         self._meter = meter
         self._settings = settings
+        self._requests = requests
         self._origins = frozenset(origin.encode() for origin in settings.allowed_origins)
         self._networks = tuple(ip_network(network) for network in settings.trusted_proxies)
         self._trusts = lru_cache(maxsize=1024)(self._is_trusted)
@@ -58,80 +66,90 @@ class Gateway:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began = time.perf_counter()
-        authorization = origin = asked_method = None
-        forwarded: list[bytes] = []
-        size = 0
-        for name, value in scope["headers"]:
-            size += len(name) + len(value)
-            if name not in _LOOKED_AT:
-                continue
-            if name == b"authorization":
-                authorization = value
-            elif name == b"origin":
-                origin = value
-            elif name == b"x-forwarded-for":
-                forwarded.append(value)
-            else:
-                asked_method = value
-        added: RawHeaders = []
-        if self._origins:
-            added.append((b"vary", b"Origin"))
-            if origin in self._origins:
-                if asked_method is not None and scope["method"] == "OPTIONS":
-                    await _send(send, 204, b"", _preflight(origin))
-                    return
-                added += [(b"access-control-allow-origin", origin), (b"access-control-expose-headers", _EXPOSED)]
-        if forwarded and self._networks:
-            self._find_client(scope, forwarded)
-
-        caller: Caller | None = None
+        arrival = Arrival(time.perf_counter(), read_headers(scope["headers"]))
+        if self._origins and await self._is_preflight(scope, send, arrival):
+            return
+        if self._networks and b"x-forwarded-for" in arrival.headers:
+            self._find_client(scope)
         try:
-            if size > LARGEST_HEADERS:
-                raise Problem("payload_too_large", "The header fields of the request are too large.", status=431)
-            if len(scope["path"]) + len(scope["query_string"]) > LONGEST_ADDRESS:
-                raise Problem("payload_too_large", "The address of the request is too long.", status=414)
-            if authorization is not None and scope["path"].startswith(_COUNTED):
-                scheme, _, token = authorization.decode("latin-1").partition(" ")
-                if scheme.lower() == "bearer":
-                    caller = await self._callers.recognize(token.strip())
-                if caller is not None:
-                    added += await self._meter.charge(caller)
+            _require_bounds(scope)
+            if scope["path"].startswith(_COUNTED) and (token := bearer_token(arrival.headers.get(b"authorization"))):
+                caller = self._callers.at_hand(token)
+                limits = None if caller is None else self._meter.charge_at_once(caller)
+                if limits is None:
+                    await self._admit(token, arrival)
+                else:
+                    arrival.caller = caller
+                    arrival.added += limits
         except Refused as refused:
-            await self._refuse(scope, send, refused.problem, [*refused.headers, *added], caller, began)
+            arrival.added[:0] = refused.headers
+            await self._refuse(scope, send, refused.problem, arrival)
+            return
         except Problem as problem:
-            await self._refuse(scope, send, problem, added, caller, began)
+            await self._refuse(scope, send, problem, arrival)
+            return
         except Exception:
             _log.exception("unexpected error")
-            await self._refuse(scope, send, Problem("internal"), added, caller, began)
-        else:
-            await self._app(scope, receive, _adding(send, added) if added else send)
+            await self._refuse(scope, send, Problem("internal"), arrival)
+            return
+        door = self._door_of(scope["path"])
+        if door is None:
+            await self._app(scope, receive, _adding(send, arrival.added) if arrival.added else send)
+            return
+        arrival.hand_over(scope)
+        try:
+            await door(scope, receive, send)
+        except Exception as error:
+            await unexpected_error(error, scope, receive, send, self._settings, started=arrival.started)
 
-    async def _refuse(
-        self, scope: Scope, send: Send, problem: Problem, added: RawHeaders, caller: Caller | None, began: float
-    ) -> None:
+    async def _admit(self, token: str, arrival: Arrival) -> None:
+        """Finds out who calls, and waits for a call that they may make."""
+        arrival.caller = await self._callers.recognize(token)
+        if arrival.caller is not None:
+            arrival.added += await self._meter.charge(arrival.caller)
+            # That may have taken a while.
+            arrival.caller = await self._callers.recognize(token)
+
+    async def _is_preflight(self, scope: Scope, send: Send, arrival: Arrival) -> bool:
+        """Whether a page asked if it may call, and has its answer. Notes what every other answer says to pages."""
+        arrival.added.append((b"vary", b"Origin"))
+        origin = arrival.headers.get(b"origin")
+        if origin is None or origin not in self._origins:
+            return False
+        if scope["method"] == "OPTIONS" and b"access-control-request-method" in arrival.headers:
+            await _send(send, 204, b"", _preflight(origin))
+            return True
+        arrival.added += [(b"access-control-allow-origin", origin), (b"access-control-expose-headers", _EXPOSED)]
+        return False
+
+    async def _refuse(self, scope: Scope, send: Send, problem: Problem, arrival: Arrival) -> None:
+        caller = arrival.caller
         named = problem_headers(problem, self._settings, None)
         headers = [(name.lower().encode(), value.encode()) for name, value in named.items()]
-        headers += [(b"content-type", PROBLEM_TYPE.encode()), *added]
+        headers += [(b"content-type", PROBLEM_TYPE.encode()), *arrival.added]
         await _send(
             send, problem.status, orjson.dumps(problem.document(self._settings.documentation_url, None)), headers
         )
-        _log.info(
-            "request",
-            extra={
-                "door": "gateway",
-                "practice": None if caller is None else caller.practice_slug,
-                "client": None if caller is None else caller.client_id,
-                "method": scope["method"],
-                "status": problem.status,
-                "milliseconds": round((time.perf_counter() - began) * 1000, 2),
-            },
+        self._requests.note(
+            AnsweredRequest(
+                door="gateway",
+                operation=None,
+                practice_slug=None if caller is None else caller.practice_slug,
+                practice_id=None if caller is None else caller.practice_id,
+                client_id=None if caller is None else caller.client_id,
+                method=scope["method"],
+                status=problem.status,
+                code=problem.code,
+                milliseconds=(time.perf_counter() - arrival.began) * 1000,
+                request_id=None,
+            )
         )
 
-    def _find_client(self, scope: Scope, forwarded: list[bytes]) -> None:
+    def _find_client(self, scope: Scope) -> None:
         """The nearest address that is none of our proxies'; what stands before it anybody may have written."""
         peer = scope.get("client") or ("", 0)
         address = peer[0]
+        forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
         chain = b",".join(forwarded).decode("latin-1").split(",")
         while chain and self._trusts(address):
             address = chain.pop().strip()
@@ -140,6 +158,16 @@ class Gateway:
 
     def _is_trusted(self, address: str) -> bool:
         return _is_address(address) and any(ip_address(address) in network for network in self._networks)
+
+
+def _require_bounds(scope: Scope) -> None:
+    size = 0
+    for name, value in scope["headers"]:
+        size += len(name) + len(value)
+    if size > LARGEST_HEADERS:
+        raise Problem("payload_too_large", "The header fields of the request are too large.", status=431)
+    if len(scope["path"]) + len(scope["query_string"]) > LONGEST_ADDRESS:
+        raise Problem("payload_too_large", "The address of the request is too long.", status=414)
 
 
 def _is_address(text: str) -> bool:
@@ -153,13 +181,7 @@ def _is_address(text: str) -> bool:
 def _adding(send: Send, added: RawHeaders) -> Send:
     async def send_with_headers(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
-            # Where a sandbox's caller wants to see a limit reached, the door says so: what is left would contradict it.
-            headers = message["headers"]
-            if b"ratelimit" in dict(headers):
-                headers = [*headers, *(each for each in added if each[0] != b"ratelimit")]
-            else:
-                headers = [*headers, *added]
-            message["headers"] = headers
+            message["headers"] = [*message["headers"], *added]
         await send(message)
 
     return send_with_headers

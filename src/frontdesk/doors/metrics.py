@@ -1,6 +1,6 @@
 """/metrics: numbers for operators in Prometheus' text format, for whoever knows the token.
 
-Made of the request log, one line per request, so that the two never disagree: the operation, the door, the status and
+Made of the request log, one record per request, so that the two never disagree: the operation, the door, the status and
 the time it took. No practice, client, patient or address is in them, and the number of series is bounded by the code.
 A server's workers write down what they have counted; whichever is asked adds it all up.
 """
@@ -21,6 +21,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from frontdesk.domain.errors import Problem
+from frontdesk.doors.request_log import AnsweredRequest
 from frontdesk.settings import Settings
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -31,31 +32,22 @@ _log = logging.getLogger(__name__)
 Snapshot = dict[str, Any]
 
 
-class RequestCounts(logging.Handler):
-    """Listens to the request log."""
+class RequestCounts:
+    """Observes the request log."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.requests: Counter[tuple[str, str, str]] = Counter()
         self.times: dict[tuple[str, str], list[float]] = {}  # requests per bucket, the slower ones, the sum of seconds
 
-    def emit(self, record: logging.LogRecord) -> None:
-        fields = record.__dict__
-        if "door" not in fields:
-            return
-        door, operation = fields["door"], fields.get("operation") or ""
-        seconds = fields["milliseconds"] / 1000
-        self.requests[door, operation, str(fields["status"])] += 1
-        times = self.times.setdefault((door, operation), [0] * (len(SECONDS) + 1) + [0.0])
+    def count(self, request: AnsweredRequest) -> None:
+        door, operation = request.door, request.operation or ""
+        seconds = request.milliseconds / 1000
+        self.requests[door, operation, str(request.status)] += 1
+        times = self.times.get((door, operation))
+        if times is None:
+            times = self.times[door, operation] = [0] * (len(SECONDS) + 1) + [0.0]
         times[bisect_left(SECONDS, seconds)] += 1
         times[-1] += seconds
-
-    def listen(self) -> None:
-        """From now on, also where the log level hides the request log."""
-        requests = logging.getLogger("frontdesk.request")
-        requests.propagate = requests.isEnabledFor(logging.INFO)
-        requests.setLevel(logging.INFO)
-        requests.addHandler(self)
 
 
 class Measured(Protocol):
@@ -72,6 +64,7 @@ class Measured(Protocol):
 class Metrics:
     def __init__(self, database: Measured, settings: Settings) -> None:
         self._counts = RequestCounts()
+        self.count = self._counts.count
         self._database = database
         self._pool_size = settings.database_pool_size
         self._folder = settings.data_dir / "metrics"
@@ -79,7 +72,6 @@ class Metrics:
 
     async def keep_publishing(self) -> None:
         """Runs for as long as the service does."""
-        self._counts.listen()
         with contextlib.suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for path in self._folder.glob("*.json"):

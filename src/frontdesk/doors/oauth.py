@@ -25,6 +25,7 @@ from frontdesk.access.tokens import IssuedToken, Tokens
 from frontdesk.domain.errors import FieldError, Problem
 from frontdesk.doors.answers import TRACE_HEADER, problem_response, request_id_of, www_authenticate
 from frontdesk.doors.bodies import read_body
+from frontdesk.doors.request_log import AnsweredRequest, RequestLog, log_line
 from frontdesk.settings import Settings
 
 Authenticate = Callable[[str, str, str | None], Awaitable[AuthenticatedClient]]
@@ -46,8 +47,12 @@ _ERRORS = {  # RFC 6749 where it has a word for it
 _log = logging.getLogger("frontdesk.request")
 
 
-def oauth_routes(authenticate: Authenticate, tokens: Tokens, ring: KeyRing, settings: Settings) -> list[Route]:
+def oauth_routes(
+    authenticate: Authenticate, tokens: Tokens, ring: KeyRing, settings: Settings, requests: RequestLog | None = None
+) -> list[Route]:
     """`authenticate(client_id, secret, address)` is called at most once per token request, and nowhere else."""
+
+    log = requests or RequestLog(log_line)
 
     async def token(request: Request) -> Response:
         issued = await _issue(request, authenticate, tokens, settings)
@@ -69,8 +74,8 @@ def oauth_routes(authenticate: Authenticate, tokens: Tokens, ring: KeyRing, sett
         return endpoint
 
     return [
-        Route("/oauth/token", _with_problems("token", token, settings), methods=["POST"]),
-        Route("/oauth/authorize", _with_problems("authorize", authorize, settings), methods=["GET"]),
+        Route("/oauth/token", _with_problems("token", token, settings, log), methods=["POST"]),
+        Route("/oauth/authorize", _with_problems("authorize", authorize, settings, log), methods=["GET"]),
         Route("/.well-known/jwks.json", published(ring.jwks)),
         Route("/.well-known/oauth-authorization-server", published(partial(_server_metadata, settings))),
         *(
@@ -166,29 +171,33 @@ def _refused(error: str, description: str, *fields: str, rule: str = "Binding") 
     return Problem("validation", description, status=400, errors=errors, extra={"error": error})
 
 
-def _with_problems(operation: str, endpoint: Endpoint, settings: Settings) -> Endpoint:
+def _with_problems(operation: str, endpoint: Endpoint, settings: Settings, log: RequestLog) -> Endpoint:
     """Every fault as a problem document, every request as a line in the log. What was sent is in neither."""
 
     async def answered(request: Request) -> Response:
-        began = time.perf_counter()
+        began, code = time.perf_counter(), None
         try:
             response = await endpoint(request)
         except Problem as problem:
+            code = problem.code
             response = _problem(request, problem, settings)
         except Exception:
             _log.exception("unexpected error", extra={"requestId": _request_id(request)})
-            response = _problem(request, Problem("internal"), settings)
-        _log.info(
-            "request",
-            extra={
-                "door": "oauth",
-                "operation": operation,
-                "client": getattr(request.state, "client_id", None),
-                "method": request.method,
-                "status": response.status_code,
-                "milliseconds": round((time.perf_counter() - began) * 1000, 2),
-                "requestId": _request_id(request),
-            },
+            code = "internal"
+            response = _problem(request, Problem(code), settings)
+        log.note(
+            AnsweredRequest(
+                door="oauth",
+                operation=operation,
+                practice_slug=None,
+                practice_id=None,
+                client_id=getattr(request.state, "client_id", None),
+                method=request.method,
+                status=response.status_code,
+                code=code,
+                milliseconds=(time.perf_counter() - began) * 1000,
+                request_id=_request_id(request),
+            )
         )
         return response
 
@@ -201,8 +210,6 @@ def _problem(request: Request, problem: Problem, settings: Settings) -> Response
     headers = {"Pragma": "no-cache"}
     if problem.status == 401:
         headers["WWW-Authenticate"] = f'{www_authenticate(settings)}, Basic realm="frontdesk"'
-    if problem.code == "payload_too_large":
-        headers["Connection"] = "close"  # the rest of the body is not read
     # Caps are the gateway's, and what the gateway says has no request id.
     request_id = None if problem.code == "rate_limited" else _request_id(request)
     return problem_response(problem, settings, request_id, headers)

@@ -30,6 +30,7 @@ POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; frame-ancestors 'none'; form-action 'none'"
 )
+PROBLEM_PAGES = f"{PREFIX}/problems/"  # the only pages under the prefix of the REST door
 _ASK_AGAIN = "public, no-cache"
 _FOR_EVER = "public, max-age=31536000, immutable"
 _TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
@@ -100,7 +101,7 @@ def page_routes(settings: Settings) -> list[Route]:
         Route("/errors.html", errors),
         Route("/openapi/v1.json", openapi),
         Route("/favicon.ico", icon),
-        Route(f"{PREFIX}/problems/{{code}}", ProblemType),
+        Route(f"{PROBLEM_PAGES}{{code}}", ProblemType),
     ]
 
 

@@ -4,92 +4,102 @@ Transport faults are noticed while the request is taken in but raised where the 
 token and the scope have been checked.
 """
 
-import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any, TypeVar
+from collections.abc import Iterable
+from functools import lru_cache
 from urllib.parse import parse_qsl
 
 import orjson
 
 from frontdesk.domain.errors import BINDING, BY_GATEWAY, FieldError, Problem, invalid
-from frontdesk.doors.answers import PROBLEM_TYPE, problem_headers, request_id_of
+from frontdesk.doors.answers import PROBLEM_TYPE, problem_headers, trace_id_of
+from frontdesk.doors.arrival import (
+    Arrival,
+    RawHeaders,
+    Receive,
+    Scope,
+    Send,
+    arrival_of,
+    bearer_token,
+    send_answer,
+)
 from frontdesk.doors.bodies import read_body, require_json_body
 from frontdesk.doors.negotiation import response_type
+from frontdesk.doors.request_log import AnsweredRequest, RequestLog, log_line
 from frontdesk.engine.execute import Call, Engine
 from frontdesk.engine.reading import Arguments, from_http
 from frontdesk.operations import OPERATIONS, Operation
 from frontdesk.settings import Settings
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
-T = TypeVar("T")
-
 PREFIX = "/api"
 MOST_PARAMETERS = 100
-_log = logging.getLogger("frontdesk.request")
+_SIMULATE = b"frontdesk-simulate"
 
 
 class RestDoor:
     """An ASGI application for everything under /api."""
 
-    def __init__(self, engine: Engine, settings: Settings) -> None:
+    def __init__(self, engine: Engine, settings: Settings, requests: RequestLog | None = None) -> None:
         self._engine = engine
         self._settings = settings
+        self._requests = requests or RequestLog(log_line)
         self._routes = Routes(OPERATIONS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        began = time.perf_counter()
-        headers = _headers(scope["headers"])
-        request_id = request_id_of(headers.get("traceparent"))
+        arrival = arrival_of(scope)
+        headers, caller = arrival.headers, arrival.caller
+        request_id = trace_id_of(headers)
+        media_type = _acceptable(headers.get(b"accept"))
         call: Call | None = None
+        operation: Operation | None = None
+        code: str | None = None
         try:
-            operation, path = self._routes.find(scope["method"], scope["path"])
-            faults: list[Problem] = []
-            media_type = _noting(faults, lambda: response_type(headers.get("accept")))
-            body = b""
-            if operation.method != "GET":
-                body = await read_body(headers, receive, faults)
-                _noting(faults, lambda: require_json_body(headers, body))
-            call = Call(
-                operation,
-                _bearer(headers.get("authorization")),
-                lambda: _arguments(operation, path, scope["query_string"], body, faults),
-                request_id,
-                headers.get("idempotency-key"),
-                headers.get("frontdesk-simulate"),
-            )
-            answer = await self._engine.execute(call)
+            recalled = None
+            if caller is not None and media_type is not None and scope["method"] == "GET" and _SIMULATE not in headers:
+                recalled = await self._engine.recall(caller, (scope["path"], scope["query_string"]))
+            if recalled is not None:
+                operation, answer = recalled
+            else:
+                operation, path = self._routes.find(scope["method"], scope["path"])
+                call = await _call(operation, path, scope, receive, arrival, request_id)
+                answer = await self._engine.execute(call)
         except Problem as problem:
-            status = problem.status
-            await self._send_problem(send, problem, request_id)
+            status, code = problem.status, problem.code
+            await self._send_problem(send, problem, request_id, arrival)
         else:
             status = answer.status
-            await _send(
-                send,
+            prepared = answer.prepared.get(media_type)
+            if prepared is None:
+                prepared = answer.prepared[media_type] = _headers(media_type or b"application/json", answer.content)
+            arrival.started = True
+            headers_sent = [*prepared, (b"x-svc-trace-id", request_id.encode()), *arrival.added]
+            await send({"type": "http.response.start", "status": status, "headers": headers_sent})
+            await send({"type": "http.response.body", "body": answer.content})
+        if call is not None:
+            caller = call.caller
+        self._requests.note(
+            AnsweredRequest(
+                "rest",
+                None if operation is None else operation.name,
+                None if caller is None else caller.practice_slug,
+                None if caller is None else caller.practice_id,
+                None if caller is None else caller.client_id,
+                scope["method"],
                 status,
-                orjson.dumps(answer.body),
-                [
-                    (b"content-type", media_type or b"application/json"),
-                    (b"x-svc-trace-id", request_id.encode()),
-                    (b"cache-control", b"no-store"),
-                    (b"x-content-type-options", b"nosniff"),
-                ],
+                code,
+                (time.perf_counter() - arrival.began) * 1000,
+                request_id,
             )
-        _log_request(call, scope, status, began, request_id)
+        )
 
-    async def _send_problem(self, send: Send, problem: Problem, request_id: str) -> None:
+    async def _send_problem(self, send: Send, problem: Problem, request_id: str, arrival: Arrival) -> None:
         told = None if problem.code in BY_GATEWAY else request_id  # only a sandbox's caller asks a door for these
-        headers = problem_headers(problem, self._settings, told, PREFIX)
-        if problem.code == "payload_too_large":
-            headers["Connection"] = "close"
-        raw = [(b"content-type", PROBLEM_TYPE.encode())]
-        raw += [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        named = problem_headers(problem, self._settings, told, PREFIX)
         body = orjson.dumps(problem.document(self._settings.documentation_url, told))
-        await _send(send, problem.status, body, raw)
+        raw = [(b"content-type", PROBLEM_TYPE.encode()), (b"content-length", str(len(body)).encode())]
+        raw += [(name.lower().encode(), value.encode()) for name, value in named.items()]
+        await send_answer(send, arrival, problem.status, raw, body)
 
 
 class Routes:
@@ -119,6 +129,34 @@ class Routes:
         return methods[method], ids
 
 
+async def _call(
+    operation: Operation, path: dict[str, str], scope: Scope, receive: Receive, arrival: Arrival, request_id: str
+) -> Call:
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in arrival.headers.items()}
+    faults: list[Problem] = []
+    if _acceptable(arrival.headers.get(b"accept")) is None:
+        faults.append(Problem("not_acceptable"))
+    body, question = b"", None
+    if operation.method == "GET":
+        question = (scope["path"], scope["query_string"])
+    else:
+        body = await read_body(headers, receive, faults)
+        try:
+            require_json_body(headers, body)
+        except Problem as problem:
+            faults.append(problem)
+    return Call(
+        operation,
+        bearer_token(arrival.headers.get(b"authorization")),
+        lambda: _arguments(operation, path, scope["query_string"], body, faults),
+        request_id,
+        headers.get("idempotency-key"),
+        headers.get("frontdesk-simulate"),
+        arrival.caller,
+        question,
+    )
+
+
 def _arguments(
     operation: Operation, path: dict[str, str], query: bytes, body: bytes, faults: list[Problem]
 ) -> Arguments:
@@ -137,47 +175,19 @@ def _query_pairs(query: bytes) -> list[tuple[str, str]]:
         raise invalid([FieldError("$", BINDING, message)]) from None
 
 
-def _noting(faults: list[Problem], check: Callable[[], T]) -> T | None:
+@lru_cache(maxsize=256)
+def _acceptable(accept: bytes | None) -> bytes | None:
+    """The Content-Type to answer with, None where everything offered is ruled out."""
     try:
-        return check()
-    except Problem as problem:
-        faults.append(problem)
+        return response_type(None if accept is None else accept.decode("latin-1"))
+    except Problem:
         return None
 
 
-def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """By lower-case name; of several the last, as the gateway takes it too. Several Accept headers are one list."""
-    headers: dict[str, str] = {}
-    for raw_name, raw_value in raw:
-        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-        headers[name] = f"{headers[name]}, {value}" if name == "accept" and name in headers else value
-    return headers
-
-
-def _bearer(authorization: str | None) -> str | None:
-    if authorization is None or authorization[:7].lower() != "bearer ":
-        return None
-    return authorization[7:].strip()
-
-
-async def _send(send: Send, status: int, body: bytes, headers: list[tuple[bytes, bytes]]) -> None:
-    headers.append((b"content-length", str(len(body)).encode()))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
-
-
-def _log_request(call: Call | None, scope: Scope, status: int, began: float, request_id: str) -> None:
-    caller = None if call is None else call.caller
-    _log.info(
-        "request",
-        extra={
-            "door": "rest",
-            "operation": None if call is None else call.operation.name,
-            "practice": None if caller is None else caller.practice_slug,
-            "client": None if caller is None else caller.client_id,
-            "method": scope["method"],
-            "status": status,
-            "milliseconds": round((time.perf_counter() - began) * 1000, 2),
-            "requestId": request_id,
-        },
-    )
+def _headers(media_type: bytes, content: bytes) -> RawHeaders:
+    return [
+        (b"content-type", media_type),
+        (b"cache-control", b"no-store"),
+        (b"x-content-type-options", b"nosniff"),
+        (b"content-length", str(len(content)).encode()),
+    ]

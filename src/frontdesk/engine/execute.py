@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
+
 from frontdesk.access.caller import Caller
 from frontdesk.access.callers import Callers
 from frontdesk.domain.cursors import Cursors
@@ -16,18 +18,13 @@ from frontdesk.engine import simulation
 from frontdesk.engine.audit import AuditEntry, AuditTrail
 from frontdesk.engine.confirmation import Writes
 from frontdesk.engine.reading import Arguments, read
+from frontdesk.engine.warm import Answer, Question, WarmAnswers
 from frontdesk.operations import Context, Operation
 from frontdesk.operations._fields import Input
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.port import SchedulingSystem, SystemUnavailable
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    status: int
-    body: Mapping[str, Any]
 
 
 @dataclass(slots=True)
@@ -44,6 +41,7 @@ class Call:
     idempotency_key: str | None = None
     simulate: str | None = None  # the code that a caller of a sandbox wants to see
     caller: Caller | None = None
+    question: Question | None = None  # under which the answer may be kept, to be given again
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,12 @@ class Engine:
     cursors: Callable[[int], Cursors]
     audit: AuditTrail
     writes: Writes
+    warm: WarmAnswers
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    def recall(self, caller: Caller, question: Question) -> Awaitable[tuple[Operation, Answer] | None]:
+        """What `execute` would answer to an identified caller, if that is known; else None, or a Problem."""
+        return self.warm.recall(caller, question, self.clock())
 
     async def execute(self, call: Call) -> Answer:
         """The operation's answer, or a Problem. Whatever else goes wrong inside becomes one, too."""
@@ -86,6 +89,7 @@ class Engine:
         if operation.name not in system.supports:
             raise Problem("capability_not_supported")
         now = self.clock()
+        stamp = self.warm.stamp(now)
         context = Context(caller, system, now, self.slot_ids(caller.practice_id), self.cursors(caller.practice_id))
         given = read(operation, call.arguments(), await self._today(operation.input, context))
         if operation.kind == "write":
@@ -94,7 +98,10 @@ class Engine:
             body = await self._audited_read(call, context, given)
         else:
             body = await operation.run(context, given)
-        return Answer(operation.success, body)
+        answer = Answer(operation.success, orjson.dumps(body))
+        if call.question is not None and call.simulate is None and operation.rests_on and system.basis is not None:
+            self.warm.keep(caller, call.question, operation, answer, system.basis, stamp)
+        return answer
 
     async def _write(self, call: Call, context: Context, given: Any) -> Mapping[str, Any]:
         arguments = (call.operation, context, given, call.request_id, call.idempotency_key)

@@ -48,6 +48,7 @@ OPERATION = Operation(
     path="/slots/first-available",
     scope="slots:read",
     kind="read",
+    rests_on="calendar",
     input=Request,
     output=Output,
     run=run,

@@ -32,6 +32,7 @@ OPERATION = Operation(
     path="/locations/{locationId}",
     scope="practices:read",
     kind="read",
+    rests_on="directory",
     input=Request,
     output=Output,
     run=run,

@@ -40,6 +40,7 @@ OPERATION = Operation(
     path="/practice",
     scope="practices:read",
     kind="read",
+    rests_on="directory",
     input=Input,
     output=Output,
     run=run,

@@ -32,6 +32,7 @@ OPERATION = Operation(
     path="/slots/{slotId}",
     scope="slots:read",
     kind="read",
+    rests_on="calendar",
     input=Request,
     output=Output,
     run=run,

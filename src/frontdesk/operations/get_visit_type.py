@@ -32,6 +32,7 @@ OPERATION = Operation(
     path="/visit-types/{visitTypeId}",
     scope="practices:read",
     kind="read",
+    rests_on="directory",
     input=Request,
     output=Output,
     run=run,

@@ -37,6 +37,7 @@ OPERATION = Operation(
     path="/locations",
     scope="practices:read",
     kind="read",
+    rests_on="directory",
     input=Request,
     output=Output,
     run=run,

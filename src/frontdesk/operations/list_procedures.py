@@ -43,6 +43,7 @@ OPERATION = Operation(
     path="/visit-types/{visitTypeId}/procedures",
     scope="practices:read",
     kind="read",
+    rests_on="directory",
     input=Request,
     output=Output,
     run=run,

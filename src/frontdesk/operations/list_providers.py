@@ -42,6 +42,7 @@ OPERATION = Operation(
     path="/providers",
     scope="practices:read",
     kind="read",
+    rests_on="directory",
     input=Request,
     output=Output,
     run=run,

@@ -60,6 +60,7 @@ OPERATION = Operation(
     path="/slots",
     scope="slots:read",
     kind="read",
+    rests_on="calendar",
     input=Request,
     output=Output,
     run=run,

@@ -7,12 +7,12 @@ it happen exactly once; the system answers with an `Outcome`. Nothing here knows
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory, Procedure, VisitType
 from frontdesk.domain.names import digits
-from frontdesk.domain.patients import Patient, name_key
+from frontdesk.domain.patients import Contact, Patient, name_key
 from frontdesk.domain.slot_ids import SlotRef
 
 
@@ -154,11 +154,22 @@ class Outcome:
     result: Mapping[str, Any] | None = None
 
 
+class Basis(NamedTuple):
+    """The versions that reads were made under: those of the call's first read. Versions only grow, so what was read
+    after a change is never taken for what was read before it."""
+
+    directory: int
+    calendar: int | None = None  # None: appointments have not been looked at
+
+
 class SchedulingSystem(Protocol):
     """One practice's scheduling system. Every method may raise SystemUnavailable."""
 
     kind: str
     supports: frozenset[str]  # names of the operations it can perform
+    basis: Basis | None
+    """What the reads of this call rest on so far, None where the system's records have no versions. As long as the
+    versions are the same, the same reads at the same moment find the same."""
 
     async def directory(self) -> Directory: ...
 
@@ -180,6 +191,10 @@ class SchedulingSystem(Protocol):
 
     async def get_patient(self, patient: str | int) -> Patient | None:
         """By `pat_` id or by the practice's own number."""
+        ...
+
+    async def contacts(self, patient_ids: Sequence[str]) -> dict[str, Contact]:
+        """Who these patients are, by id, in few steps however many they are. Unknown ones are left out."""
         ...
 
     async def list_appointments(

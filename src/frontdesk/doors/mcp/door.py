@@ -5,17 +5,26 @@ request is a problem document; what is wrong with its JSON-RPC is a JSON-RPC err
 result with isError. Every call goes through the engine, as at the REST door.
 """
 
-import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from frontdesk.domain.errors import BY_GATEWAY, Problem
-from frontdesk.doors.answers import PROBLEM_TYPE, TRACE_HEADER, problem_headers, request_id_of
+from frontdesk.doors.answers import PROBLEM_TYPE, problem_headers, trace_id_of
+from frontdesk.doors.arrival import (
+    Arrival,
+    RawHeaders,
+    Receive,
+    Scope,
+    Send,
+    arrival_of,
+    bearer_token,
+    send_answer,
+)
 from frontdesk.doors.bodies import read_body, require_json_body
 from frontdesk.doors.mcp.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Message, Rejection, read_message
 from frontdesk.doors.mcp.origins import Origins
@@ -24,7 +33,7 @@ from frontdesk.doors.mcp.results import (
     MODERN_TOOLS_LIST,
     TOOLS_LIST,
     error_reply,
-    executed,
+    executed_frame,
     failed,
     frame,
     initialized,
@@ -32,30 +41,32 @@ from frontdesk.doors.mcp.results import (
     result_reply,
 )
 from frontdesk.doors.mcp.tools import TOOLS
+from frontdesk.doors.request_log import AnsweredRequest, RequestLog, log_line
 from frontdesk.engine.execute import Call, Engine
 from frontdesk.engine.reading import Arguments, from_tool
 from frontdesk.engine.simulation import META_KEY
 from frontdesk.operations import Operation
 from frontdesk.settings import Settings
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
 PATH = "/mcp"
-_STREAM = {"Content-Type": "text/event-stream", "Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
-_JSON = {"Content-Type": "application/json", "Cache-Control": "no-store"}
+_NO_SNIFFING = (b"x-content-type-options", b"nosniff")
+_STREAM = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-store, no-transform"),
+    (b"x-accel-buffering", b"no"),
+    _NO_SNIFFING,
+]
+_JSON = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), _NO_SNIFFING]
 _OF_HTTP = BY_GATEWAY | {"unauthorized", "forbidden_tenant"}  # never a tool's result
 _ANY_TOKEN_MAY = TOOLS["get_capabilities"]
-_log = logging.getLogger("frontdesk.request")
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     status: int
     body: bytes
-    headers: Mapping[str, str]
+    headers: RawHeaders
     outcome: int  # what the log says: the operation's own status, also where HTTP succeeded
+    code: str | None = None
     traced: bool = True
 
 
@@ -65,32 +76,38 @@ class Request:
 
     method: str
     headers: dict[str, str]
-    raw_headers: Iterable[tuple[bytes, bytes]]
+    raw_headers: RawHeaders
+    arrival: Arrival
     request_id: str
-    began: float = field(default_factory=time.perf_counter)
     operation: Operation | None = None
     call: Call | None = None
+
+    @property
+    def token(self) -> str | None:
+        return bearer_token(self.arrival.headers.get(b"authorization"))
 
 
 class McpDoor:
     """An ASGI application for one path."""
 
-    def __init__(self, engine: Engine, settings: Settings) -> None:
+    def __init__(self, engine: Engine, settings: Settings, requests: RequestLog | None = None) -> None:
         self._engine = engine
+        self._requests = requests or RequestLog(log_line)
         self._settings = settings
         self._origins = Origins(settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        request = Request(scope["method"], headers, scope["headers"], request_id_of(headers.get("traceparent")))
+        arrival = arrival_of(scope)
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in arrival.headers.items()}
+        request = Request(scope["method"], headers, scope["headers"], arrival, trace_id_of(arrival.headers))
         try:
             reply = await self._answer(request, receive)
         except Problem as problem:
             reply = self._problem(problem, request.request_id)
         except Rejection as rejection:
             reply = _rejected(rejection)
-        await _send(send, reply, request.request_id)
-        _log_request(request, reply)
+        await send_answer(send, arrival, reply.status, _headers(reply, request.request_id), reply.body)
+        self._note(request, reply)
 
     async def _answer(self, request: Request, receive: Receive) -> Reply:
         self._origins.check(request.headers)
@@ -106,47 +123,74 @@ class McpDoor:
             return await self._call_tool(request, message, *tool)
         await self._check_token(request)
         if message.id is None:
-            return Reply(202, b"", {}, 202)
+            return Reply(202, b"", [_NO_SNIFFING], 202)
         return Reply(200, frame(result_reply(message, _result_of(message))), _STREAM, 200)
 
     async def _check_token(self, request: Request) -> None:
         """Whoever may ask for their capabilities may speak here: the engine answers that for any valid token."""
-        request.call = Call(_ANY_TOKEN_MAY, _bearer(request.headers), Arguments, request.request_id)
+        request.call = Call(_ANY_TOKEN_MAY, request.token, Arguments, request.request_id, caller=request.arrival.caller)
         await self._engine.execute(request.call)
 
     async def _call_tool(
         self, request: Request, message: Message, operation: Operation, given: Mapping[str, Any]
     ) -> Reply:
         request.operation = operation
-        request.call = Call(
-            operation,
-            _bearer(request.headers),
-            lambda: from_tool(operation, given),
-            request.request_id,
-            simulate=_simulated(request, message),
-        )
+        caller, code, simulate = request.arrival.caller, None, _simulated(request, message)
         try:
-            answer = await self._engine.execute(request.call)
-            outcome, result = answer.status, executed(answer.body, modern=message.modern)
+            question, recalled = None, None
+            if operation.rests_on is not None and simulate is None:
+                question = (operation.name, orjson.dumps(given, option=orjson.OPT_SORT_KEYS))
+                recalled = None if caller is None else await self._engine.recall(caller, question)
+            if recalled is not None:
+                answer = recalled[1]
+            else:
+                request.call = Call(
+                    operation,
+                    request.token,
+                    lambda: from_tool(operation, given),
+                    request.request_id,
+                    simulate=simulate,
+                    caller=caller,
+                    question=question,
+                )
+                answer = await self._engine.execute(request.call)
+            return Reply(200, executed_frame(message, answer), _STREAM, answer.status)
         except Problem as problem:
             if problem.code in _OF_HTTP:
                 raise
-            outcome = problem.status
+            outcome, code = problem.status, problem.code
             if problem.code == "confirmation_required":
                 result = pending(operation, problem, modern=message.modern)
             else:
                 document = problem.document(self._settings.documentation_url, request.request_id)
                 result = failed(problem, document, modern=message.modern)
-        return Reply(200, frame(result_reply(message, result)), _STREAM, outcome)
+        return Reply(200, frame(result_reply(message, result)), _STREAM, outcome, code)
 
     def _problem(self, problem: Problem, request_id: str) -> Reply:
         told = None if problem.code in BY_GATEWAY else request_id  # only a sandbox's caller asks a door for these
-        headers = problem_headers(problem, self._settings, told, PATH)
-        if problem.code == "payload_too_large":
-            headers["Connection"] = "close"
+        headers = problem_headers(problem, self._settings, None, PATH)  # every reply that is traced says so below
         document = problem.document(self._settings.documentation_url, told)
         headers["Content-Type"] = PROBLEM_TYPE
-        return Reply(problem.status, orjson.dumps(document), headers, problem.status, traced=told is not None)
+        raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        body = orjson.dumps(document)
+        return Reply(problem.status, body, raw, problem.status, problem.code, traced=told is not None)
+
+    def _note(self, request: Request, reply: Reply) -> None:
+        caller = request.arrival.caller if request.call is None else request.call.caller
+        self._requests.note(
+            AnsweredRequest(
+                "mcp",
+                None if request.operation is None else request.operation.name,
+                None if caller is None else caller.practice_slug,
+                None if caller is None else caller.practice_id,
+                None if caller is None else caller.client_id,
+                request.method,
+                reply.outcome,
+                reply.code,
+                (time.perf_counter() - request.arrival.began) * 1000,
+                request.request_id,
+            )
+        )
 
 
 async def _take_in(request: Request, receive: Receive) -> Message:
@@ -209,33 +253,8 @@ def _rejected(rejection: Rejection) -> Reply:
     return Reply(rejection.status, error_reply(rejection), _JSON, rejection.status)
 
 
-def _bearer(headers: Mapping[str, str]) -> str | None:
-    scheme, _, token = headers.get("authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else None
-
-
-async def _send(send: Send, reply: Reply, request_id: str) -> None:
-    headers = {**reply.headers, "X-Content-Type-Options": "nosniff"}
+def _headers(reply: Reply, request_id: str) -> RawHeaders:
+    headers = [*reply.headers, (b"content-length", b"%d" % len(reply.body))]
     if reply.traced:
-        headers[TRACE_HEADER] = request_id
-    raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    raw.append((b"content-length", str(len(reply.body)).encode()))
-    await send({"type": "http.response.start", "status": reply.status, "headers": raw})
-    await send({"type": "http.response.body", "body": reply.body})
-
-
-def _log_request(request: Request, reply: Reply) -> None:
-    caller = None if request.call is None else request.call.caller
-    _log.info(
-        "request",
-        extra={
-            "door": "mcp",
-            "operation": None if request.operation is None else request.operation.name,
-            "practice": None if caller is None else caller.practice_slug,
-            "client": None if caller is None else caller.client_id,
-            "method": request.method,
-            "status": reply.outcome,
-            "milliseconds": round((time.perf_counter() - request.began) * 1000, 2),
-            "requestId": request.request_id,
-        },
-    )
+        headers.append((b"x-svc-trace-id", request_id.encode()))
+    return headers

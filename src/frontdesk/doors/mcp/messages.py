@@ -9,8 +9,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -45,8 +44,7 @@ class Rejection(Exception):  # noqa: N818 - a JSON-RPC error as an answer, not a
         self.framed, self.data = framed, data
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     method: str
     params: Mapping[str, Any]
     id: str | int | None  # None: a notification, which nobody answers

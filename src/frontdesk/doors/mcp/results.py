@@ -14,6 +14,7 @@ from frontdesk.domain.errors import Problem
 from frontdesk.doors.mcp.instructions import INSTRUCTIONS
 from frontdesk.doors.mcp.messages import HANDSHAKE_VERSIONS, META, VERSIONS, Message, Rejection
 from frontdesk.doors.mcp.tools import tool
+from frontdesk.engine.warm import Answer
 from frontdesk.operations import OPERATIONS, Operation
 
 _SERVER = {"name": "frontdesk", "title": "Practice front desk", "version": __version__}
@@ -62,9 +63,15 @@ def initialized(requested: Any) -> dict[str, Any]:
     }
 
 
-def executed(body: Mapping[str, Any], *, modern: bool) -> dict[str, Any]:
-    data = orjson.dumps(body)
-    return _result(data.decode(), orjson.Fragment(data), modern)
+def executed_frame(message: Message, answer: Answer) -> bytes:
+    """The frame of an executed operation. Only the id differs between those who get the same answer."""
+    kept = ("mcp", message.modern)
+    result: bytes | None = answer.prepared.get(kept)
+    if result is None:
+        content = orjson.Fragment(answer.content)
+        result = orjson.dumps(_result(answer.content.decode(), content, message.modern))
+        answer.prepared[kept] = result
+    return b'event: message\ndata: {"jsonrpc":"2.0","id":%b,"result":%b}\n\n' % (orjson.dumps(message.id), result)
 
 
 def pending(operation: Operation, problem: Problem, *, modern: bool) -> dict[str, Any]:

@@ -39,6 +39,7 @@ def appointment(row: Any) -> Appointment:
         cancelled_at=row["cancelled_at"],
         cancellation_reason=row["cancellation_reason"],
         rescheduled_from=row["rescheduled_from"],
+        booked_by=row["booked_by"],
     )
 
 

@@ -1,18 +1,17 @@
-"""One slot search against one version of a practice's directory: who and where, which dates, and what is open.
+"""One slot search against one version of a practice's directory: which time to look at, and what is found first.
 
-Owns the choice of providers, locations and windows. Refuses the database: busy times are handed in.
+Owns the windows and the order of what is found. Refuses the database: offers and their open starts are handed in.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import date, datetime, timedelta
+from datetime import datetime
 
-from frontdesk.domain.calendar import Busy, OpenTimes
-from frontdesk.domain.directory import Directory, Location, Provider
-from frontdesk.domain.local_time import local_date
-from frontdesk.systems.offers import offered_pairs
+from frontdesk.domain.directory import Directory
+from frontdesk.domain.local_time import DAY_MINUTES
+from frontdesk.systems.native.opening import Offer
 from frontdesk.systems.port import OpenSlots, SlotQuery
 
-_FIRST_LOOK_DAYS = 7  # an open-ended search reads ahead this far, then twice as far, until it has enough
+_FIRST_LOOK_DAYS = 7  # an open-ended search looks this far ahead, and then at all the rest
 
 Position = tuple[int, int, int]  # start, provider, location
 
@@ -21,78 +20,78 @@ class Search:
     def __init__(
         self,
         directory: Directory,
-        open_times: Callable[[Provider, Location], OpenTimes],
+        offers: Sequence[Offer],
         query: SlotQuery,
         now: datetime,
         most: int,
         after: Position | None,
     ) -> None:
-        self._query, self._now, self._most, self._after = query, now.timestamp(), most, after
+        """`offers` are those of the query, by provider and location."""
+        self.most, self._at_once, self._after = most, query.last is not None, after
         visit_type = directory.visit_types.get(query.visit_type_id)
         self.procedure = visit_type.procedure(query.procedure_id) if visit_type is not None else None
-        self._pairs: list[tuple[Provider, Location, OpenTimes]] = []
-        if visit_type is not None and self.procedure is not None:
-            for provider, location in offered_pairs(directory, visit_type, self.procedure, query):
-                self._pairs.append((provider, location, open_times(provider, location)))
-        self._first, self._last = self._dates(directory.practice.booking_horizon_days)
-        if self._first > self._last:
-            self._pairs.clear()
-        # The version must be read even where nothing fits: the directory in hand may be an old one.
-        self.provider_ids = sorted({provider.id for provider, _, _ in self._pairs}) or [query.provider_id or 0]
+        self._reaches: dict[str, tuple[int, int]] = {}  # by zone, the time begin <= t < end in which slots may start
+        for _, location, times in offers:
+            if location.time_zone not in self._reaches:
+                self._reaches[location.time_zone] = times.reach(query.first, query.last, now.timestamp())
+        open_zones = {zone for zone, (begin, end) in self._reaches.items() if begin < end}
+        self._offers = [offer for offer in offers if offer.location.time_zone in open_zones]
+        self.horizon = int(now.timestamp()) // 60 + (directory.practice.booking_horizon_days + 2) * DAY_MINUTES
+        self.provider_ids = list(dict.fromkeys(provider.id for provider, _, _ in self._offers))
+        self._found: list[tuple[int, int]] = []  # start, and the number of its offer: sorted as they are answered
 
-    def windows(self) -> Iterator[tuple[date, date]]:
-        """The dates to look at: the asked ones at once, an open end in growing steps. Nowhere to look is one look."""
-        at_once = self._query.last is not None or not self._pairs
-        days = max((self._last - self._first).days + 1, 1) if at_once else _FIRST_LOOK_DAYS
-        while True:
-            last = min(self._first + timedelta(days=days - 1), self._last)
-            yield self._first, last
-            if last >= self._last or at_once:
-                return
-            days *= 2
+    def windows(self, known_until: int) -> Iterator[tuple[int, int]]:
+        """The time to look at: the asked one at once, an open end in two steps unless it is known already. Nowhere to
+        look is one look, too: the directory in hand may be an old one."""
+        begin = min((begin for begin, _ in self._reaches.values()), default=0)
+        end = max((end for _, end in self._reaches.values()), default=0)
+        step = max(begin + _FIRST_LOOK_DAYS * DAY_MINUTES, known_until)
+        if self._at_once or step >= end:
+            yield begin, end
+        else:
+            yield begin, step
+            yield step, end
 
-    def minutes(self, first: date, last: date) -> tuple[int, int]:
-        """The time in which appointments stand in the way of slots that start on these dates."""
-        if self.procedure is None or not self._pairs:
-            return 0, 0
-        spans = [open_times.window(first, last) for _, _, open_times in self._pairs]
-        taken = self.procedure.duration_minutes + self.procedure.buffer_after_minutes
-        return min(start for start, _ in spans), max(end for _, end in spans) + taken
+    @property
+    def is_wide(self) -> bool:
+        return len(self._offers) > 1
 
-    def open_slots(self, first: date, last: date, busy: dict[int, Busy]) -> list[OpenSlots]:
-        """The earliest open slots on these dates, at most as many as were asked for; those that start together in order
-        of provider and location."""
-        found = []
-        for provider, location, open_times in self._pairs:
-            assert self.procedure is not None
-            after = None
+    @property
+    def margin(self) -> int:
+        """For how long past a start appointments may stand in its way: no less than a day, so that searches for visits
+        of different lengths know the same."""
+        if self.procedure is None:
+            return 0
+        return max(self.procedure.duration_minutes + self.procedure.buffer_after_minutes, DAY_MINUTES)
+
+    def look(self, begin: int, end: int, open_starts: Callable[[Offer, int, int], Sequence[int]]) -> bool:
+        """Looks for starts begin <= t < end, later than all that was looked at before; True when enough were found.
+        `open_starts` gives an offer's starts between two moments, at least as many as are wanted if there are."""
+        found, most = self._found, self.most
+        for number, offer in enumerate(self._offers):
+            if len(found) >= most:
+                end = min(end, found[-1][0])  # only what comes before the last one can still matter
+            first, last = self._reaches[offer.location.time_zone]
+            first, last = max(first, begin), min(last, end)
             if self._after is not None:
                 start, *place = self._after
                 # Of slots that start together, those of a later provider and location are still to come.
-                after = start - 1 if [provider.id, location.id] > place else start
-            starts = open_times.starts(self.procedure, first, last, self._now, busy[provider.id], self._most, after)
-            if starts:
-                found.append(OpenSlots(provider.id, location.id, location.time_zone, starts))
-        return found if len(self._pairs) <= 1 else self._merged(found, first, last)
+                first = max(first, start + ([offer.provider.id, offer.location.id] <= place))
+            if first >= last:
+                continue
+            earliest = open_starts(offer, first, last)
+            if earliest:
+                found += [(start, number) for start in earliest]
+                found.sort()
+                del found[most:]
+        return len(found) >= most
 
-    def _merged(self, found: Sequence[OpenSlots], first: date, last: date) -> list[OpenSlots]:
-        # The last date ends at another moment in every zone. What starts after the first of these moments may come
-        # later than a slot of the day after, which is looked at with the next window only.
-        known_until = min(open_times.window(first, last)[1] for _, _, open_times in self._pairs)
-        merged = sorted(
-            (start, slots.provider_id, slots.location_id, slots.time_zone)
-            for slots in found
-            for start in slots.starts
-            if start < known_until or last >= self._last
-        )
-        return [OpenSlots(provider, place, zone, [start]) for start, provider, place, zone in merged[: self._most]]
+    def found(self) -> list[OpenSlots]:
+        """The earliest, at most as many as were asked for; those that start together by provider and location."""
+        if not self.is_wide and self._found:
+            return [_slots(self._offers[0], [start for start, _ in self._found])]
+        return [_slots(self._offers[number], [start]) for start, number in self._found]
 
-    def _dates(self, horizon_days: int) -> tuple[date, date]:
-        """The first and the last date that can have open slots in any of the zones."""
-        minute = int(self._now) // 60
-        todays = [local_date(minute, location.time_zone) for _, location, _ in self._pairs]
-        todays = todays or [local_date(minute, "UTC")]
-        last = max(todays) + timedelta(days=horizon_days)
-        if self._query.last is not None:
-            last = min(last, self._query.last)
-        return max(self._query.first or min(todays), min(todays)), last
+
+def _slots(offer: Offer, starts: Sequence[int]) -> OpenSlots:
+    return OpenSlots(offer.provider.id, offer.location.id, offer.location.time_zone, starts)

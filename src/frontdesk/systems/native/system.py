@@ -1,32 +1,36 @@
 """The native scheduling system of one practice, behind the port.
 
-A search reads busy times and the directory's version in one round trip; where the version has moved on, the directory
-is loaded anew and the search repeated, so an answer never rests on old hours.
+A search asks in one round trip which of its providers' calendars have changed, reads those, and the directory's
+version; where that has moved on, the directory is loaded anew and the search repeated, so an answer never rests on old
+hours or old appointments.
 """
 
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
 from typing import Any
 
 import orjson
 
 from frontdesk.domain.appointments import Appointment
-from frontdesk.domain.calendar import Busy, OpenTimes
-from frontdesk.domain.directory import Directory, Location, Provider
+from frontdesk.domain.calendar import Busy, room
+from frontdesk.domain.directory import Directory
 from frontdesk.domain.names import digits
-from frontdesk.domain.patients import Patient, name_key
+from frontdesk.domain.patients import Contact, Patient, name_key
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 from frontdesk.store.directories import DirectoryCache, StoredDirectory
 from frontdesk.systems.native import rows
+from frontdesk.systems.native.calendars import Calendars, to_read
+from frontdesk.systems.native.opening import Offer, Opening
 from frontdesk.systems.native.search import Search
 from frontdesk.systems.offers import named, offered
 from frontdesk.systems.port import (
     AppointmentFilter,
+    Basis,
     BookingCheck,
     Change,
     FoundSlots,
-    OpenSlots,
     Outcome,
     SlotQuery,
     SlotState,
@@ -39,24 +43,13 @@ _STALE_ATTEMPTS = 5
 
 
 class NativeCalendar:
-    """What the native systems of all practices share: the database, the directories, and computed opening times."""
+    """What the native systems of all practices share: the database, and what is remembered of it."""
 
     def __init__(self, database: Database, directories: DirectoryCache) -> None:
         self.database = database
         self.directories = directories
-        self._open_times: dict[int, tuple[int, dict[tuple[int, int], OpenTimes]]] = {}
-
-    def open_times(
-        self, practice_id: int, stored: StoredDirectory, provider: Provider, location: Location
-    ) -> OpenTimes:
-        version, by_pair = self._open_times.get(practice_id, (0, {}))
-        if version != stored.version:
-            by_pair = {}
-            self._open_times[practice_id] = (stored.version, by_pair)
-        pair = (provider.id, location.id)
-        if pair not in by_pair:
-            by_pair[pair] = OpenTimes(stored.directory.practice, provider, location)
-        return by_pair[pair]
+        self.opening = Opening()
+        self.calendars = Calendars()
 
 
 class NativeSystem:
@@ -70,12 +63,16 @@ class NativeSystem:
         self._practice_id = practice_id
         self._known_version = known_version
         self.supports = supports
+        self.basis: Basis | None = None
 
     async def directory(self) -> Directory:
         try:
-            return (await self._stored(self._known_version)).directory
+            stored = await self._stored(self._known_version)
         except DatabaseUnavailable as error:
             raise SystemUnavailable from error
+        if self.basis is None:
+            self.basis = Basis(stored.version)
+        return stored.directory
 
     async def find_slots(
         self, query: SlotQuery, now: datetime, *, most: int, after: tuple[int, int, int] | None
@@ -83,18 +80,17 @@ class NativeSystem:
         version = self._known_version
         for _ in range(_STALE_ATTEMPTS):
             stored = await self._stored(version)
-            open_times = partial(self._calendar.open_times, self._practice_id, stored)
-            search = Search(stored.directory, open_times, query, now, most, after)
-            found: list[OpenSlots] = []
-            for first, last in search.windows():
-                version, busy = await self._busy_times(search, first, last)
-                if version != stored.version:
-                    break
-                found = search.open_slots(first, last, busy)
-                if sum(len(slots.starts) for slots in found) >= most:
+            offers = self._calendar.opening.offers(self._practice_id, stored, query)
+            search = Search(stored.directory, offers, query, now, most, after)
+            self.basis = None
+            known = self._calendar.calendars.known(self._practice_id, search.provider_ids)
+            known_until = min((known[each].end if each in known else 0 for each in search.provider_ids), default=0)
+            for begin, end in search.windows(known_until - search.margin):
+                version, open_starts = await self._open_starts(search, begin, end, now)
+                if version != stored.version or search.look(begin, end, open_starts):
                     break
             if version == stored.version:
-                return FoundSlots(query.visit_type_id, search.procedure, found)
+                return FoundSlots(query.visit_type_id, search.procedure, search.found())
         raise SystemUnavailable
 
     async def slot_state(self, slot: SlotRef, now: datetime) -> SlotState | None:
@@ -114,6 +110,7 @@ class NativeSystem:
             starts + timedelta(minutes=slot.duration_minutes),
             None if moved is None else moved.id,
         )
+        self.basis = Basis(row["version"], row["calendar"])
         stored = await self._stored(row["version"])
         directory = stored.directory
         found = named(directory, slot)
@@ -123,7 +120,7 @@ class NativeSystem:
         available = (
             offered(provider, visit_type, procedure, location)
             and procedure.duration_minutes == slot.duration_minutes
-            and self._calendar.open_times(self._practice_id, stored, provider, location).is_open(
+            and self._calendar.opening.offer(self._practice_id, stored, provider, location).times.is_open(
                 procedure, slot.start, now.timestamp(), Busy(row["starts"], row["ends"], row["lanes"])
             )
         )
@@ -153,6 +150,12 @@ class NativeSystem:
             None if by_id else patient,
         )
         return None if row is None else rows.patient(row)
+
+    async def contacts(self, patient_ids: Sequence[str]) -> dict[str, Contact]:
+        found = await self._fetch("SELECT * FROM patient_contacts($1, $2)", self._practice_id, list(patient_ids))
+        return {
+            row["patient_id"]: Contact(row["first_name"], row["last_name"], row["dob"], row["phone"]) for row in found
+        }
 
     async def list_appointments(
         self, wanted: AppointmentFilter, *, most: int, after: tuple[datetime, str] | None
@@ -219,18 +222,40 @@ class NativeSystem:
         assert row is not None
         return Outcome(row["outcome"], row["reason"], None if row["result"] is None else orjson.loads(row["result"]))
 
-    async def _busy_times(self, search: Search, first: date, last: date) -> tuple[int, dict[int, Busy]]:
-        from_minute, to_minute = search.minutes(first, last)
+    async def _open_starts(
+        self, search: Search, begin: int, end: int, now: datetime
+    ) -> tuple[int, Callable[[Offer, int, int], Sequence[int]]]:
+        """The directory's current version, and how to get at the starts that are open in this time. Reads the
+        appointments of those providers of whom they are not known as they are now."""
+        calendars, procedure = self._calendar.calendars, search.procedure
+        kept = calendars.known(self._practice_id, search.provider_ids)
+        until, minute = end + search.margin, int(now.timestamp()) // 60
+        wanted = {each: to_read(kept.get(each), begin, until, minute, search.horizon) for each in search.provider_ids}
         found = await self._fetch(
-            "SELECT * FROM busy_times($1, $2, $3, $4)",
+            "SELECT * FROM changed_calendars($1, $2, $3, $4, $5)",
             self._practice_id,
             search.provider_ids,
-            datetime.fromtimestamp(from_minute * 60, tz=UTC),
-            datetime.fromtimestamp(to_minute * 60, tz=UTC),
+            *([*column] for column in zip(*wanted.values(), strict=True)) if wanted else ([], [], []),
         )
-        return found[0]["version"], {
-            row["provider_id"]: Busy(row["starts"], row["ends"], row["lanes"]) for row in found
-        }
+        if self.basis is None:
+            self.basis = Basis(found[0]["version"], found[0]["calendar"])
+        for row in found:
+            if (provider_id := row["provider_id"]) is not None:
+                kept[provider_id] = calendars.learn(
+                    self._practice_id, provider_id, row["changes"], wanted[provider_id], row["appointments"]
+                )
+
+        def open_starts(offer: Offer, first: int, last: int) -> Sequence[int]:
+            assert procedure is not None
+            calendar = kept[offer.provider.id]
+            if not search.is_wide:
+                gaps = room(calendar.busy, offer.provider.capacity, procedure)
+                return offer.times.fitting(procedure.duration_minutes, first, last, gaps, search.most)
+            starts = calendars.all_open_starts(self._practice_id, procedure, offer, calendar)
+            at = bisect_left(starts, first)
+            return starts[at : min(at + search.most, bisect_left(starts, last, at))]
+
+        return found[0]["version"], open_starts
 
     async def _stored(self, version: int) -> StoredDirectory:
         return await self._calendar.directories.at(self._practice_id, version)

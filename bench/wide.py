@@ -1,0 +1,87 @@
+"""The wide search: find_first_available over fifty providers, five locations and ninety days, in searches of one."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import load
+from measuring import Generators, Progress, Row, Sizes, interleaved, median, ratios
+from practices import PROCEDURE, VISIT_TYPE, calendar_sql, group, path_of, patients_sql, unheard
+from reads import Requests
+from service import Service
+
+_WARM_CALLS, _OTHER_CALLS = 64, 16
+_WARM, _OTHER, _CHANGED = "warm", "another question each time", "after all calendars changed"
+
+
+def first_available(
+    service: Service, requests: Requests, sizes: Sizes, generators: Generators, progress: Progress
+) -> list[Row]:
+    """Fifty providers, at another of five locations every weekday; once with room soon, once with none for 80 days."""
+    first = datetime.now(UTC).date()
+    queries = [
+        {"visitTypeId": VISIT_TYPE, "procedureId": PROCEDURE, "from": first + timedelta(days=ahead), "limit": limit}
+        for ahead in range(20)
+        for limit in range(3, 9)
+    ]
+    ways = {"search": _one_by_one(service, generators, lambda: requests.get(*requests.searches))}
+    groups = (
+        ("group-with-room", "room this week", "s % 3 = 0", 90),
+        ("group-booked-out", "none for 80 days", "true", 80),
+    )
+    for slug, _, taken_steps, days in groups:
+        practice = service.import_practice(group(slug))
+        service.execute(patients_sql(practice, 100) + calendar_sql(practice, "09:00", 30, 16, taken_steps, days))
+        ways |= _wide_ways(service, generators, slug, practice, queries)
+    service.settle()
+    taken = interleaved(ways, max(2, sizes.rounds // 2), progress)
+    rows = []
+    for slug, title, *_ in groups:
+        asked = f"find_first_available, 50 providers, 5 locations, 90 days, {title}, in warm search_slots"
+        for how, target in ((_WARM, 10.0), (_OTHER, None), (_CHANGED, None)):
+            value, low, high = ratios(taken[f"{slug}, {how}"], taken["search"])
+            rows.append(
+                Row(
+                    f"{slug}, {how}",
+                    f"{asked}: {how}",
+                    value,
+                    target,
+                    at_most=True,
+                    low=low,
+                    high=high,
+                    figures=f"{median(taken[f'{slug}, {how}']) * 1e3:.2f} of {median(taken['search']) * 1e3:.2f} ms, "
+                    "one by one",
+                    details={"seconds": taken[f"{slug}, {how}"], "searches": taken["search"]},
+                )
+            )
+    return rows
+
+
+def _wide_ways(
+    service: Service, generators: Generators, slug: str, practice: int, queries: Sequence[dict[str, Any]]
+) -> dict[str, Callable[[], float]]:
+    """The same question again; another one each time; and one after every calendar of the practice has changed."""
+    token = service.tokens([slug])[0]
+    path = "/api/slots/first-available"
+    never_asked = unheard(queries, path)
+    plain = path_of({"visitTypeId": VISIT_TYPE, "procedureId": PROCEDURE}.items(), path)
+    again = load.request("GET", plain, token)
+
+    def other(count: int) -> list[bytes]:
+        return [load.request("GET", each, token) for each in itertools.islice(never_asked, count)]
+
+    def changed() -> float:
+        service.query("UPDATE calendar_version SET version = version + 1 WHERE practice_id = $1", practice)
+        seconds: float = generators.run(load.one_by_one, service.port, other(1))
+        return seconds
+
+    return {
+        f"{slug}, {_WARM}": _one_by_one(service, generators, lambda: [again] * _WARM_CALLS),
+        f"{slug}, {_OTHER}": _one_by_one(service, generators, lambda: other(_OTHER_CALLS)),
+        f"{slug}, {_CHANGED}": changed,
+    }
+
+
+def _one_by_one(service: Service, generators: Generators, wanted: Callable[[], list[bytes]]) -> Callable[[], float]:
+    return lambda: generators.run(load.one_by_one, service.port, wanted())

@@ -1,0 +1,84 @@
+"""The request log: one record per answered request, made in one place and told to everybody who writes or counts.
+
+The line in the log, the metrics and whatever else counts requests observe the same records, so that they never
+disagree. A record says who called what and how it ended; nothing that a caller sent or was answered is in it.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from frontdesk.logs import Lines
+
+_log = logging.getLogger("frontdesk.request")
+
+
+class AnsweredRequest(NamedTuple):
+    """A named tuple, not a dataclass: one is made for every request, and a tuple is made in a fifth of the time."""
+
+    door: str  # rest, mcp, oauth or gateway
+    operation: str | None  # None where the request named none that exists
+    practice_slug: str | None
+    practice_id: int | None
+    client_id: str | None  # None where the caller is not known
+    method: str
+    status: int  # the operation's own, also where MCP carries a refusal in a successful exchange
+    code: str | None  # of the problem that was answered
+    milliseconds: float
+    request_id: str | None  # None where the gateway itself answered
+
+
+Observer = Callable[[AnsweredRequest], None]
+
+
+class RequestLog:
+    """`observers` are called in the event loop, after the answer was sent, and must not block."""
+
+    __slots__ = ("observers",)
+
+    def __init__(self, *observers: Observer) -> None:
+        self.observers: list[Observer] = list(observers)
+
+    def note(self, request: AnsweredRequest) -> None:
+        for observer in self.observers:
+            try:
+                observer(request)
+            except Exception:  # whoever counts wrongly does not break the exchange
+                _log.exception("an observer of the requests failed", extra={"requestId": request.request_id})
+
+
+def log_line(request: AnsweredRequest) -> None:
+    """The observer that writes a request as a line of the ordinary log."""
+    if _log.isEnabledFor(logging.INFO):
+        _log.info("request", extra=_fields(request))
+
+
+def request_lines(lines: Lines) -> RequestLog:
+    """What a server process logs: the same lines, where its log level lets them through, at a tenth of the price."""
+
+    def observe(request: AnsweredRequest) -> None:
+        lines.write_soon(_line, request)
+
+    return RequestLog(observe) if _log.isEnabledFor(logging.INFO) else RequestLog()
+
+
+def _line(request: AnsweredRequest) -> dict[str, Any]:
+    fields = _fields(request)
+    if None in fields.values():
+        fields = {name: value for name, value in fields.items() if value is not None}
+    return {"message": "request", **fields}
+
+
+def _fields(request: AnsweredRequest) -> dict[str, Any]:
+    """What a line says about a request."""
+    door, operation, practice, _, client, method, status, _, milliseconds, request_id = request
+    return {
+        "door": door,
+        "operation": operation,
+        "practice": practice,
+        "client": client,
+        "method": method,
+        "status": status,
+        "milliseconds": round(milliseconds, 2),
+        "requestId": request_id,
+    }

@@ -1,0 +1,186 @@
+"""Warm answers: what was answered before, given again where it is certain that the same would be answered now.
+
+An answer is kept under the practice and the question as it came, with everything it rests on: the versions of directory
+and calendar, the keys of ids and cursors, and, where the calendar matters, the minute. It is given again only if all of
+that is the same. Owns the comparison and the bound on memory. Refuses to look at tokens: whoever asks has been
+identified and counted. Protected data and refusals are never kept.
+"""
+
+import asyncio
+import contextlib
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import orjson
+
+from frontdesk.access.caller import Caller
+from frontdesk.domain.errors import Problem
+from frontdesk.operations import Operation
+from frontdesk.store.database import Database, DatabaseUnavailable
+from frontdesk.systems.port import Basis
+
+MOST_BYTES = 24 * 1024 * 1024
+LARGEST = 512 * 1024
+_COPIES = 3  # of an answer's bytes, with what doors make of it
+_OVERHEAD = 1024
+
+Question = tuple[str, bytes]  # what was asked, as it came: a path and its query, or a tool and its arguments
+
+
+@dataclass(slots=True, eq=False)
+class Answer:
+    """`content` is JSON. `prepared` holds what doors have made of it, for as long as the answer is kept."""
+
+    status: int
+    content: bytes
+    prepared: dict[Any, Any] = field(default_factory=dict)
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = orjson.loads(self.content)
+        return found
+
+
+class Stamp(NamedTuple):
+    """The moment of an answer, as far as answers depend on it."""
+
+    keys: Any
+    minute: float
+
+
+class _Kept(NamedTuple):
+    answer: Answer
+    operation: Operation
+    basis: Basis
+    stamp: Stamp
+    size: int
+
+
+class WarmAnswers:
+    def __init__(
+        self,
+        versions: "CurrentVersions",
+        directory_version: Callable[[int], int],
+        keys: Callable[[datetime], Any],
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        """`directory_version` is that of the directory which an answer would be made from at this moment."""
+        self._versions = versions
+        self._directory_version = directory_version
+        self._keys = keys
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._kept: OrderedDict[tuple[int, str, bytes], _Kept] = OrderedDict()  # used longest ago first
+
+    async def recall(self, caller: Caller, question: Question, now: datetime) -> tuple[Operation, Answer] | None:
+        """The answer that this caller would get, if it is at hand; None where it has to be made."""
+        key = (caller.practice_id, *question)
+        kept = self._kept.get(key)
+        if kept is None:
+            return None
+        answer, operation, basis, stamp, _ = kept
+        if operation.scope not in caller.scopes or stamp.keys != self._keys(now):
+            return None
+        if basis.calendar is None:
+            if not caller.directory_version <= basis.directory == self._directory_version(caller.practice_id):
+                return None
+        else:
+            if stamp.minute != _minute(now):
+                return None
+            try:
+                current = await self._versions.now(caller.practice_id)
+            except DatabaseUnavailable as error:
+                raise Problem("upstream_unavailable", retry_after=2) from error
+            if current != basis:
+                return None
+        if key in self._kept:  # while we waited, others may have made room
+            self._kept.move_to_end(key)
+        return operation, answer
+
+    def stamp(self, now: datetime) -> Stamp:
+        """To be taken before an answer is made."""
+        return Stamp(self._keys(now), _minute(now))
+
+    def keep(
+        self, caller: Caller, question: Question, operation: Operation, answer: Answer, basis: Basis, stamp: Stamp
+    ) -> None:
+        if (operation.rests_on == "calendar") != (basis.calendar is not None):
+            return
+        size = _COPIES * len(answer.content) + len(question[0]) + len(question[1]) + _OVERHEAD
+        if size > LARGEST:
+            return
+        key = (caller.practice_id, *question)
+        replaced = self._kept.pop(key, None)
+        self._bytes += size - (0 if replaced is None else replaced.size)
+        self._kept[key] = _Kept(answer, operation, basis, stamp, size)
+        while self._bytes > self._most_bytes:
+            self._bytes -= self._kept.popitem(last=False)[1].size
+
+
+class CurrentVersions:
+    """Asks the database for a practice's versions: one question per practice at a time, for everybody who waits.
+
+    What it answers was read after it was asked, so a change that was committed before is always in it. Those who come
+    while a question is under way share the next one.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._waiting: dict[int, list[asyncio.Future[Basis]]] = {}  # for the next question of practices being asked
+        self._tasks: set[asyncio.Task[None]] = set()  # the event loop itself forgets tasks
+
+    async def now(self, practice_id: int) -> Basis:
+        waiting = self._waiting.get(practice_id)
+        if waiting is not None:
+            # One each: whoever gives up waiting does not take the answer from the others.
+            mine: asyncio.Future[Basis] = asyncio.get_running_loop().create_future()
+            waiting.append(mine)
+            return await mine
+        self._waiting[practice_id] = []
+        try:
+            return await self._ask(practice_id)
+        finally:
+            if self._waiting[practice_id]:
+                task = asyncio.create_task(self._ask_for_those_who_wait(practice_id))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+            else:
+                del self._waiting[practice_id]
+
+    async def _ask_for_those_who_wait(self, practice_id: int) -> None:
+        try:
+            while self._waiting[practice_id]:
+                with contextlib.suppress(Exception):  # those who wait have it
+                    await self._ask(practice_id)
+        finally:
+            for each in self._waiting.pop(practice_id):
+                each.cancel()  # only where this was cancelled itself: the service ends
+
+    async def _ask(self, practice_id: int) -> Basis:
+        await asyncio.sleep(0)  # those who arrive together are asked for together
+        sharing, self._waiting[practice_id] = self._waiting[practice_id], []
+        try:
+            row = await self._database.fetchrow("SELECT * FROM calendar_state($1)", practice_id)
+            assert row is not None
+            found = Basis(*row)
+        except Exception as error:
+            for each in sharing:
+                if not each.done():
+                    each.set_exception(error)
+            raise
+        except BaseException:  # whoever asked has given up, the others have not
+            self._waiting[practice_id][:0] = sharing
+            raise
+        for each in sharing:
+            if not each.done():
+                each.set_result(found)
+        return found
+
+
+def _minute(now: datetime) -> float:
+    """Within a minute the calendar's rules give the same, but for its very first moment, which is one of its own."""
+    minute, rest = divmod(now.timestamp(), 60)
+    return minute if rest == 0 else minute + 0.5

@@ -1,0 +1,87 @@
+"""Opening times of the practices in use: worked out once for a provider at a location, and for as long as nothing about
+the practice, the provider or the location changes, whatever else the directory does.
+
+Owns what is offered where, and the bound on memory. Refuses appointments.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from frontdesk.domain.calendar import OpenTimes
+from frontdesk.domain.directory import Directory, Location, Provider
+from frontdesk.store.directories import StoredDirectory
+from frontdesk.systems.offers import offered_pairs
+from frontdesk.systems.port import SlotQuery
+
+MOST_OFFERS = 3000  # over all practices; a few kilobytes each
+_MOST_QUESTIONS = 100  # of one practice
+
+
+class Offer(NamedTuple):
+    """A provider at a location."""
+
+    provider: Provider
+    location: Location
+    times: OpenTimes
+
+
+@dataclass(slots=True)
+class _Practice:
+    stored: StoredDirectory
+    offers: dict[tuple[int, int], Offer]
+    answers: dict[tuple[int, int, int | None, int | None], list[Offer]] = field(default_factory=dict)
+
+
+class Opening:
+    def __init__(self, most_offers: int = MOST_OFFERS) -> None:
+        self._most_offers = most_offers
+        self._practices: dict[int, _Practice] = {}  # in the order of their first use
+
+    def offer(self, practice_id: int, stored: StoredDirectory, provider: Provider, location: Location) -> Offer:
+        practice = self._practice(practice_id, stored)
+        pair = (provider.id, location.id)
+        found = practice.offers.get(pair)
+        if found is None:
+            times = OpenTimes(stored.directory.practice, provider, location)
+            found = practice.offers[pair] = Offer(provider, location, times)
+        return found
+
+    def offers(self, practice_id: int, stored: StoredDirectory, query: SlotQuery) -> Sequence[Offer]:
+        """Where a query may find slots, by provider and location."""
+        practice = self._practice(practice_id, stored)
+        question = (query.visit_type_id, query.procedure_id, query.provider_id, query.location_id)
+        found = practice.answers.get(question)
+        if found is None:
+            visit_type = stored.directory.visit_types.get(query.visit_type_id)
+            procedure = visit_type.procedure(query.procedure_id) if visit_type is not None else None
+            found = []
+            if visit_type is not None and procedure is not None:
+                pairs = offered_pairs(stored.directory, visit_type, procedure, query)
+                found = [self.offer(practice_id, stored, *pair) for pair in pairs]
+            if len(practice.answers) >= _MOST_QUESTIONS:
+                practice.answers.clear()
+            practice.answers[question] = found
+        return found
+
+    def _practice(self, practice_id: int, stored: StoredDirectory) -> _Practice:
+        known = self._practices.get(practice_id)
+        if known is not None and known.stored is stored:
+            return known
+        offers = {} if known is None else _unchanged(known, stored.directory)
+        self._practices[practice_id] = practice = _Practice(stored, offers)
+        held = sum(len(each.offers) for each in self._practices.values())
+        while held > self._most_offers and len(self._practices) > 1:
+            held -= len(self._practices.pop(next(iter(self._practices))).offers)
+        return practice
+
+
+def _unchanged(known: _Practice, directory: Directory) -> dict[tuple[int, int], Offer]:
+    if known.stored.directory.practice != directory.practice:
+        return {}
+    return {
+        (provider_id, location_id): offer
+        for (provider_id, location_id), offer in known.offers.items()
+        if directory.providers.get(provider_id) == offer.provider
+        and directory.locations.get(location_id) == offer.location
+    }
