@@ -1,4 +1,4 @@
-.PHONY: run test check format generate bench bench-quick audit help setup setup-dev clean heavy crash-test attack-test mcp-conformance fhir-test client-test
+.PHONY: run test check format generate bench bench-quick audit help setup setup-dev clean heavy crash-test attack-test mcp-conformance fhir-test client-test browser-test screenshots
 
 run: setup ## sets everything up and serves the demo practice on port 8080 (or FRONTDESK_PORT)
 	@exec .venv/bin/frontdesk serve --demo
@@ -21,7 +21,7 @@ generate: setup-dev ## after a change of operations or codes: the Python client 
 	.venv/bin/python clients/python/generate.py
 	.venv/bin/python -m tests.doors.tool_snapshots
 
-heavy: attack-test crash-test mcp-conformance fhir-test client-test ## all heavier suites below
+heavy: attack-test crash-test mcp-conformance fhir-test client-test browser-test ## all heavier suites below
 
 crash-test: setup-dev ## kills server and database under load; the long state machine
 	.venv/bin/python -m pytest -m heavy tests/crash tests/engine
@@ -32,11 +32,17 @@ attack-test: setup-dev ## a million forged ids and tokens; a deep schemathesis r
 mcp-conformance: setup-dev ## the official MCP conformance suites and the inspector (needs Node and npm)
 	.venv/bin/python -m pytest -m heavy tests/mcp
 
-fhir-test: setup-dev ## the FHIR adapter against a server from npm packages (needs Node and npm; several minutes)
-	.venv/bin/python -m pytest -m heavy tests/fhir tests/systems
+fhir-test: setup-dev ## the FHIR adapter against a server from npm packages, every fault everywhere (needs Node and npm)
+	.venv/bin/python -m pytest -m heavy -n 2 tests/fhir tests/systems
 
 client-test: setup-dev ## code generated from the OpenAPI document books appointments (needs Node and npm)
 	.venv/bin/python -m pytest -m heavy tests/clients
+
+browser-test: setup-dev ## the console in a real browser: every flow, accessibility, both themes (needs chromium)
+	.venv/bin/python -m pytest -m heavy tests/browser
+
+screenshots: setup-dev ## every page of the console in both themes, and those of the README (needs chromium)
+	PYTHONPATH=clients/python/src .venv/bin/python -m tests.browser.screenshots
 
 bench: setup-dev ## measures everything against floors of the same run; rewrites docs/performance.md and its curves
 	.venv/bin/python bench/run.py

@@ -1,5 +1,6 @@
 """The log: one JSON object per line, one line per request, and nothing that a caller sent."""
 
+import asyncio
 import json
 import logging
 import subprocess
@@ -10,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from frontdesk.logs import JsonLines
+from frontdesk.doors.request_log import AnsweredRequest, RequestLog, log_line, request_lines
+from frontdesk.logs import JsonLines, Lines
 from tests.world import World, patient_id
 
 
@@ -177,3 +179,97 @@ except ValueError:
     assert [(line["level"], line["message"]) for line in lines] == [("info", "hello"), ("error", "failed")]
     assert lines[0]["requestId"] == "1"
     assert "Ada" not in ended.stderr
+
+
+REQUEST = AnsweredRequest(
+    "rest", "get_slot", "harbor", 1, "fd_1", "GET", 200, None, 1.23456, "0af7651916cd43dd8448eb211c80319c"
+)
+
+
+@pytest.fixture
+def lines() -> Iterator[tuple[Lines, Log]]:
+    """The log as a server process writes it."""
+    kept, ours = Log(), logging.getLogger("frontdesk")
+    handler, level = Lines(kept.stream), ours.level
+    ours.addHandler(handler)
+    ours.setLevel(logging.INFO)
+    yield handler, kept
+    ours.removeHandler(handler)
+    ours.setLevel(level)
+
+
+async def test_the_short_way_writes_what_the_long_way_writes(lines: tuple[Lines, Log]) -> None:
+    handler, kept = lines
+    for request in (REQUEST, REQUEST._replace(operation=None, client_id=None, request_id=None, method="\ud800")):
+        log_line(request)
+        request_lines(handler).note(request)
+        handler.flush()
+        long, short = kept.lines[-2:]
+        assert long.pop("at")[:17] == short.pop("at")[:17]
+        assert (short, list(short)) == (long, list(long))
+
+
+async def test_lines_of_requests_are_written_soon_and_in_their_order(lines: tuple[Lines, Log]) -> None:
+    handler, kept = lines
+    requests = request_lines(handler)
+    requests.note(REQUEST._replace(status=1))
+    requests.note(REQUEST._replace(status=2))
+    assert kept.lines == []
+    logging.getLogger("frontdesk.anyone").warning("between")
+    assert [line.get("status", line["message"]) for line in kept.lines] == [1, 2, "between"]
+    requests.note(REQUEST._replace(status=3))
+    async with asyncio.timeout(30):
+        while len(kept.lines) < 4:
+            await asyncio.sleep(0.01)
+    assert kept.lines[-1]["status"] == 3
+
+
+async def test_many_lines_do_not_wait_for_their_moment(lines: tuple[Lines, Log]) -> None:
+    handler, kept = lines
+    requests = request_lines(handler)
+    for number in range(1000):
+        requests.note(REQUEST._replace(status=number))
+    written = [line["status"] for line in kept.lines]
+    assert 800 < len(written) <= 1000
+    assert written == list(range(len(written)))
+    handler.flush()
+    assert len(kept.lines) == 1000
+
+
+def test_a_process_that_ends_has_written_every_line() -> None:
+    program = """
+import asyncio
+from frontdesk.doors.request_log import AnsweredRequest, request_lines
+from frontdesk.logs import configure_logging
+requests = request_lines(configure_logging("info"))
+async def main():
+    for number in range(250):
+        requests.note(AnsweredRequest("rest", None, None, None, None, "GET", number, None, 0.0, None))
+asyncio.run(main())
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert [json.loads(line)["status"] for line in ended.stderr.splitlines()] == list(range(250))
+
+
+async def test_a_log_level_above_information_hides_requests_and_nothing_else(lines: tuple[Lines, Log]) -> None:
+    handler, kept = lines
+    logging.getLogger("frontdesk").setLevel(logging.WARNING)
+    seen: list[AnsweredRequest] = []
+    requests = request_lines(handler)
+    requests.observers.append(seen.append)
+    requests.note(REQUEST)
+    handler.flush()
+    assert (kept.lines, seen) == ([], [REQUEST])
+
+
+async def test_an_observer_that_fails_keeps_nothing_from_the_others(lines: tuple[Lines, Log]) -> None:
+    _, kept = lines
+
+    def fail(_request: AnsweredRequest) -> None:
+        raise RuntimeError("Ada Lovelace")
+
+    seen: list[AnsweredRequest] = []
+    RequestLog(fail, seen.append).note(REQUEST)
+    assert seen == [REQUEST]
+    assert [(line["level"], line["error"]) for line in kept.lines] == [("error", "RuntimeError")]
+    assert "Ada" not in str(kept.lines)

@@ -69,6 +69,8 @@ def test_an_empty_variable_counts_as_absent() -> None:
         ("FRONTDESK_METRICS_TOKEN", "hunter2"),
         ("FRONTDESK_TRUSTED_PROXIES", "10.0.0.0/8, nonsense"),
         ("FRONTDESK_ALLOWED_ORIGINS", "example.com"),
+        ("FRONTDESK_OIDC_ISSUER", "login.example.com"),
+        ("FRONTDESK_OIDC_ISSUER", "https://login.example.com"),
     ],
 )
 def test_a_wrong_value_is_one_sentence_that_names_the_variable(name: str, text: str) -> None:
@@ -116,9 +118,21 @@ def test_the_public_address_is_one_that_can_be_called(host: str, url: str) -> No
 
 def test_secrets_are_not_shown_with_the_settings() -> None:
     settings = Settings(
-        database_url="postgresql://user:hunter2@example.com/db", secret_key="hunter2" * 5, metrics_token="hunter2" * 3
+        database_url="postgresql://user:hunter2@example.com/db",
+        secret_key="hunter2" * 5,
+        metrics_token="hunter2" * 3,
+        oidc_client_secret="hunter2",
     )
     assert "hunter2" not in repr(settings)
+
+
+def test_an_identity_provider_is_set_completely_or_not_at_all() -> None:
+    names = ("FRONTDESK_OIDC_ISSUER", "FRONTDESK_OIDC_CLIENT_ID", "FRONTDESK_OIDC_CLIENT_SECRET")
+    complete = dict.fromkeys(names, "https://login.example.com")
+    assert load_settings(complete).oidc_issuer == "https://login.example.com"
+    for name in names:
+        with pytest.raises(SettingsError, match="belong together"):
+            load_settings({**complete, name: ""})
 
 
 def test_settings_do_not_change() -> None:

@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
@@ -13,7 +14,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.routing import Mount, Route
+from starlette.routing import BaseRoute
 
 from frontdesk.access.caller import Caller
 from frontdesk.access.callers import Callers
@@ -21,24 +22,45 @@ from frontdesk.access.clients import AuthenticatedClient, authenticate
 from frontdesk.access.keys import CURSORS, SLOT_IDS, KeyRing
 from frontdesk.access.meter import Meter
 from frontdesk.access.sealing import load_secret_key
+from frontdesk.access.sign_in import SignIn
 from frontdesk.access.token_failures import TokenFailures
 from frontdesk.access.tokens import Tokens
 from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.slot_ids import SlotIds, practice_key
 from frontdesk.doors import mcp
+from frontdesk.doors.console import Console, console_routes
 from frontdesk.doors.faults import UnexpectedErrors, exception_handlers
 from frontdesk.doors.feeds import feed_routes
 from frontdesk.doors.gateway import Gateway
 from frontdesk.doors.health import health_routes
 from frontdesk.doors.metrics import Metrics, metrics_routes
 from frontdesk.doors.oauth import oauth_routes
-from frontdesk.doors.pages import page_routes
+from frontdesk.doors.pages import PROBLEM_PAGES, page_routes
+from frontdesk.doors.request_log import RequestLog, log_line, request_lines
 from frontdesk.doors.rest import PREFIX, RestDoor
+from frontdesk.engine.announcing import Announcer, LiveCalendars
 from frontdesk.engine.audit import AuditTrail
 from frontdesk.engine.confirmation import Writes
+from frontdesk.engine.desk import Desk
+from frontdesk.engine.desk.agent_view import AgentView
+from frontdesk.engine.desk.appointments import DeskAppointments
+from frontdesk.engine.desk.audit_trail import AuditDesk
+from frontdesk.engine.desk.blocks import DeskBlocks
+from frontdesk.engine.desk.calendar import DeskCalendar
+from frontdesk.engine.desk.checklist import Checklist
+from frontdesk.engine.desk.clients import Clients
+from frontdesk.engine.desk.colleagues import Colleagues
+from frontdesk.engine.desk.confirmations import Confirmations
+from frontdesk.engine.desk.health import SystemHealth
+from frontdesk.engine.desk.people_search import DeskPatients
+from frontdesk.engine.desk.practice_files import PracticeFiles
+from frontdesk.engine.desk.usage import Usage
+from frontdesk.engine.desk.webhooks import Webhooks
 from frontdesk.engine.execute import Engine
 from frontdesk.engine.feeds import CalendarFeeds
 from frontdesk.engine.housekeeping import keep_house
+from frontdesk.engine.request_counts import RequestCounts
+from frontdesk.engine.warm import CurrentVersions, WarmAnswers
 from frontdesk.engine.webhooks.delivering import Deliverer
 from frontdesk.engine.webhooks.sending import Sender
 from frontdesk.logs import configure_logging
@@ -70,15 +92,21 @@ class Service:
     meter: Meter
     token_failures: TokenFailures
     metrics: Metrics
+    requests: RequestLog
+    request_counts: RequestCounts
     engine: Engine
+    desk: Desk
+    sign_in: SignIn
     feeds: CalendarFeeds
     webhooks: Deliverer
     fhir: FhirPractices
+    announcer: Announcer
 
     def on_change(self, kind: str, id: str) -> None:  # noqa: A002
         """Word of a change that another process made."""
         self.callers.on_change(kind, id)
         self.meter.on_change(kind, id)
+        self.desk.live.on_change(kind, id)
 
 
 def database_dsn(settings: Settings) -> str:
@@ -91,7 +119,12 @@ def embedded(home: Path) -> EmbeddedPostgres:
     return EmbeddedPostgres(home)
 
 
-def build_service(settings: Settings, database: Database, clock: Callable[[], datetime] | None = None) -> Service:
+def build_service(
+    settings: Settings,
+    database: Database,
+    clock: Callable[[], datetime] | None = None,
+    requests: RequestLog | None = None,
+) -> Service:
     """Wires the parts together; opens nothing."""
     now = clock or (lambda: datetime.now(UTC))
     sealer = load_secret_key(settings)
@@ -99,9 +132,15 @@ def build_service(settings: Settings, database: Database, clock: Callable[[], da
     tokens = Tokens(ring, settings, clock=now)
     callers = Callers(database, tokens)
     audit = AuditTrail(database)
+    announcer = Announcer(database)
     directories = DirectoryCache(database)
     calendar = NativeCalendar(database, directories)
-    fhir = FhirPractices(database, directories, clock=now, on_settled=audit.seal_soon)
+
+    def settled(practice_id: int) -> None:
+        audit.seal_soon(practice_id)
+        announcer.changed(practice_id)
+
+    fhir = FhirPractices(database, directories, clock=now, on_settled=settled)
 
     async def system_of(caller: Caller) -> SchedulingSystem:
         stored = await directories.at(caller.practice_id, caller.directory_version)
@@ -120,7 +159,8 @@ def build_service(settings: Settings, database: Database, clock: Callable[[], da
         slot_ids=lambda practice_id: slot_ids_under(practice_id, tuple(ring.secrets(SLOT_IDS))),
         cursors=lambda practice_id: Cursors(ring.secrets(CURSORS), practice_id),
         audit=audit,
-        writes=Writes(database, audit, timedelta(seconds=settings.confirmation_seconds)),
+        writes=Writes(database, audit, timedelta(seconds=settings.confirmation_seconds), announcer.changed),
+        warm=WarmAnswers(CurrentVersions(database), directories.version, ring.state),
         clock=now,
     )
     return Service(
@@ -132,12 +172,34 @@ def build_service(settings: Settings, database: Database, clock: Callable[[], da
         meter=Meter(database),
         token_failures=TokenFailures(database),
         metrics=Metrics(database, settings),
+        requests=requests or RequestLog(log_line),
+        request_counts=RequestCounts(database, now),
         engine=engine,
+        desk=Desk(
+            engine=engine,
+            calendar=DeskCalendar(database, system_of, audit, now),
+            appointments=DeskAppointments(database, engine),
+            patients=DeskPatients(database, system_of, audit, now),
+            blocks=DeskBlocks(database, system_of, audit, now, announcer.changed),
+            live=LiveCalendars(),
+            agent_view=AgentView(database, engine, tokens, settings.public_url),
+            clients=Clients(database, ring, audit, now),
+            usage=Usage(database, now),
+            confirmations=Confirmations(database, now),
+            audit=AuditDesk(database, audit, now),
+            practice_file=PracticeFiles(database, audit, now),
+            checklist=Checklist(database),
+            health=SystemHealth(database, fhir, audit, os.environ, now),
+            webhooks=Webhooks(database, audit, now),
+            colleagues=Colleagues(database, audit, settings.public_url, now),
+        ),
+        sign_in=SignIn(database, now, audit.seal_soon),
         feeds=CalendarFeeds(database, system_of, audit, now),
         webhooks=Deliverer(
             database, sealer, Sender(allow_private=settings.webhook_allow_private), audit.seal_soon, now
         ),
         fhir=fhir,
+        announcer=announcer,
     )
 
 
@@ -150,12 +212,20 @@ def build_app(service: Service, lifespan: Any = None) -> Gateway:
         )
 
     settings = service.settings
-    routes: list[Route | Mount] = [
-        *page_routes(settings),  # one of them lies under the prefix of the REST door
-        Mount(PREFIX, app=RestDoor(service.engine, settings)),
-        Route(mcp.PATH, mcp.McpDoor(service.engine, settings)),
-        *oauth_routes(check_secret, service.tokens, service.ring, settings),
+    console = Console(
+        settings=settings,
+        desk=service.desk,
+        sign_in=service.sign_in,
+        failures=service.token_failures,
+        clock=service.engine.clock,
+        has_provider=settings.oidc_issuer is not None,
+    )
+    routes: list[BaseRoute] = [
+        *page_routes(settings),
+        *oauth_routes(check_secret, service.tokens, service.ring, settings, service.requests),
         *feed_routes(service.feeds),
+        *(_identity_routes(service, console) if console.has_provider else ()),
+        *console_routes(console),
         *health_routes(partial(unreadiness, service.database)),
         *metrics_routes(service.metrics, settings),
     ]
@@ -166,19 +236,41 @@ def build_app(service: Service, lifespan: Any = None) -> Gateway:
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    return Gateway(app, service.callers, service.meter, settings)
+    service.requests.observers.append(service.request_counts.observe)
+    if settings.metrics_token is not None:
+        service.requests.observers.append(service.metrics.count)
+    rest_door = RestDoor(service.engine, settings, service.requests)
+    mcp_door = mcp.McpDoor(service.engine, settings, service.requests)
+
+    def door_of(path: str) -> RestDoor | mcp.McpDoor | None:
+        if path.startswith(PREFIX + "/"):
+            return None if path.startswith(PROBLEM_PAGES) else rest_door
+        return mcp_door if path == mcp.PATH else None
+
+    front = Gateway(app, door_of, service.callers, service.meter, settings, service.requests)
+    app.state.front = front  # the console's view of what an agent sees calls as anybody does
+    return front
+
+
+def _identity_routes(service: Service, console: Console) -> Sequence[BaseRoute]:
+    """Imported only where an identity provider is set: few have one, and its libraries take their time."""
+    from frontdesk.access.identity_provider import IdentityProvider
+    from frontdesk.doors.console.identity_pages import identity_routes
+
+    provider = IdentityProvider(service.settings, service.engine.clock)
+    return identity_routes(console, provider, load_secret_key(service.settings))
 
 
 def create() -> Any:
     """What a server process runs: settings from the environment, everything opened and closed with the process."""
     settings = load_settings(os.environ)
-    configure_logging(settings.log_level)
+    lines = configure_logging(settings.log_level)
     database = Database(
         database_dsn(settings),
         pool_size=settings.database_pool_size,
         on_unreachable=_reviver(settings) if settings.database_url is None else None,
     )
-    service = build_service(settings, database)
+    service = build_service(settings, database, requests=request_lines(lines))
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -186,28 +278,35 @@ def create() -> Any:
             await asyncio.to_thread(embedded(settings.postgres_dir).start)
         await database.open()
         await service.ring.load()
-        listener = ChangeListener(database_dsn(settings), service.on_change)
+        listener = ChangeListener(database_dsn(settings), service.on_change, service.desk.live.look_again)
         listener.start()
         tasks = [
             asyncio.create_task(service.ring.keep_fresh(), name="keys"),
             asyncio.create_task(service.engine.audit.keep_sealing(), name="audit-sealer"),
-            asyncio.create_task(keep_house(database), name="housekeeping"),
+            asyncio.create_task(service.announcer.keep_announcing(), name="announcer"),
+            asyncio.create_task(keep_house(database, service.engine.audit.find_unsealed), name="housekeeping"),
             asyncio.create_task(service.webhooks.keep_delivering(), name="webhooks"),
             asyncio.create_task(service.meter.keep_reporting(), name="meter"),
+            asyncio.create_task(service.request_counts.keep_writing(), name="request-counts"),
             asyncio.create_task(service.token_failures.keep_forgetting(), name="token-failures"),
             asyncio.create_task(service.fhir.reconciler.keep_settling(), name="fhir-reconciler"),
         ]
         if settings.metrics_token is not None:
             tasks.append(asyncio.create_task(service.metrics.keep_publishing(), name="metrics"))
+        gc.collect()
+        gc.freeze()  # what was made until now lives as long as the process: no collection has to look at it again
         try:
-            yield
+            with service.desk.live.closed_by_signals():
+                yield
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await listener.stop()
+            await service.desk.audit.close()
             await service.fhir.close()
             await database.close()
+            lines.flush()
 
     return build_app(service, lifespan)
 

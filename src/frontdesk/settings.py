@@ -12,6 +12,7 @@ _PREFIX = "FRONTDESK_"
 _SCHEMES = {
     "base_url": ("http://", "https://"),
     "docs_url": ("http://", "https://"),
+    "oidc_issuer": ("https://", "http://"),
     "database_url": ("postgresql://", "postgres://"),
     "migration_database_url": ("postgresql://", "postgres://"),
 }
@@ -49,6 +50,10 @@ class Settings:
     """Addresses or networks, separated by commas, whose X-Forwarded-For is believed. Absent: nobody's is."""
     metrics_token: str | None = field(default=None, repr=False)
     """Opens /metrics to whoever sends it as a bearer token. Absent: there is no /metrics."""
+    oidc_issuer: str | None = None
+    """The identity provider through which people may sign in to the console (OpenID Connect). Absent: by links only."""
+    oidc_client_id: str | None = None
+    oidc_client_secret: str | None = field(default=None, repr=False)
     webhook_allow_private: bool = False
     """Whether webhooks may go to private and loopback addresses, and over plain http."""
     token_lifetime_seconds: int = 3600
@@ -130,6 +135,12 @@ def _check(settings: Settings) -> None:
             raise SettingsError(
                 f"{_PREFIX}TRUSTED_PROXIES must hold addresses or networks such as 10.0.0.0/8."
             ) from None
+    oidc = (settings.oidc_issuer, settings.oidc_client_id, settings.oidc_client_secret)
+    if any(oidc) and not all(oidc):
+        raise SettingsError(
+            f"{_PREFIX}OIDC_ISSUER, {_PREFIX}OIDC_CLIENT_ID and {_PREFIX}OIDC_CLIENT_SECRET belong together: set all "
+            "of them or none."
+        )
     if settings.metrics_token is not None and len(settings.metrics_token) < _SHORTEST_TOKEN:
         raise SettingsError(f"{_PREFIX}METRICS_TOKEN must have at least {_SHORTEST_TOKEN} characters.")
 

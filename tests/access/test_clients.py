@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from frontdesk.access.client_rules import ClientError
 from frontdesk.access.clients import (
-    ClientError,
     ClientRecord,
     add_client,
     authenticate,

@@ -229,7 +229,9 @@ async def test_a_trail_of_many_batches_is_read_whole(database: Database, monkeyp
         await database.write("SELECT append_audit($1, $2, 'a', 'o', 'ok', $3, 'r')", practice, NOW, subjects)
     report = await audit_verify.verify_chain(database, practice, NOW)
     assert (report.sequence, report.faults) == (13, ())
-    (rare,) = await audit_reading.find_records(database, practice, audit_reading.Wanted(subject="pat_rare"), most=50)
+    (rare,) = (
+        await audit_reading.find_records(database, practice, audit_reading.Wanted(subject="pat_rare"), most=50)
+    ).records
     assert rare["sequence"] == 2
-    found = await audit_reading.find_records(database, practice, audit_reading.Wanted(), most=50)
+    found = (await audit_reading.find_records(database, practice, audit_reading.Wanted(), most=50)).records
     assert [row["sequence"] for row in found] == list(range(13, 0, -1))

@@ -93,3 +93,17 @@ def test_keys_are_rotated_listed_and_resealed_and_never_shown(line: CommandLine)
     assert "sealed under another secret key" in said.err
     line.json("keys", "reseal", FRONTDESK_SECRET_KEY=f"{old},{new}")
     assert line.run("keys", "rotate", "--purpose", "signing").status == 2
+
+
+def test_whoever_changes_a_client_here_is_in_the_audit_trail(line: CommandLine) -> None:
+    client = line.json(*ADD, "--grant", "agent")["clientId"]
+    line.run("client", "set-limits", client, "--quota", "5")
+    line.run("client", "rotate-secret", client)
+    line.run("client", "disable", client)
+    records = line.json("audit", "list", "--practice", "harbor", "--subject", client)
+    assert [(record["actor"], record["operation"]) for record in reversed(records)] == [
+        ("command-line", "console.add_client"),
+        ("command-line", "console.change_client"),
+        ("command-line", "console.rotate_client_secret"),
+        ("command-line", "console.disable_client"),
+    ]

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 import yaml
 
 from tests.cli.command_line import CommandLine, Done, free_port, on_database
+from tests.console.identity_provider import running_provider
 from tests.world import PRACTICE
 
 FHIR = yaml.safe_dump(
@@ -71,6 +73,7 @@ def test_a_healthy_installation_is_healthy(used: CommandLine, port: str) -> None
         "data directory": "ok",
         "disk": "ok",
         "port": "ok",
+        "identity provider": "skipped",
         "database": "ok",
         "migrations": "ok",
         "clock": "ok",
@@ -86,13 +89,29 @@ def test_people_get_a_table(used: CommandLine, port: str) -> None:
     done: Done = used.run("doctor", FRONTDESK_PORT=port)
     assert done.status == 0
     assert done.out.splitlines()[0].split() == ["CHECK", "STATE", "DETAIL"]
-    assert len(done.out.splitlines()) == 12
+    assert len(done.out.splitlines()) == 13
 
 
 def test_an_empty_folder_is_well_and_stays_empty(tmp_path: Path, port: str) -> None:
     status, found = states(CommandLine(tmp_path / "none"), port)
     assert (status, found["database"][0], found["data directory"][0]) == (0, "skipped", "skipped")
     assert not (tmp_path / "none").exists()
+
+
+def test_an_identity_provider_is_asked_who_it_is(used: CommandLine, port: str) -> None:
+    with running_provider(time.time) as provider:
+        settings = {
+            "FRONTDESK_OIDC_ISSUER": provider.issuer,
+            "FRONTDESK_OIDC_CLIENT_ID": "console",
+            "FRONTDESK_OIDC_CLIENT_SECRET": "hunter2",
+        }
+        status, found = states(used, port, **settings)
+        assert (status, found["identity provider"]) == (0, ("ok", provider.issuer))
+        provider.metadata = {"issuer": "https://another.example"}
+        status, found = states(used, port, **settings)
+        assert (status, found["identity provider"][0]) == (1, "failed")
+    status, found = states(used, port, **settings)
+    assert (status, found["identity provider"][0]) == (1, "failed")
 
 
 def test_a_setting_that_does_not_exist_is_found(used: CommandLine, port: str) -> None:

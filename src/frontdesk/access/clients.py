@@ -4,17 +4,25 @@ A secret carries 256 random bits, is shown once, and only its keyed hash is stor
 that work, so that the new one can be rolled out before the old one stops.
 """
 
-import difflib
 import hmac
 import re
 import secrets
 import string
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast, get_args
+from typing import Any
 
 from frontdesk.access.caller import Grant
+from frontdesk.access.client_rules import (
+    ClientError,
+    check_limits,
+    checked_grant,
+    checked_name,
+    checked_scopes,
+    closest,
+    ordered,
+)
 from frontdesk.access.keys import CLIENT_SECRETS, KeyRing
 from frontdesk.access.scopes import SCOPES
 from frontdesk.domain.errors import Problem
@@ -28,11 +36,8 @@ DEFAULT_RETIREMENT = timedelta(hours=24)
 _ALPHABET = string.digits + string.ascii_letters
 _CLIENT_ID = re.compile(r"fd_[0-9A-Za-z]{20}\Z")
 _NOBODY = "fd_" + "-" * 20  # no client is ever called so
-_LONGEST_NAME = 100
 _LIVE_SECRETS = 2
 _NO_DIGEST = bytes(32)
-_LARGEST_PER_MINUTE = 2**31 - 1
-_LARGEST_QUOTA = 2**63 - 1
 
 _SELECT = """
 SELECT c.client_id, p.slug, c.name, c.grant_kind, c.scopes, c.per_minute, c.quota, c.disabled, c.created_at,
@@ -50,10 +55,8 @@ WHERE c.client_id = $1 ORDER BY s.retires_at NULLS FIRST LIMIT 2
 """
 
 Clock = Callable[[], datetime]
-
-
-class ClientError(Exception):
-    """One sentence about what was asked for and cannot be done."""
+Also = Callable[[Any, int, str], Awaitable[None]]
+"""What commits together with a change: it is given the connection, the practice's id and the client's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,7 @@ async def authenticate(
     if rows[0]["suspended"]:
         raise Problem("forbidden_tenant")
     row = rows[0]
-    return AuthenticatedClient(row["client_id"], row["slug"], row["grant_kind"], _ordered(row["scopes"]))
+    return AuthenticatedClient(row["client_id"], row["slug"], row["grant_kind"], ordered(row["scopes"]))
 
 
 async def add_client(
@@ -124,33 +127,34 @@ async def add_client(
     scopes: Sequence[str] = SCOPES,
     per_minute: int = DEFAULT_PER_MINUTE,
     quota: int = DEFAULT_QUOTA,
+    also: Also | None = None,
     clock: Clock = _utc_now,
 ) -> tuple[ClientRecord, str]:
     """The new client and its secret, which is never shown again."""
-    name = _checked_name(name)
-    checked_grant = _checked_grant(grant)
-    ordered = _checked_scopes(scopes)
-    _check_limits(per_minute, quota)
+    name, kind, held = checked_name(name), checked_grant(grant), checked_scopes(scopes)
+    check_limits(per_minute, quota)
     client_id = "fd_" + "".join(secrets.choice(_ALPHABET) for _ in range(20))
     secret, now = _new_secret(), clock()
     async with database.transaction() as connection:
         practice_id = await connection.fetchval("SELECT practice_id FROM practice WHERE slug = $1", practice)
         if practice_id is None:
             slugs = [row["slug"] for row in await connection.fetch("SELECT slug FROM practice")]
-            raise ClientError(f"There is no practice {practice!r}{_closest(practice, slugs)}.")
+            raise ClientError(f"There is no practice {practice!r}{closest(practice, slugs)}.")
         await connection.execute(
             """INSERT INTO client (client_id, practice_id, name, grant_kind, scopes, per_minute, quota, created_at)
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8)""",
             client_id,
             practice_id,
             name,
-            checked_grant,
-            list(ordered),
+            kind,
+            list(held),
             per_minute,
             quota,
             now,
         )
         await _insert_secret(connection, ring, client_id, secret, now)
+        if also is not None:
+            await also(connection, practice_id, client_id)
     return await show_client(database, client_id), secret
 
 
@@ -168,22 +172,45 @@ async def show_client(database: Database, client_id: str) -> ClientRecord:
     return _record(row)
 
 
-async def disable_client(database: Database, client_id: str) -> ClientRecord:
-    return await _change(database, client_id, "disabled = true")
+async def disable_client(database: Database, client_id: str, *, also: Also | None = None) -> ClientRecord:
+    return await _change(database, client_id, also, "disabled = true")
 
 
-async def enable_client(database: Database, client_id: str) -> ClientRecord:
-    return await _change(database, client_id, "disabled = false")
+async def enable_client(database: Database, client_id: str, *, also: Also | None = None) -> ClientRecord:
+    return await _change(database, client_id, also, "disabled = false")
 
 
 async def set_limits(
-    database: Database, client_id: str, *, per_minute: int | None = None, quota: int | None = None
+    database: Database,
+    client_id: str,
+    *,
+    per_minute: int | None = None,
+    quota: int | None = None,
+    also: Also | None = None,
 ) -> ClientRecord:
-    _check_limits(per_minute, quota)
+    return await change_client(database, client_id, per_minute=per_minute, quota=quota, also=also)
+
+
+async def change_client(
+    database: Database,
+    client_id: str,
+    *,
+    name: str | None = None,
+    scopes: Sequence[str] | None = None,
+    per_minute: int | None = None,
+    quota: int | None = None,
+    also: Also | None = None,
+) -> ClientRecord:
+    """What is None stays. Access tokens that were issued before keep their scopes until they expire."""
+    check_limits(per_minute, quota)
     return await _change(
         database,
         client_id,
-        "per_minute = coalesce($2::integer, per_minute), quota = coalesce($3::bigint, quota)",
+        also,
+        """name = coalesce($2, name), scopes = coalesce($3, scopes), per_minute = coalesce($4::integer, per_minute),
+           quota = coalesce($5::bigint, quota)""",
+        None if name is None else checked_name(name),
+        None if scopes is None else list(checked_scopes(scopes)),
         per_minute,
         quota,
     )
@@ -195,6 +222,7 @@ async def rotate_secret(
     client_id: str,
     *,
     retire_old_after: timedelta = DEFAULT_RETIREMENT,
+    also: Also | None = None,
     clock: Clock = _utc_now,
 ) -> tuple[ClientRecord, str]:
     """A second secret. The one before it stops working after a while, any older one at once."""
@@ -203,26 +231,35 @@ async def rotate_secret(
     secret, now = _new_secret(), clock()
     async with database.transaction() as connection:
         # The row is locked: two rotations at once leave two secrets, not three.
-        if await connection.fetchval("SELECT 1 FROM client WHERE client_id = $1 FOR UPDATE", client_id) is None:
+        practice_id = await connection.fetchval(
+            "SELECT practice_id FROM client WHERE client_id = $1 FOR UPDATE", client_id
+        )
+        if practice_id is None:
             raise ClientError(f"There is no client {client_id!r}.")
         await connection.execute("DELETE FROM client_secret WHERE client_id = $1 AND retires_at IS NOT NULL", client_id)
         await connection.execute(
             "UPDATE client_secret SET retires_at = $2 WHERE client_id = $1", client_id, now + retire_old_after
         )
         await _insert_secret(connection, ring, client_id, secret, now)
+        if also is not None:
+            await also(connection, practice_id, client_id)
     return await show_client(database, client_id), secret
 
 
-async def _change(database: Database, client_id: str, assignments: str, *values: Any) -> ClientRecord:
+async def _change(
+    database: Database, client_id: str, also: Also | None, assignments: str, *values: Any
+) -> ClientRecord:
     """`assignments` is text of this module, never of a caller."""
     async with database.transaction() as connection:
-        found = await connection.fetchval(
-            f"UPDATE client SET {assignments} WHERE client_id = $1 RETURNING 1",  # noqa: S608
+        practice_id = await connection.fetchval(
+            f"UPDATE client SET {assignments} WHERE client_id = $1 RETURNING practice_id",  # noqa: S608
             client_id,
             *values,
         )
-        if found is None:
+        if practice_id is None:
             raise ClientError(f"There is no client {client_id!r}.")
+        if also is not None:
+            await also(connection, practice_id, client_id)
         await announce(connection, "client", client_id)
     return await show_client(database, client_id)
 
@@ -251,47 +288,10 @@ def _record(row: Any) -> ClientRecord:
         practice_slug=row["slug"],
         name=row["name"],
         grant=row["grant_kind"],
-        scopes=_ordered(row["scopes"]),
+        scopes=ordered(row["scopes"]),
         per_minute=row["per_minute"],
         quota=row["quota"],
         disabled=row["disabled"],
         created_at=row["created_at"],
         secrets=tuple(map(SecretRecord, row["secrets_created"], row["secrets_retire"])),
     )
-
-
-def _ordered(scopes: Collection[str]) -> tuple[str, ...]:
-    return tuple(scope for scope in SCOPES if scope in scopes)
-
-
-def _checked_name(name: str) -> str:
-    name = name.strip()
-    if not name or len(name) > _LONGEST_NAME or not name.isprintable():
-        raise ClientError(f"A client's name is one line of 1 to {_LONGEST_NAME} characters.")
-    return name
-
-
-def _checked_grant(grant: str) -> Grant:
-    if grant not in get_args(Grant):
-        raise ClientError(f"A client's grant is {' or '.join(get_args(Grant))}.")
-    return cast(Grant, grant)
-
-
-def _checked_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
-    if not scopes:
-        raise ClientError("A client needs at least one scope.")
-    for scope in scopes:
-        if scope not in SCOPES:
-            raise ClientError(f"There is no scope {scope!r}{_closest(scope, SCOPES)}.")
-    return _ordered(scopes)
-
-
-def _check_limits(per_minute: int | None, quota: int | None) -> None:
-    for name, value, most in (("per-minute cap", per_minute, _LARGEST_PER_MINUTE), ("quota", quota, _LARGEST_QUOTA)):
-        if value is not None and not 1 <= value <= most:
-            raise ClientError(f"The {name} must be between 1 and {most}.")
-
-
-def _closest(word: str, known: Collection[str]) -> str:
-    found = difflib.get_close_matches(word, known, n=1, cutoff=0.0)
-    return f"; the closest is {found[0]!r}" if found else ""

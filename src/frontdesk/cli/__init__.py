@@ -19,6 +19,7 @@ from frontdesk.cli.doctor import add_doctor_command
 from frontdesk.cli.events import add_events_commands
 from frontdesk.cli.feeds import add_feed_commands
 from frontdesk.cli.keys import add_keys_commands
+from frontdesk.cli.operators import add_operator_commands
 from frontdesk.cli.output import BAD_INPUT, BadInput, report
 from frontdesk.cli.practices import add_practice_commands
 from frontdesk.cli.serving import add_serve_command
@@ -68,6 +69,7 @@ def _parser() -> Parser:
         add_serve_command,
         add_practice_commands,
         add_client_commands,
+        add_operator_commands,
         add_webhook_commands,
         add_events_commands,
         add_feed_commands,

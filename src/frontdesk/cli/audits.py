@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import add_command, add_group
 from frontdesk.cli.opening import Session, with_database
-from frontdesk.cli.output import FAILURE, BadInput, answer, table, to_json
+from frontdesk.cli.output import FAILURE, BadInput, answer, table
 
 if TYPE_CHECKING:
     from frontdesk.cli.commands import Commands
@@ -56,24 +56,32 @@ async def _practices(session: Session, slug: str | None) -> list[tuple[str, int]
 def _list(args: argparse.Namespace) -> None:
     if args.limit < 1:
         raise BadInput("frontdesk audit list: --limit must be at least 1.")
+    from frontdesk.engine.audit_reading import Wanted, exact_time, find_records, record_document
 
     async def work(session: Session) -> list[tuple[str, Any]]:
-        from frontdesk.engine.audit_reading import Wanted, find_records
-
         wanted = Wanted(args.client, args.operation, args.subject)
         found = []
         for slug, practice_id in await _practices(session, args.practice):
-            found += [(slug, row) for row in await find_records(session.database, practice_id, wanted, args.limit)]
+            newest = await find_records(session.database, practice_id, wanted, args.limit)
+            found += [(slug, row) for row in newest.records]
         found.sort(key=lambda item: item[1]["at"], reverse=True)
         return found[: args.limit]
 
     found = with_database(work)
     rows = [
-        (_time(r["at"]), slug, r["actor"], r["operation"], r["outcome"], " ".join(r["subject_ids"]), r["request_id"])
+        (
+            exact_time(r["at"]),
+            slug,
+            r["actor"],
+            r["operation"],
+            r["outcome"],
+            " ".join(r["subject_ids"]),
+            r["request_id"],
+        )
         for slug, r in found
     ]
     headings = ("TIME", "PRACTICE", "CLIENT", "OPERATION", "OUTCOME", "SUBJECTS", "REQUEST")
-    answer(args, [_document(slug, r) for slug, r in found], table(headings, rows, "There is no such record."))
+    answer(args, [record_document(slug, r) for slug, r in found], table(headings, rows, "There is no such record."))
 
 
 def _verify(args: argparse.Namespace) -> int:
@@ -87,7 +95,7 @@ def _verify(args: argparse.Namespace) -> int:
 
     reports = with_database(work)
     whole = not any(report.faults for _, report in reports)
-    document = {"whole": whole, "practices": [_report_document(slug, report) for slug, report in reports]}
+    document = {"whole": whole, "practices": [{"practice": slug, **report.document()} for slug, report in reports]}
     rows = [
         (slug, report.sequence, report.hash.hex() or None, "broken" if report.faults else "whole")
         for slug, report in reports
@@ -101,13 +109,11 @@ def _verify(args: argparse.Namespace) -> int:
 
 def _export(args: argparse.Namespace) -> None:
     async def lines(session: Session) -> AsyncIterator[str]:
-        from frontdesk.engine.audit_reading import seal_pending, sealed_records
+        from frontdesk.engine.audit_reading import exported_lines
 
         for slug, practice_id in await _practices(session, args.practice):
-            await seal_pending(session.database, practice_id)
-            async for row in sealed_records(session.database, practice_id):
-                known = {**row, "practice_id": practice_id, "record_id": row["sealed_id"]}
-                yield to_json(_document(slug, known), indent=None)
+            async for line in exported_lines(session.database, slug, practice_id):
+                yield line
 
     async def work(session: Session) -> None:
         before, between, after = ("[\n", ",\n", "\n]\n") if args.json else ("", "\n", "\n")
@@ -119,40 +125,3 @@ def _export(args: argparse.Namespace) -> None:
         sys.stdout.write(after if args.json or not first else "")
 
     with_database(work)
-
-
-def _time(moment: datetime) -> str:
-    """To the microsecond, as it enters the hash."""
-    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
-
-
-def _document(slug: str, row: Any) -> dict[str, Any]:
-    """A record; only its place in the chain is left of one that was removed."""
-    document = {
-        "practice": slug,
-        "practiceId": row["practice_id"],
-        "sequence": row["sequence"],
-        "recordId": row["record_id"],
-    }
-    if row["at"] is not None:
-        document |= {
-            "at": _time(row["at"]),
-            "actor": row["actor"],
-            "operation": row["operation"],
-            "outcome": row["outcome"],
-            "subjectIds": list(row["subject_ids"]),
-            "requestId": row["request_id"],
-        }
-    document["hash"] = None if row["hash"] is None else row["hash"].hex()
-    return document
-
-
-def _report_document(slug: str, report: "ChainReport") -> dict[str, Any]:
-    return {
-        "practice": slug,
-        "head": {"sequence": report.sequence, "hash": report.hash.hex()},
-        "faults": [
-            {"kind": f.kind, "sequence": f.sequence, "recordId": f.record_id, "message": f.message}
-            for f in report.faults
-        ],
-    }

@@ -11,7 +11,7 @@ from frontdesk.cli.output import FAILURE, answer, table
 
 if TYPE_CHECKING:
     from frontdesk.cli.commands import Commands
-    from frontdesk.systems.fhir.check import Finding
+    from frontdesk.engine.system_check import SystemCheck
 
 
 def add_check_command(group: "Commands") -> None:
@@ -22,29 +22,19 @@ def add_check_command(group: "Commands") -> None:
 def _check(args: argparse.Namespace) -> int:
     from frontdesk.cli.practices import known_slug
 
-    async def work(session: Session) -> "tuple[str, list[Finding]]":
-        from frontdesk.store.directories import load_directory
+    async def work(session: Session) -> "SystemCheck":
+        from frontdesk.engine.system_check import check_system
         from frontdesk.store.practices import practice_id_of
-        from frontdesk.systems.fhir.check import Finding, check
-        from frontdesk.systems.fhir.upstream import Upstream
 
         practice_id = await practice_id_of(session.database, await known_slug(session, args.slug))
         assert practice_id is not None
-        stored = await load_directory(session.database, practice_id)
-        config = stored.directory.practice.scheduling_system
-        if config["kind"] != "fhir":
-            return config["kind"], [Finding("calendar", "works", "kept in this database")]
-        upstream = Upstream(session.database, practice_id, config, os.environ)
-        try:
-            practice = await upstream.map(stored.version, stored.directory)
-            return "fhir", [finding async for finding in check(upstream, practice, datetime.now(UTC))]
-        finally:
-            await upstream.close()
+        return await check_system(session.database, practice_id, os.environ, datetime.now(UTC))
 
-    kind, findings = with_database(work)
+    checked = with_database(work)
+    findings = checked.findings
     document = {
         "practice": args.slug,
-        "schedulingSystem": kind,
+        "schedulingSystem": checked.kind,
         "checks": [{"subject": each.subject, "state": each.state, "detail": each.detail} for each in findings],
     }
     rows = [(each.subject, each.state, each.detail) for each in findings]

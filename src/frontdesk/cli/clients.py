@@ -1,7 +1,7 @@
 """`frontdesk client`: who may call, with which grant, scopes and limits. A secret is printed once and never again."""
 
 import argparse
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import add_command, add_group
@@ -9,7 +9,7 @@ from frontdesk.cli.opening import Session, with_database
 from frontdesk.cli.output import BadInput, answer, details, instant, table
 
 if TYPE_CHECKING:
-    from frontdesk.access.clients import ClientRecord
+    from frontdesk.access.clients import Also, ClientRecord
     from frontdesk.cli.commands import Commands
 
 
@@ -65,6 +65,7 @@ def _add(args: argparse.Namespace) -> None:
             scopes=args.scope or SCOPES,
             per_minute=DEFAULT_PER_MINUTE if args.per_minute is None else args.per_minute,
             quota=DEFAULT_QUOTA if args.quota is None else args.quota,
+            also=_recorded("add_client"),
         )
 
     _answer_secret(args, *with_database(work))
@@ -97,7 +98,7 @@ def _disable(args: argparse.Namespace) -> None:
     async def work(session: Session) -> "ClientRecord":
         from frontdesk.access.clients import disable_client
 
-        return await disable_client(session.database, args.id)
+        return await disable_client(session.database, args.id, also=_recorded("disable_client"))
 
     _answer_one(args, with_database(work))
 
@@ -106,7 +107,7 @@ def _enable(args: argparse.Namespace) -> None:
     async def work(session: Session) -> "ClientRecord":
         from frontdesk.access.clients import enable_client
 
-        return await enable_client(session.database, args.id)
+        return await enable_client(session.database, args.id, also=_recorded("enable_client"))
 
     _answer_one(args, with_database(work))
 
@@ -116,7 +117,13 @@ def _rotate_secret(args: argparse.Namespace) -> None:
         from frontdesk.access.clients import DEFAULT_RETIREMENT, rotate_secret
 
         retirement = timedelta(0) if args.at_once else DEFAULT_RETIREMENT
-        return await rotate_secret(session.database, await session.ring(), args.id, retire_old_after=retirement)
+        return await rotate_secret(
+            session.database,
+            await session.ring(),
+            args.id,
+            retire_old_after=retirement,
+            also=_recorded("rotate_client_secret"),
+        )
 
     _answer_secret(args, *with_database(work))
 
@@ -128,9 +135,23 @@ def _set_limits(args: argparse.Namespace) -> None:
     async def work(session: Session) -> "ClientRecord":
         from frontdesk.access.clients import set_limits
 
-        return await set_limits(session.database, args.id, per_minute=args.per_minute, quota=args.quota)
+        return await set_limits(
+            session.database, args.id, per_minute=args.per_minute, quota=args.quota, also=_recorded("change_client")
+        )
 
     _answer_one(args, with_database(work))
+
+
+def _recorded(action: str) -> "Also":
+    """An audit record that commits with the change, under the name that the console gives to the same action."""
+
+    async def also(connection: Any, practice_id: int, client_id: str) -> None:
+        from frontdesk.access.operators import COMMAND_LINE, record
+
+        now = datetime.now(UTC)
+        await record(connection, practice_id, now, COMMAND_LINE, f"console.{action}", "executed", client_id)
+
+    return also
 
 
 def _answer_secret(args: argparse.Namespace, client: "ClientRecord", secret: str) -> None:

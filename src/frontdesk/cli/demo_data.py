@@ -1,9 +1,10 @@
-"""The demo practice in the database: imported once, its calendar filled, two clients made.
+"""The demo practice in the database: imported once, its calendar filled, two clients and a person made.
 
 What people change in it stays. Only a calendar that has run out is filled again, so that it always lies around today;
 closures and absences move with it as long as nobody has edited the directory.
 """
 
+import contextlib
 import os
 import tempfile
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ import orjson
 
 from frontdesk.access.clients import add_client, authenticate
 from frontdesk.access.keys import KeyRing
+from frontdesk.access.operators import OperatorError, add_operator, show_operator
 from frontdesk.cli.demo_calendar import count_ahead, fill_calendar
 from frontdesk.cli.opening import Progress, Session
 from frontdesk.demo import demo_practice
@@ -39,6 +41,8 @@ class Credentials:
 class Demo:
     agent: Credentials
     integration: Credentials
+    operator_id: str
+    """Who signs in to the demo's console."""
     placed_on: date
     """The day around which its closures and absences lie."""
 
@@ -59,6 +63,7 @@ async def prepare_demo(session: Session, ring: KeyRing, now: datetime, progress:
             placed_on=await _prepare_practice(session.database, known, now, progress),
             agent=await _client(session.database, ring, "agent", known.agent if known else None),
             integration=await _client(session.database, ring, "integration", known.integration if known else None),
+            operator_id=await _operator(session.database, known.operator_id if known else None),
         )
         if demo != known:
             _write(path, demo)
@@ -101,13 +106,22 @@ async def _client(database: Database, ring: KeyRing, grant: str, known: Credenti
     return Credentials(client.client_id, secret)
 
 
+async def _operator(database: Database, known: str | None) -> str:
+    """The person of before if they may still sign in, or a new one."""
+    if known is not None:
+        with contextlib.suppress(OperatorError):
+            if not (await show_operator(database, known)).disabled:
+                return known
+    return (await add_operator(database, practice=SLUG, name="Demo admin", role="admin")).operator_id
+
+
 def _read(path: Path) -> Demo | None:
     try:
         stored = orjson.loads(path.read_bytes())
         agent, integration = (
             Credentials(stored[grant]["clientId"], stored[grant]["clientSecret"]) for grant in ("agent", "integration")
         )
-        return Demo(agent, integration, date.fromisoformat(stored["placedOn"]))
+        return Demo(agent, integration, stored["operatorId"], date.fromisoformat(stored["placedOn"]))
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
 
@@ -117,7 +131,8 @@ def _write(path: Path, demo: Demo) -> None:
     descriptor, made = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(orjson.dumps({**demo.document(), "placedOn": demo.placed_on}, option=orjson.OPT_INDENT_2))
+            document = {**demo.document(), "operatorId": demo.operator_id, "placedOn": demo.placed_on}
+            file.write(orjson.dumps(document, option=orjson.OPT_INDENT_2))
         Path(made).replace(path)
     finally:
         Path(made).unlink(missing_ok=True)

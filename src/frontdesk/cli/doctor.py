@@ -66,6 +66,7 @@ def _examine() -> list[Finding]:
     found = [Finding("configuration", "ok", f"{settings.public_url}; database {where}")]
     found += [_told("data directory", lambda: _data_dir(settings)), _told("disk", lambda: _disk(settings))]
     found.append(_told("port", lambda: _port(settings)))
+    found.append(_told("identity provider", lambda: _identity_provider(settings)))
     if settings.database_url is None and not (settings.postgres_dir / "data").exists():
         return [*found, Finding("database", "skipped", "there is none yet: frontdesk serve makes it")]
     try:
@@ -131,6 +132,18 @@ def _port(settings: Settings) -> tuple[State, str]:
             if isinstance(said, dict) and isinstance(said.get("status"), str):
                 return ("ok" if said["status"] == "ready" else "failed"), f"frontdesk answers: {said['status'][:100]}"
         return "failed", str(error)
+
+
+def _identity_provider(settings: Settings) -> tuple[State, str]:
+    if settings.oidc_issuer is None:
+        return "skipped", "none is set: people sign in to the console by links"
+    from frontdesk.access.identity_provider import IdentityError, IdentityProvider, ProviderUnavailable
+
+    try:
+        wait_for(IdentityProvider(settings, lambda: datetime.now(UTC)).begin())
+    except (IdentityError, ProviderUnavailable):
+        return "failed", "FRONTDESK_OIDC_ISSUER does not answer as an OpenID provider of that name"
+    return "ok", settings.oidc_issuer
 
 
 async def _server(settings: Settings) -> tuple[Finding, Finding, Finding]:

@@ -86,7 +86,8 @@ def report(error: BaseException, *, as_json: bool) -> int:
 
 
 def _explain(error: BaseException) -> tuple[str, int]:
-    from frontdesk.access.clients import ClientError
+    from frontdesk.access.client_rules import ClientError
+    from frontdesk.access.operators import OperatorError
     from frontdesk.access.sealing import SealingError
     from frontdesk.settings import SettingsError
     from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
@@ -94,7 +95,7 @@ def _explain(error: BaseException) -> tuple[str, int]:
     from frontdesk.store.migrate import MigrationError
 
     match error:
-        case SettingsError() | ClientError():
+        case SettingsError() | ClientError() | OperatorError():
             return str(error), BAD_INPUT
         case EmbeddedPostgresError() | MigrationError() | SealingError():
             return str(error), FAILURE

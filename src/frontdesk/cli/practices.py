@@ -85,32 +85,23 @@ def _import(args: argparse.Namespace) -> int | None:
 
 
 def _imported(args: argparse.Namespace) -> "PracticeFile":
+    from frontdesk.access.operators import COMMAND_LINE, record
+    from frontdesk.engine.practice_import import checked_file
     from frontdesk.store.practices import import_practice
 
     text = _read(args.file)
 
     async def work(session: Session) -> "PracticeFile":
         now = datetime.now(UTC)
-        file = await _checked(session, text, now, prune=args.prune)
-        await import_practice(session.database, file, now, prune=args.prune)
+
+        async def also(connection: Any, practice_id: int) -> None:
+            await record(connection, practice_id, now, COMMAND_LINE, "console.import_practice_file", "executed")
+
+        file = await checked_file(session.database, text, now, prune=args.prune)
+        await import_practice(session.database, file, now, prune=args.prune, also=also)
         return file
 
     return with_database(work)
-
-
-async def _checked(session: Session, text: str, now: datetime, *, prune: bool) -> "PracticeFile":
-    """The file, beside what is stored of the same practice already."""
-    from frontdesk.practice_file import parse
-    from frontdesk.practice_file.reading import read
-    from frontdesk.store.practices import stored_directory
-
-    document, _ = read(text)
-    practice = document.get("practice") if isinstance(document, dict) else None
-    slug = practice.get("slug") if isinstance(practice, dict) else None
-    known = await stored_directory(session.database, slug) if isinstance(slug, str) else None
-    if prune:
-        parse(text, today=now.date())  # what is about to be deactivated cannot be referred to
-    return parse(text, known=known, today=now.date())
 
 
 def _read(name: str) -> str:
@@ -139,7 +130,10 @@ def _export(args: argparse.Namespace) -> None:
             raise await _no_practice(session, args.slug)
         return file
 
-    text = _as_text(with_database(work), as_json=args.json)
+    from frontdesk.practice_file import dump, dump_json
+
+    file = with_database(work)
+    text = dump_json(file) if args.json else dump(file)
     if args.output is None:
         sys.stdout.write(text)
         return
@@ -147,29 +141,9 @@ def _export(args: argparse.Namespace) -> None:
         descriptor = os.open(args.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     except OSError as error:
         raise BadInput(f"{args.output} cannot be written: {error.strerror}.") from None
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as output:
+        output.write(text)
     answer(args, {"practice": args.slug, "file": str(args.output)}, f"Wrote {args.output}.")
-
-
-def _as_text(file: "PracticeFile", *, as_json: bool) -> str:
-    import yaml
-
-    from frontdesk.practice_file import dump
-
-    text = dump(file)
-    if as_json:
-        return to_json(_jsonable(yaml.load(text, yaml.CSafeLoader))) + "\n"
-    return text
-
-
-def _jsonable(value: Any) -> Any:
-    """Dates as text: JSON has none."""
-    if isinstance(value, dict):
-        return {key: _jsonable(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_jsonable(item) for item in value]
-    return value if value is None or isinstance(value, bool | int | float | str) else value.isoformat()
 
 
 def _list(args: argparse.Namespace) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import add_command
 from frontdesk.cli.opening import Progress, Session, on_database, owner_dsn, reached, start_database, wait_for
+from frontdesk.cli.operators import sign_in_link
 from frontdesk.cli.output import CommandError, to_json
 from frontdesk.settings import Settings, load_settings
 
@@ -17,11 +18,16 @@ if TYPE_CHECKING:
 _BANNER = """
   frontdesk is ready at {url}
 
-    REST   {url}/api
-    MCP    {url}/mcp
-    Docs   {url}/docs
+    REST     {url}/api
+    MCP      {url}/mcp
+    Docs     {url}/docs
+    Console  {url}/console
 """
 _DEMO = """
+  This link signs you in to the demo practice's console. It works once, within {minutes} minutes:
+
+    {link}
+
   Two clients may call the demo practice:
 
     agent        client id      {agent.client_id}
@@ -69,9 +75,9 @@ def _serve(args: argparse.Namespace) -> None:
             import frontdesk.app  # noqa: F401 - once here, while the database starts, and not in every worker
 
             started.result()
-        demo = wait_for(_prepare(args, settings))
+        prepared = wait_for(_prepare(args, settings))
         address = free_address(settings.host, settings.port)
-        serve(settings, address, lambda: _announce(args, settings, demo))
+        serve(settings, address, lambda: _announce(args, settings, prepared))
     except ServingError as error:
         raise CommandError(str(error)) from None
 
@@ -80,29 +86,39 @@ def _say(args: argparse.Namespace) -> Progress:
     return (lambda _step: None) if args.json else (lambda step: print(f"{step} ...", flush=True))
 
 
-async def _prepare(args: argparse.Namespace, settings: Settings) -> "Demo | None":
-    """Everything that could fail fails here, with a sentence, before any worker starts."""
+async def _prepare(args: argparse.Namespace, settings: Settings) -> "tuple[Demo, str] | None":
+    """The demo and a link into its console, where one is wanted. Everything that could fail fails here, with a
+    sentence, before any worker starts."""
     from frontdesk.store.migrate import migrate
 
     await reached(settings, migrate(owner_dsn(settings)))
 
-    async def work(session: Session) -> "Demo | None":
+    async def work(session: Session) -> "tuple[Demo, str] | None":
         from frontdesk.cli.demo_data import prepare_demo
 
         ring = await session.ring()
-        return await prepare_demo(session, ring, datetime.now(UTC), _say(args)) if args.demo else None
+        if not args.demo:
+            return None
+        demo = await prepare_demo(session, ring, datetime.now(UTC), _say(args))
+        return demo, await sign_in_link(session, demo.operator_id)
 
     return await on_database(settings, work)
 
 
-def _announce(args: argparse.Namespace, settings: Settings, demo: "Demo | None") -> None:
+def _announce(args: argparse.Namespace, settings: Settings, prepared: "tuple[Demo, str] | None") -> None:
     url = settings.public_url
     if args.json:
-        document: dict[str, Any] = {"url": url, "docs": f"{url}/docs"}
-        print(to_json(document if demo is None else {**document, "demo": demo.document()}), flush=True)
+        document: dict[str, Any] = {"url": url, "docs": f"{url}/docs", "console": f"{url}/console"}
+        if prepared is not None:
+            document |= {"demo": prepared[0].document(), "signInLink": prepared[1]}
+        print(to_json(document), flush=True)
         return
     text = _BANNER.format(url=url)
-    if demo is not None:
+    if prepared is not None:
+        from frontdesk.access.links import LINK_LIFETIME
+
+        demo, link = prepared
         clients = {"agent": demo.agent, "integration": demo.integration}
-        text += _DEMO.format(requests=_REQUESTS.format(url=url, **clients), **clients)
+        minutes = int(LINK_LIFETIME.total_seconds() // 60)
+        text += _DEMO.format(requests=_REQUESTS.format(url=url, **clients), link=link, minutes=minutes, **clients)
     print(text + _STOP, flush=True)

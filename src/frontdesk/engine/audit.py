@@ -4,13 +4,15 @@ Records commit with their write. A sealer links committed records into a chain p
 """
 
 import asyncio
+import contextlib
 import hashlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
+from frontdesk.store.chores import practices_with
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 
 _SEAL_AT_ONCE = 500
@@ -56,13 +58,19 @@ class AuditTrail:
 
     async def keep_sealing(self) -> None:
         """Runs for as long as the service does. What a crash or another node left unsealed is picked up first."""
-        self._to_seal.update(await practice_ids(self._database))
+        with contextlib.suppress(DatabaseUnavailable):  # housekeeping looks again
+            await self.find_unsealed()
         while True:
             await self.seal_pending()
             self._wake.clear()
             if not self._to_seal:
                 await self._wake.wait()
             await asyncio.sleep(_SEAL_PAUSE_SECONDS)
+
+    async def find_unsealed(self) -> None:
+        """What nobody seals: a worker ended before it came to it."""
+        self._to_seal.update(await practices_with(self._database, "unsealed records", datetime.now(UTC)))
+        self._wake.set()
 
     async def seal_pending(self) -> None:
         for practice_id in list(self._to_seal):

@@ -5,7 +5,7 @@ chain, noted elsewhere from time to time, shows that too.
 """
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -18,6 +18,7 @@ from frontdesk.store.database import Database
 
 MOST_FAULTS = 100
 _PATIENCE = timedelta(minutes=1)
+_SAID_EVERY = 200
 
 _HEAD = """
 SELECT (SELECT sequence FROM audit_head WHERE practice_id = $1) AS sequence,
@@ -37,6 +38,7 @@ LEFT JOIN audit_record r ON r.practice_id = u.practice_id AND r.record_id = u.re
 WHERE u.practice_id = $1 AND r.record_id IS NULL ORDER BY u.record_id LIMIT $2
 """
 
+Progress = Callable[[int, int], Awaitable[None]]
 FaultKind = Literal["changed", "reordered", "removed", "sealMissing", "headMismatch", "unsealed"]
 
 
@@ -56,6 +58,15 @@ class ChainReport:
     faults: tuple[ChainFault, ...]
     """At most MOST_FAULTS of them."""
 
+    def document(self) -> dict[str, Any]:
+        return {
+            "head": {"sequence": self.sequence, "hash": self.hash.hex()},
+            "faults": [
+                {"kind": fault.kind, "sequence": fault.sequence, "recordId": fault.record_id, "message": fault.message}
+                for fault in self.faults
+            ],
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class _Misfit:
@@ -65,22 +76,29 @@ class _Misfit:
     row: Any
 
 
-async def verify_chain(database: Database, practice_id: int, now: datetime) -> ChainReport:
-    """Seals what is pending, then checks everything."""
+async def verify_chain(
+    database: Database, practice_id: int, now: datetime, progress: Progress | None = None
+) -> ChainReport:
+    """Seals what is pending, then checks everything. `progress(checked, expected)` hears how many seals were followed
+    so far, and lets others have their turn."""
     with contextlib.suppress(asyncpg.UniqueViolationError):  # the head points back into the chain: found below
         await seal_pending(database, practice_id)
     async with database.transaction(practice_id) as connection:
         head = await connection.fetchrow(_HEAD, practice_id)
-    faults = await _broken_links(database, practice_id, head)
+    faults = await _broken_links(database, practice_id, head, progress)
     faults += await _unsealed_records(database, practice_id, now)
     return ChainReport(head["sequence"] or 0, head["hash"] or b"", tuple(faults[:MOST_FAULTS]))
 
 
-async def _broken_links(database: Database, practice_id: int, head: Any) -> list[ChainFault]:
+async def _broken_links(database: Database, practice_id: int, head: Any, progress: Progress | None) -> list[ChainFault]:
     faults: list[ChainFault] = []
     misfits: list[_Misfit] = []
     sequence, previous, head_hash = 0, b"", b""
+    followed = 0
     async for row in sealed_records(database, practice_id):
+        if progress is not None and followed % _SAID_EVERY == 0:
+            await progress(followed, head["sequence"] or 0)
+        followed += 1
         if len(faults) + len(misfits) >= MOST_FAULTS:
             break
         linked = row["sequence"] == sequence + 1

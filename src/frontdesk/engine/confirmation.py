@@ -7,7 +7,7 @@ integration's write commits at once, and with an Idempotency-Key it does so once
 import asyncio
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -54,6 +54,7 @@ class Writes:
     database: Database
     audit: AuditTrail
     token_lifetime: timedelta
+    on_executed: Callable[[int], None] = lambda _practice_id: None  # after the commit; must not block
 
     async def execute(
         self, operation: Operation, context: Context, given: WriteInput, request_id: str, key: str | None
@@ -136,6 +137,8 @@ class Writes:
                 outcome = await context.system.perform(proposal.change, record)
             finally:
                 self.audit.seal_soon(caller.practice_id)
+            if outcome.kind == "executed":
+                self.on_executed(caller.practice_id)
             if outcome.kind == "stale":
                 continue
             if outcome.kind == "incomplete" and intent is not None:

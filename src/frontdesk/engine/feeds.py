@@ -127,7 +127,8 @@ class CalendarFeeds:
             if appointment.status != "cancelled"
         ]
         patients = list(dict.fromkeys(appointment.patient_id for appointment in appointments))
-        names = await _names(system, patients) if row["with_names"] else {}
+        people = await system.contacts(patients) if row["with_names"] else {}
+        names = {patient_id: contact.name for patient_id, contact in people.items()}
         entry = AuditEntry(practice_id, now, row["feed_id"], "read_calendar_feed", "executed", list(names), request_id)
         await self.audit.append(entry, read=True)
         # Beside the event loop: a busy practice has thousands of appointments.
@@ -149,15 +150,6 @@ async def _appointments(
         found += page
         if len(page) < _PAGE:
             return found
-
-
-async def _names(system: SchedulingSystem, patient_ids: list[str]) -> dict[str, str]:
-    names = {}
-    for patient_id in patient_ids:
-        patient = await system.get_patient(patient_id)
-        if patient is not None:
-            names[patient_id] = f"{patient.first_name} {patient.last_name}"
-    return names
 
 
 def _calendar(directory: Directory, provider_id: int, appointments: list[Appointment], names: dict[str, str]) -> bytes:

@@ -6,6 +6,6 @@ Owns reading it, naming every fault in it with its path, and writing it back. Re
 from frontdesk.practice_file.contents import PatientRecord, PracticeFile
 from frontdesk.practice_file.faults import Fault, PracticeFileError
 from frontdesk.practice_file.parsing import parse
-from frontdesk.practice_file.writing import dump
+from frontdesk.practice_file.writing import dump, dump_json
 
-__all__ = ["Fault", "PatientRecord", "PracticeFile", "PracticeFileError", "dump", "parse"]
+__all__ = ["Fault", "PatientRecord", "PracticeFile", "PracticeFileError", "dump", "dump_json", "parse"]

@@ -1,5 +1,6 @@
-"""Practice files back to YAML text, in a fixed order, without what is the default anyway."""
+"""Practice files back to text, in a fixed order, without what is the default anyway."""
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
@@ -41,6 +42,21 @@ def dump(file: PracticeFile) -> str:
     )
     # A negative width leaves every record on the line it began on.
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False, width=-1)
+
+
+def dump_json(file: PracticeFile) -> str:
+    """The same as JSON, which parse reads as well."""
+    document = _jsonable(yaml.load(dump(file), yaml.CSafeLoader))
+    return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+
+
+def _jsonable(value: Any) -> Any:
+    """Dates as text: JSON has none."""
+    if isinstance(value, dict):
+        return {key: _jsonable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_jsonable(item) for item in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else value.isoformat()
 
 
 class _Line(dict[str, Any]):

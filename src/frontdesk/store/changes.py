@@ -1,13 +1,13 @@
 """Word of a change, passed between processes over PostgreSQL's LISTEN and NOTIFY.
 
 Only ever a hint: a notification may be lost, so whoever keeps something in memory also reads it again by itself.
-Kinds in use: `client` (a client id) and `practice` (a slug).
+Kinds in use: `client` (a client id), `practice` (a slug) and `calendar` (a practice's id).
 """
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import asyncpg
@@ -16,6 +16,7 @@ from frontdesk.store.database import SERVICE_ROLE, Database, session_settings
 
 _CHANNEL = "frontdesk_change"
 _NOTIFY = f"SELECT pg_notify('{_CHANNEL}', $1)"
+_NOTIFY_MANY = f"SELECT pg_notify('{_CHANNEL}', word) FROM unnest($1::text[]) word"  # noqa: S608 - a name of ours
 
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
@@ -34,15 +35,25 @@ async def announce(connection_or_database: Any, kind: str, id: str) -> None:  # 
         await connection_or_database.execute(_NOTIFY, message)
 
 
+async def announce_many(database: Database, kind: str, ids: Sequence[str]) -> None:
+    """Tells every listener of several changes in one statement."""
+    messages = [f"{kind} {id_}" for id_ in ids]
+    await database.fetch(_NOTIFY_MANY, messages)
+
+
 class ChangeListener:
     """One connection of its own that listens, and comes back by itself. Nothing that happens to it reaches the caller.
 
-    `on_change(kind, id)` is called in the event loop and must not block.
+    `on_change(kind, id)` is called in the event loop and must not block, and so is `on_listening()`: whatever happened
+    before it may have been missed.
     """
 
-    def __init__(self, dsn: str, on_change: Callable[[str, str], None]) -> None:
+    def __init__(
+        self, dsn: str, on_change: Callable[[str, str], None], on_listening: Callable[[], None] = lambda: None
+    ) -> None:
         self._dsn = dsn
         self._on_change = on_change
+        self._on_listening = on_listening
         self._task: asyncio.Task[None] | None = None
         self.listening = asyncio.Event()
 
@@ -79,9 +90,11 @@ class ChangeListener:
             connection.add_termination_listener(lambda _connection: ended.set())
             await connection.add_listener(_CHANNEL, self._receive)
             self.listening.set()
+            self._on_listening()
             while True:
                 try:
-                    await asyncio.wait_for(ended.wait(), _PROBE_SECONDS)
+                    async with asyncio.timeout(_PROBE_SECONDS):  # Python 3.11's wait_for may swallow a cancellation
+                        await ended.wait()
                     return
                 except TimeoutError:
                     await connection.execute("SELECT 1")  # notices a network that swallows everything silently

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
+from weakref import WeakValueDictionary
 
 import orjson
 
@@ -21,6 +22,8 @@ from frontdesk.domain.directory import (
 )
 from frontdesk.store.database import Database
 
+MOST_PROVIDERS = 10_000  # over all practices; with their share of everything else about two kilobytes each
+
 
 @dataclass(frozen=True, slots=True)
 class StoredDirectory:
@@ -31,10 +34,11 @@ class StoredDirectory:
 class DirectoryCache:
     """Directories kept in memory. Whoever knows the current version gets it, loaded at most once at a time."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, most_providers: int = MOST_PROVIDERS) -> None:
         self._database = database
-        self._kept: dict[int, StoredDirectory] = {}
-        self._loading: dict[int, asyncio.Lock] = {}
+        self._most_providers = most_providers
+        self._kept: dict[int, StoredDirectory] = {}  # loaded longest ago first
+        self._loading: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
     async def at(self, practice_id: int, version: int | None) -> StoredDirectory:
         """The directory at this version or a newer one; None is satisfied by whatever is kept."""
@@ -47,9 +51,19 @@ class DirectoryCache:
                 kept = await self.newest(practice_id)
         return kept
 
+    def version(self, practice_id: int) -> int:
+        """Of the directory that is kept; lower than any where there is none."""
+        kept = self._kept.get(practice_id)
+        return -1 if kept is None else kept.version
+
     async def newest(self, practice_id: int) -> StoredDirectory:
-        kept = self._kept[practice_id] = await load_directory(self._database, practice_id)
-        return kept
+        loaded = await load_directory(self._database, practice_id)
+        self._kept.pop(practice_id, None)
+        self._kept[practice_id] = loaded
+        held = sum(len(each.directory.providers) for each in self._kept.values())
+        while held > self._most_providers and len(self._kept) > 1:
+            held -= len(self._kept.pop(next(iter(self._kept))).directory.providers)
+        return loaded
 
 
 async def load_directory(database: Database, practice_id: int) -> StoredDirectory:
@@ -68,7 +82,7 @@ async def save_directory(connection: Any, practice_id: int, directory: Directory
                VALUES ($1, $2, $3, $4, $5, $6, $7::jsonb, $8::jsonb)
                ON CONFLICT (practice_id, location_id) DO UPDATE SET name = excluded.name, aliases = excluded.aliases,
                    time_zone = excluded.time_zone, phone = excluded.phone, address = excluded.address,
-                   closures = excluded.closures, active = true""",
+                   closures = with_blocks(location.closures, excluded.closures), active = true""",
             practice_id,
             location.id,
             location.name,
@@ -76,7 +90,7 @@ async def save_directory(connection: Any, practice_id: int, directory: Directory
             location.time_zone,
             location.phone,
             None if location.address is None else _json(dict(location.address)),
-            _json([{"first": c.first, "last": c.last, "reason": c.reason} for c in location.closures]),
+            _json([_block({"first": c.first, "last": c.last, "reason": c.reason}, c.by) for c in location.closures]),
         )
     for provider in directory.providers.values():
         await connection.execute(
@@ -86,7 +100,7 @@ async def save_directory(connection: Any, practice_id: int, directory: Directory
                ON CONFLICT (practice_id, provider_id) DO UPDATE SET name = excluded.name, aliases = excluded.aliases,
                    specialty = excluded.specialty, accepts_new_patients = excluded.accepts_new_patients,
                    capacity = excluded.capacity, procedure_ids = excluded.procedure_ids, hours = excluded.hours,
-                   time_off = excluded.time_off, active = true""",
+                   time_off = with_blocks(provider.time_off, excluded.time_off), active = true""",
             practice_id,
             provider.id,
             provider.name,
@@ -96,7 +110,7 @@ async def save_directory(connection: Any, practice_id: int, directory: Directory
             provider.capacity,
             None if provider.procedure_ids is None else sorted(provider.procedure_ids),
             _json([_hours_document(h) for h in provider.hours]),
-            _json([{"starts": t.starts, "ends": t.ends, "reason": t.reason} for t in provider.time_off]),
+            _json([_block({"starts": t.starts, "ends": t.ends, "reason": t.reason}, t.by) for t in provider.time_off]),
         )
     for visit_type in directory.visit_types.values():
         await connection.execute(
@@ -157,6 +171,10 @@ async def _prune(connection: Any, practice_id: int, directory: Directory) -> Non
         [visit_type_id for visit_type_id, _ in listed],
         [procedure_id for _, procedure_id in listed],
     )
+
+
+def _block(block: dict[str, Any], by: str | None) -> dict[str, Any]:
+    return block if by is None else {**block, "by": by}
 
 
 def _hours_document(hours: OpeningHours) -> dict[str, Any]:
@@ -241,7 +259,9 @@ def _directory(document: Mapping[str, Any]) -> Directory:
 
 
 def _closures(rows: Iterable[Mapping[str, Any]]) -> tuple[Closure, ...]:
-    return tuple(Closure(date.fromisoformat(c["first"]), date.fromisoformat(c["last"]), c["reason"]) for c in rows)
+    return tuple(
+        Closure(date.fromisoformat(c["first"]), date.fromisoformat(c["last"]), c["reason"], c.get("by")) for c in rows
+    )
 
 
 def _hours(rows: Iterable[Mapping[str, Any]]) -> tuple[OpeningHours, ...]:
@@ -260,7 +280,8 @@ def _hours(rows: Iterable[Mapping[str, Any]]) -> tuple[OpeningHours, ...]:
 
 def _time_off(rows: Iterable[Mapping[str, Any]]) -> tuple[TimeOff, ...]:
     return tuple(
-        TimeOff(datetime.fromisoformat(t["starts"]), datetime.fromisoformat(t["ends"]), t["reason"]) for t in rows
+        TimeOff(datetime.fromisoformat(t["starts"]), datetime.fromisoformat(t["ends"]), t["reason"], t.get("by"))
+        for t in rows
     )
 
 

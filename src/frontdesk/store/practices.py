@@ -1,6 +1,6 @@
 """Practices in the database: importing and exporting practice files, listing, suspending and resuming."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -15,6 +15,9 @@ from frontdesk.practice_file import PatientRecord, PracticeFile
 from frontdesk.store.changes import announce
 from frontdesk.store.database import Database
 from frontdesk.store.directories import load_directory, save_directory
+
+Also = Callable[[Any, int], Awaitable[None]]
+"""What commits together with an import: it is given the connection and the practice's id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,9 @@ async def stored_directory(database: Database, slug: str) -> Directory | None:
     return None if practice_id is None else (await load_directory(database, practice_id)).directory
 
 
-async def import_practice(database: Database, file: PracticeFile, now: datetime, *, prune: bool = False) -> int:
+async def import_practice(
+    database: Database, file: PracticeFile, now: datetime, *, prune: bool = False, also: Also | None = None
+) -> int:
     """Creates or updates a practice, all or nothing; returns its id. Repeating it changes nothing."""
     slug = file.directory.practice.slug
     async with database.transaction() as connection:
@@ -50,6 +55,8 @@ async def import_practice(database: Database, file: PracticeFile, now: datetime,
         await connection.execute("SELECT set_config('frontdesk.practice_id', $1, true)", str(practice_id))
         await save_directory(connection, practice_id, file.directory, prune=prune)
         await _save_patients(connection, practice_id, file.patients, now)
+        if also is not None:
+            await also(connection, practice_id)
         await announce(connection, "practice", slug)
     return practice_id
 
@@ -59,23 +66,33 @@ async def export_practice(database: Database, slug: str, *, with_patients: bool)
     if practice_id is None:
         return None
     directory = _active((await load_directory(database, practice_id)).directory)
-    patients: tuple[PatientRecord, ...] = ()
-    if with_patients:
-        async with database.transaction(practice_id) as connection:
-            rows = await connection.fetch("SELECT * FROM patient WHERE practice_id = $1 ORDER BY number", practice_id)
-        patients = tuple(
-            PatientRecord(
-                number=row["number"],
-                first_name=row["first_name"],
-                last_name=row["last_name"],
-                dob=row["dob"],
-                phone=row["phone"],
-                email=row["email"],
-                seen=row["seen"],
-            )
-            for row in rows
-        )
+    patients = await stored_patients(database, practice_id) if with_patients else ()
     return PracticeFile(directory, patients)
+
+
+async def stored_patients(
+    database: Database, practice_id: int, numbers: Collection[int] | None = None
+) -> tuple[PatientRecord, ...]:
+    """All patients of a practice, or those with the given numbers, in the order of their numbers."""
+    async with database.transaction(practice_id) as connection:
+        rows = await connection.fetch(
+            """SELECT * FROM patient WHERE practice_id = $1 AND ($2::integer[] IS NULL OR number = ANY ($2))
+               ORDER BY number""",
+            practice_id,
+            None if numbers is None else list(numbers),
+        )
+    return tuple(
+        PatientRecord(
+            number=row["number"],
+            first_name=row["first_name"],
+            last_name=row["last_name"],
+            dob=row["dob"],
+            phone=row["phone"],
+            email=row["email"],
+            seen=row["seen"],
+        )
+        for row in rows
+    )
 
 
 async def list_practices(database: Database, slug: str | None = None) -> list[PracticeSummary]:

@@ -20,6 +20,7 @@ from frontdesk.engine.webhooks.endpoints import opened_secrets
 from frontdesk.engine.webhooks.events import event_document, event_name
 from frontdesk.engine.webhooks.sending import MOST_AT_ONCE, Sender, Sent
 from frontdesk.engine.webhooks.signing import signed_headers
+from frontdesk.store.chores import practices_with
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 
 LEASE = timedelta(seconds=30)
@@ -31,10 +32,11 @@ _PAUSE_SECONDS = 1.0
 _SETTLE_SECONDS = 0.02
 _FORGET_EVERY = timedelta(minutes=10)
 _FORGET_AT_ONCE = 1000
+_LOOK_AT_ONCE = 1000  # practices: more than these take turns, so that looking for work stays cheap
 _FIRST_WAIT = timedelta(seconds=5)
 _LONGEST_WAIT = timedelta(hours=12)
 
-_PRACTICES = "SELECT practice_id FROM practice WHERE has_webhooks"
+_LOOK = "SELECT * FROM look_for_webhooks($1, $2, $3)"
 _TAKE = "SELECT * FROM take_webhook_deliveries($1, $2, $3, $4, $5, $6)"
 _FINISH = "SELECT finish_webhook_delivery($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS paused"
 _FORGET = "SELECT forget_webhook_deliveries($1, $2, $3)"
@@ -71,6 +73,7 @@ class Deliverer:
         self._sending: set[asyncio.Task[None]] = set()
         self._ended = asyncio.Event()
         self._forget_at = clock()
+        self._looked_until = 0
 
     async def keep_delivering(self) -> None:
         """Runs for as long as the service does."""
@@ -96,7 +99,9 @@ class Deliverer:
 
     async def start_due(self) -> list[asyncio.Task[None]]:
         """Begins to send what is due, as much as there are places for."""
-        practices = [row["practice_id"] for row in await self._database.fetch(_PRACTICES)]
+        looked_at = await self._database.fetch(_LOOK, self._looked_until, _LOOK_AT_ONCE, self._clock())
+        self._looked_until = looked_at[-1]["practice_id"] if len(looked_at) == _LOOK_AT_ONCE else 0
+        practices = [row["practice_id"] for row in looked_at if row["due"]]
         random.shuffle(practices)  # nobody is always the last
         started = []
         for practice_id in practices:
@@ -180,5 +185,5 @@ class Deliverer:
         now = self._clock()
         if now >= self._forget_at:
             self._forget_at = now + _FORGET_EVERY
-            for row in await self._database.fetch(_PRACTICES):
-                await self._database.fetchval(_FORGET, row["practice_id"], now - KEPT, _FORGET_AT_ONCE)
+            for practice_id in await practices_with(self._database, "ended deliveries", now - KEPT):
+                await self._database.fetchval(_FORGET, practice_id, now - KEPT, _FORGET_AT_ONCE)

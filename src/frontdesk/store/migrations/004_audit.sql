@@ -62,6 +62,10 @@ BEGIN
         INSERT INTO audit_seal (practice_id, sequence, record_id, hash)
         VALUES (p_practice, head.sequence, r.record_id, head.hash);
         DELETE FROM audit_unsealed u WHERE u.practice_id = p_practice AND u.record_id = r.record_id;
+        IF is_appointment_change(r.operation) THEN
+            INSERT INTO appointment_trail (practice_id, appointment_id, record_id)
+            SELECT DISTINCT p_practice, s.id, r.record_id FROM unnest(r.subject_ids) AS s (id) WHERE s.id LIKE 'apt\_%';
+        END IF;
         done := done + 1;
     END LOOP;
     IF done > 0 THEN

@@ -125,7 +125,13 @@ DECLARE
     a        appointment;
     v_id     text := c ->> 'appointmentId';
     v_status text := c ->> 'status';
+    v_seen   boolean := v_status IN ('arrived', 'completed');
 BEGIN
+    IF v_seen THEN
+        PERFORM FROM patient p WHERE p.practice_id = p_practice AND p.patient_id = (
+            SELECT t.patient_id FROM appointment t WHERE t.practice_id = p_practice AND t.appointment_id = v_id
+        ) FOR NO KEY UPDATE;
+    END IF;
     SELECT * INTO a FROM appointment WHERE practice_id = p_practice AND appointment_id = v_id FOR UPDATE;
     IF a.status NOT IN (SELECT jsonb_array_elements_text(c -> 'fromStates'))
        OR ((c ->> 'onlyUpcoming')::boolean AND a.starts_at <= p_now) THEN
@@ -141,6 +147,10 @@ BEGIN
         cancelled_at = CASE v_status WHEN 'cancelled' THEN p_now END,
         cancellation_reason = CASE v_status WHEN 'cancelled' THEN c ->> 'reason' END
     WHERE practice_id = p_practice AND appointment_id = v_id;
+    IF v_seen THEN
+        UPDATE patient p SET seen = true
+        WHERE p.practice_id = p_practice AND p.patient_id = a.patient_id AND NOT p.seen;
+    END IF;
     RETURN ('executed', NULL, jsonb_build_object('appointmentId', v_id, 'status', v_status), ARRAY[v_id, a.patient_id],
             'appointment.' || v_status, jsonb_build_object('appointmentId', v_id, 'patientId', a.patient_id))::change_outcome;
 END $$;

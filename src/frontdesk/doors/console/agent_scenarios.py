@@ -1,0 +1,130 @@
+"""Conversations that show how an agent uses the operations, step by step. Each step is one call with suggested values.
+
+What a step needs of the steps before it is taken from what they answered. The suggestions about people fit the demo
+practice; elsewhere they are left out and typed in.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Literal
+
+from frontdesk.demo.practice import ADA
+
+_ADA = {"firstName": ADA.first_name, "lastName": ADA.last_name, "phone": ADA.phone, "dob": ADA.dob.isoformat()}
+_NOBODY = {"firstName": "Mary", "lastName": "Somerville", "phone": "+1 555 010 0180", "dob": "1980-12-26"}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    operation: str
+    heading: str
+    given: Mapping[str, Any] = field(default_factory=dict)  # a timedelta is a date so long from today
+    of_demo: Mapping[str, Any] = field(default_factory=dict)  # as `given`, for the demo practice alone
+    phase: Literal["call", "confirm"] = "call"
+    refused: bool = False  # the point of the step is its error
+    simulate: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    key: str
+    name: str
+    description: str
+    steps: tuple[Step, ...]
+
+
+_WHO = Step("match_patient", "Who is calling?", of_demo=_ADA)
+_VISIT_TYPE = Step("list_visit_types", "What for?", of_demo={"name": "follow-up"})
+_PROCEDURE = Step("list_procedures", "What exactly?")
+_SLOT = Step("get_slot", "Is that time still free?")
+_BOOK = Step("book_appointment", "Propose the booking")
+_BOOK_CONFIRMED = Step("book_appointment", "Book it, after a clear yes", phase="confirm")
+_READ = Step("get_appointment", "Read what was booked")
+_CANCEL = Step("cancel_appointment", "Propose to cancel it again", {"reason": "Shown in the agent's view"})
+_CANCEL_CONFIRMED = Step("cancel_appointment", "Cancel it, after a clear yes", phase="confirm")
+
+SCENARIOS: Mapping[str, Scenario] = {
+    scenario.key: scenario
+    for scenario in (
+        Scenario(
+            "book",
+            "Book with a certain doctor",
+            "The whole call in the order agents are taught: who, where, with whom, what for, when, read back, book.",
+            (
+                Step("get_capabilities", "What may I do here?"),
+                _WHO,
+                Step("list_locations", "Where?", of_demo={"name": "Downtown"}),
+                Step("list_providers", "With whom?", of_demo={"name": "Bob Chen"}),
+                _VISIT_TYPE,
+                _PROCEDURE,
+                Step("search_slots", "When?", {"from": timedelta(days=1), "to": timedelta(days=14), "limit": 5}),
+                _SLOT,
+                _BOOK,
+                _BOOK_CONFIRMED,
+                _READ,
+                _CANCEL,
+                _CANCEL_CONFIRMED,
+            ),
+        ),
+        Scenario(
+            "soonest",
+            "Book as soon as possible",
+            "Any doctor, any place, the earliest time: one search over everything.",
+            (
+                _WHO,
+                _VISIT_TYPE,
+                _PROCEDURE,
+                Step("find_first_available", "The earliest times"),
+                _SLOT,
+                _BOOK,
+                _BOOK_CONFIRMED,
+                _READ,
+                _CANCEL,
+                _CANCEL_CONFIRMED,
+            ),
+        ),
+        Scenario(
+            "change",
+            "Move or cancel an appointment",
+            "Finds what the caller has booked, moves it to another time, then cancels it. Book one first.",
+            (
+                _WHO,
+                Step("list_appointments", "What has the caller booked?", {"from": timedelta(days=0)}),
+                _READ,
+                Step("find_first_available", "Other times", {"from": timedelta(days=3)}),
+                Step("reschedule_appointment", "Propose to move it"),
+                Step("reschedule_appointment", "Move it, after a clear yes", phase="confirm"),
+                _CANCEL,
+                _CANCEL_CONFIRMED,
+            ),
+        ),
+        Scenario(
+            "new",
+            "Somebody who has never been here",
+            "Nobody matches, so the caller is asked for the spelling and then put on file.",
+            (
+                Step("match_patient", "Who is calling?", _NOBODY, refused=True),
+                Step("create_patient", "Propose a new patient", _NOBODY),
+                Step("create_patient", "Put them on file, after a clear yes", phase="confirm"),
+                Step("get_patient", "Read the new record"),
+            ),
+        ),
+        Scenario(
+            "errors",
+            "When something is wrong",
+            "Errors are facts with a code: what every door says about bad input, unknown records and a taken slot.",
+            (
+                Step(
+                    "match_patient",
+                    "Fields that cannot be right",
+                    {"firstName": "4da", "lastName": " ", "phone": "12", "dob": "10/12/1985"},
+                    refused=True,
+                ),
+                Step("get_provider", "A record that nobody has", {"providerId": 999999}, refused=True),
+                Step("get_practice", "A scheduling system that is away", simulate="upstream_unavailable", refused=True),
+                Step("get_practice", "A cap that is reached", simulate="rate_limited", refused=True),
+            ),
+        ),
+    )
+}

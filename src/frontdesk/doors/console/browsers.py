@@ -1,0 +1,24 @@
+"""What a browser calls itself, in a few words, so that people know their own devices in a list."""
+
+_BROWSERS = (
+    ("Edg/", "Edge"),
+    ("OPR/", "Opera"),
+    ("Firefox/", "Firefox"),
+    ("Chrome/", "Chrome"),
+    ("Safari/", "Safari"),
+)
+_SYSTEMS = (
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Android", "Android"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "Mac"),
+    ("Linux", "Linux"),
+)
+
+
+def browser_name(user_agent: str) -> str:
+    """Words of ours only: nothing that a request says about itself is stored."""
+    browser = next((name for mark, name in _BROWSERS if mark in user_agent), "A browser")
+    system = next((name for mark, name in _SYSTEMS if mark in user_agent), None)
+    return browser if system is None else f"{browser} on {system}"

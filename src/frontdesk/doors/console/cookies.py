@@ -1,0 +1,54 @@
+"""The console's cookies: out of reach of scripts, sent to no other site.
+
+Over https the names have the prefix `__Host-`: a browser takes such a cookie only from this very host over https, so
+that nobody on a neighbouring subdomain can plant one. That wants the path `/`; over plain http it is the console's.
+"""
+
+from datetime import timedelta
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from frontdesk.settings import Settings
+
+SESSION = "frontdesk_session"
+SIGN_IN = "frontdesk_sign_in"
+IDENTITY = "frontdesk_identity"
+
+
+def read_cookie(request: Request, name: str, settings: Settings) -> str | None:
+    return request.cookies.get(_name(name, settings))
+
+
+def set_cookie(response: Response, name: str, value: str, settings: Settings, lifetime: timedelta) -> None:
+    response.set_cookie(
+        _name(name, settings),
+        value,
+        max_age=int(lifetime.total_seconds()),
+        path=_path(settings),
+        secure=_secure(settings),
+        httponly=True,
+        samesite="lax",
+    )
+
+
+def delete_cookie(response: Response, name: str, settings: Settings) -> None:
+    response.delete_cookie(
+        _name(name, settings), path=_path(settings), secure=_secure(settings), httponly=True, samesite="lax"
+    )
+
+
+def session_token(request: Request, settings: Settings) -> str | None:
+    return read_cookie(request, SESSION, settings)
+
+
+def _name(name: str, settings: Settings) -> str:
+    return f"__Host-{name}" if _secure(settings) else name
+
+
+def _path(settings: Settings) -> str:
+    return "/" if _secure(settings) else "/console"
+
+
+def _secure(settings: Settings) -> bool:
+    return settings.public_url.startswith("https://")

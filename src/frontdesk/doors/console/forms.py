@@ -1,0 +1,67 @@
+"""What a form of the console sent: fields by name, files as text. Refuses bytes that are neither a form nor text."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from email.message import EmailMessage
+from email.parser import BytesParser
+from email.policy import HTTP
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+
+from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
+from frontdesk.doors.bodies import read_body
+
+_MOST_FIELDS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def get(self, name: str) -> str:
+        """The first value, without spaces around it; the empty text where there is none."""
+        return self.fields.get(name, ("",))[0].strip()
+
+    def all(self, name: str) -> list[str]:
+        return list(self.fields.get(name, ()))
+
+
+async def read_form(request: Request, largest: int) -> Form:
+    faults: list[Problem] = []
+    body = await read_body(request.headers, request.receive, faults, largest)
+    if faults:
+        if faults[0].code == "payload_too_large":
+            raise Problem("payload_too_large", f"What was sent is larger than {largest // 1024} KiB.")
+        raise faults[0]
+    content_type = request.headers.get("content-type", "")
+    try:
+        if content_type.startswith("multipart/form-data"):
+            return _collected(_parts(content_type, body))
+        return _collected(
+            parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS)
+        )
+    except ValueError:
+        raise invalid([FieldError("$", BINDING, "the form cannot be read")]) from None
+
+
+def _collected(pairs: Sequence[tuple[str, str]]) -> Form:
+    fields: dict[str, list[str]] = {}
+    for name, value in pairs:
+        if "\x00" in value:
+            raise ValueError
+        fields.setdefault(name, []).append(value)
+    return Form(fields)
+
+
+def _parts(content_type: str, body: bytes) -> list[tuple[str, str]]:
+    message = BytesParser(EmailMessage, policy=HTTP).parsebytes(
+        b"Content-Type: " + content_type.encode("latin-1", "replace") + b"\r\n\r\n" + body
+    )
+    pairs = []
+    for part in message.iter_parts():
+        name = part.get_param("name", header="content-disposition")
+        content = part.get_payload(decode=True)
+        if isinstance(name, str) and isinstance(content, bytes):
+            pairs.append((name, content.decode("utf-8-sig")))
+    return pairs

@@ -1,0 +1,62 @@
+"""Days and times as people at the desk read them. Whoever calls has put them into the right zone."""
+
+from datetime import date, datetime, time, timedelta
+
+
+def clock(moment: datetime) -> str:
+    return f"{moment:%H:%M}"
+
+
+def time_span(start: datetime, end: datetime) -> str:
+    return f"{start:%H:%M}–{end:%H:%M}"
+
+
+def long_day(day: date) -> str:
+    return f"{day:%A}, {day.day} {day:%B %Y}"
+
+
+def short_day(day: date) -> str:
+    return f"{day:%a} {day.day} {day:%b}"
+
+
+def dated(day: date) -> str:
+    return f"{day.day} {day:%b %Y}"
+
+
+def week_of(first: date, last: date) -> str:
+    """The days from the first to the last: 16–22 November 2026."""
+    if (first.year, first.month) == (last.year, last.month):
+        return f"{first.day}–{last.day} {last:%B %Y}"
+    if first.year == last.year:
+        return f"{first.day} {first:%b} – {last.day} {last:%b %Y}"
+    return f"{dated(first)} – {dated(last)}"
+
+
+def block_span(starts: datetime | date, ends: datetime | date) -> str:
+    """Blocked time: whole days where it is that, otherwise to the minute."""
+    if isinstance(starts, datetime) and isinstance(ends, datetime):
+        if starts.time() != time() or ends.time() != time():
+            if starts.date() == ends.date():
+                return f"{short_day(starts)} {starts.year}, {time_span(starts, ends)}"
+            return f"{short_day(starts)} {starts.year}, {clock(starts)} – {short_day(ends)} {ends.year}, {clock(ends)}"
+        starts, ends = starts.date(), ends.date() - timedelta(days=1)
+    if starts == ends:
+        return f"{short_day(starts)} {starts.year}"
+    return f"{short_day(starts)} {starts.year} – {short_day(ends)} {ends.year}"
+
+
+def moment(text: str) -> datetime:
+    """A time as the operations answer it, in the zone that it came with."""
+    return datetime.fromisoformat(text)
+
+
+FILTERS = {
+    "moment": moment,
+    "clock": clock,
+    "time_span": time_span,
+    "long_day": long_day,
+    "short_day": short_day,
+    "dated": dated,
+    "week_of": week_of,
+    "block_span": block_span,
+}

@@ -1,0 +1,119 @@
+"""The time axis of a calendar page: rows of a few minutes of wall clock that several days share.
+
+Nine o'clock stands in the same row on every day. An hour that occurs twice on one of the days has rows of its own for
+the second time; an hour that does not exist on a day has none there, and no row at all where it is missing everywhere.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+from frontdesk.domain.local_time import DAY_MINUTES, day_number, local_day_spans, zone
+
+STEP = 5  # minutes a row
+HOUR = 60
+
+_Cell = tuple[int, int]  # minutes on the wall clock, and how often the clock has shown them before that day
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Rows from `at` on, counted from 1."""
+
+    at: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class HourMark:
+    """A full hour on the axis. `zone` tells apart an hour that occurs twice."""
+
+    place: Place
+    minute: int  # on the wall clock
+    zone: str | None
+
+
+class Axis:
+    """The hours `opens` <= t < `closes` of the wall clock (minutes, whole hours) on some local dates of one zone."""
+
+    def __init__(self, days: Sequence[date], time_zone: str, opens: int, closes: int) -> None:
+        by_day = {day: _cells(day, time_zone) for day in days}
+        repeated = {cell for cells in by_day.values() for _, cell in cells if cell[1]}
+        # All second times of one transition follow the last first time that they repeat.
+        last_repeated = max((wall for wall, _ in repeated), default=0)
+        order = sorted(
+            {cell for cells in by_day.values() for _, cell in cells if opens <= cell[0] < closes},
+            key=lambda cell: (cell[0], 0, 0) if not cell[1] else (last_repeated, 1, cell[0]),
+        )
+        rows = {cell: number for number, cell in enumerate(order, 1)}
+        self.rows = len(order)
+        self.marks = self._marks(order, rows, repeated, by_day, time_zone)
+        self._instants: dict[date, list[int]] = {}
+        self._rows: dict[date, list[int]] = {}
+        for day, cells in by_day.items():
+            shown = [(minute, rows[cell]) for minute, cell in cells if cell in rows]
+            self._instants[day] = [minute for minute, _ in shown]
+            self._rows[day] = [row for _, row in shown]
+
+    def place(self, day: date, start: int, end: int) -> Place | None:
+        """The rows of that day's time from start to end, minutes since 1970; None where nothing of it is shown."""
+        instants, rows = self._instants[day], self._rows[day]
+        first = bisect_right(instants, start) - 1
+        if first < 0 or instants[first] + STEP <= start:
+            first += 1
+        last = bisect_left(instants, end) - 1
+        if last < first:
+            return None
+        return Place(rows[first], rows[last] - rows[first] + 1)
+
+    def instants(self, day: date) -> list[int]:
+        """When each row that the day has begins, ascending."""
+        return self._instants[day]
+
+    def missing(self, day: date) -> list[Place]:
+        """Rows that other days have and this one has not: an hour that it skips, or does not repeat."""
+        places = []
+        have, at = set(self._rows[day]), 0
+        for row in range(1, self.rows + 2):
+            if row <= self.rows and row not in have:
+                at = at or row
+            elif at:
+                places.append(Place(at, row - at))
+                at = 0
+        return places
+
+    def _marks(
+        self,
+        order: list[_Cell],
+        rows: dict[_Cell, int],
+        repeated: set[_Cell],
+        by_day: dict[date, list[tuple[int, _Cell]]],
+        time_zone: str,
+    ) -> list[HourMark]:
+        twice = {wall for wall, _ in repeated}
+        marks = []
+        for wall, again in order:
+            if wall % HOUR:
+                continue
+            name = None
+            if wall in twice:
+                cells = next(cells for cells in by_day.values() if any(cell[1] for _, cell in cells))
+                minute = next(minute for minute, cell in cells if cell == (wall, again))
+                name = datetime.fromtimestamp(minute * 60, tz=UTC).astimezone(zone(time_zone)).tzname()
+            length = sum((wall + step, again) in rows for step in range(0, HOUR, STEP))
+            marks.append(HourMark(Place(rows[wall, again], length), wall, name))
+        return marks
+
+
+def _cells(day: date, time_zone: str) -> list[tuple[int, _Cell]]:
+    """Every row's worth of one local date: the instant it begins at, and what the clock then shows."""
+    midnight = day_number(day) * DAY_MINUTES
+    seen: set[int] = set()
+    cells = []
+    for start, end, offset in local_day_spans(day_number(day), time_zone):
+        for minute in range(start, end, STEP):
+            wall = minute + offset - midnight
+            cells.append((minute, (wall, int(wall in seen))))
+            seen.add(wall)
+    return cells

@@ -1,0 +1,134 @@
+"""A practice file, judged beside what is stored of the same practice: its faults, and what it would change."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from typing import Any, Literal
+
+from frontdesk.domain.directory import Directory
+from frontdesk.practice_file import PatientRecord, PracticeFile, parse
+from frontdesk.practice_file.reading import read
+from frontdesk.store.database import Database
+from frontdesk.store.practices import stored_directory
+
+Kind = Literal["settings", "locations", "providers", "visit types", "procedures", "patients"]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a file changes about records of one kind, by their names. Patients are only counted."""
+
+    kind: Kind
+    added: Sequence[str] = ()
+    changed: Sequence[str] = ()
+    removed: Sequence[str] = ()
+    unchanged: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.added or self.changed or self.removed)
+
+
+async def checked_file(database: Database, text: str, now: datetime, *, prune: bool) -> PracticeFile:
+    """The file, beside what is stored of the same practice already; PracticeFileError with every fault."""
+    slug = await asyncio.to_thread(stated_slug, text)
+    known = None if slug is None else await stored_directory(database, slug)
+    return await parsed(text, known, now, prune=prune)
+
+
+async def parsed(text: str, known: Directory | None, now: datetime, *, prune: bool) -> PracticeFile:
+    """In a thread of its own: a large file takes a while to read, and others want to be answered meanwhile."""
+    if prune:  # what is about to be deactivated cannot be referred to
+        await asyncio.to_thread(parse, text, today=now.date())
+    return await asyncio.to_thread(parse, text, known=known, today=now.date())
+
+
+def stated_slug(text: str) -> str | None:
+    """Which practice a file says it is of, also where the rest of it has faults."""
+    document, _ = read(text)
+    practice = document.get("practice") if isinstance(document, dict) else None
+    slug = practice.get("slug") if isinstance(practice, dict) else None
+    return slug if isinstance(slug, str) else None
+
+
+def differences(
+    known: Directory, known_patients: Mapping[int, PatientRecord], file: PracticeFile, *, prune: bool
+) -> list[Difference]:
+    """What importing the file changes. What it does not list stays, or with `prune` becomes inactive; patients stay."""
+    stored, given = _as_written(known, known), _as_written(file.directory, known)
+    return [
+        _settings(stored, given),
+        _difference("locations", stored.locations, given.locations, prune=prune),
+        _difference("providers", stored.providers, given.providers, prune=prune),
+        _difference("visit types", _bare(stored), _bare(given), prune=prune),
+        _difference("procedures", _procedures(stored), _procedures(given), prune=prune),
+        _patients(known_patients, file.patients),
+    ]
+
+
+def _as_written(directory: Directory, known: Directory) -> Directory:
+    """What a file says of its own: time that is blocked at the desk stays blocked, whether a file repeats it or not."""
+    return replace(
+        directory,
+        locations={
+            key: replace(record, closures=_of_file(record.closures, _stored(known.locations, key, "closures")))
+            for key, record in directory.locations.items()
+        },
+        providers={
+            key: replace(record, time_off=_of_file(record.time_off, _stored(known.providers, key, "time_off")))
+            for key, record in directory.providers.items()
+        },
+    )
+
+
+def _stored(records: Mapping[int, Any], key: int, blocks: str) -> tuple[Any, ...]:
+    return getattr(records[key], blocks) if key in records else ()
+
+
+def _of_file(blocks: Iterable[Any], stored: Iterable[Any]) -> tuple[Any, ...]:
+    at_the_desk = [replace(block, by=None) for block in stored if block.by is not None]
+    return tuple(block for block in blocks if replace(block, by=None) not in at_the_desk)
+
+
+def _settings(stored: Directory, given: Directory) -> Difference:
+    names = [field.name for field in fields(stored.practice)]
+    changed = [name for name in names if getattr(stored.practice, name) != getattr(given.practice, name)]
+    return Difference("settings", changed=[name.replace("_", " ") for name in changed])
+
+
+def _difference(kind: Kind, stored: Mapping[Any, Any], given: Mapping[Any, Any], *, prune: bool) -> Difference:
+    active = {key: record for key, record in stored.items() if record.active}
+    shared = given.keys() & active.keys()
+    changed = [record.name for key, record in given.items() if key in shared and record != active[key]]
+    return Difference(
+        kind,
+        added=[record.name for key, record in given.items() if key not in active],
+        changed=changed,
+        removed=[record.name for key, record in active.items() if key not in given] if prune else [],
+        unchanged=len(shared) - len(changed),
+    )
+
+
+def _bare(directory: Directory) -> dict[int, Any]:
+    """Visit types without their procedures, which are told of by themselves."""
+    return {key: replace(record, procedures=()) for key, record in directory.visit_types.items()}
+
+
+def _procedures(directory: Directory) -> dict[tuple[int, int], Any]:
+    return {
+        (visit_type.id, procedure.id): procedure
+        for visit_type in directory.visit_types.values()
+        for procedure in visit_type.procedures
+    }
+
+
+def _patients(known: Mapping[int, PatientRecord], given: Sequence[PatientRecord]) -> Difference:
+    changed = [patient for patient in given if patient.number in known and known[patient.number] != patient]
+    added = [patient for patient in given if patient.number not in known]
+    return Difference(
+        "patients",
+        added=[""] * len(added),
+        changed=[""] * len(changed),
+        unchanged=len(given) - len(added) - len(changed),
+    )

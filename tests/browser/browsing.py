@@ -1,0 +1,191 @@
+"""A real browser in front of a real service. What goes wrong in a page is noted, and fails the test that opened it."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Request, expect, sync_playwright
+
+from tests.browser.callers import Agent
+from tests.clients.running_desk import COMMAND, Desk, running_desk
+
+DEADLINE = 30_000  # milliseconds: a loaded machine takes its time
+PAINTED: dict[str, float] = {}  # milliseconds to the first paint of a page
+MEASURED: dict[str, float] = {}  # other milliseconds worth telling at the end of the run
+DESKTOP, PHONE = (1280, 900), (360, 740)
+_MOST_TABS = 120
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+# Before any script of the page: what moved without anybody's doing, and when the first thing was seen.
+_OBSERVING = """
+window.observed = {shift: 0, paint: null, moved: []};
+new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) {
+    if (entry.hadRecentInput) continue;
+    window.observed.shift += entry.value;
+    for (const source of entry.sources) window.observed.moved.push(source.node?.className ?? String(source.node));
+  }
+}).observe({type: "layout-shift", buffered: true});
+new PerformanceObserver((list) => {
+  for (const entry of list.getEntriesByName("first-contentful-paint")) window.observed.paint = entry.startTime;
+}).observe({type: "paint", buffered: true});
+"""
+
+
+@dataclass
+class Faults:
+    """What a page must not do: report errors, break its own policy, open dialogs, ask anybody else for anything."""
+
+    origin: str
+    noted: list[str] = field(default_factory=list)
+    expected: list[str] = field(default_factory=list)  # patterns of what a test provokes on purpose
+
+    def watch(self, page: Page) -> None:
+        page.on("console", self._said)
+        page.on("pageerror", lambda error: self._note(f"error in a script: {error}"))
+        page.on("request", self._asked)
+
+        def opened(dialog: Any) -> None:
+            self._note(f"a dialog: {dialog.message}")
+            dialog.dismiss()
+
+        page.on("dialog", opened)
+
+    def check(self) -> None:
+        unexpected = [each for each in self.noted if not any(re.search(known, each) for known in self.expected)]
+        assert not unexpected, "\n".join(unexpected)
+
+    def _said(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self._note(f"{message.type}: {message.text} ({message.location.get('url')})")
+
+    def _asked(self, request: Request) -> None:
+        parts = urlsplit(request.url)
+        if parts.scheme in ("http", "https") and f"{parts.scheme}://{parts.netloc}" != self.origin:
+            self._note(f"a request to elsewhere: {request.url}")
+
+    def _note(self, text: str) -> None:
+        self.noted.append(text)
+
+
+@dataclass
+class Window:
+    """One person's browser: its own cookies, its own faults."""
+
+    context: BrowserContext
+    page: Page
+    faults: Faults
+    url: str
+
+    def go(self, path: str) -> Page:
+        self.page.goto(f"{self.url}/console{path}")
+        return self.page
+
+
+@dataclass
+class Office:
+    """The browser, the service behind it, and people of the demo practice who are signed in."""
+
+    browser: Browser
+    desk: Desk
+    folder: Path
+    agent: Agent
+    signed_in: dict[str, Any]  # cookies by role
+
+    def printed_link(self) -> str:
+        """The link that the server prints when it starts."""
+        found = re.search(r"http://\S+/console/\S+", (self.folder / "server.log").read_text())
+        assert found is not None, "the server prints no link to sign in with"
+        return found[0]
+
+    def new_link(self, role: str, name: str, practice: str = "demo") -> str:
+        return operator_link(self.desk, role, name, practice)
+
+    def open(
+        self,
+        role: str | None = "admin",
+        *,
+        theme: str | None = None,
+        size: tuple[int, int] = DESKTOP,
+        scripts: bool = True,
+    ) -> Window:
+        context = self.browser.new_context(
+            base_url=self.desk.url,
+            viewport={"width": size[0], "height": size[1]},
+            storage_state=None if role is None else self.signed_in[role],
+            java_script_enabled=scripts,
+            reduced_motion="reduce",
+            accept_downloads=True,
+        )
+        context.set_default_timeout(DEADLINE)
+        context.set_default_navigation_timeout(DEADLINE)
+        if theme is not None:
+            context.add_cookies([{"name": "frontdesk_theme", "value": theme, "url": self.desk.url}])
+        if scripts:
+            context.add_init_script(_OBSERVING)
+        faults = Faults(self.desk.url)
+        context.on("page", faults.watch)
+        return Window(context, context.new_page(), faults, self.desk.url)
+
+
+def command(desk: Desk, *arguments: str) -> dict[str, str]:
+    """What the command line says, as an operator of the machine uses it."""
+    done = subprocess.run([COMMAND, *arguments, "--json"], env=desk.environment, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr.decode()
+    answer: dict[str, str] = json.loads(done.stdout)
+    return answer
+
+
+def operator_link(desk: Desk, role: str, name: str, practice: str = "demo") -> str:
+    return command(desk, "operator", "add", "--practice", practice, "--name", name, "--role", role)["link"]
+
+
+def sign_in(page: Page, link: str) -> None:
+    """Opens a one-time link and goes through with it."""
+    page.goto(link)
+    page.get_by_role("button", name=re.compile("sign in", re.IGNORECASE)).click()
+    page.wait_for_url("**/console/calendar*")
+
+
+def tab_to(page: Page, control: Locator) -> None:
+    """Goes there as somebody without a mouse does."""
+    expect(control).to_be_visible()
+    for _ in range(_MOST_TABS):
+        if control.evaluate("(control) => control === document.activeElement"):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"{control} cannot be reached with the Tab key")
+
+
+@contextmanager
+def office(folder: Path) -> Iterator[Office]:
+    executable = shutil.which("chromium") or shutil.which("chromium-browser")
+    assert executable is not None, "these tests need chromium on the PATH (on Debian: apt-get install chromium)"
+    with running_desk(folder) as desk, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
+        agent = Agent(desk)
+        opened = Office(browser, desk, folder, agent, {"admin": None, "staff": None})
+        for role, name in (("admin", "Olivia Operator"), ("staff", "Ana at the desk")):
+            window = opened.open(role)
+            sign_in(window.page, opened.new_link(role, name))
+            opened.signed_in[role] = window.context.storage_state()
+            window.faults.check()
+            window.context.close()
+        yield opened
+        browser.close()
+        agent.api.close()

@@ -1,0 +1,62 @@
+"""Those who call the practice while people look at the console: an agent, over REST."""
+
+import itertools
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from frontdesk_client import Frontdesk
+
+from tests.clients.running_desk import Desk
+
+FIRST_VISIT, CONSULTATION = 20, 101  # for people whom the practice has not seen before
+CHEN, DOWNTOWN = 10, 1
+
+
+@dataclass(frozen=True)
+class Slot:
+    id: str
+    start: datetime  # in the location's zone
+
+    @property
+    def day(self) -> str:
+        return self.start.date().isoformat()
+
+    @property
+    def time(self) -> str:
+        return f"{self.start:%H:%M}"
+
+
+class Agent:
+    def __init__(self, desk: Desk) -> None:
+        self._numbers = itertools.count(1)
+        self.client_id = desk.agent.client_id
+        self.api: Frontdesk = desk.agent.client(desk.url)
+
+    def patient(self, last_name: str, **given: Any) -> str:
+        """A new patient, so that no test waits for another's appointments."""
+        phone = f"+1 555 020 {next(self._numbers):04}"
+        person = {"first_name": "Mina", "phone": phone, "dob": date(1990, 5, 17), **given}
+        proposal = self.api.create_patient(last_name=last_name, **person)
+        made: str = proposal.confirm().patient_id
+        return made
+
+    def slots(self, most: int = 40) -> list[Slot]:
+        found = self.api.find_first_available(
+            visit_type_id=FIRST_VISIT, procedure_id=CONSULTATION, provider_id=CHEN, location_id=DOWNTOWN, limit=most
+        )
+        return [Slot(item.id, item.start) for item in found]
+
+    def book(self, patient: str, slot: Slot) -> str:
+        booked: str = self.api.book_appointment(patient_id=patient, slot_id=slot.id).confirm().appointment_id
+        return booked
+
+    def completed_visit(self) -> str:
+        today = datetime.now(UTC).date()
+        listed = self.api.list_appointments(from_=today - timedelta(days=6), to=today - timedelta(days=1))
+        found: str = next(each.id for each in listed.items if each.status == "completed")
+        return found
+
+    def status(self, appointment: str) -> str:
+        status: str = self.api.get_appointment(appointment_id=appointment).status
+        return status

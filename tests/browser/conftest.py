@@ -1,0 +1,41 @@
+"""One service with the demo practice and one browser for all of these tests; a window of its own for each of them."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.browsing import DEADLINE, MEASURED, PAINTED, Office, Window, office
+
+_TOLD = 3  # the slowest of many
+
+expect.set_options(timeout=DEADLINE)
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    with office(tmp_path_factory.mktemp("office")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def window(place: Office) -> Iterator[Callable[..., Window]]:
+    """Opens windows; closes them after the test, which fails where a page did something that no page may."""
+    opened: list[Window] = []
+
+    def open_window(*arguments: object, **options: object) -> Window:
+        opened.append(place.open(*arguments, **options))  # type: ignore[arg-type]
+        return opened[-1]
+
+    yield open_window
+    for each in opened:
+        each.context.close()
+    for each in opened:
+        each.faults.check()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What was measured on the way."""
+    slowest = sorted(PAINTED.items(), key=lambda each: each[1])[-_TOLD:]
+    for name, milliseconds in [*MEASURED.items(), *((f"first paint of {page}", paint) for page, paint in slowest)]:
+        terminalreporter.write_line(f"{name}: {milliseconds:.0f} ms")

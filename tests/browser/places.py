@@ -1,0 +1,78 @@
+"""Every page of the console that has an address, and how to get to one of each kind."""
+
+from datetime import timedelta
+from urllib.parse import urlencode
+
+from tests.browser.callers import CHEN, CONSULTATION, DOWNTOWN, FIRST_VISIT, Agent
+
+PLACES = (
+    "account",
+    "agent's view",
+    "appointment",
+    "audit",
+    "blocked time",
+    "booking: confirm",
+    "booking: when",
+    "booking: who",
+    "calendar of a day",
+    "calendar of a week",
+    "calendar of another zone",
+    "client",
+    "clients",
+    "confirmations",
+    "day sheet",
+    "move: confirm",
+    "move: when",
+    "new client",
+    "new patient",
+    "patient",
+    "patient: change",
+    "patients",
+    "people",
+    "practice file",
+    "scheduling system",
+    "set-up",
+    "usage",
+    "webhooks",
+)
+
+
+def addresses(agent: Agent) -> dict[str, str]:
+    """Paths below /console, by name. Books one appointment, so that there is one to look at."""
+    patient = agent.patient("Gallery")
+    slots = agent.slots()
+    appointment = agent.book(patient, slots[0])
+    free = {"slot": slots[-1].id}
+    wanted = {"visit": f"{FIRST_VISIT}-{CONSULTATION}", "provider": CHEN, "location": DOWNTOWN}
+    day = {"date": slots[0].day, "location": DOWNTOWN}
+    tuesday = slots[0].start.date() + timedelta(days=(1 - slots[0].start.weekday()) % 7)
+    return {
+        "account": "/account",
+        "agent's view": "/agent",
+        "appointment": f"/appointments/{appointment}",
+        "audit": "/audit?operation=create_patient",
+        "blocked time": "/blocks",
+        "booking: confirm": f"/book/{patient}/confirm?{urlencode(free)}",
+        "booking: when": f"/book/{patient}?{urlencode(wanted)}",
+        "booking: who": "/book",
+        "calendar of a day": f"/calendar?{urlencode(day)}",
+        "calendar of a week": f"/calendar?{urlencode({**day, 'view': 'week'})}",
+        "calendar of another zone": f"/calendar?date={tuesday}&location=3",
+        "client": f"/clients/{agent.client_id}",
+        "clients": "/clients",
+        "confirmations": "/confirmations",
+        "day sheet": f"/day-sheet?{urlencode(day)}",
+        "move: confirm": f"/appointments/{appointment}/move/confirm?{urlencode(free)}",
+        "move: when": f"/appointments/{appointment}/move",
+        "new client": "/clients/new",
+        "new patient": "/patients/new",
+        "patient": f"/patients/{patient}",
+        "patient: change": f"/patients/{patient}/edit",
+        "patients": "/patients",
+        "people": "/people",
+        "practice file": "/practice",
+        "scheduling system": "/practice/system",
+        "set-up": "/setup",
+        "usage": "/usage",
+        "webhooks": "/practice/webhooks",
+    }

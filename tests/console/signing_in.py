@@ -1,0 +1,73 @@
+"""Signing in to the console as a browser does: by a one-time link, with cookies, over HTTP."""
+
+import re
+
+import httpx
+
+from frontdesk.access.links import new_link
+from frontdesk.access.operators import OperatorRecord, add_operator
+from tests.world import World
+
+TEST_OPERATOR = "X-Test-Operator"
+
+
+async def operator(
+    world: World, role: str = "staff", *, practice: str = "harbor", name: str = "Ana", email: str | None = None
+) -> OperatorRecord:
+    return await add_operator(world.database, practice=practice, name=name, role=role, email=email, clock=world.clock)
+
+
+async def link_token(world: World, operator_id: str) -> str:
+    _, token = await new_link(world.database, operator_id, actor="test", clock=world.clock)
+    return token
+
+
+async def use_link(browser: httpx.AsyncClient, token: str, **fields: str) -> httpx.Response:
+    """Opens the sign-in page and presses its button."""
+    page = await browser.get("/console/sign-in")
+    assert page.status_code == 200, page.text
+    return await browser.post("/console/sign-in", data={"csrf": csrf_in(page.text), "link": token, **fields})
+
+
+async def signed_in(
+    world: World, role: str = "staff", *, practice: str = "harbor", name: str = "Ana"
+) -> httpx.AsyncClient:
+    """A browser with a session; its posts carry the session's CSRF token, and its operator's id is in a header."""
+    person = await operator(world, role, practice=practice, name=name)
+    browser = world.anonymous()
+    answer = await use_link(browser, await link_token(world, person.operator_id))
+    assert answer.status_code == 303, answer.text
+    browser.headers[TEST_OPERATOR] = person.operator_id
+    browser.headers["X-CSRF-Token"] = csrf_in((await browser.get("/console/account")).text)
+    return browser
+
+
+def session_cookie(browser: httpx.AsyncClient) -> str | None:
+    return browser.cookies.get("frontdesk_session")
+
+
+def browser_at(world: World, address: str) -> httpx.AsyncClient:
+    """A browser of somebody elsewhere."""
+    transport = httpx.ASGITransport(app=world.transport.app, client=(address, 40_000))
+    browser = httpx.AsyncClient(transport=transport, base_url="http://test", timeout=30)
+    world.clients.append(browser)
+    return browser
+
+
+async def audited(world: World, practice: str = "harbor") -> list[tuple[str, str, str]]:
+    """Operation, outcome and actor of what the console has recorded, the oldest first."""
+    practice_id = await world.database.fetchval("SELECT practice_id FROM practice WHERE slug = $1", practice)
+    async with world.database.transaction(practice_id) as connection:
+        rows = await connection.fetch(
+            """SELECT operation, outcome, actor FROM audit_record
+               WHERE practice_id = $1 AND operation LIKE 'console.%' ORDER BY record_id""",
+            practice_id,
+        )
+    return [(row["operation"], row["outcome"], row["actor"]) for row in rows]
+
+
+def csrf_in(html: str) -> str:
+    """The token of the first form of a page."""
+    found = re.search(r'name="csrf" value="([0-9a-f]{64})"', html)
+    assert found is not None, "the page has no form"
+    return found.group(1)

@@ -1,0 +1,293 @@
+"""The audit trail at the console: found by what it says, page by page, exported as the command does, and checked."""
+
+import asyncio
+import json
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import httpx
+import pytest
+
+from frontdesk.domain.errors import Problem
+from frontdesk.engine import audit_reading
+from frontdesk.engine.audit_reading import Wanted, seal_pending
+from frontdesk.engine.desk import audit_trail
+from frontdesk.engine.desk.people import Person
+from frontdesk.store.database import session_settings
+from tests.cli.command_line import CommandLine
+from tests.console.operator_pages import EVIL, check_harmless, practice_id, text_of
+from tests.console.signing_in import TEST_OPERATOR, audited, signed_in
+from tests.world import World, book, patient_id
+
+ROW = re.compile(r'<th scope="row"><time datetime="([^"]+)">.*?</tr>', re.DOTALL)
+
+
+def rows(page: httpx.Response) -> list[str]:
+    assert page.status_code == 200, page.text
+    return [text_of(httpx.Response(200, text=found.group(0))) for found in ROW.finditer(page.text)]
+
+
+async def append(world: World, count: int, slug: str = "harbor", **fields: Any) -> None:
+    """Records as the service writes them, a second apart."""
+    given = {"actor": "fd_somebody", "operation": "get_patient", "outcome": "executed", "subjects": [], **fields}
+    practice = await practice_id(world, slug)
+    async with world.database.transaction(practice) as connection:
+        for number in range(count):
+            await connection.execute(
+                "SELECT append_audit($1, $2, $3, $4, $5, $6, $7)",
+                practice,
+                world.clock.now + timedelta(seconds=number),
+                given["actor"],
+                given["operation"],
+                given["outcome"],
+                given["subjects"],
+                f"request-{number}",
+            )
+
+
+async def person(world: World, role: Any = "admin") -> Person:
+    return Person("op_someone", "Ana", role, await practice_id(world), "harbor", 1)
+
+
+async def test_records_are_found_by_who_what_how_and_whom(world: World, admin: httpx.AsyncClient) -> None:
+    agent, integration = await world.client(), await world.client(grant="integration")
+    appointment = await book(agent)
+    await patient_id(integration, "Grace")
+
+    async def found(**query: str) -> list[str]:
+        return rows(await admin.get("/console/audit", params=query))
+
+    everything = await found()
+    assert sum("agent of harbor" in row for row in everything) >= 3
+    mine = await found(actor=agent.headers["X-Test-Client"])
+    assert mine
+    assert all("agent of harbor" in row for row in mine)
+    (booked,) = await found(operation="book_appointment", outcome="executed")
+    assert appointment in booked
+    assert len(await found(subject=appointment)) == 1
+    assert await found(subject=appointment, outcome="conflict") == []
+    (signed,) = await found(actor=admin.headers[TEST_OPERATOR], operation="console.sign_in")
+    assert "Ana" in signed
+    assert await found(**{"from": "2026-11-15", "to": "2026-11-15"}) == everything
+    assert await found(to="2026-11-14") == []
+    assert await found(**{"from": "2026-11-16"}) == []
+
+
+async def test_days_are_the_practices(world: World, admin: httpx.AsyncClient) -> None:
+    """Eight in the morning in UTC is three at night in New York; four hours earlier it was the day before."""
+    world.clock.advance(hours=-4)
+    await append(world, 1, actor="fd_late")
+    assert len(rows(await admin.get("/console/audit?actor=fd_late&from=2026-11-14&to=2026-11-14"))) == 1
+    assert rows(await admin.get("/console/audit?actor=fd_late&from=2026-11-15")) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("from=yesterday", "from"),
+        ("to=2026-13-01", "to"),
+        ("from=1815-12-10", "from"),
+        ("from=2026-11-15&to=2026-11-14", "to"),
+    ],
+)
+async def test_a_day_that_is_none_is_told_beside_its_field(admin: httpx.AsyncClient, query: str, field: str) -> None:
+    page = await admin.get(f"/console/audit?{query}")
+    assert page.status_code == 422
+    assert f'id="{field}-fault"' in page.text
+    assert f'<a href="#{field}">' in page.text
+
+
+async def test_a_long_trail_is_walked_page_by_page_and_no_record_is_missed(
+    world: World, admin: httpx.AsyncClient
+) -> None:
+    await append(world, 123)
+    address, seen = "/console/audit?actor=fd_somebody", []
+    for count in (50, 50, 23):
+        page = await admin.get(address)
+        assert len(rows(page)) == count
+        seen += ROW.findall(page.text)
+        older = re.search(r'rel="next" href="([^"]+)"', page.text)
+        address = older.group(1).replace("&amp;", "&") if older else ""
+    assert address == ""
+    assert len(set(seen)) == 123
+    assert seen == sorted(seen, reverse=True)
+
+
+async def test_a_page_looks_through_a_bounded_part_of_the_trail(
+    world: World, admin: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await append(world, 1, actor="fd_rare")
+    await append(world, 60)
+    monkeypatch.setattr(audit_reading, "BATCH", 5)
+    monkeypatch.setattr(audit_trail, "_BATCHES", 4)
+    address, looked = "/console/audit?actor=fd_rare", 0
+    while True:
+        page = await admin.get(address)
+        looked += 1
+        if rows(page):
+            break
+        assert "Look further back" in page.text
+        address = re.findall(r'rel="next" href="([^"]+)"', page.text)[0].replace("&amp;", "&")
+    assert looked == 4
+
+
+async def test_a_search_that_ends_in_the_past_does_not_read_what_is_older(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_reading, "BATCH", 5)
+    await append(world, 100)
+    world.clock.advance(days=2)
+    await append(world, 10)
+    before = world.database.statements
+    wanted = Wanted(since=world.clock.now - timedelta(hours=12))
+    found = await audit_reading.find_records(world.database, await practice_id(world), wanted, most=50)
+    assert len(found.records) == 10
+    assert found.before is None
+    assert world.database.statements - before < 12
+
+
+async def test_the_export_is_what_the_command_line_exports(
+    world: World, admin: httpx.AsyncClient, tmp_path: Path, owner_dsn: str
+) -> None:
+    await book(await world.client())
+    await append(world, 3, actor="Ünicode ✓")
+    answer = await admin.get("/console/audit/export")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("application/x-ndjson")
+    assert answer.headers["content-disposition"] == 'attachment; filename="audit-harbor-2026-11-15.jsonl"'
+    said = CommandLine(tmp_path).run(
+        "audit", "export", "--practice", "harbor", FRONTDESK_DATABASE_URL=owner_dsn, FRONTDESK_SECRET_KEY="x" * 43
+    )
+    assert said.status == 0, said.err
+    assert answer.text == said.out
+    last = json.loads(answer.text.splitlines()[-1])
+    assert (last["operation"], last["actor"]) == ("console.export_audit", admin.headers[TEST_OPERATOR])
+
+
+async def verified(browser: httpx.AsyncClient) -> httpx.Response:
+    """Presses the button and waits for the result."""
+    answer = await browser.post("/console/audit/verify")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/console/audit#check")
+    async with asyncio.timeout(30):
+        while True:
+            shown = await browser.get("/console/audit/check")
+            assert shown.status_code == 200
+            if 'data-check="running"' not in shown.text:
+                return shown
+            await asyncio.sleep(0.05)
+
+
+async def test_a_whole_trail_is_said_to_be_whole(world: World, admin: httpx.AsyncClient) -> None:
+    await append(world, 7)
+    assert 'data-check="none"' in (await admin.get("/console/audit")).text
+    shown = await verified(admin)
+    assert 'data-check="whole"' in shown.text
+    assert "none changed, removed or reordered" in text_of(shown)
+    assert "by Ana" in text_of(shown)
+    assert ("console.verify_audit", "executed", admin.headers[TEST_OPERATOR]) in await audited(world)
+    other = await signed_in(world, role="admin", practice="other")
+    assert 'data-check="none"' in (await other.get("/console/audit")).text
+
+
+async def test_a_record_that_somebody_changed_is_found_and_named(
+    world: World, admin: httpx.AsyncClient, owner_dsn: str
+) -> None:
+    await append(world, 7)
+    await seal_pending(world.database, await practice_id(world))
+    owner = await asyncpg.connect(owner_dsn, server_settings=session_settings(None))
+    try:
+        changed = await owner.fetchval(
+            "UPDATE audit_record SET outcome = 'conflict' WHERE request_id = 'request-4' RETURNING record_id"
+        )
+    finally:
+        await owner.close()
+    shown = await verified(admin)
+    assert 'data-check="broken"' in shown.text
+    assert f"Record {changed} " in text_of(shown)
+    assert "does not match its seal" in text_of(shown)
+    assert "Broken" in text_of(await admin.get("/console/practice/system"))
+
+
+async def test_only_one_check_runs_and_its_progress_is_told_by_every_node(
+    world: World, admin: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await append(world, 500)
+    monkeypatch.setattr(audit_trail, "_SAY_SECONDS", 0.0)
+    reached, go = asyncio.Event(), asyncio.Event()
+    verify = audit_trail.verify_chain
+    runs = []
+
+    async def held(database: Any, practice: int, now: Any, progress: Any) -> Any:
+        async def heard(checked: int, expected: int) -> None:
+            await progress(checked, expected)
+            if checked:
+                reached.set()
+                await go.wait()
+
+        runs.append(practice)
+        return await verify(database, practice, now, heard)
+
+    monkeypatch.setattr(audit_trail, "verify_chain", held)
+    await admin.post("/console/audit/verify")
+    async with asyncio.timeout(30):
+        await reached.wait()
+    shown = text_of(await admin.get("/console/audit"))
+    assert re.search(r"Checking since .*: 200 of 50\d records", shown), shown[:500]
+    await admin.post("/console/audit/verify")
+    assert len(runs) == 1
+    go.set()
+    async with asyncio.timeout(30):
+        while 'data-check="whole"' not in (await admin.get("/console/audit/check")).text:
+            await asyncio.sleep(0.05)
+
+
+async def test_a_check_whose_worker_died_can_be_begun_again(world: World, admin: httpx.AsyncClient) -> None:
+    practice = await practice_id(world)
+    async with world.database.transaction(practice) as connection:
+        await connection.execute(
+            """INSERT INTO audit_check (practice_id, check_id, started_by, started_at, heard_at, checked, expected)
+               VALUES ($1, 'gone', 'op_x', $2, $2, 5, 10)""",
+            practice,
+            world.clock.now,
+        )
+    assert 'data-check="running"' in (await admin.get("/console/audit")).text
+    world.clock.advance(minutes=1)
+    assert 'data-check="interrupted"' in (await admin.get("/console/audit")).text
+    assert 'data-check="whole"' in (await verified(admin)).text
+
+
+async def test_another_practices_records_are_not_found(world: World, admin: httpx.AsyncClient) -> None:
+    await append(world, 3, slug="other", actor="fd_theirs", subjects=["pat_theirs"])
+    for query in ("actor=fd_theirs", "subject=pat_theirs"):
+        assert rows(await admin.get(f"/console/audit?{query}")) == []
+    assert "fd_theirs" not in (await admin.get("/console/audit/export")).text
+
+
+async def test_staff_reach_nothing_of_it_whatever_a_page_forgets(world: World, staff: httpx.AsyncClient) -> None:
+    for path in ("", "/check", "/export"):
+        assert (await staff.get(f"/console/audit{path}")).status_code == 403
+    assert (await staff.post("/console/audit/verify")).status_code == 403
+    desk, somebody = world.service.desk.audit, await person(world, "staff")
+    for attempt in (
+        desk.find(somebody, Wanted()),
+        desk.export(somebody),
+        desk.start_check(somebody),
+        desk.last_check(somebody),
+        desk.actors(somebody),
+    ):
+        with pytest.raises(Problem) as refused:
+            await attempt
+        assert refused.value.code == "forbidden_scope"
+
+
+async def test_what_was_asked_and_what_is_stored_is_text(world: World, admin: httpx.AsyncClient) -> None:
+    await append(world, 1, actor=EVIL, operation=EVIL, outcome=EVIL, subjects=[EVIL])
+    check_harmless(await admin.get("/console/audit"))
+    for name in ("actor", "operation", "outcome", "subject", "from", "to"):
+        check_harmless(await admin.get("/console/audit", params={name: EVIL}))
+    evil = await signed_in(world, role="admin", name=EVIL)
+    check_harmless(await verified(evil))
+    assert (await admin.get("/console/audit", params={"before": "9" * 30})).status_code == 200

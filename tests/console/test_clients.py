@@ -1,0 +1,244 @@
+"""Clients at the console: added, changed, disabled, given new secrets; each secret shown once, everything recorded."""
+
+import asyncio
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+
+from frontdesk.access.clients import list_clients, show_client
+from frontdesk.access.scopes import SCOPES
+from frontdesk.domain.errors import Problem
+from frontdesk.engine.desk.people import Person
+from tests.console.operator_pages import (
+    EVIL,
+    check_harmless,
+    faults_in,
+    practice_id,
+    text_of,
+    token_status,
+    value_of,
+)
+from tests.console.signing_in import TEST_OPERATOR, audited, signed_in
+from tests.world import World
+
+PHONE_AGENT = {
+    "name": "Phone agent",
+    "grant": "agent",
+    "scopes": ["slots:read", "appointments:book"],
+    "per_minute": "60",
+    "quota": "10,000",
+}
+SECRET = re.compile(r"fds_[0-9A-Za-z_-]{43}")
+
+
+async def add(browser: httpx.AsyncClient, **fields: Any) -> httpx.Response:
+    form = await browser.get("/console/clients/new")
+    assert form.status_code == 200
+    return await browser.post("/console/clients", data={**PHONE_AGENT, "once": value_of(form, "once"), **fields})
+
+
+async def added(browser: httpx.AsyncClient, **fields: Any) -> tuple[str, str]:
+    """The id and the secret of a new client."""
+    page = await add(browser, **fields)
+    assert page.status_code == 200, page.text
+    (client_id,) = set(re.findall(r"fd_[0-9A-Za-z]{20}", page.text))
+    (secret,) = SECRET.findall(page.text)
+    return client_id, secret
+
+
+async def test_an_empty_practice_is_told_what_to_do_first(admin: httpx.AsyncClient) -> None:
+    page = await admin.get("/console/clients")
+    assert "Nobody may call yet" in page.text
+    assert 'href="/console/clients/new"' in page.text
+
+
+async def test_a_client_that_was_added_can_call_with_what_was_shown(world: World, admin: httpx.AsyncClient) -> None:
+    client_id, secret = await added(admin)
+    client = await show_client(world.database, client_id)
+    assert (client.practice_slug, client.name, client.grant) == ("harbor", "Phone agent", "agent")
+    assert (client.scopes, client.per_minute, client.quota) == (("slots:read", "appointments:book"), 60, 10_000)
+    assert await token_status(world, client_id, secret) == 200
+    listed = await admin.get("/console/clients")
+    assert f'<a href="/console/clients/{client_id}">Phone agent</a>' in listed.text
+    assert "0 of 60" in text_of(listed)
+
+
+async def test_a_secret_is_in_one_answer_and_nowhere_else(world: World, admin: httpx.AsyncClient) -> None:
+    page = await add(admin)
+    (secret,) = SECRET.findall(page.text)
+    assert page.headers["cache-control"] == "no-store"
+    assert secret not in str(page.url)
+    client_id = (await list_clients(world.database, practice="harbor"))[-1].client_id
+    for path in (f"/console/clients/{client_id}", "/console/clients", "/console/audit", "/console/usage"):
+        assert secret not in (await admin.get(path)).text
+    rows = await world.database.fetch("SELECT * FROM client_secret WHERE client_id = $1", client_id)
+    assert secret.encode() not in rows[0]["digest"]
+
+
+async def test_a_form_that_is_sent_again_adds_nobody_and_shows_nothing(world: World, admin: httpx.AsyncClient) -> None:
+    once = value_of(await admin.get("/console/clients/new"), "once")
+    answers = await asyncio.gather(
+        *(admin.post("/console/clients", data={**PHONE_AGENT, "once": once}) for _ in range(3))
+    )
+    assert sorted(answer.status_code for answer in answers) == [200, 303, 303]
+    (client,) = await list_clients(world.database, practice="harbor")
+    reloaded = await admin.post("/console/clients", data={**PHONE_AGENT, "once": once})
+    assert reloaded.status_code == 303
+    assert reloaded.headers["location"] == f"/console/clients/{client.client_id}?notice=secret_shown"
+    shown = await admin.get(reloaded.headers["location"])
+    assert "cannot be shown again" in shown.text
+    assert not SECRET.search(shown.text)
+    assert len(await list_clients(world.database, practice="harbor")) == 1
+    assert len(client.secrets) == 1
+
+
+async def test_every_fault_is_told_beside_its_field_and_what_was_typed_stays(
+    world: World, admin: httpx.AsyncClient
+) -> None:
+    page = await add(admin, name=" ", grant="owner", scopes=[], per_minute="many", quota="0")
+    assert page.status_code == 422
+    assert faults_in(page) == {
+        "name": "A client's name is one line of 1 to 100 characters.",
+        "grant": "A client's grant is agent or integration.",
+        "scopes": "A client needs at least one scope.",
+        "per_minute": "The cap must be a whole number.",
+        "quota": f"The quota must be between 1 and {2**63 - 1}.",
+    }
+    assert value_of(page, "per_minute") == "many"
+    assert await list_clients(world.database, practice="harbor") == []
+    page = await add(admin, name="Fax", scopes=["slots:read", "everything"])
+    assert value_of(page, "name") == "Fax"
+    assert "checked" in re.findall(r'<input[^>]*value="slots:read"[^>]*>', page.text)[0]
+    assert "checked" not in re.findall(r'<input[^>]*value="patients:read"[^>]*>', page.text)[0]
+    assert set(faults_in(page)) == {"scopes"}
+
+
+async def test_limits_and_scopes_can_be_changed(world: World, admin: httpx.AsyncClient) -> None:
+    client_id, _ = await added(admin)
+    path = f"/console/clients/{client_id}"
+    changed = {"name": "Night agent", "scopes": list(SCOPES), "per_minute": "5", "quota": "50"}
+    answer = await admin.post(path, data=changed)
+    assert (answer.status_code, answer.headers["location"]) == (303, f"{path}?notice=client_changed")
+    client = await show_client(world.database, client_id)
+    assert (client.name, client.scopes, client.per_minute, client.quota) == ("Night agent", SCOPES, 5, 50)
+    refused = await admin.post(path, data={**changed, "quota": "-1", "name": "x" * 101})
+    assert refused.status_code == 422
+    assert set(faults_in(refused)) == {"quota", "name"}
+    assert await show_client(world.database, client_id) == client
+
+
+@pytest.mark.parametrize(("overlap", "old_status"), [("24", 200), ("0", 401)])
+async def test_a_new_secret_works_beside_the_old_one_for_as_long_as_was_chosen(
+    world: World, overlap: str, old_status: int
+) -> None:
+    world.clock.now = datetime.now(UTC)  # secrets retire by the clock on the wall
+    admin = await signed_in(world, role="admin")
+    client_id, old = await added(admin)
+    once = value_of(await admin.get(f"/console/clients/{client_id}"), "once")
+    path = f"/console/clients/{client_id}/rotate"
+    page = await admin.post(path, data={"overlap": overlap, "once": once})
+    assert page.status_code == 200
+    (new,) = SECRET.findall(page.text)
+    assert new != old
+    assert await token_status(world, client_id, new) == 200
+    assert await token_status(world, client_id, old) == old_status
+    again = await admin.post(path, data={"overlap": overlap, "once": once})
+    assert again.headers["location"] == f"/console/clients/{client_id}?notice=secret_shown"
+    assert await token_status(world, client_id, new) == 200
+    wrong = await admin.post(path, data={"overlap": "forever", "once": "another"})
+    assert wrong.status_code == 422
+
+
+async def test_a_disabled_client_is_refused_until_it_is_enabled(world: World, admin: httpx.AsyncClient) -> None:
+    client_id, secret = await added(admin)
+    for action, status, shown in (("disable", 401, "Disabled"), ("enable", 200, "Active")):
+        answer = await admin.post(f"/console/clients/{client_id}/{action}")
+        assert answer.status_code == 303
+        assert await token_status(world, client_id, secret) == status
+        assert shown in text_of(await admin.get(f"/console/clients/{client_id}"))
+
+
+async def test_every_change_is_recorded_under_the_persons_id(world: World, admin: httpx.AsyncClient) -> None:
+    client_id, _ = await added(admin)
+    path = f"/console/clients/{client_id}"
+    await admin.post(path, data={**PHONE_AGENT, "quota": "7"})
+    await admin.post(f"{path}/rotate", data={"overlap": "1", "once": "k"})
+    await admin.post(f"{path}/disable")
+    await admin.post(f"{path}/enable")
+    await add(admin, name="")
+    records = [record for record in await audited(world) if "client" in record[0]]
+    assert [(operation, outcome) for operation, outcome, _ in records] == [
+        ("console.add_client", "executed"),
+        ("console.change_client", "executed"),
+        ("console.rotate_client_secret", "executed"),
+        ("console.disable_client", "executed"),
+        ("console.enable_client", "executed"),
+    ]
+    assert {actor for _, _, actor in records} == {admin.headers[TEST_OPERATOR]}
+    async with world.database.transaction(await practice_id(world)) as connection:
+        subjects = await connection.fetch(
+            "SELECT DISTINCT subject_ids FROM audit_record WHERE practice_id = 1 AND operation LIKE '%client%'"
+        )
+    assert [row["subject_ids"] for row in subjects] == [[client_id]]
+
+
+async def test_another_practices_clients_do_not_exist(world: World, admin: httpx.AsyncClient) -> None:
+    other = await signed_in(world, role="admin", practice="other")
+    client_id, secret = await added(other, name="Theirs")
+    before = await show_client(world.database, client_id)
+    for method, path, fields in (
+        ("GET", "", {}),
+        ("POST", "", PHONE_AGENT),
+        ("POST", "/rotate", {"overlap": "0", "once": "k"}),
+        ("POST", "/disable", {}),
+        ("POST", "/enable", {}),
+    ):
+        theirs = await admin.request(method, f"/console/clients/{client_id}{path}", data=fields)
+        nobodys = await admin.request(method, f"/console/clients/fd_{'x' * 20}{path}", data=fields)
+        assert (theirs.status_code, nobodys.status_code) == (404, 404), path
+        assert "Theirs" not in theirs.text
+        assert "There is no such client" in theirs.text
+    assert "Theirs" not in (await admin.get("/console/clients")).text
+    assert await show_client(world.database, client_id) == before
+    assert await token_status(world, client_id, secret) == 200
+
+
+async def test_staff_can_neither_see_nor_change_clients(
+    world: World, admin: httpx.AsyncClient, staff: httpx.AsyncClient
+) -> None:
+    client_id, _ = await added(admin)
+    for page in ("", "/new", f"/{client_id}"):
+        assert (await staff.get(f"/console/clients{page}")).status_code == 403
+    for page in ("", f"/{client_id}", f"/{client_id}/rotate", f"/{client_id}/disable", f"/{client_id}/enable"):
+        assert (await staff.post(f"/console/clients{page}", data=PHONE_AGENT)).status_code == 403
+    assert not (await show_client(world.database, client_id)).disabled
+
+
+async def test_the_desk_itself_refuses_staff_whatever_a_page_forgets(world: World) -> None:
+    person = Person("op_staff", "Sam", "staff", await practice_id(world), "harbor", 1)
+    desk = world.service.desk
+    given = {"name": "n", "scopes": SCOPES, "per_minute": 1, "quota": 1}
+    for attempt in (
+        desk.clients.all(person),
+        desk.clients.one(person, "fd_1"),
+        desk.clients.add(person, grant="agent", once="k", **given),
+        desk.clients.change(person, "fd_1", **given),
+        desk.clients.set_disabled(person, "fd_1", disabled=True),
+    ):
+        with pytest.raises(Problem) as refused:
+            await attempt
+        assert refused.value.code == "forbidden_scope"
+
+
+async def test_a_name_is_text_wherever_it_is_shown(world: World, admin: httpx.AsyncClient) -> None:
+    page = await add(admin, name=EVIL)
+    check_harmless(page)
+    (client_id,) = set(re.findall(r"fd_[0-9A-Za-z]{20}", page.text))
+    for path in (f"/clients/{client_id}", "/clients", "/usage", f"/usage?client={client_id}", "/audit"):
+        check_harmless(await admin.get(f"/console{path}"))
+    refused = await admin.post("/console/clients", data={**PHONE_AGENT, "name": EVIL, "scopes": [EVIL], "grant": EVIL})
+    assert refused.status_code == 422
+    check_harmless(refused)

@@ -1,0 +1,100 @@
+"""The front desk of a practice whose calendar is in another system: the same pages, and what that system cannot do."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from frontdesk.store.database import Database
+from tests.console.desk import Document, calendar, entries, words
+from tests.console.signing_in import signed_in
+from tests.fhir.practice import Upstream, fhir_world, opened
+from tests.world import World, book, patient_id
+
+
+@pytest.fixture
+async def world(database: Database, tmp_path: Path) -> AsyncIterator[World]:
+    async with opened("fake") as door:
+        await Upstream(door).seed()
+        async with fhir_world(database, tmp_path, door) as built:
+            yield built
+
+
+@pytest.fixture
+async def staff(world: World) -> httpx.AsyncClient:
+    return await signed_in(world)
+
+
+async def test_the_calendar_shows_names_and_who_booked(world: World, staff: httpx.AsyncClient) -> None:
+    booked = await book(await world.client())
+    for path in ("/calendar", "/day-sheet"):
+        assert "Ada Lovelace" in await calendar(staff, path)
+    [(shown, entry)] = entries(await calendar(staff)).items()
+    assert shown == booked
+    assert "booked by agent of harbor" in words(entry.text)
+    assert "Block time" not in await calendar(staff)
+
+
+async def test_hours_that_only_the_other_system_knows_are_not_drawn(staff: httpx.AsyncClient) -> None:
+    document = Document(await calendar(staff, date="2026-11-19"))
+    columns = [each.attributes["data-provider"] for each in document.having("data-provider")]
+    assert columns == ["10", "11", "12"]
+    assert not document.of_class("shade")
+    assert "Not in" not in words(document.of_class("cal")[0].text)
+
+
+async def test_the_names_of_a_day_are_asked_for_together(world: World, staff: httpx.AsyncClient) -> None:
+    agent = await world.client()
+    for first in ("Ada", "José", "Alan"):
+        await book(agent, first)
+    html = await calendar(staff)
+    assert len(entries(html)) == 3
+    assert "Unknown patient" not in html
+
+
+async def test_an_appointment_is_confirmed_moved_and_cancelled_but_its_attendance_is_kept_elsewhere(
+    world: World, staff: httpx.AsyncClient
+) -> None:
+    booked = await book(await world.client())
+    page = await staff.get(f"/console/appointments/{booked}")
+    assert "are recorded in the practice's own system" in page.text
+    assert "Booked by agent of harbor" in words(Document(page.text).having("id", "appointment")[0].text)
+    assert f"/console/appointments/{booked}/record" not in page.text
+    refused = await staff.post(f"/console/appointments/{booked}/record", data={"status": "arrived", "key": "k"})
+    assert refused.status_code == 503
+    assert (await staff.post(f"/console/appointments/{booked}/confirm", data={"key": "a"})).status_code == 303
+    times = Document((await staff.get(f"/console/appointments/{booked}/move?date=2026-11-17")).text).of_class("slot")
+    slot = times[0].attributes["href"].partition("slot=")[2]
+    moved = await staff.post(f"/console/appointments/{booked}/move", data={"slot": slot, "key": "b"})
+    assert moved.status_code == 303, moved.text
+    assert (await staff.post(f"/console/appointments/{booked}/cancel", data={"key": "c"})).status_code == 303
+    assert "is-cancelled" in entries(await calendar(staff, date="2026-11-17", cancelled="yes"))[booked].classes
+
+
+async def test_people_are_found_by_all_four_fields(staff: httpx.AsyncClient) -> None:
+    assert "all four fields" in (await staff.get("/console/patients")).text
+    ada = {"firstName": "Ada", "lastName": "Lovelace", "dob": "1985-12-10", "phone": "555 010 0199"}
+    found = await staff.post("/console/patients", data=ada)
+    assert found.headers["Location"].startswith("/console/patients/pat_")
+    assert (await staff.get(found.headers["Location"])).status_code == 200
+    missed = await staff.post("/console/patients", data={**ada, "firstName": "Bea"})
+    assert missed.status_code == 404
+    assert "No patient matches all four fields." in missed.text
+    assert 'value="Bea"' in missed.text
+
+
+async def test_a_booking_by_hand_reaches_the_other_system(world: World, staff: httpx.AsyncClient) -> None:
+    patient = await patient_id(await world.client())
+    when = await staff.get(f"/console/book/{patient}?visit=21-101&provider=10&location=1&date=2026-11-16")
+    slot = Document(when.text).of_class("slot")[0].attributes["href"].partition("slot=")[2]
+    booked = await staff.post(f"/console/book/{patient}", data={"slot": slot, "key": "k"})
+    assert booked.status_code == 303, booked.text
+    [entry] = entries(await calendar(staff)).values()
+    assert "booked by Ana" in words(entry.text)
+
+
+async def test_time_is_blocked_elsewhere(staff: httpx.AsyncClient) -> None:
+    assert "blocked in the practice" in (await staff.get("/console/blocks")).text
+    form = {"who": "provider-10", "from": "2026-11-16"}
+    assert (await staff.post("/console/blocks", data=form)).status_code == 503

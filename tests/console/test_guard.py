@@ -1,0 +1,229 @@
+"""The guard, walked over every page: who is let in, as what, and under which headers the answer leaves."""
+
+import re
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Route
+
+from frontdesk.domain.errors import Problem
+from frontdesk.doors.console import PAGES, visit
+from frontdesk.doors.console.navigation import NAV
+from frontdesk.doors.console.visit import Page, Visit
+from frontdesk.store.database import DatabaseUnavailable
+from frontdesk.store.embedded import EmbeddedPostgres
+from frontdesk.systems.port import SystemUnavailable
+from tests.console.signing_in import csrf_in, signed_in
+from tests.console.walking import address_of
+from tests.shared_database import shared_world
+from tests.world import World
+
+STREAMS = {page.path for page in PAGES if page.path.startswith("/live")}  # they go on for as long as somebody listens
+
+
+@pytest.fixture(scope="module")
+async def world(
+    cluster: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[World]:
+    async with shared_world(cluster, template, tmp_path_factory.mktemp("world")) as built:
+        yield built
+
+
+@pytest.fixture(scope="module")
+async def staff(world: World) -> httpx.AsyncClient:
+    return await signed_in(world, role="staff")
+
+
+@pytest.fixture(scope="module")
+async def admin(world: World) -> httpx.AsyncClient:
+    return await signed_in(world, role="admin")
+
+
+async def ask(browser: httpx.AsyncClient, page: Page) -> httpx.Response:
+    return await browser.request(page.method, address_of(page))
+
+
+def check_headers(answer: httpx.Response) -> None:
+    policy = dict(part.strip().split(" ", 1) for part in answer.headers["content-security-policy"].split(";"))
+    assert policy == {
+        "default-src": "'none'",
+        "script-src": "'self'",
+        "style-src": "'self'",
+        "img-src": "'self'",
+        "font-src": "'self'",
+        "connect-src": "'self'",
+        "form-action": "'self'",
+        "base-uri": "'none'",
+        "frame-ancestors": "'none'",
+    }
+    assert answer.headers["x-frame-options"] == "DENY"
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["cross-origin-opener-policy"] == "same-origin"
+    assert "camera=()" in answer.headers["permissions-policy"]
+    assert "no-store" in answer.headers["cache-control"]
+    assert "access-control-allow-origin" not in answer.headers
+    assert len(answer.headers["x-svc-trace-id"]) == 32
+
+
+async def test_nobody_sees_a_page_without_a_session(world: World) -> None:
+    for browser in (world.anonymous(), world.anonymous()):
+        for page in PAGES:
+            answer = await ask(browser, page)
+            check_headers(answer)
+            if page.method == "GET":
+                assert answer.status_code == 303, page.path
+                assert answer.headers["location"].startswith("/console/sign-in?next=%2Fconsole%2F")
+            else:
+                assert answer.status_code == 401, page.path
+            assert "Harbor" not in answer.text
+        browser.cookies.set("frontdesk_session", "A" * 43)
+
+
+async def test_staff_reach_no_page_of_admins(staff: httpx.AsyncClient) -> None:
+    for_admins = [page for page in PAGES if page.role == "admin"]
+    assert len(for_admins) > 3
+    for page in for_admins:
+        answer = await ask(staff, page)
+        assert answer.status_code == 403, page.path
+        assert "Not allowed" in answer.text
+        check_headers(answer)
+
+
+async def test_the_right_role_does_not_end_in_a_refusal(admin: httpx.AsyncClient) -> None:
+    for page in PAGES:
+        if page.method == "GET" and page.path not in STREAMS:
+            answer = await ask(admin, page)
+            assert answer.status_code not in (401, 403, 500), (page.path, answer.status_code)
+            check_headers(answer)
+
+
+async def test_every_form_of_every_page_carries_the_sessions_proof(admin: httpx.AsyncClient) -> None:
+    forms = 0
+    for page in PAGES:
+        if page.method == "GET" and page.path not in STREAMS:
+            html = (await ask(admin, page)).text
+            for form in re.findall(r"<form\b.*?</form>", html, re.DOTALL):
+                forms += 1
+                posts = 'method="post"' in form
+                assert posts == ('name="csrf"' in form), f"{page.path}: {form[:120]}"
+    assert forms > 20
+
+
+async def test_what_staff_may_not_do_is_not_offered_to_them(staff: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
+    offered = {"staff": (await staff.get("/console/account")).text, "admin": (await admin.get("/console/account")).text}
+    for _, places in NAV:
+        for place in places:
+            assert f'href="/console{place.path}"' in offered["admin"]
+            assert (f'href="/console{place.path}"' in offered["staff"]) == (place.role == "staff")
+
+
+def test_every_place_of_the_navigation_is_a_page_for_its_role() -> None:
+    roles = {page.path: page.role for page in PAGES if page.method == "GET"}
+    for _, places in NAV:
+        for place in places:
+            assert roles.get(place.path) == place.role, place.path
+
+
+def test_no_two_pages_share_an_address() -> None:
+    addresses = [(page.method, page.path) for page in PAGES]
+    assert len(set(addresses)) == len(addresses)
+
+
+async def test_an_unknown_page_is_told_apart_only_inside(world: World, staff: httpx.AsyncClient) -> None:
+    for path in ("/console/nowhere", "/console/account/", "/console/%2e%2e/api", "/console/assets/nothing.css"):
+        outside = await world.anonymous().get(path)
+        inside = await staff.get(path)
+        assert inside.status_code == 404, path
+        assert outside.status_code in (303, 404), path
+    assert "There is no such page" in (await staff.get("/console/nowhere")).text
+    assert (await staff.post("/console/nowhere")).status_code == 404
+
+
+async def test_a_script_that_asks_for_a_signed_out_person_is_told(world: World) -> None:
+    for destination in ("empty", "script", "iframe"):
+        answer = await world.anonymous().get("/console/account", headers={"Sec-Fetch-Dest": destination})
+        assert answer.status_code == 401
+    answer = await world.anonymous().get("/console/account", headers={"Sec-Fetch-Dest": "document"})
+    assert answer.status_code == 303
+
+
+async def test_the_entrance_leads_to_the_first_page(staff: httpx.AsyncClient) -> None:
+    answer = await staff.get("/console")
+    assert (answer.status_code, answer.headers["location"]) == (308, "/console/")
+    answer = await staff.get("/console/")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/console/calendar")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "shown"),
+    [
+        (Problem("not_found", "There is no such appointment."), 404, "There is no such appointment."),
+        (Problem("upstream_unavailable", retry_after=7), 502, "cannot be reached"),
+        (DatabaseUnavailable("SELECT"), 502, "cannot be reached"),
+        (SystemUnavailable("SELECT"), 502, "cannot be reached"),
+        (RuntimeError("SELECT secret FROM patient"), 500, "Something went wrong"),
+    ],
+)
+async def test_whatever_goes_wrong_becomes_a_calm_page(
+    world: World, staff: httpx.AsyncClient, error: Exception, status: int, shown: str
+) -> None:
+    async def fails(_visit: Visit) -> Response:
+        raise error
+
+    page = Page("GET", "/fails", fails)
+    (route,) = visit.guarded([page], visit_console(world))
+    answer = await call(route, staff)
+    assert answer.status_code == status
+    assert shown in answer.text
+    assert "SELECT" not in answer.text
+    assert "Traceback" not in answer.text
+    assert ("retry-after" in answer.headers) == (status == 502)
+    check_headers(answer)
+    if status >= 500:
+        assert answer.headers["x-svc-trace-id"] in answer.text
+
+
+def visit_console(world: World) -> visit.Console:
+    service = world.service
+    return visit.Console(
+        settings=service.settings,
+        desk=service.desk,
+        sign_in=service.sign_in,
+        failures=service.token_failures,
+        clock=world.clock,
+        has_provider=False,
+    )
+
+
+async def call(route: Route, browser: httpx.AsyncClient) -> httpx.Response:
+    """A page of the test's own, asked for with the session of a browser."""
+    transport = httpx.ASGITransport(app=Starlette(routes=[route]))
+    async with httpx.AsyncClient(transport=transport, base_url="http://test", cookies=browser.cookies) as asking:
+        return await asking.get("/console/fails")
+
+
+async def test_the_theme_that_was_chosen_is_in_the_first_byte(staff: httpx.AsyncClient) -> None:
+    """The server renders it, so that no page flashes in the other one."""
+    page = await staff.get("/console/account")
+    assert '<html lang="en">' in page.text
+    await staff.post("/console/theme", data={"csrf": csrf_in(page.text), "next": "https://evil.example"})
+    assert '<html lang="en" data-theme="dark">' in (await staff.get("/console/account")).text
+    staff.cookies.set("frontdesk_theme", '"><script>', domain="test.local", path="/console")
+    assert "<script>" not in (await staff.get("/console/account")).text
+    staff.cookies.delete("frontdesk_theme", domain="test.local", path="/console")
+
+
+async def test_files_are_kept_for_ever_under_names_of_their_content(staff: httpx.AsyncClient) -> None:
+    page = await staff.get("/console/account")
+    names = re.findall(r'(?:href|src)="(/console/assets/[^"]+)"', page.text)
+    assert any(name.endswith(".css") for name in names)
+    for name in names:
+        answer = await staff.get(name)
+        assert answer.status_code == 200
+        assert re.search(r"\.[0-9a-f]{16}\.(css|js|svg)$", name)
+        assert "immutable" in answer.headers["cache-control"]
+        assert answer.headers["x-content-type-options"] == "nosniff"

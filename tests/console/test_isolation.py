@@ -1,0 +1,112 @@
+"""Every page, asked for by one practice's admin with another practice's ids: nothing of the other practice shows."""
+
+import re
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from frontdesk.doors.console import PAGES
+from frontdesk.store.embedded import EmbeddedPostgres
+from tests.console.signing_in import TEST_OPERATOR, signed_in
+from tests.console.walking import NOBODYS, address_of
+from tests.security.two_practices import Side, victim
+from tests.shared_database import shared_world
+from tests.world import World
+
+WITH_IDS = [page for page in PAGES if "{" in page.path and "{ending}" not in page.path]
+# What differs from answer to answer, whoever asks: request ids and fresh keys.
+PASSING = re.compile(r"[0-9a-f]{32}|[A-Za-z0-9_-]{32}")
+
+
+@pytest.fixture(scope="module")
+async def world(
+    cluster: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[World]:
+    async with shared_world(cluster, template, tmp_path_factory.mktemp("world")) as built:
+        yield built
+
+
+@pytest.fixture(scope="module")
+async def theirs(world: World) -> Side:
+    return await victim(world)
+
+
+@pytest.fixture(scope="module")
+async def admin(world: World) -> httpx.AsyncClient:
+    return await signed_in(world, role="admin")
+
+
+@pytest.fixture(scope="module")
+async def ids(world: World, theirs: Side) -> dict[str, str]:
+    """The other practice's own, in the addresses of pages."""
+    practice_id = await world.database.fetchval("SELECT practice_id FROM practice WHERE slug = 'quixotic'")
+    colleague = await signed_in(world, practice="quixotic", name="Zachariah Vexford")
+    return {
+        "appointment_id": theirs.ids["appointmentId"],
+        "patient_id": theirs.ids["patientId"],
+        "operator_id": colleague.headers[TEST_OPERATOR],
+        "client_id": theirs.agent.headers["X-Test-Client"],
+        "endpoint_id": f"whk_{practice_id}_{'0' * 16}",
+    }
+
+
+def told(answer: httpx.Response, given: dict[str, str]) -> tuple[int, str]:
+    text = answer.text
+    for value in given.values():
+        text = text.replace(value, "ID")
+    return answer.status_code, PASSING.sub("-", text)
+
+
+async def test_no_page_without_an_id_shows_anything_of_another_practice(
+    admin: httpx.AsyncClient, theirs: Side, ids: dict[str, str]
+) -> None:
+    """First of all: what the attempts below ask for is in the audit trail of those who asked."""
+    for page in PAGES:
+        if page.method == "GET" and "{" not in page.path and not page.path.startswith("/live"):
+            answer = await admin.get(address_of(page))
+            shown = [mark for mark in (*theirs.marks, *ids.values()) if mark in answer.text]
+            assert shown == [], page.path
+
+
+async def test_another_practices_id_is_answered_as_one_that_nobody_has(
+    admin: httpx.AsyncClient, theirs: Side, ids: dict[str, str]
+) -> None:
+    assert len(WITH_IDS) > 10
+    for page in WITH_IDS:
+        address, unknown = address_of(page, {**NOBODYS, **ids}), address_of(page)
+        assert address != unknown
+        answer = await admin.request(page.method, address)
+        assert answer.status_code == 404 or (page.method == "POST" and 400 <= answer.status_code < 500), page.path
+        assert told(answer, ids) == told(await admin.request(page.method, unknown), dict(NOBODYS)), page.path
+        marks = [mark for mark in theirs.marks if mark in answer.text and mark not in ids.values()]
+        assert marks == [], page.path
+
+
+async def test_every_form_of_another_practices_record_leaves_it_alone(
+    world: World, admin: httpx.AsyncClient, theirs: Side, ids: dict[str, str]
+) -> None:
+    """With fields that would do something at home."""
+    before = await fingerprint(world)
+    filled = {
+        "name": "Mallory", "role": "admin", "change": "remove", "status": "arrived", "reason": "because",
+        "key": "k" * 32, "firstName": "Mallory", "lastName": "Mallory", "phone": "+1 555 000 0001", "perMinute": "1",
+        "quota": "1", "slotId": theirs.ids["slotId"], "slot": theirs.ids["slotId"],
+    }  # fmt: skip
+    for page in WITH_IDS:
+        if page.method == "POST":
+            answer = await admin.post(address_of(page, {**NOBODYS, **ids}), data=filled)
+            assert 400 <= answer.status_code < 500, page.path
+    assert await fingerprint(world) == before
+
+
+async def fingerprint(world: World) -> str:
+    practice_id = await world.database.fetchval("SELECT practice_id FROM practice WHERE slug = 'quixotic'")
+    found = ""
+    async with world.database.transaction(practice_id) as connection:
+        for table in ("appointment", "patient", "client", "operator", "operator_link", "client_secret"):
+            own = "" if table in ("operator_link", "client_secret") else f"WHERE practice_id = {practice_id}"
+            found += await connection.fetchval(
+                f"SELECT md5(string_agg(t::text, '|' ORDER BY t::text)) FROM {table} t {own}"
+            )
+    return found

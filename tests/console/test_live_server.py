@@ -1,0 +1,75 @@
+"""Live updates from a real server: over real sockets and several workers, and when it is told to stop."""
+
+import asyncio
+import signal
+from pathlib import Path
+
+import httpx
+import pytest
+
+from frontdesk.access.links import new_link
+from frontdesk.access.operators import add_operator
+from frontdesk.store.database import Database
+from tests.console.signing_in import use_link
+from tests.security.real_server import RealServer, real_server
+
+PATIENCE = 30.0
+
+
+async def sign_in(server: RealServer) -> httpx.AsyncClient:
+    person = await add_operator(server.service.database, practice="harbor", name="Ana", role="staff")
+    _, token = await new_link(
+        server.service.database, person.operator_id, actor="test", clock=server.service.engine.clock
+    )
+    browser = httpx.AsyncClient(base_url=server.url, timeout=PATIENCE)
+    assert (await use_link(browser, token)).status_code == 303
+    return browser
+
+
+async def book_first(server: RealServer) -> str:
+    async with server.http(await server.token(grant="integration")) as client:
+        person = {"firstName": "Ada", "lastName": "Lovelace", "dob": "1985-12-10", "phone": "555 010 0199"}
+        patient = (await client.post("/api/patients/match", json=person)).json()["items"][0]["id"]
+        query = {"visitTypeId": 21, "procedureId": 101, "providerId": 10}
+        slot = (await client.get("/api/slots/first-available", params=query)).json()["items"][0]
+        answer = await client.post("/api/appointments", json={"patientId": patient, "slotId": slot["id"]})
+        assert answer.status_code == 201, answer.text
+        return str(slot["start"][:10])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_bookings_reach_open_streams_of_every_worker_and_a_stop_does_not_wait_for_them(
+    database: Database, database_dsn: str, owner_dsn: str, tmp_path: Path, number: signal.Signals
+) -> None:
+    async with real_server(database, database_dsn, owner_dsn, tmp_path, workers=2) as server:
+        browser = await sign_in(server)
+        ready, heard, ended = asyncio.Semaphore(0), asyncio.Semaphore(0), asyncio.Semaphore(0)
+
+        async def watch() -> None:
+            async with browser.stream("GET", "/console/live") as answer:
+                assert answer.status_code == 200
+                async for line in answer.aiter_lines():
+                    if line.startswith("retry"):
+                        ready.release()
+                    elif line == "event: calendar":
+                        heard.release()
+                ended.release()  # an end and no broken connection
+
+        watching = [asyncio.create_task(watch()) for _ in range(4)]
+        async with asyncio.timeout(PATIENCE):
+            for _ in watching:
+                await ready.acquire()
+        async with asyncio.timeout(PATIENCE):
+            day = await book_first(server)
+            for _ in watching:
+                await heard.acquire()
+        page = await browser.get("/console/calendar", params={"date": day, "location": 1})
+        assert "Ada Lovelace" in page.text
+        server.process.send_signal(number)
+        async with asyncio.timeout(PATIENCE):
+            for _ in watching:
+                await ended.acquire()
+            assert await server.process.wait() == 0
+        await asyncio.gather(*watching)
+        await browser.aclose()
+        assert "refused to gracefully stop" not in server.log.read_text()

@@ -1,0 +1,53 @@
+"""What is true of every template, script and style sheet, so that the strict policy holds and nothing goes out raw."""
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(str(files("frontdesk.doors.console")))
+TEMPLATES = sorted((FOLDER / "templates").glob("**/*.html"))
+SCRIPTS = sorted((FOLDER / "static").glob("*.js"))
+STYLES = sorted((FOLDER / "static").glob("*.css"))
+MODULES = sorted(FOLDER.glob("**/*.py"))
+
+FORBIDDEN = {
+    "an inline script": re.compile(r"<script(?![^>]*\bsrc=)", re.IGNORECASE),
+    "an inline style sheet": re.compile(r"<style\b", re.IGNORECASE),
+    "a style attribute": re.compile(r"\sstyle\s*=", re.IGNORECASE),
+    "an event attribute": re.compile(r"<[^>]*\son[a-z]+\s*=", re.IGNORECASE),
+    "a script address": re.compile(r"javascript:", re.IGNORECASE),
+    "something from the internet": re.compile(r"""(?:src|href|action)\s*=\s*["']?(?:https?:)?//""", re.IGNORECASE),
+    "unescaped output": re.compile(r"\|\s*safe\b|autoescape\s+false|\bMarkup\b", re.IGNORECASE),
+    "a form that sends itself elsewhere": re.compile(r"<base\b|formaction", re.IGNORECASE),
+}
+
+
+def test_there_is_something_to_look_at() -> None:
+    assert len(TEMPLATES) > 10
+    assert SCRIPTS
+    assert STYLES
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+def test_a_template_holds_nothing_that_the_policy_forbids(path: Path) -> None:
+    text = re.sub(r"\{#.*?#\}", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert [what for what, pattern in FORBIDDEN.items() if pattern.search(text)] == []
+
+
+@pytest.mark.parametrize("path", [*SCRIPTS, *STYLES], ids=lambda path: path.name)
+def test_a_script_or_style_sheet_fetches_and_builds_nothing_raw(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    text = text.replace(".innerHTML = html; // of our own server, escaped there", "")
+    found = re.search(
+        r"\binnerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|https?://|@import", text
+    )
+    assert found is None, found.group(0)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
+def test_no_page_makes_markup_past_the_templates(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert "Markup(" not in text or path.name == "charts.py", "only drawings of our own numbers"
+    assert "HTMLResponse(" not in text or path.name == "rendering.py"

@@ -1,0 +1,23 @@
+"""Addresses for every page there is: a page that takes an id gets one that looks right, of whichever practice."""
+
+from collections.abc import Mapping
+
+from frontdesk.doors.console.visit import PREFIX, Page
+
+# What stands in the addresses of pages, and an id of that form which nobody has.
+NOBODYS: Mapping[str, str] = {
+    "appointment_id": "apt_" + "0" * 22,
+    "patient_id": "pat_" + "0" * 22,
+    "operator_id": "op_" + "0" * 20,
+    "client_id": "fd_" + "0" * 20,
+    "endpoint_id": "whk_1_" + "0" * 16,
+    "ending": "yaml",
+}
+
+
+def address_of(page: Page, ids: Mapping[str, str] = NOBODYS) -> str:
+    path = page.path
+    for name, value in ids.items():
+        path = path.replace(f"{{{name}}}", value)
+    assert "{" not in path, f"{page.path} takes an id that tests/console/walking.py does not know"
+    return PREFIX + path
