@@ -36,7 +36,8 @@ def draw(
     ]
     for curve, colour in zip(curves.values(), _COLOURS, strict=False):
         shapes += _curve(curve, colour, x_of, y_of)
-    shapes += _legend(list(curves), y_of(limit) + 28)
+    below = y_of(limit) + 28
+    shapes += _legend(list(curves), below if below + 20 * len(curves) <= HEIGHT - BOTTOM else TOP + 10)
     body = "\n".join(shapes)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '

@@ -43,7 +43,7 @@ def grow(
     with running(folder / "small") as small_service, running(folder / "large") as large_service:
         small, large = (Site(each, generators, sizes) for each in (small_service, large_service))
         points = list(_points(small, large, sizes, progress))
-        after = [_first(large, points[-1]), _memory(large_service, points[-1])]
+        after = [*_first(large, points[-1]), _memory(large_service, points[-1])]
         after += _idle(large_service, points[-1], sizes, progress)
         cpu = small_service.database_cpu_seconds() + large_service.database_cpu_seconds()
     last = points[-1]
@@ -83,9 +83,10 @@ def grow(
     return rows + after, points, cpu
 
 
-def _first(large: Site, last: Point) -> Row:
+def _first(large: Site, last: Point) -> list[Row]:
+    seconds = large.first_searches(last.practices)
     title = f"first search in a practice that the worker has not met, with {last.practices:,} practices"
-    return Row("first search", title, 1e3 * large.first_searches(last.practices), unit=" ms", figures="one by one")
+    return [] if seconds is None else [Row("first search", title, 1e3 * seconds, unit=" ms", figures="one by one")]
 
 
 def _memory(service: Service, last: Point) -> Row:

@@ -187,8 +187,7 @@ def repeat(
 
 def each_once(port: int, requests: Sequence[bytes], connections: int, seconds: float) -> Measured:
     """Every request once, whichever connection is free."""
-    running = Running()
-    wanted = iter(requests)
+    running, wanted = Running(), iter(requests)
 
     def script() -> Script:
         for each in wanted:
@@ -221,8 +220,7 @@ def book(
     port: int, bookings: Sequence[Booking], connections: int, seconds: float, rate: float | None = None
 ) -> Measured:
     """Two-phase bookings of slots that nobody else wants; anything but success is an error."""
-    running = Running()
-    wanted = iter(bookings)
+    running, wanted = Running(), iter(bookings)
 
     def script() -> Script:
         for each in wanted:
@@ -240,8 +238,7 @@ def read_and_book(
     port: int, requests: Sequence[bytes], bookings: Sequence[Booking], connections: int, seconds: float, every: int
 ) -> Measured:
     """The same reads over and over, and after so many of them a booking. Reads are counted as such."""
-    running = Running()
-    wanted = iter(bookings)
+    running, wanted = Running(), iter(bookings)
 
     def script(first: int) -> Script:
         own = itertools.cycle([*requests[first:], *requests[:first]])

@@ -97,9 +97,11 @@ class Site:
         requests = [load.request("GET", path, token) for path in (farthest, nearest) for token in self._tokens]
         self._generators.run(load.one_by_one, self.service.port, requests)
 
-    def first_searches(self, practices: int) -> float:
-        """Seconds per search, each in a practice that the service has not met yet."""
+    def first_searches(self, practices: int) -> float | None:
+        """Seconds per search, each in a practice that the service has not met yet; None where there is none."""
         others = sorted({*range(2, practices + 1, max(1, practices // _STRANGERS))} - {*self._clients})[:_STRANGERS]
+        if not others:
+            return None
         tokens = self.service.tokens([f"practice-{number}" for number in others])
         requests = [load.request("GET", search_path(_SEARCHED), token) for token in tokens]
         seconds: float = self._generators.run(load.one_by_one, self.service.port, requests)

@@ -86,9 +86,9 @@ def _practice_file_refused(window: Window, _place: Office) -> None:
 
 
 def _trail_verified(window: Window, _place: Office) -> None:
-    page = window.go("/audit?operation=create_patient")
-    page.get_by_role("button", name="Verify").click()
-    expect(page.get_by_text("Whole.", exact=False)).to_be_visible()
+    window.go("/audit").get_by_role("button", name="Verify").click()
+    expect(window.page.get_by_text("Whole.", exact=False)).to_be_visible()
+    expect(window.go("/audit?operation=create_patient").get_by_text("Whole.", exact=False)).to_be_visible()
 
 
 def _scheduling_system_checked(window: Window, _place: Office) -> None:

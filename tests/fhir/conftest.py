@@ -13,8 +13,18 @@ from tests.fhir.door import Door
 from tests.fhir.practice import Upstream, fhir_world, file_text, opened
 from tests.world import World
 
+# Files whose tests are about our own side of the wire: the small server will do.
+OUR_SIDE = ("test_capabilities", "test_events", "test_neighbours", "test_outages", "test_sandbox")
 
-@pytest.fixture(params=["fake", pytest.param("medplum", marks=pytest.mark.heavy)])
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "door" in metafunc.fixturenames and not hasattr(metafunc.module, "door"):
+        ours = metafunc.module.__name__.rpartition(".")[2] in OUR_SIDE
+        servers = ["fake"] if ours else ["fake", pytest.param("medplum", marks=pytest.mark.heavy)]
+        metafunc.parametrize("door", servers, indirect=True)
+
+
+@pytest.fixture
 async def door(request: pytest.FixtureRequest) -> AsyncIterator[Door]:
     """The way to an empty FHIR server."""
     async with opened(request.param) as door:

@@ -1,6 +1,7 @@
 """The practice of the small world, kept in a FHIR server: the same people, places and hours, as FHIR resources."""
 
 import json
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -26,6 +27,9 @@ from tests.fhir.medplum import medplum
 from tests.world import MONDAY, PRACTICE, Clock, World
 
 Resource = dict[str, Any]
+
+# httpcore looks for this package several times with every request, and pytest makes looking for one costly.
+sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
 
 VISITS = "http://harbor.example.com/visits"
 SYSTEM: Resource = {
@@ -55,20 +59,20 @@ def file_text(slug: str, address: str, **settings: Any) -> str:
     )
 
 
-def resources() -> Iterator[Resource]:
+def resources(days: int = DAYS) -> Iterator[Resource]:
     for place in ("downtown", "westside"):
         yield {"resourceType": "Location", "id": place, "status": "active", "name": place.title()}
     for person in ("chen", "nunez", "okafor"):
         yield {"resourceType": "Practitioner", "id": person, "name": [{"family": person.title()}]}
     yield {"resourceType": "HealthcareService", "id": "shots", "name": "Flu shots"}
     yield from _people()
-    yield from _calendar("chen", "downtown", "America/New_York", range(DAYS), [(9, 12), (13, 17)])
+    yield from _calendar("chen", "downtown", "America/New_York", range(days), [(9, 12), (13, 17)])
     yield from _calendar("nunez", "downtown", "America/New_York", (0, 1), [(9, 12)])
     yield from _calendar("nunez", "westside", "America/Los_Angeles", (2,), [(9, 12)])
     # Known by a role alone, and the role says where.
     role = {"practitioner": {"reference": "Practitioner/okafor"}, "location": [{"reference": "Location/downtown"}]}
     yield {"resourceType": "PractitionerRole", "id": "okafor-downtown", **role}
-    yield from _calendar("okafor", "downtown", "America/New_York", range(DAYS), [(9, 12)], role="okafor-downtown")
+    yield from _calendar("okafor", "downtown", "America/New_York", range(days), [(9, 12)], role="okafor-downtown")
 
 
 def _people() -> Iterator[Resource]:
@@ -144,10 +148,10 @@ class Upstream:
     def __init__(self, door: Door) -> None:
         self.door = door
 
-    async def seed(self) -> None:
+    async def seed(self, days: int = DAYS) -> None:
         entries = [
             {"resource": each, "request": {"method": "PUT", "url": f"{each['resourceType']}/{each['id']}"}}
-            for each in resources()
+            for each in resources(days)
         ]
         await self._ask("POST", "", {"resourceType": "Bundle", "type": "batch", "entry": entries})
 

@@ -52,7 +52,7 @@ def against_both(quick: list[Any], every: list[Any]) -> list[Any]:
 async def scene(server: str, database: Database, tmp_path: Path) -> AsyncIterator[Scene]:
     async with opened(server) as door:
         upstream = Upstream(door)
-        await upstream.seed()
+        await upstream.seed(days=2)
         door.slow = 30
         async with fhir_world(database, tmp_path, door) as world:
             yield Scene(world, upstream, await world.client(), await world.client(grant="integration"))

@@ -54,7 +54,7 @@ def log_line(request: AnsweredRequest) -> None:
 
 
 def request_lines(lines: Lines) -> RequestLog:
-    """What a server process logs: the same lines, where its log level lets them through, at a tenth of the price."""
+    """What a server process logs: the same lines, where its log level lets them through, at a quarter of the price."""
 
     def observe(request: AnsweredRequest) -> None:
         lines.write_soon(_line, request)

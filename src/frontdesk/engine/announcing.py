@@ -125,7 +125,8 @@ class Listener:
     async def next(self, seconds: float) -> Literal["changed", "quiet", "over"]:
         """What comes first: a change, the end of a pause, or the end of this process."""
         try:
-            await asyncio.wait_for(self.event.wait(), 0 if self.closed() else seconds)
+            async with asyncio.timeout(0 if self.closed() else seconds):  # 3.11's wait_for may swallow a cancellation
+                await self.event.wait()
         except TimeoutError:
             return "over" if self.closed() else "quiet"
         self.event.clear()
