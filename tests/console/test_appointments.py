@@ -232,7 +232,7 @@ async def test_the_history_names_everybody_in_order_whether_sealed_or_not(
         "Arrived by Ana",
         "Moved by integration of harbor",
         "Attendance confirmed by agent of harbor",
-        "Confirming attendance was proposed, and not yet confirmed by agent of harbor",
+        "Confirming attendance was proposed by agent of harbor",
         "Booked by agent of harbor",
     ]
 

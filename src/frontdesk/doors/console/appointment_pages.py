@@ -135,7 +135,7 @@ def happened(operation: str, outcome: str) -> str:
     if outcome == "unchanged":
         return f"{done} (nothing changed)"
     if outcome == "confirmation_required":
-        return f"{trying} was proposed, and not yet confirmed"
+        return f"{trying} was proposed"
     if outcome in ("confirmation_incomplete", "incomplete"):
         return f"{trying}: the outcome is not known yet"
     return f"{trying} was refused ({outcome.replace('_', ' ')})"
