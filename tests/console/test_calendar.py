@@ -79,8 +79,9 @@ async def test_appointments_at_the_same_time_stand_side_by_side(
     first = await book(agent, providerId=11)
     second = await book(agent, "Alan", providerId=11)
     found = entries(await calendar(staff))
-    assert {"lane-1", "at-1"} <= found[first].classes
-    assert {"lane-2", "at-1"} <= found[second].classes
+    both = (found[first].classes, found[second].classes)
+    assert all("at-1" in classes for classes in both)
+    assert {lane for classes in both for lane in classes & {"lane-1", "lane-2"}} == {"lane-1", "lane-2"}
     assert "lanes-2" in Document(await calendar(staff)).having("data-provider", "11")[0].classes
 
 
@@ -173,10 +174,12 @@ async def test_the_cost_in_round_trips_does_not_grow_with_the_appointments(
     world: World, staff: httpx.AsyncClient, agent: httpx.AsyncClient
 ) -> None:
     async def cost() -> int:
-        await calendar(staff)
-        before = world.database.statements
-        await calendar(staff)
-        return world.database.statements - before
+        costs = []
+        for _ in range(4):  # the least: what others do in the background is counted, too
+            before = world.database.statements
+            await calendar(staff)
+            costs.append(world.database.statements - before)
+        return min(costs)
 
     await book(agent)
     one = await cost()

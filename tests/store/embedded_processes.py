@@ -106,7 +106,10 @@ def is_free(lock: Path) -> bool:
 
 
 def server_pid(home: Path) -> int:
-    return int((home / "data" / "postmaster.pid").read_text().split("\n", 1)[0])
+    """A server that is starting writes the file a moment after making it."""
+    path = home / "data" / "postmaster.pid"
+    wait_until(lambda: path.read_text() != "")
+    return int(path.read_text().split("\n", 1)[0])
 
 
 def is_stopped(home: Path) -> bool:
