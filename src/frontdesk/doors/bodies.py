@@ -8,6 +8,7 @@ from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 
 LARGEST_BODY = 64 * 1024
 RECEIVE_SECONDS = 15.0
+_LETTING_GO_SECONDS = 0.5
 
 
 async def read_body(
@@ -34,6 +35,8 @@ async def read_body(
                 if len(body) > largest:
                     return _unread(faults, Problem("payload_too_large"))
     except TimeoutError:
+        # The server must have let go of the body before the answer ends, or it does not close the connection.
+        await asyncio.sleep(_LETTING_GO_SECONDS)
         return _unread(faults, invalid([FieldError("$", BINDING, "the body did not arrive in time")]))
     return bytes(body)
 
