@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.console.patient_pages import faults_of
+from frontdesk.doors.console.patient_pages import searched
 from frontdesk.doors.console.slot_choice import carried, slot_choice
 from frontdesk.doors.console.visit import Page, Visit
 from frontdesk.engine.desk.people_search import PatientHits
@@ -20,13 +20,7 @@ async def _who(visit: Visit) -> Response:
 async def _find(visit: Visit) -> Response:
     form = await visit.form()
     text = form.get("search")
-    try:
-        hits = await visit.desk.patients.search(visit.person, text)
-    except Problem as problem:
-        if problem.code != "validation":
-            raise
-        return await _who_page(visit, text, None, faults_of(problem), problem.status)
-    return await _who_page(visit, text, hits)
+    return await _who_page(visit, text, *await searched(visit, text))
 
 
 async def _who_page(

@@ -29,13 +29,18 @@ async def _search(visit: Visit) -> Response:
     if not await visit.desk.patients.searchable(visit.person):
         return await _match(visit, form)
     text = form.get("search")
+    hits, faults, status = await searched(visit, text)
+    return await _search_page(visit, text=text, hits=hits, faults=faults, status=status)
+
+
+async def searched(visit: Visit, text: str) -> tuple[PatientHits | None, dict[str, str], int]:
+    """Who was found, or what is wrong with the text, and the status that goes with it."""
     try:
-        hits = await visit.desk.patients.search(visit.person, text)
+        return await visit.desk.patients.search(visit.person, text), {}, 200
     except Problem as problem:
         if problem.code != "validation":
             raise
-        return await _search_page(visit, text=text, faults=faults_of(problem), status=problem.status)
-    return await _search_page(visit, text=text, hits=hits)
+        return None, faults_of(problem), problem.status
 
 
 async def _match(visit: Visit, form: Form) -> Response:

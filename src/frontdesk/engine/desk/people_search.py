@@ -21,6 +21,7 @@ from frontdesk.domain.patients import Patient
 from frontdesk.engine.audit import AuditEntry, AuditTrail
 from frontdesk.engine.desk.people import Person
 from frontdesk.store.database import Database
+from frontdesk.systems.native import rows as native_rows
 from frontdesk.systems.port import AppointmentFilter, SchedulingSystem
 
 SHOWN = 25
@@ -100,20 +101,8 @@ class DeskPatients:
             _READ,
         )
         rows.sort(key=lambda row: (row["last_key"], row["name_key"], row["number"]))
-        found = [
-            Patient(
-                id=row["patient_id"],
-                number=row["number"],
-                first_name=row["first_name"],
-                last_name=row["last_name"],
-                dob=row["dob"],
-                phone=row["phone"],
-                email=row["email"],
-                seen=row["seen"],
-            )
-            for row in rows[:SHOWN]
-        ]
-        await self._note(person, "search_patients", [patient.id for patient in found])
+        found = [native_rows.patient(row) for row in rows[:SHOWN]]
+        await self._note(person, "search_patients", [each.id for each in found])
         return PatientHits(found, len(rows) > SHOWN)
 
     async def read(self, person: Person, patient_id: str) -> PatientView:
