@@ -16,7 +16,7 @@ pytestmark = pytest.mark.heavy
 HIT = "window.hit=1"
 IMAGE = f'"><img src=x onerror={HIT}>'
 SCRIPT = f"</script><script>{HIT}</script>"
-TEMPLATE = "{{ 7 * 191 }}{% raw %}"  # would be 1337
+TEMPLATE = "{{ 7919 * 104729 }}{% raw %}"  # would be 829348951
 SLUG = "hostile"
 PRACTICE = f"""
 practice: {{slug: {SLUG}, name: '{IMAGE}', timeZone: America/New_York, sandbox: true}}
@@ -129,5 +129,5 @@ def _look(page: Page, where: str) -> int:
     assert page.evaluate("window.hit") is None, where
     assert page.locator("img[src=x]").count() == 0, where
     text = page.locator("body").inner_text()
-    assert "1337" not in text, where
+    assert "829348951" not in text, where
     return text.count(HIT)

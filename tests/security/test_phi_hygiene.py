@@ -21,14 +21,14 @@ from tests.security.two_practices import BY_NAME, call, call_tool
 from tests.shared_database import as_owner, opened, shared_database
 
 PERSON = {
-    "firstName": "Xqzfirst",
-    "lastName": "Xqzlast",
+    "firstName": "Xqzwvfirst",
+    "lastName": "Xqzwvlast",
     "dob": "1911-11-11",
     "phone": "+1 555 667 7889",
-    "email": "xqzmail@xqz.example",
+    "email": "xqzwvmail@xqzwv.example",
 }
 MATCH = {name: value for name, value in PERSON.items() if name != "email"}
-MARKS = ("xqz", "1911-11-11", "5556677889", "555 667 7889", "6677889")
+MARKS = ("xqzwv", "1911-11-11", "5556677889", "555 667 7889", "6677889")
 METRICS_TOKEN = "the token of the hygiene test"
 
 
@@ -71,10 +71,10 @@ class Journey:
         await self.break_inside()
 
     async def use(self, client: httpx.AsyncClient, door: Any, grant: str) -> None:
-        person = {**PERSON, "firstName": f"Xqzfirst{grant}{door.__name__}"}
+        person = {**PERSON, "firstName": f"Xqzwvfirst{grant}{door.__name__}"}
         patient = (await self.write(client, door, "create_patient", person))["patientId"]
-        await self.write(client, door, "update_patient", {"patientId": patient, "lastName": "Xqzlastchanged"})
-        known = {**MATCH, "firstName": person["firstName"], "lastName": "Xqzlastchanged"}
+        await self.write(client, door, "update_patient", {"patientId": patient, "lastName": "Xqzwvlastchanged"})
+        known = {**MATCH, "firstName": person["firstName"], "lastName": "Xqzwvlastchanged"}
         await self.read(client, door, "match_patient", known)
         await self.read(client, door, "get_patient", {"patientId": patient})
         window = {
@@ -89,12 +89,12 @@ class Journey:
         await self.read(client, door, "get_appointment", appointment)
         await self.write(client, door, "confirm_attendance", appointment)
         await self.write(client, door, "reschedule_appointment", {**appointment, "slotId": slots[5]["id"]})
-        await self.write(client, door, "cancel_appointment", {**appointment, "reason": "Xqzreason of the person"})
+        await self.write(client, door, "cancel_appointment", {**appointment, "reason": "Xqzwvreason of the person"})
         again = await door(client, BY_NAME["cancel_appointment"], appointment)
         if door is call:
             assert again.status_code == 409
             self.errors.append(again)
-            twin = await call(client, BY_NAME["create_patient"], {**person, "lastName": "Xqzlastchanged"})
+            twin = await call(client, BY_NAME["create_patient"], {**person, "lastName": "Xqzwvlastchanged"})
             assert twin.status_code == 409
             self.errors.append(twin)
 
@@ -119,22 +119,22 @@ class Journey:
         for answer in (
             await client.post("/api/patients/match", json={**MATCH, "dob": "1911-11-11T00:00:00"}),
             await client.post("/api/patients/match", json={name: [value] for name, value in PERSON.items()}),
-            await client.post("/api/patients/match", json={**MATCH, "phone": "xqz"}),
-            await client.post("/api/patients/match", json={**MATCH, "lastName": "Xqznobody"}),
-            await client.post("/api/patients", json={**PERSON, "firstName": "Xqz" * 50, "email": "xqz"}),
-            await client.post("/api/patients", json={**PERSON, "firstName": "Xqz\u0000\u0007"}),
-            await client.post("/api/patients", content=b'{"firstName": "Xqzfirst", "dob": 1911-11-11'),
-            await client.post("/api/patients", content="Xqzfirst Xqzlast", headers={"Content-Type": "text/plain"}),
-            await client.get("/api/appointments", params={"PatientId": "Xqzfirst"}),
-            await client.get("/api/appointments", params={"cursor": "Xqzcursor", "From": "Xqz"}),
-            await client.get("/api/patients/Xqzfirst"),
-            await client.get("/api/slots/slt_Xqzfirst"),
-            await client.get("/api/Xqzfirst/Xqzlast?name=Xqz"),
-            await client.patch("/api/patients/pat_Xqzfirst", json={"phone": "Xqz"}),
-            await client.post("/api/appointments", json={"patientId": "Xqzfirst", "slotId": "Xqzlast"}),
+            await client.post("/api/patients/match", json={**MATCH, "phone": "xqzwv"}),
+            await client.post("/api/patients/match", json={**MATCH, "lastName": "Xqzwvnobody"}),
+            await client.post("/api/patients", json={**PERSON, "firstName": "Xqzwv" * 50, "email": "xqzwv"}),
+            await client.post("/api/patients", json={**PERSON, "firstName": "Xqzwv\u0000\u0007"}),
+            await client.post("/api/patients", content=b'{"firstName": "Xqzwvfirst", "dob": 1911-11-11'),
+            await client.post("/api/patients", content="Xqzwvfirst Xqzwvlast", headers={"Content-Type": "text/plain"}),
+            await client.get("/api/appointments", params={"PatientId": "Xqzwvfirst"}),
+            await client.get("/api/appointments", params={"cursor": "Xqzwvcursor", "From": "Xqzwv"}),
+            await client.get("/api/patients/Xqzwvfirst"),
+            await client.get("/api/slots/slt_Xqzwvfirst"),
+            await client.get("/api/Xqzwvfirst/Xqzwvlast?name=Xqzwv"),
+            await client.patch("/api/patients/pat_Xqzwvfirst", json={"phone": "Xqzwv"}),
+            await client.post("/api/appointments", json={"patientId": "Xqzwvfirst", "slotId": "Xqzwvlast"}),
             await client.post("/api/appointments", json={"patientId": 5556677889, "slotId": None}),
-            await client.post("/mcp", content=b'{"jsonrpc":"2.0","id":"1","method":"Xqzfirst"'),
-            await client.post("/oauth/token", data={"client_id": "Xqzfirst", "client_secret": "Xqzlast"}),
+            await client.post("/mcp", content=b'{"jsonrpc":"2.0","id":"1","method":"Xqzwvfirst"'),
+            await client.post("/oauth/token", data={"client_id": "Xqzwvfirst", "client_secret": "Xqzwvlast"}),
         ):
             assert 400 <= answer.status_code < 500, answer.text
             self.errors.append(answer)
@@ -143,8 +143,8 @@ class Journey:
         """Errors that nobody expects, one of them with the patient's data in the database's own message."""
         token = await self.server.token(grant="integration")
         async with self.server.http(token) as client:
-            await self.owner.execute("ALTER TABLE patient ADD CONSTRAINT boom CHECK (first_name <> 'Xqzboom')")
-            broken = await client.post("/api/patients", json={**PERSON, "firstName": "Xqzboom"})
+            await self.owner.execute("ALTER TABLE patient ADD CONSTRAINT boom CHECK (first_name <> 'Xqzwvboom')")
+            broken = await client.post("/api/patients", json={**PERSON, "firstName": "Xqzwvboom"})
             await self.owner.execute("ALTER TABLE patient DROP CONSTRAINT boom")
             await self.owner.execute("ALTER FUNCTION match_patients RENAME TO elsewhere")
             missing = await client.post("/api/patients/match", json=MATCH)

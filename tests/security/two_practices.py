@@ -21,7 +21,7 @@ locations:
     name: Zephyrhills
     aliases: [Zaragoza]
     phone: "+1 555 7702"
-    address: {line1: 77 Xylophone Row, city: Zanesville, state: OH, postalCode: "43777", country: US}
+    address: {line1: 77 Xylophone Row, city: Zanesville, state: OH, postalCode: "43777-0907", country: US}
 providers:
   - id: 910
     name: Dr. Xanthippe Vexford
@@ -34,7 +34,7 @@ patients:
      email: wilhelmina@quixotic.example, seen: true}
 """
 MARKS = (
-    "uixotic", "ephyrhills", "aragoza", "ylophone", "anesville", "43777", "anthippe", "exford", "ymology", "ttrium",
+    "uixotic", "ephyrhills", "aragoza", "ylophone", "anesville", "43777-0907", "anthippe", "exford", "ymology", "ttrium",
     "ither", "ilhelmina", "weigelt", "1907-07-17", "7770777", "777 0777", "555 770",
 )  # fmt: skip
 PERSON = {"firstName": "Wilhelmina", "lastName": "Zweigelt", "dob": "1907-07-17", "phone": "+1 555 777 0777"}
