@@ -1,6 +1,7 @@
 """A real PostgreSQL for every test that needs one: one embedded server per test process, a new database per test."""
 
 import itertools
+import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -13,7 +14,10 @@ from frontdesk.store.embedded import EmbeddedPostgres
 from frontdesk.store.migrate import migrate
 from tests.world import World, build_world
 
-settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# In CI every change meets the same examples, so that it fails for what it changed; elsewhere each run draws new ones.
+settings.register_profile(
+    "default", deadline=None, derandomize="CI" in os.environ, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("default")
 
 _numbers = itertools.count(1)
@@ -22,7 +26,7 @@ _numbers = itertools.count(1)
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
     postgres = EmbeddedPostgres(tmp_path_factory.mktemp("data") / "postgres")
-    postgres.start()
+    postgres.start(timeout=240)
     yield postgres
     postgres.stop()
 

@@ -10,16 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.crash.harness import Clinic
+from tests.guides.newcomer import start_demo
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clinic]:
-    folder = tmp_path_factory.mktemp("newcomer")
-    clinic = Clinic(folder)
-    clinic.environment["FRONTDESK_DATA_DIR"] = str(folder / ".frontdesk")
-    clinic.start("--demo")
+    clinic = start_demo(tmp_path_factory.mktemp("newcomer"))
     yield clinic
     clinic.stop()
 
@@ -38,7 +36,7 @@ def _run(demo: Clinic, script: str) -> str:
         env={**os.environ, "FRONTDESK_BASE_URL": demo.url},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

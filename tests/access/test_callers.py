@@ -45,6 +45,12 @@ async def refusal(callers: Callers, token: str | None) -> str:
     return raised.value.code
 
 
+async def seconds(work: Awaitable[object]) -> float:
+    began = time.perf_counter()
+    await work
+    return time.perf_counter() - began
+
+
 async def settle(callers: Callers) -> None:
     """Lets what is read in the background arrive."""
     while callers._tasks:
@@ -75,13 +81,10 @@ async def test_an_expired_token_is_unauthorized(callers: Callers, token: str, cl
 async def test_a_warm_check_costs_no_query_and_little_time(callers: Callers, token: str, database: Database) -> None:
     await callers.identify(token)
     before = database.statements
-    rounds = 2000
-    started = time.process_time()
-    for _ in range(rounds):
-        await callers.identify(token)
-    spent = (time.process_time() - started) / rounds
+    warm = [await seconds(callers.identify(token)) for _ in range(2000)]
     assert database.statements == before
-    assert spent < 40e-6  # a query costs ten times as much
+    queries = [await seconds(database.fetchval("SELECT 1")) for _ in range(100)]
+    assert min(warm) < min(queries) / 2  # on this machine, whatever else it does
 
 
 async def test_a_cold_check_costs_one_query_however_many_ask(callers: Callers, token: str, database: Database) -> None:
@@ -223,6 +226,8 @@ async def test_without_a_database_a_known_caller_passes_for_five_seconds_and_the
     callers: Callers, token: str, database: Database, clock: StoppedClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     await callers.identify(token)
+    gc.collect()
+    caplog.clear()  # of what others left behind
     await database.close()
     clock.advance(4.9)
     for _ in range(2):
@@ -266,16 +271,16 @@ async def test_a_disabled_client_is_refused_as_soon_as_the_notification_arrives(
     listener = ChangeListener(database_dsn, on_change)
     listener.start()
     try:
-        await asyncio.wait_for(listener.listening.wait(), 10)
+        await asyncio.wait_for(listener.listening.wait(), 30)
         client_id = await client_of(callers, token)
         await disable_client(database, client_id)
-        await asyncio.wait_for(heard.wait(), 10)
+        await asyncio.wait_for(heard.wait(), 30)
         assert await refusal(callers, token) == "unauthorized"
         heard.clear()
         await database.write("UPDATE client SET disabled = false")
         await database.write("UPDATE practice SET suspended = true")
         await announce(database, "practice", "riverside")
-        await asyncio.wait_for(heard.wait(), 10)
+        await asyncio.wait_for(heard.wait(), 30)
         assert await refusal(callers, token) == "forbidden_tenant"
     finally:
         await listener.stop()

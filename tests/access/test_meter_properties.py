@@ -89,6 +89,8 @@ async def test_no_order_of_events_lets_a_call_through_too_many_or_charges_one_th
             lost += sum(account.lease.used for account in meter._accounts.values())
             meters[worker] = Meter(database, monotonic=clock.monotonic)
         elif calls:
+            for living in meters:  # who lives reports more often than that
+                await living._report()
             await pass_time(database, clock, caller, amount)
         assert max(calls.values(), default=0) <= per_minute
         assert calls.total() <= quota + lost

@@ -1,6 +1,7 @@
 """Access tokens: what they say, how long they live, and what checking them costs."""
 
 import time
+from collections.abc import Awaitable
 from datetime import timedelta
 
 import jwt
@@ -101,17 +102,22 @@ async def test_a_node_that_missed_a_rotation_looks_the_key_up(
     assert (await Tokens(late, SETTINGS, clock=clock).verify(text)).client_id == CLIENT.client_id
 
 
+async def seconds(work: Awaitable[object]) -> float:
+    began = time.perf_counter()
+    await work
+    return time.perf_counter() - began
+
+
 async def test_a_known_token_costs_no_query_and_little_time(tokens: Tokens, database: Database) -> None:
     text = tokens.issue(CLIENT, SCOPES).text
-    await tokens.verify(text)
     before = database.statements
-    rounds = 2000
-    started = time.process_time()
-    for _ in range(rounds):
-        await tokens.verify(text)
-    spent = (time.process_time() - started) / rounds
+    checked, known = [], []
+    for _ in range(100):
+        tokens._verified.clear()
+        checked.append(await seconds(tokens.verify(text)))
+        known += [await seconds(tokens.verify(text)) for _ in range(20)]
     assert database.statements == before
-    assert spent < 20e-6  # a signature check costs ten times as much
+    assert min(known) < min(checked) / 5  # a signature is not checked again
 
 
 async def test_only_a_bounded_number_of_tokens_is_remembered(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ def open_with_axe(place: Office, role: str | None) -> Window:
 
 
 def require_accessible(page: Page) -> None:
+    page.wait_for_load_state()
     for width, height in (DESKTOP, PHONE):
         page.set_viewport_size({"width": width, "height": height})
         needed, given = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")

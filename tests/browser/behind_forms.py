@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from playwright.sync_api import expect
 
-from tests.browser.browsing import Office, Window
+from tests.browser.browsing import Office, Window, arrive
 
 
 def _sign_in(window: Window, _place: Office) -> None:
@@ -100,6 +100,7 @@ def _scheduling_system_checked(window: Window, _place: Office) -> None:
 def _challenge_in_the_agents_view(window: Window, _place: Office) -> None:
     page = window.go("/agent")
     page.get_by_role("button", name="Start").click()
+    arrive(page.get_by_role("button", name="Run up to the challenge"))
     page.get_by_role("button", name="Run up to the challenge").click()
     expect(page.get_by_role("button", name="Confirm: send it with the token")).to_be_visible()
 

@@ -145,7 +145,7 @@ class Office:
 
 def command(desk: Desk, *arguments: str) -> dict[str, str]:
     """What the command line says, as an operator of the machine uses it."""
-    done = subprocess.run([COMMAND, *arguments, "--json"], env=desk.environment, capture_output=True, timeout=60)
+    done = subprocess.run([COMMAND, *arguments, "--json"], env=desk.environment, capture_output=True, timeout=120)
     assert done.returncode == 0, done.stderr.decode()
     answer: dict[str, str] = json.loads(done.stdout)
     return answer
@@ -160,6 +160,12 @@ def sign_in(page: Page, link: str) -> None:
     page.goto(link)
     page.get_by_role("button", name=re.compile("sign in", re.IGNORECASE)).click()
     page.wait_for_url("**/console/calendar*")
+
+
+def arrive(shown: Locator) -> None:
+    """Waits for the page that shows this, and for its scripts: until they run, its menus and shortcuts do nothing."""
+    expect(shown).to_be_visible()
+    shown.page.wait_for_load_state()
 
 
 def tab_to(page: Page, control: Locator) -> None:

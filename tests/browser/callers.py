@@ -42,8 +42,14 @@ class Agent:
         return made
 
     def slots(self, most: int = 40) -> list[Slot]:
+        """None of today: it could come too close before a test has booked it."""
         found = self.api.find_first_available(
-            visit_type_id=FIRST_VISIT, procedure_id=CONSULTATION, provider_id=CHEN, location_id=DOWNTOWN, limit=most
+            visit_type_id=FIRST_VISIT,
+            procedure_id=CONSULTATION,
+            provider_id=CHEN,
+            location_id=DOWNTOWN,
+            from_=datetime.now(UTC).date() + timedelta(days=1),
+            limit=most,
         )
         return [Slot(item.id, item.start) for item in found]
 

@@ -23,8 +23,10 @@ def test_time_is_blocked_and_opened_again_by_keyboard(place: Office, window: Ope
     day = place.agent.slots(most=50)[-1].day
     year, month, date = day.split("-")
     page = window("staff").go("/blocks")
-    tab_to(page, page.get_by_label("Who"))
-    page.keyboard.type("Dr. Robert")
+    who = page.get_by_label("Who")
+    tab_to(page, who)
+    while who.evaluate("(who) => who.selectedOptions[0].text") != "Dr. Robert Chen":
+        page.keyboard.press("ArrowDown")
     tab_to(page, page.get_by_label("From", exact=True))
     page.keyboard.type(f"{month}{date}{year}")
     tab_to(page, page.get_by_label("From time"))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.browsing import MEASURED, Office, Window, tab_to
+from tests.browser.browsing import MEASURED, Office, Window, arrive, tab_to
 from tests.browser.callers import Agent, Slot
 
 pytestmark = pytest.mark.heavy
@@ -48,9 +48,10 @@ def test_the_calendar_is_walked_by_mouse(window: Open, agent: Agent) -> None:
     expect(heading).to_have_text(first)
     page.get_by_role("link", name="Week", exact=True).click()
     expect(page.locator(".cal-day")).to_have_count(5)
+    page.wait_for_load_state()
     page.get_by_label("Location").select_option(label="Lakeside")
     expect(page.get_by_text("times in Chicago")).to_be_visible()
-    expect(page.get_by_role("heading", name="Dr. Kwame Mensah").first).to_be_visible()
+    arrive(page.get_by_role("heading", name="Dr. Kwame Mensah").first)
     page.get_by_label("Provider").select_option(label="Dr. Kwame Mensah")
     expect(page.get_by_role("heading", name="Dr. Anna Kowalska")).to_have_count(0)
     page.get_by_role("link", name="Day", exact=True).click()
@@ -68,12 +69,13 @@ def test_the_calendar_is_walked_by_keyboard(window: Open, agent: Agent) -> None:
     expect(panel(page)).to_be_hidden()
     expect(entry(page, "Keys")).to_be_focused()
     page.keyboard.press("w")
-    expect(page.get_by_role("link", name="Week", exact=True)).to_have_attribute("aria-current", "true")
+    arrive(page.locator("a[aria-current=true]", has_text="Week"))
     page.keyboard.press("d")
-    expect(page.get_by_role("link", name="Day", exact=True)).to_have_attribute("aria-current", "true")
+    arrive(page.locator("a[aria-current=true]", has_text="Day"))
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_hidden()
     page.keyboard.press("b")
     expect(page.get_by_role("heading", name="New booking")).to_be_visible()
 
@@ -170,11 +172,12 @@ def test_an_appointment_is_opened_moved_and_cancelled_by_keyboard(window: Open, 
 
 def test_a_booking_is_made_by_mouse(window: Open, agent: Agent) -> None:
     agent.patient("Byhand")
-    page = window("staff").go("/calendar")
+    page = calendar(window("staff"), agent.slots()[0])
     page.get_by_role("link", name="New booking").click()
     page.get_by_role("searchbox").fill("Byhand")
     page.get_by_role("button", name="Search").click()
     page.get_by_role("link", name="Byhand, Mina").click()
+    arrive(page.get_by_role("heading", name="Book for Mina Byhand"))
     page.get_by_label("Visit").select_option(label="Introductory consultation, 30 min")
     page.locator(".slot").first.click()
     page.get_by_role("button", name="Book appointment").click()
@@ -187,15 +190,16 @@ def test_a_booking_is_made_by_mouse(window: Open, agent: Agent) -> None:
 
 def test_a_booking_is_made_by_keyboard(window: Open, agent: Agent) -> None:
     agent.patient("Typist")
-    page = window("staff").go("/calendar")
+    page = calendar(window("staff"), agent.slots()[0])
     page.keyboard.press("b")
     expect(page.get_by_role("searchbox")).to_be_focused()
     page.keyboard.type("Typist")
     page.keyboard.press("Enter")
     tab_to(page, page.get_by_role("link", name="Typist, Mina"))
     page.keyboard.press("Enter")
+    arrive(page.get_by_role("heading", name="Book for Mina Typist"))
     tab_to(page, page.get_by_label("Visit"))
-    page.keyboard.type("Intro")
+    page.keyboard.type("I")  # the introductory consultation
     tab_to(page, page.locator(".slot").first)
     page.keyboard.press("Enter")
     tab_to(page, page.get_by_role("button", name="Book appointment"))

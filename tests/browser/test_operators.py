@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.browsing import Office, Window, command, operator_link, sign_in, tab_to
+from tests.browser.browsing import Office, Window, arrive, command, operator_link, sign_in, tab_to
 from tests.clients.running_desk import Credentials
 
 pytestmark = pytest.mark.heavy
@@ -64,6 +64,7 @@ def test_a_client_is_added_rotated_and_disabled_by_mouse(place: Office, window: 
         assert "patients:write" not in api.get_capabilities().capabilities
 
     page.get_by_role("link", name="I have kept it").click()
+    arrive(page.get_by_role("button", name="Make a new secret"))
     assert made.client_secret not in page.content(), "it is shown once"
     page.get_by_role("button", name="Make a new secret").click()
     page.get_by_role("dialog").get_by_label("The old secret stops").select_option(label="At once")
@@ -72,6 +73,7 @@ def test_a_client_is_added_rotated_and_disabled_by_mouse(place: Office, window: 
     assert rotated != made.client_secret
     page.get_by_role("link", name="I have kept it").click()
 
+    arrive(page.get_by_role("button", name="Disable"))
     page.get_by_role("button", name="Disable").click()
     page.get_by_role("dialog").get_by_role("button", name="Disable").click()
     expect(page.get_by_text("Disabled", exact=True)).to_be_visible()
@@ -90,6 +92,7 @@ def test_a_client_is_added_by_keyboard(window: Open) -> None:
     expect(page.locator("#client-secret")).to_be_visible()
     page.get_by_role("link", name="I have kept it").focus()
     page.keyboard.press("Enter")
+    arrive(page.get_by_role("button", name="Make a new secret"))
     page.get_by_role("button", name="Make a new secret").focus()
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog")
@@ -111,7 +114,7 @@ def test_usage_shows_requests_and_errors_of_a_client(place: Office, window: Open
     requests.get_by_text("The same as a table").click()
     expect(requests.get_by_role("table")).to_be_visible()
     page.get_by_role("navigation", name="Time").get_by_role("link", name="7 days").click()
-    expect(page.get_by_role("link", name="7 days")).to_have_attribute("aria-current", "true")
+    arrive(page.locator("a[aria-current=true]", has_text="7 days"))
     page.get_by_label("Client").select_option(agent.client_id)
     expect(page.get_by_text("Requests of agent")).to_be_visible()
 
@@ -188,6 +191,7 @@ def test_a_new_practice_is_led_from_empty_to_its_first_booking(place: Office, wi
     page.get_by_role("button", name="Show what changes").click()
     expect(row(page, "Providers")).to_contain_text("Dr. Ines Faria")
     page.get_by_role("button", name="Apply the file").click()
+    expect(page.get_by_text("The practice file has been applied.")).to_be_visible()
 
     opened.go("/setup")
     expect(page.get_by_text("2 of 6 done")).to_be_visible()
@@ -202,7 +206,7 @@ def test_a_new_practice_is_led_from_empty_to_its_first_booking(place: Office, wi
         patient = api.create_patient(
             first_name="Nora", last_name="First", phone="+1 555 010 0170", dob="1991-04-02"
         ).confirm()
-        slot = api.find_first_available(visit_type_id=20, procedure_id=100).items[0]
+        slot = api.find_first_available(visit_type_id=20, procedure_id=100).items[-1]  # the first may come too close
         api.book_appointment(patient_id=patient.patient_id, slot_id=slot.id).confirm()
     opened.go("/setup")
     expect_in_time(page.get_by_text("6 of 6 done"))

@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
@@ -17,15 +16,9 @@ import asyncpg
 import httpx
 
 from frontdesk.store.embedded import EmbeddedPostgres
+from tests.ports import free_port
 
 COMMAND = str(Path(sys.executable).parent / "frontdesk")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @dataclass(frozen=True)
@@ -50,7 +43,7 @@ class CommandLine:
             capture_output=True,
             encoding="utf-8",
             env=self.environment(**settings),
-            timeout=60,
+            timeout=120,
         )
         return Done(done.returncode, done.stdout, done.stderr)
 

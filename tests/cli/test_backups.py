@@ -17,7 +17,8 @@ import httpx
 import pytest
 
 from frontdesk.store.embedded import EmbeddedPostgres
-from tests.cli.command_line import CommandLine, free_port, on_database
+from tests.cli.command_line import CommandLine, on_database
+from tests.ports import free_port
 from tests.store.embedded_processes import temporary_home
 
 ADA = {"firstName": "Ada", "lastName": "Lovelace", "dob": "1985-12-10", "phone": "555 010 0199"}

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cli.command_line import CommandLine, Done, free_port, on_database
+from tests.cli.command_line import CommandLine, Done, on_database
 from tests.console.identity_provider import running_provider
+from tests.ports import free_port
 from tests.world import PRACTICE
 
 FHIR = yaml.safe_dump(

@@ -9,13 +9,15 @@ import stat
 import subprocess
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
 import pytest
 
 from frontdesk.store.embedded import EmbeddedPostgres
-from tests.cli.command_line import COMMAND, CommandLine, free_port
+from tests.cli.command_line import COMMAND, CommandLine
+from tests.ports import free_port
 from tests.store.embedded_processes import is_stopped, temporary_home, wait_until
 
 
@@ -35,7 +37,10 @@ def match_ada(client: httpx.Client) -> str:
 
 
 def first_free_slot(client: httpx.Client) -> str:
-    answer = client.get("/api/slots/first-available", params={"visitTypeId": 21, "procedureId": 102})
+    """Not of today: it could come too close before it is booked."""
+    later = datetime.now(UTC).date() + timedelta(days=1)
+    query: dict[str, int | str] = {"visitTypeId": 21, "procedureId": 102, "from": later.isoformat()}
+    answer = client.get("/api/slots/first-available", params=query)
     found: str = answer.json()["items"][0]["id"]
     return found
 

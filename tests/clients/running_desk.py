@@ -3,20 +3,24 @@
 import contextlib
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
 from frontdesk_client import AsyncFrontdesk, Frontdesk
 
+from tests.ports import free_port
+
 COMMAND = str(Path(sys.executable).parent / "frontdesk")
 START_SECONDS = 120.0
+# Slots from then on: the very earliest may come too close to be booked while a test runs, and the quick start books it.
+NEXT_WEEK = datetime.now(UTC).date() + timedelta(days=7)
 
 
 @dataclass(frozen=True)
@@ -62,16 +66,9 @@ def _command(environment: dict[str, str], *arguments: str) -> dict[str, str]:
     return answer
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 @contextlib.contextmanager
 def running_desk(folder: Path) -> Iterator[Desk]:
-    port = _free_port()
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("FRONTDESK_")},
@@ -89,7 +86,7 @@ def running_desk(folder: Path) -> Iterator[Desk]:
         yield Desk(url, agent, integration, environment)
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(60)
 
 
 def _wait_until_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:

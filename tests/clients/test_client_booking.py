@@ -12,13 +12,11 @@ from frontdesk_client import (
     Validation,
 )
 
-from tests.clients.running_desk import Desk
-
-TOMORROW = datetime.now(UTC).date() + timedelta(days=1)
+from tests.clients.running_desk import NEXT_WEEK, Desk
 
 
 def free_slot(client: Frontdesk) -> str:
-    return client.find_first_available(visit_type_id=23, procedure_id=106).items[0].id
+    return client.find_first_available(visit_type_id=23, procedure_id=106, from_=NEXT_WEEK).items[0].id
 
 
 def test_an_agent_books_in_eight_steps(desk: Desk) -> None:
@@ -37,8 +35,8 @@ def test_an_agent_books_in_eight_steps(desk: Desk) -> None:
             location_id=location.id,
             visit_type_id=visit_type.id,
             procedure_id=procedure.id,
-            from_=TOMORROW,
-            to=TOMORROW + timedelta(days=14),
+            from_=NEXT_WEEK,
+            to=NEXT_WEEK + timedelta(days=14),
         )
         slot = client.get_slot(slot_id=slots.items[0].id)
         assert slot.available
@@ -63,7 +61,7 @@ def test_an_agent_books_in_eight_steps(desk: Desk) -> None:
 
 async def test_the_async_client_does_the_same(desk: Desk, patient_id: str) -> None:
     async with desk.agent.async_client(desk.url) as client:
-        slots = await client.find_first_available(visit_type_id=23, procedure_id=106)
+        slots = await client.find_first_available(visit_type_id=23, procedure_id=106, from_=NEXT_WEEK)
         proposal = await client.book_appointment(patient_id=patient_id, slot_id=slots.items[0].id)
         assert not proposal.executed
         booked = await proposal.confirm()
@@ -85,7 +83,9 @@ def test_an_integration_writes_at_once_and_the_same_code_is_right(desk: Desk, pa
 
 def test_an_integration_may_choose_its_key_and_send_again(desk: Desk, patient_id: str) -> None:
     with desk.integration.client(desk.url) as client:
-        slot, *_, another = [each.id for each in client.find_first_available(visit_type_id=23, procedure_id=106)]
+        slot, *_, another = [
+            each.id for each in client.find_first_available(visit_type_id=23, procedure_id=106, from_=NEXT_WEEK)
+        ]
         key = f"visit of {patient_id}"
         first = client.book_appointment(patient_id=patient_id, slot_id=slot, idempotency_key=key).confirm()
         assert client.book_appointment(patient_id=patient_id, slot_id=slot, idempotency_key=key).confirm() == first

@@ -12,7 +12,7 @@ from tests.clients.running_desk import Desk
 
 PERSON = {"first_name": "Xenobia", "last_name": "Quillfeather", "phone": "+1 555 7654321"}
 BORN = date(1971, 3, 4)
-MARKS = ("Xenobia", "Quillfeather", "7654321", "1971", "xq@example.com")
+MARKS = ("Xenobia", "Quillfeather", "7654321", "1971-03-04", "1971, 3, 4", "xq@example.com")
 
 
 def test_logs_and_representations_hold_no_secrets_and_no_patient_data(

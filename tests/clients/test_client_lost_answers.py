@@ -8,13 +8,13 @@ import pytest
 from frontdesk_client import AnswerLost, Frontdesk
 
 from tests.clients.fault_proxy import Fault, FaultProxy, answered, cut_after, cut_before, cut_inside, silence
-from tests.clients.running_desk import Desk
+from tests.clients.running_desk import NEXT_WEEK, Desk
 
 BOOKING = "/api/appointments"
 LOSSES: list[Fault] = [cut_before, cut_after, cut_inside, answered(504, "<h1>Gateway Timeout</h1>", forwarded=True)]
 STEPS = {"agent": ["token", "search", "propose", "confirm"], "integration": ["token", "search", "write"]}
 POINTS = [(grant, step) for grant, steps in STEPS.items() for step in range(len(steps))]
-BREAK = 0.3  # seconds without a word, after which these clients give up
+BREAK, PATIENCE = 0.3, 30.0  # seconds after which a client gives up: where it is to, and where it is not
 
 
 def name_of(fault: Fault) -> str:
@@ -32,7 +32,7 @@ def test_a_loss_at_any_point_still_gives_one_booking(
 ) -> None:
     proxy.reset(*[None] * point, loss)
     with desk.of(grant).client(proxy.url) as client:
-        slot = client.find_first_available(visit_type_id=23, procedure_id=106).items[0]
+        slot = client.find_first_available(visit_type_id=23, procedure_id=106, from_=NEXT_WEEK).items[0]
         booked = client.book_appointment(patient_id=patient_id, slot_id=slot.id).confirm()
     assert appointments_of(direct, patient_id) == [booked.appointment_id]
     assert proxy.script == [], "the loss took place"
@@ -44,27 +44,32 @@ async def test_the_async_client_survives_losing_every_first_answer(
     desk: Desk, proxy: FaultProxy, direct: Frontdesk, patient_id: str, loss: Fault
 ) -> None:
     proxy.reset(*[loss, None] * len(STEPS["agent"]))
-    timeout = BREAK if loss is silence else 10
+    timeout = 1.0 if loss is silence else 10.0
     async with desk.agent.async_client(proxy.url, timeout=timeout) as client:
-        slots = await client.find_first_available(visit_type_id=23, procedure_id=106)
+        slots = await client.find_first_available(visit_type_id=23, procedure_id=106, from_=NEXT_WEEK)
         proposal = await client.book_appointment(patient_id=patient_id, slot_id=slots.items[0].id)
         booked = await proposal.confirm()
     assert await asyncio.to_thread(appointments_of, direct, patient_id) == [booked.appointment_id]
-    assert len(proxy.requests) == 2 * len(STEPS["agent"])
+    assert proxy.script == [], "every loss took place"
+    # A machine may be so slow that an answer comes too late by itself.
+    needed = 2 * len(STEPS["agent"])
+    assert len(proxy.requests) >= needed if loss is silence else len(proxy.requests) == needed
 
 
 @pytest.mark.parametrize("loss", [cut_before, cut_after, cut_inside], ids=name_of)
 def test_confirming_again_by_hand_after_giving_up_gives_the_same_booking(
     desk: Desk, proxy: FaultProxy, direct: Frontdesk, patient_id: str, loss: Fault
 ) -> None:
-    with desk.agent.client(proxy.url, deadline=BREAK) as client:
-        slot = direct.find_first_available(visit_type_id=23, procedure_id=106).items[0]
+    with desk.agent.client(proxy.url) as client:
+        slot = direct.find_first_available(visit_type_id=23, procedure_id=106, from_=NEXT_WEEK).items[0]
         proposal = client.book_appointment(patient_id=patient_id, slot_id=slot.id)
         proxy.reset(*[loss] * 10)
+        client._deadline = BREAK
         with pytest.raises(AnswerLost):
             proposal.confirm()
         assert not proposal.executed
         proxy.reset()
+        client._deadline = PATIENCE
         booked = proposal.confirm()
     assert appointments_of(direct, patient_id) == [booked.appointment_id]
 
@@ -72,13 +77,15 @@ def test_confirming_again_by_hand_after_giving_up_gives_the_same_booking(
 def test_an_integration_resends_with_its_own_key_after_giving_up(
     desk: Desk, proxy: FaultProxy, direct: Frontdesk, patient_id: str
 ) -> None:
-    slot = direct.find_first_available(visit_type_id=23, procedure_id=106).items[0]
-    with desk.integration.client(proxy.url, deadline=BREAK) as client:
+    slot = direct.find_first_available(visit_type_id=23, procedure_id=106, from_=NEXT_WEEK).items[0]
+    with desk.integration.client(proxy.url) as client:
         client.get_capabilities()
         proxy.reset(*[cut_after] * 10)
+        client._deadline = BREAK
         with pytest.raises(AnswerLost):
             client.book_appointment(patient_id=patient_id, slot_id=slot.id, idempotency_key=f"visit of {patient_id}")
         proxy.reset()
+        client._deadline = PATIENCE
         booked = client.book_appointment(
             patient_id=patient_id, slot_id=slot.id, idempotency_key=f"visit of {patient_id}"
         ).confirm()
@@ -109,7 +116,7 @@ WRITES: dict[str, Callable[[Frontdesk, str, str], object]] = {
 def test_every_other_write_survives_losing_its_answers_too(
     desk: Desk, proxy: FaultProxy, direct: Frontdesk, patient_id: str, grant: str, name: str
 ) -> None:
-    slots = direct.find_first_available(visit_type_id=23, procedure_id=106).items
+    slots = direct.find_first_available(visit_type_id=23, procedure_id=106, from_=NEXT_WEEK).items
     booked = direct.book_appointment(patient_id=patient_id, slot_id=slots[0].id).confirm()
     with desk.of(grant).client(proxy.url) as client:
         client.get_capabilities()
@@ -121,7 +128,7 @@ def test_every_resend_of_a_write_is_recognisable_as_one(
     desk: Desk, proxy: FaultProxy, patient_id: str, grant: str
 ) -> None:
     with desk.of(grant).client(proxy.url) as client:
-        slot = client.find_first_available(visit_type_id=23, procedure_id=106).items[0]
+        slot = client.find_first_available(visit_type_id=23, procedure_id=106, from_=NEXT_WEEK).items[0]
         proxy.reset(cut_after, None, cut_after, None)
         client.book_appointment(patient_id=patient_id, slot_id=slot.id).confirm()
     sent = proxy.sent(BOOKING)

@@ -16,7 +16,7 @@ from frontdesk_client.problems import BY_CODE
 
 from frontdesk.domain.errors import CATALOGUE, Problem
 from tests.clients.fault_proxy import Fault, FaultProxy, answered, cut_before, drip, silence
-from tests.clients.running_desk import Desk
+from tests.clients.running_desk import NEXT_WEEK, Desk
 
 PATH = "/api/practice"
 AGAIN = {"unauthorized": 2, "internal": 2, "rate_limited": 3, "upstream_unavailable": 3}
@@ -74,7 +74,7 @@ def test_a_read_is_sent_again_as_the_catalogue_allows(
 def test_a_confirming_write_that_was_refused_is_not_sent_again(
     client: Frontdesk, proxy: FaultProxy, patient_id: str, pauses: list[float], code: str
 ) -> None:
-    slot = client.find_first_available(visit_type_id=23, procedure_id=106).items[0]
+    slot = client.find_first_available(visit_type_id=23, procedure_id=106, from_=NEXT_WEEK).items[0]
     proposal = client.book_appointment(patient_id=patient_id, slot_id=slot.id)
     proxy.reset(problem(code))
     with pytest.raises(BY_CODE[code]):
@@ -86,7 +86,7 @@ def test_a_confirming_write_that_was_refused_is_not_sent_again(
 def test_a_write_that_failed_inside_the_service_is_resent_once_with_its_token(
     client: Frontdesk, proxy: FaultProxy, patient_id: str, pauses: list[float]
 ) -> None:
-    slot = client.find_first_available(visit_type_id=23, procedure_id=106).items[0]
+    slot = client.find_first_available(visit_type_id=23, procedure_id=106, from_=NEXT_WEEK).items[0]
     proposal = client.book_appointment(patient_id=patient_id, slot_id=slot.id)
     executed = answered(500, Problem("internal").document("http://docs", "0" * 32), forwarded=True)
     proxy.reset(executed, executed)
@@ -104,14 +104,14 @@ def _call_often(client: Frontdesk) -> None:
 
 
 def test_a_cap_whose_window_ends_after_the_deadline_is_reported_at_once(desk: Desk) -> None:
-    with desk.add_client("agent", "--per-minute", "2").client(desk.url, deadline=0.5) as client:
+    with desk.add_client("agent", "--per-minute", "2").client(desk.url, deadline=20) as client:
         began = time.monotonic()
         with pytest.raises(RateLimited) as limited:
             _call_often(client)
     assert limited.value.retry_after is not None
     assert 0 < limited.value.retry_after <= 60
     assert limited.value.request_id is None
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 40, "the rest of the minute was not waited for"
 
 
 def test_the_seconds_of_retry_after_are_really_waited(client: Frontdesk, proxy: FaultProxy) -> None:
@@ -122,34 +122,40 @@ def test_the_seconds_of_retry_after_are_really_waited(client: Frontdesk, proxy: 
 
 
 def test_the_deadline_ends_the_retries(desk: Desk, proxy: FaultProxy) -> None:
-    with desk.agent.client(proxy.url, deadline=2.0) as client:
+    with desk.agent.client(proxy.url) as client:
         client.get_capabilities()
         proxy.reset(*[cut_before] * 50)
+        client._deadline = 4.0
         began = time.monotonic()
         with pytest.raises(AnswerLost) as lost:
             client.get_practice()
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 25
     assert (lost.value.code, lost.value.status) == ("answer_lost", None)
     assert 2 <= len(proxy.requests) <= 15, "again, but ever more slowly"
 
 
 @pytest.mark.parametrize("fault", [silence, drip])
 def test_an_answer_that_does_not_end_is_given_up_at_the_deadline(desk: Desk, proxy: FaultProxy, fault: Fault) -> None:
-    with desk.agent.client(proxy.url, timeout=60.0, deadline=0.6) as client:
+    with desk.agent.client(proxy.url, timeout=60.0) as client:
         client.get_capabilities()
         proxy.reset(fault)
+        client._deadline = 0.6
         began = time.monotonic()
         with pytest.raises(AnswerLost):
             client.get_practice()
     assert time.monotonic() - began < 20
 
 
-def test_nobody_listening_is_reported_within_the_deadline(desk: Desk) -> None:
-    with desk.agent.client("http://127.0.0.1:9", deadline=0.3) as client:
-        began = time.monotonic()
-        with pytest.raises(AnswerLost, match="ConnectError"):
-            client.get_practice()
-    assert time.monotonic() - began < 20
+def test_nobody_listening_is_reported_within_the_deadline(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]  # passes with the pauses alone: one that took longer than asked for could hide the reason
+    monkeypatch.setattr("frontdesk_client._retries.monotonic", lambda: now[0])
+    monkeypatch.setattr("frontdesk_client._sync.session.sleep", lambda pause: now.append(now.pop() + pause))
+    with (
+        desk.agent.client("http://127.0.0.1:9", deadline=20) as client,
+        pytest.raises(AnswerLost, match="ConnectError"),
+    ):
+        client.get_practice()
+    assert 12 < now[0] < 20
 
 
 @pytest.mark.parametrize(("status", "sent"), [(502, 2), (503, 2), (504, 2), (429, 2), (404, 1), (500, 1), (302, 1)])
@@ -190,7 +196,7 @@ def test_a_missing_retry_after_does_not_mean_at_once(client: Frontdesk, proxy: F
 
 
 def test_an_upstream_that_stays_away_is_reported_as_such(desk: Desk, proxy: FaultProxy) -> None:
-    with desk.agent.client(proxy.url, deadline=2.0) as client:
+    with desk.agent.client(proxy.url, deadline=20) as client:
         client.get_capabilities()
         proxy.reset(*[problem("upstream_unavailable", retry_after=30)] * 5)
         with pytest.raises(UpstreamUnavailable) as away:

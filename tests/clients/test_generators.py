@@ -47,7 +47,7 @@ def installed(pins: Path, *commands: Sequence[str | Path]) -> Path:
 
 @pytest.fixture
 def document(desk: Desk, tmp_path: Path) -> Path:
-    answer = httpx.get(f"{desk.url}/openapi/v1.json").raise_for_status()
+    answer = httpx.get(f"{desk.url}/openapi/v1.json", timeout=30).raise_for_status()
     path = tmp_path / "openapi.json"
     path.write_bytes(answer.content)
     return path

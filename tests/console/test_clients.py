@@ -32,6 +32,7 @@ PHONE_AGENT = {
     "quota": "10,000",
 }
 SECRET = re.compile(r"fds_[0-9A-Za-z_-]{43}")
+CLIENT_ID = re.compile(r"(?<![\w-])fd_[0-9A-Za-z]{20}(?![\w-])")  # a secret may hold what looks like one
 
 
 async def add(browser: httpx.AsyncClient, **fields: Any) -> httpx.Response:
@@ -44,7 +45,7 @@ async def added(browser: httpx.AsyncClient, **fields: Any) -> tuple[str, str]:
     """The id and the secret of a new client."""
     page = await add(browser, **fields)
     assert page.status_code == 200, page.text
-    (client_id,) = set(re.findall(r"fd_[0-9A-Za-z]{20}", page.text))
+    (client_id,) = set(CLIENT_ID.findall(page.text))
     (secret,) = SECRET.findall(page.text)
     return client_id, secret
 
@@ -236,7 +237,7 @@ async def test_the_desk_itself_refuses_staff_whatever_a_page_forgets(world: Worl
 async def test_a_name_is_text_wherever_it_is_shown(world: World, admin: httpx.AsyncClient) -> None:
     page = await add(admin, name=EVIL)
     check_harmless(page)
-    (client_id,) = set(re.findall(r"fd_[0-9A-Za-z]{20}", page.text))
+    (client_id,) = set(CLIENT_ID.findall(page.text))
     for path in (f"/clients/{client_id}", "/clients", "/usage", f"/usage?client={client_id}", "/audit"):
         check_harmless(await admin.get(f"/console{path}"))
     refused = await admin.post("/console/clients", data={**PHONE_AGENT, "name": EVIL, "scopes": [EVIL], "grant": EVIL})

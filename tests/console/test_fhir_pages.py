@@ -9,12 +9,13 @@ import pytest
 from frontdesk.store.database import Database
 from tests.console.desk import Document, calendar, entries, words
 from tests.console.signing_in import signed_in
-from tests.fhir.practice import Upstream, fhir_world, opened
+from tests.fhir.practice import Upstream, be_patient, fhir_world, opened
 from tests.world import World, book, patient_id
 
 
 @pytest.fixture
-async def world(database: Database, tmp_path: Path) -> AsyncIterator[World]:
+async def world(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
+    be_patient(monkeypatch)
     async with opened("fake") as door:
         await Upstream(door).seed()
         async with fhir_world(database, tmp_path, door) as built:

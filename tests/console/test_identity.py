@@ -57,7 +57,7 @@ async def begin(browser: httpx.AsyncClient, **query: str) -> str:
     """To the provider and through it; returns the address that it sends the browser back to."""
     answer = await browser.get(BEGIN, params=query)
     assert answer.status_code == 303, answer.text
-    async with httpx.AsyncClient() as outside:
+    async with httpx.AsyncClient(timeout=30) as outside:
         agreed = await outside.get(answer.headers["location"])
     assert agreed.status_code == 302
     return agreed.headers["location"]

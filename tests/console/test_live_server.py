@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -30,7 +31,10 @@ async def book_first(server: RealServer) -> str:
     async with server.http(await server.token(grant="integration")) as client:
         person = {"firstName": "Ada", "lastName": "Lovelace", "dob": "1985-12-10", "phone": "555 010 0199"}
         patient = (await client.post("/api/patients/match", json=person)).json()["items"][0]["id"]
-        query = {"visitTypeId": 21, "procedureId": 101, "providerId": 10}
+        later = datetime.now(UTC).date() + timedelta(days=1)  # today's next slot could begin before it is booked
+        query: dict[str, int | str] = {
+            "visitTypeId": 21, "procedureId": 101, "providerId": 10, "from": later.isoformat(),
+        }  # fmt: skip
         slot = (await client.get("/api/slots/first-available", params=query)).json()["items"][0]
         answer = await client.post("/api/appointments", json={"patientId": patient, "slotId": slot["id"]})
         assert answer.status_code == 201, answer.text

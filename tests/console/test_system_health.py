@@ -14,7 +14,7 @@ from frontdesk.store.database import Database
 from frontdesk.systems.fhir import breaker
 from tests.console.operator_pages import practice_id, text_of
 from tests.console.signing_in import TEST_OPERATOR, audited, signed_in
-from tests.fhir.practice import Upstream, fhir_world, opened
+from tests.fhir.practice import Upstream, be_patient, fhir_world, opened
 from tests.world import World, patient_id
 
 SEARCH = {
@@ -31,8 +31,12 @@ async def upstream() -> AsyncIterator[Upstream]:
 
 
 @pytest.fixture
-async def fhir(database: Database, tmp_path: Path, upstream: Upstream) -> AsyncIterator[World]:
-    async with fhir_world(database, tmp_path, upstream.door, timeoutSeconds=1) as world:
+async def fhir(
+    database: Database, tmp_path: Path, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[World]:
+    be_patient(monkeypatch)
+    monkeypatch.setattr(health, "CHECK_SECONDS", 120.0)
+    async with fhir_world(database, tmp_path, upstream.door) as world:
         yield world
 
 

@@ -6,7 +6,6 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,9 +18,11 @@ import asyncpg
 import httpx
 
 from frontdesk.store.embedded import EmbeddedPostgres
+from tests.ports import free_port
 
 COMMAND = str(Path(sys.executable).parent / "frontdesk")
 BOOKERS = 6
+PATIENCE = 120.0  # seconds, for whatever comes back by itself
 _LOST = (httpx.TransportError,)
 
 
@@ -78,9 +79,7 @@ class Clinic:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.environment = {
             **{k: v for k, v in os.environ.items() if not k.startswith("FRONTDESK_")},
@@ -113,7 +112,7 @@ class Clinic:
             self.process = subprocess.Popen(
                 [COMMAND, "serve", *options], env=self.environment, stdout=log, stderr=log, start_new_session=True
             )
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             with contextlib.suppress(httpx.TransportError):
                 if httpx.get(f"{self.url}/readyz", timeout=2).status_code == 200:
@@ -126,7 +125,7 @@ class Clinic:
     def kill_server(self) -> None:
         assert self.process is not None
         os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(PATIENCE)
 
     def kill_postgres(self) -> None:
         pid_file = self.folder / "data" / "postgres" / "data" / "postmaster.pid"
@@ -183,13 +182,21 @@ async def _book_for_ever(client: httpx.AsyncClient, patients: list[str], ledger:
 
 async def _resend(client: httpx.AsyncClient, ledger: Ledger) -> None:
     """Every unheard request is settled by sending it once more, identically."""
+    deadline = time.monotonic() + PATIENCE  # the database may still be coming back
     for body in list(ledger.unheard):
-        for _ in range(20):
+        while time.monotonic() < deadline:
             with contextlib.suppress(*_LOST):
                 if ledger.hear(body, await client.post("/api/appointments", json=body)):
                     ledger.unheard.remove(body)
                     break
             await asyncio.sleep(0.2)
+
+
+async def _until_booked(ledger: Ledger, number: int) -> None:
+    """Waits for so many bookings, on a slow machine too; the bookers go on meanwhile."""
+    deadline = time.monotonic() + PATIENCE
+    while len(ledger.booked) < number and time.monotonic() < deadline:
+        await asyncio.sleep(0.05)
 
 
 async def run_crashes(clinic: Clinic, agent: dict[str, str], kills: int, seed: int) -> Ledger:
@@ -200,6 +207,7 @@ async def run_crashes(clinic: Clinic, agent: dict[str, str], kills: int, seed: i
         await _token(client, agent)
         patients = await _patients(client)
         bookers = [asyncio.create_task(_book_for_ever(client, patients, ledger, chance)) for _ in range(BOOKERS)]
+        await _until_booked(ledger, 1)
         for kill in range(kills):
             await asyncio.sleep(chance.uniform(0.3, 1.2))
             if kill % 2:
@@ -208,6 +216,7 @@ async def run_crashes(clinic: Clinic, agent: dict[str, str], kills: int, seed: i
                 await asyncio.to_thread(clinic.kill_server)
                 await asyncio.to_thread(clinic.start)
         await asyncio.sleep(1.0)
+        await _until_booked(ledger, kills)
         for booker in bookers:
             booker.cancel()
         failures = [e for e in await asyncio.gather(*bookers, return_exceptions=True) if isinstance(e, Exception)]

@@ -61,7 +61,7 @@ async def call(client: Client, tool: str, /, **arguments: Any) -> dict[str, Any]
 )
 async def test_the_sdk_client_books_in_eight_steps(served: Served, mode: str, version: str) -> None:
     headers = {"Authorization": f"Bearer {await served.token()}"}
-    async with httpx2.AsyncClient(headers=headers) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
         transport = streamable_http_client(served.mcp_url, http_client=http)
         async with Client(transport, mode=mode) as client:
             assert client.protocol_version == version
@@ -119,7 +119,7 @@ async def test_the_sdk_connects_knowing_only_address_id_and_secret(served: Serve
             served.mcp_url, Forgetful(), client_id=credentials.client_id, client_secret=credentials.secret
         )
     async with (
-        httpx2.AsyncClient(auth=provider) as http,
+        httpx2.AsyncClient(auth=provider, timeout=60) as http,
         Client(streamable_http_client(served.mcp_url, http_client=http), mode="auto") as client,
     ):
         assert await call(client, "get_capabilities") == {"capabilities": ["practices:read", "slots:read"]}
@@ -147,7 +147,7 @@ async def test_the_guide_s_programs_run_as_they_stand(served: Served, tmp_path: 
     helper = guide.split("```sh\n")[1].split("```")[0]
     headers = orjson.loads(await output("sh", "-c", helper))
     async with (
-        httpx2.AsyncClient(headers=headers) as http,
+        httpx2.AsyncClient(headers=headers, timeout=60) as http,
         Client(streamable_http_client(served.mcp_url, http_client=http), mode="legacy") as client,
     ):
         assert (await call(client, "get_practice"))["name"] == "Harbor Family Medicine"

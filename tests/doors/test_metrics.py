@@ -13,6 +13,7 @@ import pytest
 
 from frontdesk.app import Service, build_app
 from frontdesk.doors.metrics import Metrics
+from frontdesk.store import database as store
 from frontdesk.store.embedded import EmbeddedPostgres
 from tests.shared_database import shared_world
 from tests.world import World
@@ -30,8 +31,11 @@ async def world(
 
 
 @pytest.fixture
-async def measured(world: World, tmp_path: Path) -> AsyncIterator[tuple[Service, httpx.AsyncClient]]:
-    """The service with metrics on."""
+async def measured(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[tuple[Service, httpx.AsyncClient]]:
+    """The service with metrics on. A database that is slow to answer is up all the same."""
+    monkeypatch.setattr(store, "_MEASURE_SECONDS", 30)
     settings = replace(world.service.settings, metrics_token=TOKEN, data_dir=tmp_path)
     service = replace(world.service, settings=settings, metrics=Metrics(world.database, settings))
     publishing = asyncio.create_task(service.metrics.keep_publishing())

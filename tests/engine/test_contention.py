@@ -4,10 +4,18 @@ import asyncio
 from collections import Counter
 
 import httpx
+import pytest
 
+from frontdesk.store import database as store
 from tests.world import World, patient_id, slots
 
 CALLERS = 64
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many wait their turn for a connection; how long that takes is up to the machine."""
+    monkeypatch.setattr(store, "ACQUIRE_SECONDS", 60)
 
 
 async def _people(integration: httpx.AsyncClient, count: int) -> list[str]:

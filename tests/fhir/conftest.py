@@ -10,7 +10,7 @@ from frontdesk.store.database import Database
 from frontdesk.systems.fhir.mapping import PracticeMap
 from frontdesk.systems.fhir.settings import fhir_settings
 from tests.fhir.door import Door
-from tests.fhir.practice import Upstream, fhir_world, file_text, opened
+from tests.fhir.practice import Upstream, be_patient, fhir_world, file_text, opened
 from tests.world import World
 
 # Files whose tests are about our own side of the wire: the small server will do.
@@ -22,6 +22,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         ours = metafunc.module.__name__.rpartition(".")[2] in OUR_SIDE
         servers = ["fake"] if ours else ["fake", pytest.param("medplum", marks=pytest.mark.heavy)]
         metafunc.parametrize("door", servers, indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    be_patient(monkeypatch)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 import asyncpg
 import httpx
+import pytest
 
 from frontdesk.app import build_app, build_service
 from frontdesk.practice_file import parse
@@ -38,7 +39,7 @@ SYSTEM: Resource = {
     "providers": {"10": "Practitioner/chen", "11": "Practitioner/nunez", "12": "Practitioner/okafor"},
     "visitTypes": {"20": {"system": VISITS, "code": "NEW"}},
     "procedures": {"101": {"system": VISITS, "code": "FU15"}, "103": "HealthcareService/shots"},
-    "timeoutSeconds": 10,
+    "timeoutSeconds": 30,
 }
 PEOPLE = {
     "ada": ("Ada", "Lovelace", "1985-12-10", "+1 555 010 0199", None, True),
@@ -233,6 +234,12 @@ async def settle(world: World, *, every: float = 30) -> None:
         world.clock.advance(seconds=every)
         if not await world.service.fhir.reconciler.settle(practice_id):
             break
+
+
+def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that is busy with other things is not taken for a server that is away."""
+    monkeypatch.setattr("frontdesk.systems.fhir.client.CONNECT_SECONDS", 30.0)
+    monkeypatch.setattr("frontdesk.systems.fhir.upstream.FIRST_STATEMENT_SECONDS", 30.0)
 
 
 def give(world: World, seconds: float) -> None:

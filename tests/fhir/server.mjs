@@ -117,6 +117,6 @@ const server = createServer(async (request, response) => {
   response.end(body);
 });
 
-server.keepAliveTimeout = 60_000;
+server.keepAliveTimeout = 600_000; // longer than any test: only who asks closes a connection
 server.listen(0, '127.0.0.1', () => console.log(`listening on ${server.address().port}`));
 process.stdin.on('end', () => process.exit(0)).resume(); // whoever started us has gone

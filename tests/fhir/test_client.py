@@ -23,12 +23,12 @@ async def test_pages_are_followed_on_the_same_server_only(door: Door, open_clien
         return as_json(200, bundle)
 
     server.answers = pages
-    assert len(await open_client().search(Deadline(2), "Patient", [("birthdate", "1985-12-10")])) == 2
+    assert len(await open_client().search(Deadline(30), "Patient", [("birthdate", "1985-12-10")])) == 2
     for elsewhere in ("http://127.0.0.1:1/fhir/Patient?page=2", f"{door.address}evil/Patient", "ht!tp://[", "//x/y"):
         link = [{"relation": "next", "url": elsewhere}]
         server.answers = lambda method, target, link=link: as_json(200, {"resourceType": "Bundle", "link": link})  # type: ignore[misc]
         with pytest.raises(SystemUnavailable):
-            await open_client().search(Deadline(2), "Patient", [])
+            await open_client().search(Deadline(30), "Patient", [])
 
 
 async def test_pages_without_end_are_given_up(
@@ -38,7 +38,7 @@ async def test_pages_without_end_are_given_up(
     link = [{"relation": "next", "url": f"{door.address}/Patient?again"}]
     server.answers = lambda method, target: as_json(200, {"resourceType": "Bundle", "link": link})
     with pytest.raises(SystemUnavailable):
-        await open_client().search(Deadline(2), "Patient", [])
+        await open_client().search(Deadline(30), "Patient", [])
     assert len(server.seen) == 3
 
 
@@ -48,7 +48,7 @@ async def test_an_answer_without_end_is_given_up(
     monkeypatch.setattr(client, "LARGEST_ANSWER", 1000)
     server.answers = lambda method, target: as_json(200, a_patient(text="x" * 2000))
     with pytest.raises(SystemUnavailable):
-        await open_client().read(Deadline(2), "Patient/1")
+        await open_client().read(Deadline(30), "Patient/1")
 
 
 @pytest.mark.parametrize(
@@ -68,24 +68,24 @@ async def test_a_read_takes_nothing_for_a_record_that_is_none(
 ) -> None:
     server.answers = lambda method, target: answer
     with pytest.raises(SystemUnavailable):
-        await open_client().read(Deadline(2), "Patient/1")
+        await open_client().read(Deadline(30), "Patient/1")
 
 
 @pytest.mark.parametrize("status", [404, 410])
 async def test_a_record_that_is_gone_is_none(open_client: Open, server: Server, status: int) -> None:
     server.answers = lambda method, target: Answer(status, {}, b"")
-    assert await open_client().read(Deadline(2), "Patient/1") is None
+    assert await open_client().read(Deadline(30), "Patient/1") is None
 
 
 async def test_a_write_carries_its_condition(open_client: Open, server: Server, door: Door) -> None:
     asking = open_client()
-    await asking.update(Deadline(2), a_patient())
+    await asking.update(Deadline(30), a_patient())
     assert server.seen[0]["if-match"] == 'W/"7"'
-    await asking.create(Deadline(2), {"resourceType": "Patient"}, "identifier=a|b")
+    await asking.create(Deadline(30), {"resourceType": "Patient"}, "identifier=a|b")
     assert server.seen[1]["if-none-exist"] == "identifier=a|b"
     assert server.seen[1]["content-type"] == "application/fhir+json"
     with pytest.raises(SystemUnavailable):
-        await asking.update(Deadline(2), {"resourceType": "Patient", "id": "1"})
+        await asking.update(Deadline(30), {"resourceType": "Patient", "id": "1"})
     assert len(server.seen) == 2, "what has no version is not written"
 
 
@@ -94,7 +94,7 @@ async def test_a_declined_write_is_told_with_its_reason(open_client: Open, serve
     issue = [{"severity": "error", "diagnostics": "No.\x00\nNever."}, {"severity": "warning", "diagnostics": "Hm"}]
     server.answers = lambda method, target: as_json(status, {"resourceType": "OperationOutcome", "issue": issue})
     with pytest.raises(Declined) as caught:
-        await open_client().update(Deadline(2), a_patient())
+        await open_client().update(Deadline(30), a_patient())
     assert caught.value.text == "No. Never."
     assert caught.value.contended == (status in (409, 412))
 
@@ -115,7 +115,7 @@ async def test_a_write_without_an_answer_is_never_repeated(
 ) -> None:
     server.answers = lambda method, target: answer
     with pytest.raises(AnswerLost) as caught:
-        await open_client().create(Deadline(2), {"resourceType": "Patient"}, "identifier=a|b")
+        await open_client().create(Deadline(30), {"resourceType": "Patient"}, "identifier=a|b")
     assert caught.value.failed == failed
     assert len(server.seen) == 1
     if answer.status == 503:
@@ -126,7 +126,7 @@ async def test_a_write_without_an_answer_is_never_repeated(
 async def test_a_write_that_was_turned_away_was_not_executed(open_client: Open, server: Server, status: int) -> None:
     server.answers = lambda method, target: Answer(status, {"Retry-After": "Fri, 31 Dec 2100 23:59:59 GMT"}, b"")
     with pytest.raises(SystemUnavailable) as caught:
-        await open_client().update(Deadline(2), a_patient())
+        await open_client().update(Deadline(30), a_patient())
     assert caught.value.retry_after == 120
 
 

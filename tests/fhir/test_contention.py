@@ -116,9 +116,9 @@ async def test_an_integration_books_once_under_a_key(fhir: World, upstream: Upst
     first = await integration.post("/api/appointments", json=body, headers=headers)
     again = await integration.post("/api/appointments", json=body, headers=headers)
     assert (first.status_code, again.json()) == (201, first.json())
-    other = await integration.post(
-        "/api/appointments", json={**body, "slotId": body["slotId"][:-1] + "A"}, headers=headers
-    )
+    another = {**body, "slotId": (await slots(integration))[0]["id"]}
+    assert another != body
+    other = await integration.post("/api/appointments", json=another, headers=headers)
     assert (other.status_code, other.json()["code"]) == (409, "conflict")
     assert len(await upstream.live_appointments()) == 1
 

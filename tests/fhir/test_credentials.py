@@ -34,15 +34,15 @@ def _smart(door: Door, key: Any, folder: Path) -> dict[str, str]:
 
 
 async def test_without_credentials_none_are_sent(open_client: Open, server: Server) -> None:
-    await open_client().read(Deadline(2), "Patient/1")
+    await open_client().read(Deadline(30), "Patient/1")
     assert "authorization" not in server.seen[0]
 
 
 async def test_a_fixed_token_is_read_from_the_environment(open_client: Open, server: Server) -> None:
-    await open_client(auth={"kind": "bearer", "tokenEnv": "HARBOR_TOKEN"}).read(Deadline(2), "Patient/1")
+    await open_client(auth={"kind": "bearer", "tokenEnv": "HARBOR_TOKEN"}).read(Deadline(30), "Patient/1")
     assert server.seen[0]["authorization"] == "Bearer fixed-token"
     with pytest.raises(Misconfigured) as caught:
-        await open_client(auth={"kind": "bearer", "tokenEnv": "MISSING"}).read(Deadline(2), "Patient/1")
+        await open_client(auth={"kind": "bearer", "tokenEnv": "MISSING"}).read(Deadline(30), "Patient/1")
     assert caught.value.reason == "the environment variable MISSING holds no usable secret"
 
 
@@ -57,8 +57,8 @@ async def test_client_credentials_are_exchanged_for_a_token_that_is_used_again(
         "scope": "system/*.*",
     }
     asking = open_client(auth=auth)
-    await asking.read(Deadline(2), "Patient/1")
-    await asking.read(Deadline(2), "Patient/1")
+    await asking.read(Deadline(30), "Patient/1")
+    await asking.read(Deadline(30), "Patient/1")
     [form] = server.forms
     assert (form["grant_type"], form["scope"]) == ("client_credentials", "system/*.*")
     assert b64decode(form["basic"].removeprefix("Basic ")).decode() == "front+desk:s3cret%26more"
@@ -72,7 +72,7 @@ async def test_a_backend_service_signs_an_assertion(
     key: Any = (
         rsa.generate_private_key(65537, 2048) if algorithm == "RS384" else ec.generate_private_key(ec.SECP384R1())
     )
-    await open_client(auth=_smart(door, key, tmp_path)).read(Deadline(2), "Patient/1")
+    await open_client(auth=_smart(door, key, tmp_path)).read(Deadline(30), "Patient/1")
     [form] = server.forms
     assert form["client_assertion_type"] == "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
     assert jwt.get_unverified_header(form["client_assertion"]) == {"alg": algorithm, "kid": "2026", "typ": "JWT"}
@@ -93,7 +93,7 @@ async def test_a_key_that_cannot_sign_is_named(door: Door, open_client: Open, tm
     ):
         change(tmp_path / "key.pem")
         with pytest.raises(Misconfigured) as caught:
-            await open_client(auth=auth).read(Deadline(2), "Patient/1")
+            await open_client(auth=auth).read(Deadline(30), "Patient/1")
         assert reason in caught.value.reason
 
 
@@ -126,8 +126,8 @@ def _refusing(server: Server, *tokens: str) -> None:
 
 async def test_a_refused_token_is_replaced_and_the_request_sent_once_more(asking: FhirClient, server: Server) -> None:
     _refusing(server, "token-1")
-    assert await asking.read(Deadline(20), "Patient/1") is not None
-    assert await asking.update(Deadline(20), a_patient()) is not None
+    assert await asking.read(Deadline(30), "Patient/1") is not None
+    assert await asking.update(Deadline(30), a_patient()) is not None
     assert [seen["authorization"] for seen in server.seen] == ["Bearer token-1", "Bearer token-2", "Bearer token-2"]
 
 
@@ -135,21 +135,21 @@ async def test_a_write_with_a_refused_token_was_not_executed_and_is_sent_once_mo
     asking: FhirClient, server: Server
 ) -> None:
     _refusing(server, "token-1")
-    assert await asking.update(Deadline(20), a_patient()) is not None
+    assert await asking.update(Deadline(30), a_patient()) is not None
     assert [seen["authorization"] for seen in server.seen] == ["Bearer token-1", "Bearer token-2"]
 
 
 async def test_a_request_is_sent_at_most_twice(asking: FhirClient, server: Server) -> None:
     _refusing(server, "token-1", "token-2")
     with pytest.raises(SystemUnavailable):
-        await asking.update(Deadline(20), a_patient())
+        await asking.update(Deadline(30), a_patient())
     assert len(server.seen) == len(server.forms) == 2
 
 
 async def test_one_who_hears_late_of_a_refusal_uses_the_token_that_others_have_got(
     asking: FhirClient, server: Server, door: Door
 ) -> None:
-    await asking.read(Deadline(20), "Patient/1")
+    await asking.read(Deadline(30), "Patient/1")
     _refusing(server, "token-1")
     server.seen.clear()
     renewed = asyncio.Event()
@@ -175,12 +175,12 @@ async def test_one_who_hears_late_of_a_refusal_uses_the_token_that_others_have_g
 async def test_a_write_that_was_not_answered_is_not_sent_with_another_token(
     asking: FhirClient, server: Server, door: Door
 ) -> None:
-    await asking.read(Deadline(20), "Patient/1")
+    await asking.read(Deadline(30), "Patient/1")
     _refusing(server, "token-1")
     for lost, sent in ((0, ["PUT"]), (2, ["PUT", "POST", "PUT"])):  # the first, or the one with the new token
         door.reset({lost: "cut_after"})
         with pytest.raises(AnswerLost):
-            await asking.update(Deadline(20), a_patient())
+            await asking.update(Deadline(30), a_patient())
         assert [request.method for request in door.seen] == sent
 
 
@@ -190,12 +190,12 @@ async def test_a_write_is_not_sent_once_a_new_token_has_taken_all_its_time(
     clock = [0.0]
 
     async def slowly(request: Request, answer: Answer) -> Answer:
-        clock[0] += 9.5
+        clock[0] += 29.5
         return answer
 
     door.rewrite = slowly
     with pytest.raises(SystemUnavailable):
-        await asking.update(Deadline(10, lambda: clock[0]), a_patient())
+        await asking.update(Deadline(30, lambda: clock[0]), a_patient())
     assert server.seen == []
 
 
@@ -206,6 +206,6 @@ async def test_a_token_endpoint_that_says_no_is_told_apart(
     server.token_status = status
     with pytest.raises(error):
         await open_client(auth=_smart(door, ec.generate_private_key(ec.SECP384R1()), tmp_path)).read(
-            Deadline(2), "Patient/1"
+            Deadline(30), "Patient/1"
         )
     assert server.seen == []

@@ -26,7 +26,7 @@ SECRET_KEY = "a secret key of the tests that is long enough"
 
 async def _delivered(world: World, receiver: Receiver) -> list[Any]:
     """Everything that is due now, in the order in which it happened."""
-    sender = Sender(allow_private=True)
+    sender = Sender(allow_private=True, timeout_seconds=60)
     deliverer = Deliverer(world.database, Sealer([SECRET_KEY]), sender, lambda practice: None, world.clock)
     while started := await deliverer.start_due():
         await asyncio.gather(*started)

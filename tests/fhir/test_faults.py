@@ -26,7 +26,7 @@ OPEN = {(502, "upstream_unavailable"), (409, "confirmation_incomplete")}
 
 SLOW: tuple[Fault, ...] = ("delay", "drip", "hang")
 CERTAINLY_NOT_EXECUTED = ("error_before", "busy")  # the server itself turned the request away
-PATIENCE, IMPATIENCE = 10.0, 0.6  # seconds that all requests of a write may take together
+PATIENCE, IMPATIENCE = 30.0, 0.6  # seconds that all requests of a write may take together
 
 QUICK: list[tuple[str, Fault]] = [
     *(("book", fault) for fault in ("late", "cut_before", "cut_after", "error_after", "garbage")),
@@ -67,9 +67,9 @@ async def test_a_fault_at_any_request_leaves_exactly_one_execution(scene: Scene,
         give(scene.world, IMPATIENCE if fault in SLOW else PATIENCE)
         answer = await scene.send(write, token)
         give(scene.world, PATIENCE)
-        hit = scene.upstream.door.seen[point] if len(scene.upstream.door.seen) > point else None
+        earlier, hit = scene.upstream.door.seen[:point], next(iter(scene.upstream.door.seen[point:]), None)
         if answer.status_code not in (200, 201):
-            assert (answer.status_code, answer.json()["code"]) in _documented(hit, fault), (point, hit)
+            assert (answer.status_code, answer.json()["code"]) in _documented(earlier, hit, fault), (point, hit)
         elif hit is None:
             assert point >= 2
             return
@@ -133,10 +133,13 @@ async def test_several_faults_at_once_leave_exactly_one_execution(scene: Scene, 
     await _nothing_is_left_over(scene, write)
 
 
-def _documented(hit: Request | None, fault: Fault) -> set[tuple[int, str]]:
-    if hit is None:
+def _documented(earlier: list[Request], hit: Request | None, fault: Fault) -> set[tuple[int, str]]:
+    written = any(each.is_write and "/Slot/" not in each.target for each in earlier)
+    if fault in SLOW and (hit is None or written):
         # Only a machine so slow that another request ran out of its short time.
-        return READ | HOLD | OPEN if fault in SLOW else set()
+        return READ | HOLD | OPEN
+    if hit is None:
+        return set()
     if not hit.is_write:
         return READ
     if "/Slot/" in hit.target:

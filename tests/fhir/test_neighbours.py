@@ -76,9 +76,11 @@ def dead(monkeypatch: pytest.MonkeyPatch) -> Iterator[DeadName]:
 
 
 async def test_a_name_that_is_not_found_keeps_nobody_else_waiting(
-    town: World, healthy: Upstream, dead: DeadName
+    town: World, healthy: Upstream, dead: DeadName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lookups take threads, and of those that everybody shares there are few."""
+    # Everybody waits for the first lookup, and only then begins one of their own.
+    monkeypatch.setattr("frontdesk.systems.fhir.upstream.FIRST_STATEMENT_SECONDS", 1.0)
     await town.import_file(file_text("harbor", f"https://{dead.name}/fhir", timeoutSeconds=60, maxConcurrent=64))
     by_name = healthy.door.address.replace("127.0.0.1", "localhost")
     await town.import_file(file_text("healthy", by_name))

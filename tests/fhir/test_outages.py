@@ -121,7 +121,7 @@ async def test_the_reconciler_settles_by_itself(
         upstream.door.reset()
         async with asyncio.timeout(60):
             while (await agent.post("/api/appointments", json=body)).status_code != 201:
-                fhir.clock.advance(seconds=1)
+                fhir.clock.advance(seconds=3)
                 await asyncio.sleep(0.05)
     finally:
         task.cancel()

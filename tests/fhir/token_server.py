@@ -65,7 +65,7 @@ async def open_client(door: Door) -> AsyncIterator[Open]:
     opened: list[FhirClient] = []
 
     def make(monotonic: Any = None, **settings: Any) -> FhirClient:
-        config = {"kind": "fhir", "baseUrl": door.address, "timeoutSeconds": 2, **settings}
+        config = {"kind": "fhir", "baseUrl": door.address, "timeoutSeconds": 30, **settings}
         extra = {} if monotonic is None else {"monotonic": monotonic}
         opened.append(FhirClient(fhir_settings(config), SECRETS, **extra))
         return opened[-1]

@@ -1,10 +1,12 @@
 """Somebody who reads the guides: what they paste runs in one folder, against a demo service of its own."""
 
+import json
 import os
 import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
 
@@ -53,7 +55,21 @@ def start_demo(folder: Path) -> Clinic:
     clinic.environment["FRONTDESK_DATA_DIR"] = str(folder / ".frontdesk")
     clinic.environment["FRONTDESK_METRICS_TOKEN"] = METRICS_TOKEN
     clinic.start("--demo")
+    _close_today_and_tomorrow(clinic)
     return clinic
+
+
+def _close_today_and_tomorrow(clinic: Clinic) -> None:
+    """So that the first open time neither comes too close while somebody pastes, nor lies on another day than what a
+    search from tomorrow on finds first, whatever the hour and the weekday."""
+    today = datetime.now(UTC).date()
+    closed = {"from": str(today - timedelta(days=1)), "to": str(today + timedelta(days=1)), "reason": "Holidays"}
+    practice = clinic.command("practice", "export", "demo")
+    for location in practice["locations"]:
+        location["closures"] = [*location.get("closures", ()), closed]
+    path = clinic.folder / "closed.json"
+    path.write_text(json.dumps(practice))
+    clinic.command("practice", "import", str(path))
 
 
 def paste(demo: Clinic, script: str) -> str:
@@ -77,7 +93,7 @@ def paste(demo: Clinic, script: str) -> str:
         },
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

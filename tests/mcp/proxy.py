@@ -16,17 +16,16 @@ async def authorizing_proxy(port: int, token: str, renamed: Mapping[str, str]) -
     """Yields the port to connect to instead of the given one."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError), contextlib.closing(writer):
             head = await reader.readuntil(b"\r\n\r\n")
             length = _LENGTH.search(head)
             body = await reader.readexactly(int(length.group(1))) if length else b""
             answers, requests = await asyncio.open_connection("127.0.0.1", port)
-            requests.write(_rewritten(head, body, token, renamed))
-            while chunk := await answers.read(64 * 1024):
-                writer.write(chunk)
-                await writer.drain()
-            requests.close()
-        writer.close()
+            with contextlib.closing(requests):  # also when whoever asked has gone
+                requests.write(_rewritten(head, body, token, renamed))
+                while chunk := await answers.read(64 * 1024):
+                    writer.write(chunk)
+                    await writer.drain()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=_LARGEST_HEAD)
     try:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import socket
 import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from frontdesk.practice_file import parse
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
 from frontdesk.store.practices import import_practice
+from tests.ports import free_port
 from tests.world import PRACTICE
 
 START_SECONDS = 90.0
@@ -58,13 +58,6 @@ class Served:
         assert answer.status_code == 200, answer.text
         token: str = answer.json()["access_token"]
         return token
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def coming_days() -> dict[str, str]:

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from frontdesk.practice_file import parse
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
 from frontdesk.store.practices import import_practice
+from tests.ports import free_port
 from tests.world import PRACTICE
 
 PRACTICES = ("harbor", "other")
@@ -58,13 +58,6 @@ class RealServer:
         return await asyncio.open_connection("127.0.0.1", self.port)
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
-
-
 @contextlib.asynccontextmanager
 async def real_server(
     database: Database, dsn: str, owner_dsn: str, data_dir: Path, *, workers: int = 1, **settings: str
@@ -102,7 +95,7 @@ async def _start(environment: Mapping[str, str], port: int, workers: int, log: P
 
 
 async def _until_ready(server: RealServer) -> None:
-    async with asyncio.timeout(60), httpx.AsyncClient() as http:
+    async with asyncio.timeout(120), httpx.AsyncClient() as http:
         while server.process.returncode is None:
             with contextlib.suppress(httpx.TransportError):
                 if (await http.get(f"{server.url}/readyz")).status_code == 200:

@@ -21,14 +21,15 @@ from tests.security.two_practices import BY_NAME, call, call_tool
 from tests.shared_database import as_owner, opened, shared_database
 
 PERSON = {
-    "firstName": "Xqzwvfirst",
-    "lastName": "Xqzwvlast",
+    "firstName": "Xqzwvkjhpyfirst",
+    "lastName": "Xqzwvkjhpylast",
     "dob": "1911-11-11",
-    "phone": "+1 555 667 7889",
-    "email": "xqzwvmail@xqzwv.example",
+    "phone": "+1 555 667 7889 3344",
+    "email": "xqzwvkjhpymail@xqzwvkjhpy.example",
 }
 MATCH = {name: value for name, value in PERSON.items() if name != "email"}
-MARKS = ("xqzwv", "1911-11-11", "5556677889", "555 667 7889", "6677889")
+# Long enough that no random id spells one by chance, in upper or in lower case.
+MARKS = ("xqzwvkjhpy", "1911-11-11", "66778893344", "667 7889")
 METRICS_TOKEN = "the token of the hygiene test"
 
 
@@ -71,10 +72,10 @@ class Journey:
         await self.break_inside()
 
     async def use(self, client: httpx.AsyncClient, door: Any, grant: str) -> None:
-        person = {**PERSON, "firstName": f"Xqzwvfirst{grant}{door.__name__}"}
+        person = {**PERSON, "firstName": f"Xqzwvkjhpyfirst{grant}{door.__name__}"}
         patient = (await self.write(client, door, "create_patient", person))["patientId"]
-        await self.write(client, door, "update_patient", {"patientId": patient, "lastName": "Xqzwvlastchanged"})
-        known = {**MATCH, "firstName": person["firstName"], "lastName": "Xqzwvlastchanged"}
+        await self.write(client, door, "update_patient", {"patientId": patient, "lastName": "Xqzwvkjhpylastchanged"})
+        known = {**MATCH, "firstName": person["firstName"], "lastName": "Xqzwvkjhpylastchanged"}
         await self.read(client, door, "match_patient", known)
         await self.read(client, door, "get_patient", {"patientId": patient})
         window = {
@@ -89,12 +90,14 @@ class Journey:
         await self.read(client, door, "get_appointment", appointment)
         await self.write(client, door, "confirm_attendance", appointment)
         await self.write(client, door, "reschedule_appointment", {**appointment, "slotId": slots[5]["id"]})
-        await self.write(client, door, "cancel_appointment", {**appointment, "reason": "Xqzwvreason of the person"})
+        await self.write(
+            client, door, "cancel_appointment", {**appointment, "reason": "Xqzwvkjhpyreason of the person"}
+        )
         again = await door(client, BY_NAME["cancel_appointment"], appointment)
         if door is call:
             assert again.status_code == 409
             self.errors.append(again)
-            twin = await call(client, BY_NAME["create_patient"], {**person, "lastName": "Xqzwvlastchanged"})
+            twin = await call(client, BY_NAME["create_patient"], {**person, "lastName": "Xqzwvkjhpylastchanged"})
             assert twin.status_code == 409
             self.errors.append(twin)
 
@@ -119,22 +122,24 @@ class Journey:
         for answer in (
             await client.post("/api/patients/match", json={**MATCH, "dob": "1911-11-11T00:00:00"}),
             await client.post("/api/patients/match", json={name: [value] for name, value in PERSON.items()}),
-            await client.post("/api/patients/match", json={**MATCH, "phone": "xqzwv"}),
-            await client.post("/api/patients/match", json={**MATCH, "lastName": "Xqzwvnobody"}),
-            await client.post("/api/patients", json={**PERSON, "firstName": "Xqzwv" * 50, "email": "xqzwv"}),
-            await client.post("/api/patients", json={**PERSON, "firstName": "Xqzwv\u0000\u0007"}),
-            await client.post("/api/patients", content=b'{"firstName": "Xqzwvfirst", "dob": 1911-11-11'),
-            await client.post("/api/patients", content="Xqzwvfirst Xqzwvlast", headers={"Content-Type": "text/plain"}),
-            await client.get("/api/appointments", params={"PatientId": "Xqzwvfirst"}),
-            await client.get("/api/appointments", params={"cursor": "Xqzwvcursor", "From": "Xqzwv"}),
-            await client.get("/api/patients/Xqzwvfirst"),
-            await client.get("/api/slots/slt_Xqzwvfirst"),
-            await client.get("/api/Xqzwvfirst/Xqzwvlast?name=Xqzwv"),
-            await client.patch("/api/patients/pat_Xqzwvfirst", json={"phone": "Xqzwv"}),
-            await client.post("/api/appointments", json={"patientId": "Xqzwvfirst", "slotId": "Xqzwvlast"}),
-            await client.post("/api/appointments", json={"patientId": 5556677889, "slotId": None}),
-            await client.post("/mcp", content=b'{"jsonrpc":"2.0","id":"1","method":"Xqzwvfirst"'),
-            await client.post("/oauth/token", data={"client_id": "Xqzwvfirst", "client_secret": "Xqzwvlast"}),
+            await client.post("/api/patients/match", json={**MATCH, "phone": "xqzwvkjhpy"}),
+            await client.post("/api/patients/match", json={**MATCH, "lastName": "Xqzwvkjhpynobody"}),
+            await client.post("/api/patients", json={**PERSON, "firstName": "Xqzwvkjhpy" * 50, "email": "xqzwvkjhpy"}),
+            await client.post("/api/patients", json={**PERSON, "firstName": "Xqzwvkjhpy\u0000\u0007"}),
+            await client.post("/api/patients", content=b'{"firstName": "Xqzwvkjhpyfirst", "dob": 1911-11-11'),
+            await client.post(
+                "/api/patients", content="Xqzwvkjhpyfirst Xqzwvkjhpylast", headers={"Content-Type": "text/plain"}
+            ),
+            await client.get("/api/appointments", params={"PatientId": "Xqzwvkjhpyfirst"}),
+            await client.get("/api/appointments", params={"cursor": "Xqzwvkjhpycursor", "From": "Xqzwvkjhpy"}),
+            await client.get("/api/patients/Xqzwvkjhpyfirst"),
+            await client.get("/api/slots/slt_Xqzwvkjhpyfirst"),
+            await client.get("/api/Xqzwvkjhpyfirst/Xqzwvkjhpylast?name=Xqzwvkjhpy"),
+            await client.patch("/api/patients/pat_Xqzwvkjhpyfirst", json={"phone": "Xqzwvkjhpy"}),
+            await client.post("/api/appointments", json={"patientId": "Xqzwvkjhpyfirst", "slotId": "Xqzwvkjhpylast"}),
+            await client.post("/api/appointments", json={"patientId": 55566778893344, "slotId": None}),
+            await client.post("/mcp", content=b'{"jsonrpc":"2.0","id":"1","method":"Xqzwvkjhpyfirst"'),
+            await client.post("/oauth/token", data={"client_id": "Xqzwvkjhpyfirst", "client_secret": "Xqzwvkjhpylast"}),
         ):
             assert 400 <= answer.status_code < 500, answer.text
             self.errors.append(answer)
@@ -143,8 +148,8 @@ class Journey:
         """Errors that nobody expects, one of them with the patient's data in the database's own message."""
         token = await self.server.token(grant="integration")
         async with self.server.http(token) as client:
-            await self.owner.execute("ALTER TABLE patient ADD CONSTRAINT boom CHECK (first_name <> 'Xqzwvboom')")
-            broken = await client.post("/api/patients", json={**PERSON, "firstName": "Xqzwvboom"})
+            await self.owner.execute("ALTER TABLE patient ADD CONSTRAINT boom CHECK (first_name <> 'Xqzwvkjhpyboom')")
+            broken = await client.post("/api/patients", json={**PERSON, "firstName": "Xqzwvkjhpyboom"})
             await self.owner.execute("ALTER TABLE patient DROP CONSTRAINT boom")
             await self.owner.execute("ALTER FUNCTION match_patients RENAME TO elsewhere")
             missing = await client.post("/api/patients/match", json=MATCH)

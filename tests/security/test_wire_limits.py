@@ -205,7 +205,8 @@ async def test_hostile_json_is_a_bad_request(server: RealServer, bearer: str, pa
 def dripping(server: RealServer, head: str, drop: bytes, patience: float) -> Exchange:
     """Sends a drop every half second."""
     began = time.monotonic()
-    connection = socket.create_connection(("127.0.0.1", server.port), timeout=0.5)
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=30)
+    connection.settimeout(0.5)
     received, sent, closed = b"", 0, False
     with connection:
         connection.sendall(head.encode())
@@ -252,7 +253,7 @@ async def test_slow_senders_are_cut_off_while_others_are_served(server: RealServ
 
 
 async def test_thousands_of_idle_connections_leave_room_for_a_call(server: RealServer, bearer: str) -> None:
-    idle = [socket.create_connection(("127.0.0.1", server.port), timeout=10) for _ in range(2500)]
+    idle = [socket.create_connection(("127.0.0.1", server.port), timeout=30) for _ in range(2500)]
     try:
         async with server.http(bearer.split()[2]) as http:
             began = time.monotonic()

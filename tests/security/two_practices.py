@@ -30,14 +30,15 @@ providers:
 visitTypes:
   - {id: 920, name: Yttrium visit, patientKind: any, procedures: [{id: 9100, name: Zither check, durationMinutes: 15}]}
 patients:
-  - {number: 777, firstName: Wilhelmina, lastName: Zweigelt, dob: 1907-07-17, phone: "+1 555 777 0777",
+  - {number: 777, firstName: Wilhelmina, lastName: Zweigelt, dob: 1907-07-17, phone: "+1 555 777 0777 7007",
      email: wilhelmina@quixotic.example, seen: true}
 """
+# Long enough that no random id spells one by chance.
 MARKS = (
-    "uixotic", "ephyrhills", "aragoza", "ylophone", "anesville", "43777-0907", "anthippe", "exford", "ymology", "ttrium",
-    "ither", "ilhelmina", "weigelt", "1907-07-17", "7770777", "777 0777", "555 770",
+    "uixotic", "ephyrhills", "aragoza", "ylophone", "anesville", "43777-0907", "anthippe", "exford", "ymology",
+    "ttrium", "ither check", "ilhelmina", "weigelt", "1907-07-17", "77707777007", "777 0777", "555 770",
 )  # fmt: skip
-PERSON = {"firstName": "Wilhelmina", "lastName": "Zweigelt", "dob": "1907-07-17", "phone": "+1 555 777 0777"}
+PERSON = {"firstName": "Wilhelmina", "lastName": "Zweigelt", "dob": "1907-07-17", "phone": "+1 555 777 0777 7007"}
 NOBODY = {"firstName": "Nobody", "lastName": "Nowhere", "dob": "1907-07-18", "phone": "+1 555 000 0000"}
 WINDOW = {"from": MONDAY.isoformat(), "to": (MONDAY + timedelta(days=4)).isoformat()}
 

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -106,10 +106,17 @@ def is_free(lock: Path) -> bool:
 
 
 def server_pid(home: Path) -> int:
-    """A server that is starting writes the file a moment after making it."""
-    path = home / "data" / "postmaster.pid"
-    wait_until(lambda: path.read_text() != "")
-    return int(path.read_text().split("\n", 1)[0])
+    """A server that is starting removes the file of the one before it, makes its own, and writes it a moment later."""
+    text = ""
+
+    def is_written() -> bool:
+        nonlocal text
+        with suppress(FileNotFoundError):
+            text = (home / "data" / "postmaster.pid").read_text()
+        return text != ""
+
+    wait_until(is_written)
+    return int(text.split("\n", 1)[0])
 
 
 def is_stopped(home: Path) -> bool:

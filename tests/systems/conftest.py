@@ -8,9 +8,14 @@ import pytest
 
 from frontdesk.store.database import Database
 from frontdesk.store.practices import practice_id_of
-from tests.fhir.practice import Upstream, fhir_world, opened
+from tests.fhir.practice import Upstream, be_patient, fhir_world, opened
 from tests.systems.desk import Desk
 from tests.world import World, build_world
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    be_patient(monkeypatch)
 
 
 @pytest.fixture(params=["native", "fhir", pytest.param("medplum", marks=pytest.mark.heavy)])
@@ -22,7 +27,7 @@ async def desk(request: pytest.FixtureRequest, database: Database, tmp_path: Pat
         return
     async with opened(request.param) as door:
         await Upstream(door).seed()
-        async with fhir_world(database, tmp_path, door, timeoutSeconds=20) as world:
+        async with fhir_world(database, tmp_path, door, timeoutSeconds=30) as world:
             yield await _desk(world)
 
 

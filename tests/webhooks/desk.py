@@ -54,7 +54,7 @@ class Desk:
             )
         return f"evt_{number}"
 
-    def node(self, *, allow_private: bool = True, timeout: float = 2.0, lease: timedelta | None = None) -> Deliverer:
+    def node(self, *, allow_private: bool = True, timeout: float = 30.0, lease: timedelta | None = None) -> Deliverer:
         sender = Sender(allow_private=allow_private, timeout_seconds=timeout)
         self.senders.append(sender)
         return Deliverer(

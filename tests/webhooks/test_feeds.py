@@ -64,7 +64,7 @@ async def test_nobody_is_named_unless_the_feed_was_made_so(world: World, reader:
     _, silent = await feed(world)
     _, telling = await feed(world, with_names=True)
     text = (await reader.get(silent)).text
-    for secret in ("Ada", "Lovelace", appointment, "Follow-up", "555"):
+    for secret in ("Ada", "Lovelace", appointment, "Follow-up", "555 010", "5550100199"):
         assert secret not in text
     [event] = await events(reader, telling)
     assert event["summary"] == "Ada Lovelace"

@@ -11,8 +11,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.webhooks.desk import Desk
 from tests.webhooks.receiver import Message, Receiver
 
@@ -72,14 +70,13 @@ async def test_two_nodes_share_the_work_and_keep_the_order_of_every_appointment(
             await asyncio.gather(*started)
             desk.clock.advance(seconds=0.1)
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         await asyncio.gather(work(0), work(1))
     assert in_order(receiver.attempts)
     assert len(receiver.received) == len(wanted), "each was received once"
     assert min(shares) > 0, shares
 
 
-@pytest.mark.timeout(120)
 async def test_a_node_that_is_killed_while_sending_loses_nothing_and_breaks_no_order(
     desk: Desk, receiver: Receiver, database_dsn: str
 ) -> None:
@@ -99,7 +96,7 @@ async def test_a_node_that_is_killed_while_sending_loses_nothing_and_breaks_no_o
         second.send_signal(signal.SIGKILL)
         second.wait()
     with node_process(database_dsn, lease=4):
-        await all_received(receiver, wanted, 40)
+        await all_received(receiver, wanted, 120)
     assert in_order(receiver.received)
     assert in_order(receiver.attempts)
 

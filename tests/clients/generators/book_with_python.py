@@ -1,7 +1,7 @@
 """Books an appointment with the client that openapi-python-client makes from the published document."""
 
 import os
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 
 import httpx
 from practice_api import AuthenticatedClient
@@ -25,8 +25,9 @@ form = {
     "client_id": os.environ["DESK_CLIENT_ID"],
     "client_secret": os.environ["DESK_CLIENT_SECRET"],
 }
-token: str = httpx.post(f"{url}/oauth/token", data=form).raise_for_status().json()["access_token"]
-client = AuthenticatedClient(base_url=f"{url}/api", token=token, raise_on_unexpected_status=True)
+token: str = httpx.post(f"{url}/oauth/token", data=form, timeout=30).raise_for_status().json()["access_token"]
+patience = httpx.Timeout(30)
+client = AuthenticatedClient(base_url=f"{url}/api", token=token, timeout=patience, raise_on_unexpected_status=True)
 
 ada = MatchPatientRequest(first_name="Ada", last_name="Lovelace", phone="555 010 0199", dob=date(1985, 12, 10))
 found = match_patient.sync(client=client, body=ada)
@@ -36,7 +37,8 @@ missing = get_patient.sync("pat_0123456789ABCDEFGHIJKL", client=client)
 assert isinstance(missing, NotFoundProblem), missing
 assert missing.code.value == "not_found"
 
-slots = find_first_available.sync(client=client, visit_type_id=23, procedure_id=106)
+next_week = datetime.now(UTC).date() + timedelta(days=7)  # the earliest slot of all may be too close in a moment
+slots = find_first_available.sync(client=client, visit_type_id=23, procedure_id=106, from_=next_week)
 assert isinstance(slots, SlotPage), slots
 slot = slots.items[0]
 

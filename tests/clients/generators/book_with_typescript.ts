@@ -29,7 +29,8 @@ const missing = await desk.GET("/patients/{patientId}", {
 });
 if (missing.error?.code !== "not_found") throw new Error("nobody has this id");
 
-const query = { visitTypeId: 23, procedureId: 106 };
+const nextWeek = new Date(Date.now() + 7 * 86_400_000).toISOString().slice(0, 10); // the earliest of all may be too close
+const query = { visitTypeId: 23, procedureId: 106, from: nextWeek };
 const slots = given(await desk.GET("/slots/first-available", { params: { query } }));
 const slot: components["schemas"]["Slot"] = slots.items[0]!;
 
