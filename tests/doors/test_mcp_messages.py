@@ -50,7 +50,8 @@ HEADERS = st.dictionaries(
 def refusal(body: bytes, headers: dict[str, str]) -> Rejection | None:
     """Takes a message as far as the door takes it before the engine is asked."""
     try:
-        message = read_message(body, headers, [(name.encode(), b"") for name in headers])
+        sent = {name.encode(): value.encode("latin-1", "replace") for name, value in headers.items()}
+        message = read_message(body, sent, list(sent.items()))
         if _called_tool(message) is None and message.id is not None:
             orjson.dumps(_result_of(message))
     except Rejection as rejection:

@@ -45,6 +45,11 @@ def read_headers(raw: RawHeaders) -> dict[bytes, bytes]:
     return headers
 
 
+def decoded(value: bytes | None) -> str | None:
+    """A header's value as text: any byte is a character, as HTTP has it."""
+    return None if value is None else value.decode("latin-1")
+
+
 @lru_cache(maxsize=1024)
 def bearer_token(authorization: bytes | None) -> str | None:
     if authorization is None:

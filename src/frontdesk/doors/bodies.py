@@ -1,8 +1,11 @@
 """Taking in request bodies: at most so large, within a fixed time, in a format we read."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
+from functools import lru_cache
 from typing import Any
+
+from starlette.requests import Request
 
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 
@@ -12,33 +15,68 @@ _LETTING_GO_SECONDS = 0.5
 
 
 async def read_body(
-    headers: Mapping[str, str],
+    announced: bytes | None,
     receive: Callable[[], Awaitable[MutableMapping[str, Any]]],
     faults: list[Problem],
     largest: int = LARGEST_BODY,
 ) -> bytes:
-    """The body, or nothing and a noted fault. A body that is announced too large is not read at all."""
-    announced = headers.get("content-length", "0")
-    if not announced.isdecimal() or int(announced[:20]) > largest:
+    """The body, or nothing and a noted fault. `announced` is its Content-Length: what is too large is not read at
+    all."""
+    if announced is not None and (not announced.isdigit() or int(announced[:20]) > largest):
         return _unread(faults, Problem("payload_too_large"))
-    body = bytearray()
+    parts, size, more = [], 0, True
+    patience = _Patience(RECEIVE_SECONDS)
     try:
-        async with asyncio.timeout(RECEIVE_SECONDS):
-            more = True
-            while more:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    incomplete = FieldError("$", BINDING, "the body did not arrive completely")
-                    return _unread(faults, invalid([incomplete]))
-                body += message.get("body", b"")
-                more = message.get("more_body", False)
-                if len(body) > largest:
-                    return _unread(faults, Problem("payload_too_large"))
-    except TimeoutError:
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                incomplete = FieldError("$", BINDING, "the body did not arrive completely")
+                return _unread(faults, invalid([incomplete]))
+            part = message.get("body", b"")
+            parts.append(part)
+            size += len(part)
+            if size > largest:
+                return _unread(faults, Problem("payload_too_large"))
+            more = message.get("more_body", False)
+    except asyncio.CancelledError:
+        if not patience.is_over():
+            raise
         # The server must have let go of the body before the answer ends, or it does not close the connection.
         await asyncio.sleep(_LETTING_GO_SECONDS)
         return _unread(faults, invalid([FieldError("$", BINDING, "the body did not arrive in time")]))
-    return bytes(body)
+    finally:
+        patience.end()
+    return b"".join(parts)
+
+
+class _Patience:
+    """Cancels the task that made it after so many seconds. What asyncio.timeout does, at a third of its price: that is
+    a tenth of what a warm answer over MCP costs."""
+
+    __slots__ = ("_late", "_task", "_timer")
+
+    def __init__(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task(loop)
+        self._late = False
+        self._timer = loop.call_later(seconds, self._give_up)
+
+    def _give_up(self) -> None:
+        self._late = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def is_over(self) -> bool:
+        """Whether that, and nobody else, cancelled the task; it then goes on."""
+        return self._late and self._task is not None and self._task.uncancel() == 0
+
+    def end(self) -> None:
+        self._timer.cancel()
+
+
+def content_length(request: Request) -> bytes | None:
+    announced = request.headers.get("content-length")
+    return None if announced is None else announced.encode("latin-1")
 
 
 def _unread(faults: list[Problem], problem: Problem) -> bytes:
@@ -48,15 +86,18 @@ def _unread(faults: list[Problem], problem: Problem) -> bytes:
     return b""
 
 
-def require_json_body(headers: Mapping[str, str], body: bytes) -> None:
+def require_json_body(content_type: bytes | None, body: bytes) -> None:
     """Refuses a body that does not say it is JSON in UTF-8. No body needs no type."""
-    if not body:
-        return
-    media_type, *parameters = headers.get("content-type", "").lower().split(";")
-    media_type = media_type.strip()
-    is_json = media_type in ("application/json", "text/json") or (
-        media_type.startswith("application/") and media_type.endswith("+json")
-    )
-    charsets = [p.partition("=")[2].strip(' "') for p in parameters if p.strip().startswith("charset=")]
-    if not is_json or any(charset not in ("utf-8", "utf8") for charset in charsets):
+    if body and not _is_json(content_type or b""):
         raise Problem("unsupported_media_type")
+
+
+@lru_cache(maxsize=64)
+def _is_json(content_type: bytes) -> bool:
+    media_type, *parameters = content_type.decode("latin-1").lower().split(";")
+    media_type = media_type.strip()
+    charsets = [p.partition("=")[2].strip(' "') for p in parameters if p.strip().startswith("charset=")]
+    return all(charset in ("utf-8", "utf8") for charset in charsets) and (
+        media_type in ("application/json", "text/json")
+        or (media_type.startswith("application/") and media_type.endswith("+json"))
+    )

@@ -24,7 +24,7 @@ from frontdesk.access.scopes import SCOPES
 from frontdesk.access.tokens import IssuedToken, Tokens
 from frontdesk.domain.errors import FieldError, Problem
 from frontdesk.doors.answers import TRACE_HEADER, problem_response, request_id_of, www_authenticate
-from frontdesk.doors.bodies import read_body
+from frontdesk.doors.bodies import content_length, read_body
 from frontdesk.doors.request_log import AnsweredRequest, RequestLog, log_line
 from frontdesk.settings import Settings
 
@@ -103,7 +103,7 @@ async def _form(request: Request) -> dict[str, list[str]]:
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise Problem("unsupported_media_type", f"The token endpoint takes a body of type {_FORM}.")
     faults: list[Problem] = []
-    body = await read_body(request.headers, request.receive, faults)
+    body = await read_body(content_length(request), request.receive, faults)
     if faults:
         raise faults[0]
     try:

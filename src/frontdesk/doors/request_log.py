@@ -6,9 +6,10 @@ disagree. A record says who called what and how it ended; nothing that a caller 
 
 import logging
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from frontdesk.logs import Lines
+from frontdesk.logs import Lines, as_json
 
 _log = logging.getLogger("frontdesk.request")
 
@@ -50,28 +51,37 @@ class RequestLog:
 def log_line(request: AnsweredRequest) -> None:
     """The observer that writes a request as a line of the ordinary log."""
     if _log.isEnabledFor(logging.INFO):
-        _log.info("request", extra=_fields(request))
+        door, operation, practice, _, client, method, status, _, milliseconds, request_id = request
+        fields = _fields(door, operation, practice, client, method, status)
+        _log.info("request", extra=fields | {"milliseconds": round(milliseconds, 2), "requestId": request_id})
 
 
 def request_lines(lines: Lines) -> RequestLog:
-    """What a server process logs: the same lines, where its log level lets them through, at a quarter of the price."""
+    """What a server process logs: the same lines, where its log level lets them through, at a tenth of the price."""
 
     def observe(request: AnsweredRequest) -> None:
-        lines.write_soon(_line, request)
+        lines.write_soon(_members, request)
 
     return RequestLog(observe) if _log.isEnabledFor(logging.INFO) else RequestLog()
 
 
-def _line(request: AnsweredRequest) -> dict[str, Any]:
-    fields = _fields(request)
-    if None in fields.values():
-        fields = {name: value for name, value in fields.items() if value is not None}
-    return {"message": "request", **fields}
-
-
-def _fields(request: AnsweredRequest) -> dict[str, Any]:
-    """What a line says about a request."""
+def _members(request: AnsweredRequest) -> str:
+    """A line as members of a JSON object."""
     door, operation, practice, _, client, method, status, _, milliseconds, request_id = request
+    traced = "" if request_id is None else f',"requestId":"{request_id}"'
+    return f'{_lasting(door, operation, practice, client, method, status)},"milliseconds":{milliseconds:.2f}{traced}'
+
+
+@lru_cache(maxsize=1024)
+def _lasting(*values: Any) -> str:
+    """What many lines have in common."""
+    members = {"message": "request"} | {name: value for name, value in _fields(*values).items() if value is not None}
+    return as_json(members)[1:-1]
+
+
+def _fields(
+    door: str, operation: str | None, practice: str | None, client: str | None, method: str, status: int
+) -> dict[str, Any]:
     return {
         "door": door,
         "operation": operation,
@@ -79,6 +89,4 @@ def _fields(request: AnsweredRequest) -> dict[str, Any]:
         "client": client,
         "method": method,
         "status": status,
-        "milliseconds": round(milliseconds, 2),
-        "requestId": request_id,
     }

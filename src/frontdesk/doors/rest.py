@@ -22,6 +22,7 @@ from frontdesk.doors.arrival import (
     Send,
     arrival_of,
     bearer_token,
+    decoded,
     send_answer,
 )
 from frontdesk.doors.bodies import read_body, require_json_body
@@ -132,26 +133,26 @@ class Routes:
 async def _call(
     operation: Operation, path: dict[str, str], scope: Scope, receive: Receive, arrival: Arrival, request_id: str
 ) -> Call:
-    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in arrival.headers.items()}
+    headers = arrival.headers
     faults: list[Problem] = []
-    if _acceptable(arrival.headers.get(b"accept")) is None:
+    if _acceptable(headers.get(b"accept")) is None:
         faults.append(Problem("not_acceptable"))
     body, question = b"", None
     if operation.method == "GET":
         question = (scope["path"], scope["query_string"])
     else:
-        body = await read_body(headers, receive, faults)
+        body = await read_body(headers.get(b"content-length"), receive, faults)
         try:
-            require_json_body(headers, body)
+            require_json_body(headers.get(b"content-type"), body)
         except Problem as problem:
             faults.append(problem)
     return Call(
         operation,
-        bearer_token(arrival.headers.get(b"authorization")),
+        bearer_token(headers.get(b"authorization")),
         lambda: _arguments(operation, path, scope["query_string"], body, faults),
         request_id,
-        headers.get("idempotency-key"),
-        headers.get("frontdesk-simulate"),
+        decoded(headers.get(b"idempotency-key")),
+        decoded(headers.get(_SIMULATE)),
         arrival.caller,
         question,
     )

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
-from frontdesk.doors.bodies import read_body
+from frontdesk.doors.bodies import content_length, read_body
 
 _MOST_FIELDS = 500
 
@@ -29,7 +29,7 @@ class Form:
 
 async def read_form(request: Request, largest: int) -> Form:
     faults: list[Problem] = []
-    body = await read_body(request.headers, request.receive, faults, largest)
+    body = await read_body(content_length(request), request.receive, faults, largest)
     if faults:
         if faults[0].code == "payload_too_large":
             raise Problem("payload_too_large", f"What was sent is larger than {largest // 1024} KiB.")

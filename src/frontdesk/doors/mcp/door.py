@@ -23,6 +23,7 @@ from frontdesk.doors.arrival import (
     Send,
     arrival_of,
     bearer_token,
+    decoded,
     send_answer,
 )
 from frontdesk.doors.bodies import read_body, require_json_body
@@ -58,6 +59,7 @@ _STREAM = [
 ]
 _JSON = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), _NO_SNIFFING]
 _OF_HTTP = BY_GATEWAY | {"unauthorized", "forbidden_tenant"}  # never a tool's result
+_SIMULATE = META_KEY.encode()
 _ANY_TOKEN_MAY = TOOLS["get_capabilities"]
 
 
@@ -75,7 +77,6 @@ class Request:
     """One HTTP request while it is answered. `call` is what the engine was asked, for the log."""
 
     method: str
-    headers: dict[str, str]
     raw_headers: RawHeaders
     arrival: Arrival
     request_id: str
@@ -98,8 +99,7 @@ class McpDoor:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         arrival = arrival_of(scope)
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in arrival.headers.items()}
-        request = Request(scope["method"], headers, scope["headers"], arrival, trace_id_of(arrival.headers))
+        request = Request(scope["method"], scope["headers"], arrival, trace_id_of(arrival.headers))
         try:
             reply = await self._answer(request, receive)
         except Problem as problem:
@@ -110,11 +110,13 @@ class McpDoor:
         self._note(request, reply)
 
     async def _answer(self, request: Request, receive: Receive) -> Reply:
-        self._origins.check(request.headers)
+        self._origins.check(request.arrival.headers)
         if request.method != "POST":
             raise Problem("method_not_allowed", headers={"Allow": "POST"})
         try:
-            message = await _take_in(request, receive)
+            faults: list[Problem] = []
+            body = await read_body(request.arrival.headers.get(b"content-length"), receive, faults)
+            message = _message(request, body, faults)
             tool = _called_tool(message)
         except (Problem, Rejection):
             await self._check_token(request)
@@ -193,20 +195,19 @@ class McpDoor:
         )
 
 
-async def _take_in(request: Request, receive: Receive) -> Message:
-    faults: list[Problem] = []
-    body = await read_body(request.headers, receive, faults)
+def _message(request: Request, body: bytes, faults: list[Problem]) -> Message:
     if faults:
         raise faults[0]
-    require_json_body(request.headers, body)
-    if not _takes_event_streams(request.headers.get("accept")):
+    headers = request.arrival.headers
+    require_json_body(headers.get(b"content-type"), body)
+    if not _takes_event_streams(headers.get(b"accept")):
         raise Problem("not_acceptable", "Replies are event streams: Accept must allow text/event-stream.")
-    return read_message(body, request.headers, request.raw_headers)
+    return read_message(body, headers, request.raw_headers)
 
 
 @lru_cache(maxsize=16)
-def _takes_event_streams(accept: str | None) -> bool:
-    ranges = {part.partition(";")[0].strip() for part in (accept or "*/*").lower().split(",")}
+def _takes_event_streams(accept: bytes | None) -> bool:
+    ranges = {part.partition(";")[0].strip() for part in (decoded(accept) or "*/*").lower().split(",")}
     return not ranges.isdisjoint(("text/event-stream", "text/*", "*/*"))
 
 
@@ -225,8 +226,9 @@ def _called_tool(message: Message) -> tuple[Operation, Mapping[str, Any]] | None
 
 def _simulated(request: Request, message: Message) -> str | None:
     """The code that a caller of a sandbox wants to see: from the call's metadata, or as at the REST door."""
-    wanted = message.params.get("_meta", {}).get(META_KEY)
-    return request.headers.get(META_KEY) if wanted is None else str(wanted)
+    meta = message.params.get("_meta")
+    wanted = None if meta is None else meta.get(META_KEY)
+    return decoded(request.arrival.headers.get(_SIMULATE)) if wanted is None else str(wanted)
 
 
 def _result_of(message: Message) -> Any:

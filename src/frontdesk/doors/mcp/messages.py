@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from frontdesk.doors.arrival import decoded
+
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
 HEADER_MISMATCH, UNSUPPORTED_PROTOCOL_VERSION = -32020, -32022
 
@@ -21,8 +23,10 @@ HANDSHAKE_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26")
 VERSIONS = (*MODERN_VERSIONS, *HANDSHAKE_VERSIONS)
 
 META = "io.modelcontextprotocol/"
-_VERSION_HEADER, _METHOD_HEADER, _NAME_HEADER = "mcp-protocol-version", "mcp-method", "mcp-name"
-_ROUTING_HEADERS = frozenset((b"mcp-protocol-version", b"mcp-method", b"mcp-name"))
+_VERSION_KEY = f"{META}protocolVersion"
+_VERSION_HEADER, _METHOD_HEADER, _NAME_HEADER = b"mcp-protocol-version", b"mcp-method", b"mcp-name"
+_ROUTING_HEADERS = frozenset((_VERSION_HEADER, _METHOD_HEADER, _NAME_HEADER))
+_NOTHING: Mapping[str, Any] = {}
 _ENCODED = re.compile(r"=\?base64\?(.*)\?=\Z", re.DOTALL)
 
 
@@ -56,7 +60,7 @@ class Message(NamedTuple):
         return Rejection(code, message, id=self.id, status=status, framed=not self.modern)
 
 
-def read_message(body: bytes, headers: Mapping[str, str], raw_headers: Iterable[tuple[bytes, bytes]]) -> Message:
+def read_message(body: bytes, headers: Mapping[bytes, bytes], raw_headers: Iterable[tuple[bytes, bytes]]) -> Message:
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -66,13 +70,13 @@ def read_message(body: bytes, headers: Mapping[str, str], raw_headers: Iterable[
     message_id, method, params = document.get("id"), document.get("method"), document.get("params", {})
     if document.get("jsonrpc") != "2.0" or not isinstance(method, str):
         raise Rejection(INVALID_REQUEST, "The body must be a JSON-RPC 2.0 request or notification.")
-    if "id" in document and (not isinstance(message_id, str | int) or isinstance(message_id, bool)):
+    if "id" in document and type(message_id) not in (int, str):
         raise Rejection(INVALID_REQUEST, "The id of a request must be a string or an integer.")
-    if not isinstance(params, dict) or not isinstance(params.get("_meta", {}), dict):
+    meta = params.get("_meta", _NOTHING) if isinstance(params, dict) else None
+    if not isinstance(meta, dict):
         raise Rejection(INVALID_PARAMS, "params and params._meta must be objects.", id=message_id)
-    meta = params.get("_meta", {})
-    version = headers.get(_VERSION_HEADER)
-    modern = f"{META}protocolVersion" in meta or version in MODERN_VERSIONS
+    version = decoded(headers.get(_VERSION_HEADER))
+    modern = _VERSION_KEY in meta or version in MODERN_VERSIONS
     message = Message(method, params, message_id, modern)
     if not modern or message_id is None:
         if version is not None and version not in VERSIONS:
@@ -83,22 +87,25 @@ def read_message(body: bytes, headers: Mapping[str, str], raw_headers: Iterable[
 
 
 def _require_agreement(
-    message: Message, meta: Mapping[str, Any], headers: Mapping[str, str], raw_headers: Iterable[tuple[bytes, bytes]]
+    message: Message,
+    meta: Mapping[str, Any],
+    headers: Mapping[bytes, bytes],
+    raw_headers: Iterable[tuple[bytes, bytes]],
 ) -> None:
     """What a modern request must say about itself, and say alike in body and headers."""
     missing = [key for key in ("protocolVersion", "clientCapabilities") if f"{META}{key}" not in meta]
     if missing:
         names = ", ".join(f"{META}{key}" for key in missing)
         raise message.rejection(INVALID_PARAMS, f"params._meta lacks {names}.")
-    version = meta[f"{META}protocolVersion"]
+    version = meta[_VERSION_KEY]
     routing = [name for name, _ in raw_headers if name in _ROUTING_HEADERS]
     if len(routing) != len(set(routing)):
         raise message.rejection(HEADER_MISMATCH, "A routing header appears more than once.")
-    if headers.get(_VERSION_HEADER) != version:
+    if decoded(headers.get(_VERSION_HEADER)) != version:
         raise message.rejection(HEADER_MISMATCH, "The MCP-Protocol-Version header does not match params._meta.")
-    if headers.get(_METHOD_HEADER) != message.method:
+    if decoded(headers.get(_METHOD_HEADER)) != message.method:
         raise message.rejection(HEADER_MISMATCH, "The Mcp-Method header does not match the method.")
-    if message.method == "tools/call" and _decoded(headers.get(_NAME_HEADER)) != message.params.get("name"):
+    if message.method == "tools/call" and _plain(decoded(headers.get(_NAME_HEADER))) != message.params.get("name"):
         raise message.rejection(HEADER_MISMATCH, "The Mcp-Name header does not match params.name.")
     if version not in MODERN_VERSIONS:
         raise _unsupported(message.id, version)
@@ -111,7 +118,7 @@ def _unsupported(message_id: str | int | None, version: str) -> Rejection:
     return Rejection(UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", id=message_id, data=data)
 
 
-def _decoded(value: str | None) -> str | None:
+def _plain(value: str | None) -> str | None:
     """A header value; what plain ASCII cannot carry comes as `=?base64?...?=`."""
     encoded = _ENCODED.match(value) if value is not None else None
     if encoded is None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import urlsplit
 
+from frontdesk.doors.arrival import decoded
 from frontdesk.doors.mcp.messages import INVALID_REQUEST, Rejection
 from frontdesk.settings import Settings
 
@@ -23,12 +24,13 @@ class Origins:
         self._origins = frozenset(_origin(url) for url in (settings.public_url, *settings.allowed_origins))
         self._refusal = lru_cache(maxsize=16)(self._judge)
 
-    def check(self, headers: Mapping[str, str]) -> None:
-        refusal = self._refusal(headers.get("host"), headers.get("origin"))
+    def check(self, headers: Mapping[bytes, bytes]) -> None:
+        refusal = self._refusal(headers.get(b"host"), headers.get(b"origin"))
         if refusal is not None:
             raise Rejection(INVALID_REQUEST, refusal[1], status=refusal[0])
 
-    def _judge(self, host: str | None, origin: str | None) -> tuple[int, str] | None:
+    def _judge(self, host_header: bytes | None, origin_header: bytes | None) -> tuple[int, str] | None:
+        host, origin = decoded(host_header), decoded(origin_header)
         if _hostname(f"//{host or ''}") not in self._hosts:
             return 421, "This server does not answer under the name in the Host header."
         if origin is None or _origin(origin) in self._origins or (self._local and _hostname(origin) in _LOOPBACK):

@@ -4,7 +4,8 @@ structuredContent is for programs, the text is for models and for clients that d
 holds the same. Refuses to word a pending write as anything but a change that has not happened.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import orjson
@@ -24,9 +25,10 @@ _CHALLENGE_FIELDS = ("confirmationToken", "expiresAt", "readBack")
 _CACHING = {"ttlMs": 3_600_000, "cacheScope": "public"}
 _MODERN = {"resultType": "complete", "_meta": {f"{META}serverInfo": _SERVER}}
 
-_TOOL_LIST = {"tools": [tool(operation) for operation in OPERATIONS]}
-TOOLS_LIST = orjson.Fragment(orjson.dumps(_TOOL_LIST))
-MODERN_TOOLS_LIST = orjson.Fragment(orjson.dumps(_TOOL_LIST | _MODERN | _CACHING))
+Made = Callable[[], orjson.Fragment]
+# Made when first sent: the schemas take longer than anything else a start would do.
+TOOLS_LIST: Made = cache(lambda: orjson.Fragment(orjson.dumps(_tool_list())))
+MODERN_TOOLS_LIST: Made = cache(lambda: orjson.Fragment(orjson.dumps(_tool_list() | _MODERN | _CACHING)))
 DISCOVERED = orjson.Fragment(
     orjson.dumps(
         _MODERN
@@ -42,7 +44,15 @@ def frame(reply: bytes) -> bytes:
 
 
 def result_reply(message: Message, result: Any) -> bytes:
-    return orjson.dumps({"jsonrpc": "2.0", "id": message.id, "result": result})
+    return orjson.dumps({"jsonrpc": "2.0", "id": message.id, "result": result}, default=_made)
+
+
+def _made(result: Made) -> orjson.Fragment:
+    return result()
+
+
+def _tool_list() -> dict[str, Any]:
+    return {"tools": [tool(operation) for operation in OPERATIONS]}
 
 
 def error_reply(rejection: Rejection) -> bytes:
@@ -66,12 +76,12 @@ def initialized(requested: Any) -> dict[str, Any]:
 def executed_frame(message: Message, answer: Answer) -> bytes:
     """The frame of an executed operation. Only the id differs between those who get the same answer."""
     kept = ("mcp", message.modern)
-    result: bytes | None = answer.prepared.get(kept)
-    if result is None:
+    rest: bytes | None = answer.prepared.get(kept)
+    if rest is None:
         content = orjson.Fragment(answer.content)
         result = orjson.dumps(_result(answer.content.decode(), content, message.modern))
-        answer.prepared[kept] = result
-    return b'event: message\ndata: {"jsonrpc":"2.0","id":%b,"result":%b}\n\n' % (orjson.dumps(message.id), result)
+        rest = answer.prepared[kept] = b',"result":%b}\n\n' % result
+    return b"".join((b'event: message\ndata: {"jsonrpc":"2.0","id":', orjson.dumps(message.id), rest))
 
 
 def pending(operation: Operation, problem: Problem, *, modern: bool) -> dict[str, Any]:

@@ -50,12 +50,12 @@ ALTER TABLE appointment ENABLE ALWAYS TRIGGER calendar_update;
 ALTER TABLE appointment ENABLE ALWAYS TRIGGER calendar_delete;
 
 -- What everything computed from a practice's directory and appointments rests on, at this moment.
-CREATE FUNCTION calendar_state(p_practice bigint) RETURNS TABLE (version bigint, calendar bigint)
-LANGUAGE plpgsql ROWS 1 AS $$
+CREATE FUNCTION calendar_state(p_practice bigint, OUT version bigint, OUT calendar bigint)
+LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
-    RETURN QUERY
     SELECT p.version,
            (SELECT coalesce(sum(c.version), 0)::bigint FROM calendar_version c WHERE c.practice_id = p_practice)
+    INTO version, calendar
     FROM practice p WHERE p.practice_id = p_practice;
 END $$;
