@@ -29,7 +29,7 @@ _CONNECTIONS = 8192  # of one worker at a time: whoever opens many and says noth
 _OTHER_FILES = 256
 _STOP_SECONDS = 3
 _PORT_PATIENCE_SECONDS = 1.0  # the workers of a server that was killed need a moment to notice
-_POLL_SECONDS = 0.05
+_POLL_SECONDS = 0.01
 _PARENT_CHECK_SECONDS = 0.2
 _LOGGING = {
     "formatters": {"json": {"()": "frontdesk.logs.JsonLines"}},

@@ -1,6 +1,7 @@
 """`frontdesk serve`: everything from an empty folder to a service that answers, and what to type then."""
 
 import argparse
+import gc
 import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -72,8 +73,11 @@ def _serve(args: argparse.Namespace) -> None:
         free_address(settings.host, settings.port)
         with ThreadPoolExecutor(1) as beside:
             started = beside.submit(start_database, settings, _say(args))
+            gc.disable()  # what is imported stays: looking for garbage in it only takes time, here and in every worker
             import frontdesk.app  # noqa: F401 - once here, while the database starts, and not in every worker
 
+            gc.freeze()
+            gc.enable()
             started.result()
         prepared = wait_for(_prepare(args, settings))
         address = free_address(settings.host, settings.port)

@@ -1,7 +1,8 @@
 """The published documents: OpenAPI, its browsable page, the guides, the page of errors, and the files they need.
 
-Everything is made once, from the operations and the catalogue, and sent with a tag that lets a browser keep it. The
-pages run under a policy that allows no script, style or connection but our own.
+Everything is made once, from the operations and the catalogue, and sent with a tag that lets a browser keep it. What
+makes a page is imported when the page is first asked for: a service that nobody reads the documents of starts without.
+The pages run under a policy that allows no script, style or connection but our own.
 """
 
 import gzip
@@ -19,10 +20,6 @@ from starlette.routing import Route
 
 from frontdesk.domain.errors import CATALOGUE, Problem
 from frontdesk.doors.answers import TRACE_HEADER, request_id_of
-from frontdesk.doors.docs.errors_page import errors_page
-from frontdesk.doors.docs.guide_pages import GUIDES, guide_page, index_page
-from frontdesk.doors.docs.reference_page import reference_page
-from frontdesk.doors.openapi import openapi_document
 from frontdesk.doors.rest import PREFIX
 from frontdesk.settings import Settings
 
@@ -66,6 +63,8 @@ def page_routes(settings: Settings) -> list[Route]:
         return _answer(request, _page("guides", settings))
 
     async def guide(request: Request) -> Response:
+        from frontdesk.doors.docs.guide_pages import GUIDES
+
         if request.path_params["name"] not in GUIDES:
             raise Problem("not_found", "There is no such guide.")
         return _answer(request, _guide(request.path_params["name"], settings))
@@ -128,18 +127,26 @@ def _assets() -> Mapping[str, Published]:
 
 @lru_cache(maxsize=4)
 def _openapi(settings: Settings) -> Published:
+    from frontdesk.doors.openapi import openapi_document
+
     return _published("application/json", orjson.dumps(openapi_document(settings)))
 
 
 @lru_cache(maxsize=8)
 def _page(name: str, settings: Settings) -> Published:
+    from frontdesk.doors.docs.errors_page import errors_page
+    from frontdesk.doors.docs.guide_pages import index_page
+    from frontdesk.doors.docs.reference_page import reference_page
+
     pages = {"docs": reference_page, "errors": errors_page}
     html = index_page(asset_names()) if name == "guides" else pages[name](settings, asset_names())
     return _published("text/html; charset=utf-8", html.encode())
 
 
-@lru_cache(maxsize=4 * len(GUIDES))
+@lru_cache(maxsize=64)
 def _guide(name: str, settings: Settings) -> Published:
+    from frontdesk.doors.docs.guide_pages import guide_page
+
     return _published("text/html; charset=utf-8", guide_page(name, settings, asset_names()).encode())
 
 

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from icalendar import Calendar, Event
-
 from frontdesk import __version__
 from frontdesk.access.caller import Caller
 from frontdesk.domain.appointments import Appointment
@@ -153,6 +151,8 @@ async def _appointments(
 
 
 def _calendar(directory: Directory, provider_id: int, appointments: list[Appointment], names: dict[str, str]) -> bytes:
+    from icalendar import Calendar, Event  # takes its time, and few practices have a feed
+
     calendar = Calendar()
     calendar.add("prodid", f"-//frontdesk//frontdesk {__version__}//EN")
     calendar.add("version", "2.0")

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from frontdesk.domain.directory import Directory
 from frontdesk.practice_file import PatientRecord, PracticeFile, parse
-from frontdesk.practice_file.reading import read
 from frontdesk.store.database import Database
 from frontdesk.store.practices import stored_directory
 
@@ -46,6 +45,8 @@ async def parsed(text: str, known: Directory | None, now: datetime, *, prune: bo
 
 def stated_slug(text: str) -> str | None:
     """Which practice a file says it is of, also where the rest of it has faults."""
+    from frontdesk.practice_file.reading import read  # with the YAML library, which few processes ever need
+
     document, _ = read(text)
     practice = document.get("practice") if isinstance(document, dict) else None
     slug = practice.get("slug") if isinstance(practice, dict) else None

@@ -4,17 +4,19 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from frontdesk.store.database import Database
 from frontdesk.store.directories import load_directory
-from frontdesk.systems.fhir.check import Finding, check
-from frontdesk.systems.fhir.upstream import Upstream
+
+if TYPE_CHECKING:
+    from frontdesk.systems.fhir.check import Finding
 
 
 @dataclass(frozen=True, slots=True)
 class SystemCheck:
     kind: str
-    findings: Sequence[Finding]
+    findings: "Sequence[Finding]"
     finished: bool  # False: time ran out, and there is more to look at
 
 
@@ -26,6 +28,9 @@ async def check_system(
     seconds: float | None = None,
 ) -> SystemCheck:
     """Everything that can be looked at, or as much of it as fits into so many seconds."""
+    from frontdesk.systems.fhir.check import Finding, check  # the adapter is imported where it is used
+    from frontdesk.systems.fhir.upstream import Upstream
+
     stored = await load_directory(database, practice_id)
     config = stored.directory.practice.scheduling_system
     if config["kind"] != "fhir":

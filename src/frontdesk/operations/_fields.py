@@ -30,7 +30,7 @@ _EMAIL = re.compile(r"[^@\s]+@[^@\s.]+(?:\.[^@\s.]+)*\Z")
 class Input(BaseModel):
     """The path, query and body fields of an operation in one flat record."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", alias_generator=to_camel, frozen=True)
+    model_config = ConfigDict(strict=True, extra="forbid", alias_generator=to_camel, frozen=True, defer_build=True)
 
     needs_today: ClassVar[bool] = False
     """Whether a rule compares with today's date at the practice."""

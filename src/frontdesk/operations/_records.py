@@ -37,7 +37,7 @@ AppointmentStatus = Literal["booked", "confirmed", "cancelled", "arrived", "comp
 class Record(BaseModel):
     """Optional fields are left out when there is nothing to say; null never appears."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", alias_generator=to_camel)
+    model_config = ConfigDict(strict=True, extra="forbid", alias_generator=to_camel, defer_build=True)
 
 
 class AddressRecord(Record):

@@ -30,12 +30,7 @@ from frontdesk.practice_file.reading import read
 _id = attrgetter("id")
 
 
-def parse(text: str, *, known: Directory | None = None, today: date | None = None) -> PracticeFile:
-    """Read a practice file, YAML or JSON; raises PracticeFileError with every fault.
-
-    known is what is stored of the practice already: the file may refer to its locations and procedures, and a location
-    that the file lists without a time zone keeps the one it was given. With today, a birth in the future is a fault.
-    """
+def parse(text: str, known: Directory | None, today: date | None) -> PracticeFile:
     file = check(*read(text), known, today)
     practice = _practice(file.practice)
     return PracticeFile(

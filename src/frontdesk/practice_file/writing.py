@@ -28,7 +28,6 @@ from frontdesk.practice_file.model import (
 
 
 def dump(file: PracticeFile) -> str:
-    """Write a practice file, inactive records left out; parse reads the same contents back."""
     directory = file.directory
     document = _stated(
         FilePart,
@@ -45,7 +44,6 @@ def dump(file: PracticeFile) -> str:
 
 
 def dump_json(file: PracticeFile) -> str:
-    """The same as JSON, which parse reads as well."""
     document = _jsonable(yaml.load(dump(file), yaml.CSafeLoader))
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
 

@@ -3,15 +3,17 @@
 import secrets
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from frontdesk.doors.console.assets import asset
 from frontdesk.doors.console.times import FILTERS
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; "
@@ -30,7 +32,9 @@ THEME_COOKIE = "frontdesk_theme"
 
 
 @cache
-def _templates() -> Environment:
+def _templates() -> "Environment":
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # with the first page: it takes its time
+
     environment = Environment(
         loader=PackageLoader("frontdesk.doors.console", "templates"),
         autoescape=True,

@@ -31,8 +31,6 @@ from frontdesk.doors.mcp.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Messa
 from frontdesk.doors.mcp.origins import Origins
 from frontdesk.doors.mcp.results import (
     DISCOVERED,
-    MODERN_TOOLS_LIST,
-    TOOLS_LIST,
     error_reply,
     executed_frame,
     failed,
@@ -40,6 +38,7 @@ from frontdesk.doors.mcp.results import (
     initialized,
     pending,
     result_reply,
+    tools_list,
 )
 from frontdesk.doors.mcp.tools import TOOLS
 from frontdesk.doors.request_log import AnsweredRequest, RequestLog, log_line
@@ -236,7 +235,7 @@ def _result_of(message: Message) -> Any:
     if message.method == "tools/list":
         if message.params.get("cursor") is not None:
             raise message.rejection(INVALID_PARAMS, "Unknown cursor: all tools are on one page.")
-        return MODERN_TOOLS_LIST if message.modern else TOOLS_LIST
+        return tools_list(modern=message.modern)
     if message.modern:
         if message.method == "server/discover":
             return DISCOVERED

@@ -4,7 +4,7 @@ structuredContent is for programs, the text is for models and for clients that d
 holds the same. Refuses to word a pending write as anything but a change that has not happened.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -25,10 +25,6 @@ _CHALLENGE_FIELDS = ("confirmationToken", "expiresAt", "readBack")
 _CACHING = {"ttlMs": 3_600_000, "cacheScope": "public"}
 _MODERN = {"resultType": "complete", "_meta": {f"{META}serverInfo": _SERVER}}
 
-Made = Callable[[], orjson.Fragment]
-# Made when first sent: the schemas take longer than anything else a start would do.
-TOOLS_LIST: Made = cache(lambda: orjson.Fragment(orjson.dumps(_tool_list())))
-MODERN_TOOLS_LIST: Made = cache(lambda: orjson.Fragment(orjson.dumps(_tool_list() | _MODERN | _CACHING)))
 DISCOVERED = orjson.Fragment(
     orjson.dumps(
         _MODERN
@@ -44,15 +40,14 @@ def frame(reply: bytes) -> bytes:
 
 
 def result_reply(message: Message, result: Any) -> bytes:
-    return orjson.dumps({"jsonrpc": "2.0", "id": message.id, "result": result}, default=_made)
+    return orjson.dumps({"jsonrpc": "2.0", "id": message.id, "result": result})
 
 
-def _made(result: Made) -> orjson.Fragment:
-    return result()
-
-
-def _tool_list() -> dict[str, Any]:
-    return {"tools": [tool(operation) for operation in OPERATIONS]}
+@cache
+def tools_list(*, modern: bool) -> orjson.Fragment:
+    """Made when first sent: the schemas take longer than anything else a start would do."""
+    listed = {"tools": [tool(operation) for operation in OPERATIONS]}
+    return orjson.Fragment(orjson.dumps(listed | _MODERN | _CACHING if modern else listed))
 
 
 def error_reply(rejection: Rejection) -> bytes:

@@ -21,7 +21,6 @@ from frontdesk.domain.local_time import local_date, local_day_bounds, zone
 from frontdesk.engine.audit import AuditEntry, AuditTrail
 from frontdesk.engine.desk.actors import Actor, actors_of
 from frontdesk.engine.desk.people import Person
-from frontdesk.practice_file.model import ClosurePart, TimeOffPart
 from frontdesk.store.changes import announce
 from frontdesk.store.database import Database
 from frontdesk.systems.port import AppointmentFilter, SchedulingSystem
@@ -178,6 +177,8 @@ class DeskBlocks:
 
 def provider_block(provider_id: int, starts: str, ends: str, reason: str, now: datetime | None) -> Block:
     """From what a form says; problem `validation` by the rules of the practice file; with `now` nothing past."""
+    from frontdesk.practice_file.model import TimeOffPart  # here and below, not above: its models take time to make
+
     try:
         part = TimeOffPart.model_validate({"from": starts, "to": ends, "reason": reason.strip() or None})
     except ValidationError as error:
@@ -187,6 +188,8 @@ def provider_block(provider_id: int, starts: str, ends: str, reason: str, now: d
 
 
 def location_block(location_id: int, first: str, last: str, reason: str, now: datetime | None) -> Block:
+    from frontdesk.practice_file.model import ClosurePart
+
     try:
         part = ClosurePart.model_validate({"from": first, "to": last, "reason": reason.strip() or None})
     except ValidationError as error:

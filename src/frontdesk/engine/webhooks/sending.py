@@ -8,14 +8,17 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-import httpx
 import orjson
 
 from frontdesk import __version__
 from frontdesk.domain.local_time import iso_utc
 from frontdesk.engine.webhooks.signing import signed_headers
 from frontdesk.engine.webhooks.targets import Target, TargetError, addresses_of, parse_target
+
+if TYPE_CHECKING:
+    import httpx
 
 TIMEOUT_SECONDS = 10.0
 MOST_AT_ONCE = 32
@@ -47,6 +50,8 @@ class Sender:
             await addresses_of(target, self._lookups, allow_private=self._allow_private)
 
     async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
+        import httpx  # here and below, not above: it takes its time, and few practices have webhooks
+
         began = time.perf_counter()
         status: int | None = None
         failure: str | None = None
@@ -75,6 +80,8 @@ class Sender:
 
     async def _post(self, target: Target, addresses: list[str], headers: Mapping[str, str], body: bytes) -> int:
         """The first address that takes a connection gets the message; what was connected to is never sent twice."""
+        import httpx
+
         *others, last = addresses
         for address in others:
             with contextlib.suppress(httpx.ConnectError):
@@ -94,7 +101,9 @@ class Sender:
         async with self._opened().stream("POST", url, content=body, headers=fields, extensions=extensions) as answer:
             return answer.status_code
 
-    def _opened(self) -> httpx.AsyncClient:
+    def _opened(self) -> "httpx.AsyncClient":
+        import httpx
+
         if self._client is None:
             self._client = httpx.AsyncClient(
                 timeout=self._timeout,

@@ -1,20 +1,25 @@
-"""All practices with a FHIR server, each with a way to it of its own: what happens to one never slows another."""
+"""All practices with a FHIR server, each with a way to it of its own: what happens to one never slows another.
+
+The adapter itself is imported for the first of them: most installations have none, and start faster without it.
+"""
 
 import asyncio
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from frontdesk.store.database import Database, DatabaseUnavailable
 from frontdesk.store.directories import DirectoryCache, StoredDirectory
 from frontdesk.systems.fhir.breaker import BreakerState
-from frontdesk.systems.fhir.mapping import PracticeMap
 from frontdesk.systems.fhir.reconciler import Reconciler
-from frontdesk.systems.fhir.system import FhirSystem
-from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.port import SystemUnavailable
+
+if TYPE_CHECKING:
+    from frontdesk.systems.fhir.mapping import PracticeMap
+    from frontdesk.systems.fhir.system import FhirSystem
+    from frontdesk.systems.fhir.upstream import Upstream
 
 _KEPT = 1000  # ways to servers that are kept open
 
@@ -48,8 +53,10 @@ class FhirPractices:
         self._retired: set[asyncio.Task[None]] = set()
         self.reconciler = Reconciler(database, self._find, clock, on_settled)
 
-    async def system(self, practice_id: int, stored: StoredDirectory) -> FhirSystem:
+    async def system(self, practice_id: int, stored: StoredDirectory) -> "FhirSystem":
         """The system for one call."""
+        from frontdesk.systems.fhir.system import FhirSystem
+
         upstream = self._upstream(practice_id, stored.directory.practice.scheduling_system)
         await upstream.ready()
         practice = await upstream.map(stored.version, stored.directory)
@@ -65,7 +72,7 @@ class FhirPractices:
             client.breaker.state, client.breaker.rests_for, client.answered_at, known.capabilities.software
         )
 
-    async def _find(self, practice_id: int) -> tuple[Upstream, PracticeMap] | None:
+    async def _find(self, practice_id: int) -> "tuple[Upstream, PracticeMap] | None":
         try:
             stored = await self._directories.newest(practice_id)
         except DatabaseUnavailable as error:
@@ -77,7 +84,9 @@ class FhirPractices:
         await upstream.ready()
         return upstream, await upstream.map(stored.version, stored.directory)
 
-    def _upstream(self, practice_id: int, config: Mapping[str, Any]) -> Upstream:
+    def _upstream(self, practice_id: int, config: Mapping[str, Any]) -> "Upstream":
+        from frontdesk.systems.fhir.upstream import Upstream
+
         known = self._upstreams.get(practice_id)
         if known is not None and known.config == config:
             return known
@@ -100,7 +109,7 @@ class FhirPractices:
         self._upstreams.clear()
 
 
-async def _close_later(upstream: Upstream) -> None:
+async def _close_later(upstream: "Upstream") -> None:
     """Calls that began before the settings changed may still use it."""
     try:
         await asyncio.sleep(2 * upstream.settings.timeout_seconds)

@@ -8,14 +8,15 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
-from frontdesk.systems.fhir.exchange import Exchange, OutcomeOpen
-from frontdesk.systems.fhir.mapping import PracticeMap
-from frontdesk.systems.fhir.records import PendingWrite, Records
-from frontdesk.systems.fhir.upstream import Upstream
-from frontdesk.systems.fhir.writing import Writer
 from frontdesk.systems.port import SystemUnavailable
+
+if TYPE_CHECKING:
+    from frontdesk.systems.fhir.mapping import PracticeMap
+    from frontdesk.systems.fhir.records import PendingWrite
+    from frontdesk.systems.fhir.upstream import Upstream
 
 SETTLE_AFTER = timedelta(seconds=60)  # beyond this, and the request's own time, a lost request does not arrive any more
 KEEP_RESULTS = timedelta(hours=24)
@@ -26,7 +27,7 @@ _LEASE = timedelta(minutes=5)  # more than all that is done with what is taken a
 _AT_ONCE = 8
 _log = logging.getLogger(__name__)
 
-Find = Callable[[int], Awaitable[tuple[Upstream, PracticeMap] | None]]
+Find = Callable[[int], Awaitable["tuple[Upstream, PracticeMap] | None"]]
 
 
 class Reconciler:
@@ -85,6 +86,9 @@ class Reconciler:
 
     async def settle(self, practice_id: int) -> int:
         """Works on the writes of a practice that are due; returns how many are not settled yet."""
+        from frontdesk.systems.fhir.exchange import OutcomeOpen
+        from frontdesk.systems.fhir.records import Records
+
         records = Records(self._database, practice_id)
         async with self._places:  # of the database only: nobody waits for another practice's server
             taken = await records.take(self._clock(), _LEASE)
@@ -98,7 +102,10 @@ class Reconciler:
                 await records.leave(write, self._clock(), self._clock() + _pause(write))
         return await records.waiting()
 
-    async def _settle_one(self, upstream: Upstream, practice: PracticeMap, write: PendingWrite) -> None:
+    async def _settle_one(self, upstream: "Upstream", practice: "PracticeMap", write: "PendingWrite") -> None:
+        from frontdesk.systems.fhir.exchange import OutcomeOpen
+        from frontdesk.systems.fhir.writing import Writer
+
         now = self._clock()
         final = now >= write.began_at + timedelta(seconds=2 * upstream.settings.timeout_seconds) + SETTLE_AFTER
         if write.phase == "releasing":
@@ -113,12 +120,14 @@ class Reconciler:
             self._on_settled(upstream.records.practice_id)
             _log.info("a write to a scheduling system was settled", extra={"outcome": ending.outcome})
 
-    async def _release(self, upstream: Upstream, write: PendingWrite, *, final: bool) -> None:
+    async def _release(self, upstream: "Upstream", write: "PendingWrite", *, final: bool) -> None:
+        from frontdesk.systems.fhir.exchange import Exchange
+
         exchange = Exchange(upstream.client, upstream.deadline(), write)
         exchange.releases = list(write.data["releases"])
         await exchange.release(final=final)
         await upstream.records.released(write, exchange.releases, self._clock() + _pause(write))
 
 
-def _pause(write: PendingWrite) -> timedelta:
+def _pause(write: "PendingWrite") -> timedelta:
     return min(timedelta(seconds=2 * 2 ** min(write.attempts, 10)), _LONGEST_PAUSE)

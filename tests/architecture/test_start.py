@@ -1,0 +1,35 @@
+"""What a service does not import to start. Each of these takes long, and most installations never need it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[2] / "src"
+ONLY_WHEN_USED = {
+    "authlib",
+    "frontdesk.access.identity_provider",
+    "frontdesk.doors.docs.guide_pages",
+    "frontdesk.doors.openapi",
+    "frontdesk.practice_file.model",
+    "frontdesk.systems.fhir.client",
+    "httpx",
+    "icalendar",
+    "jinja2",
+    "joserfc",
+    "markdown_it",
+    "yaml",
+}
+
+
+def test_a_service_starts_without_what_few_of_them_use() -> None:
+    program = "import sys, frontdesk.app; print(*sys.modules, sep='\\n')"
+    imported = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert "frontdesk.app" in imported
+    assert ONLY_WHEN_USED.isdisjoint(imported), ONLY_WHEN_USED.intersection(imported)
