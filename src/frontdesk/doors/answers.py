@@ -30,12 +30,10 @@ def request_id_of(traceparent: str | None) -> str:
 def _fresh_id() -> str:
     """Drawn many at a time: the system call gives other threads their turn, and getting it back costs more than all the
     rest of a warm answer's headers."""
-    try:
-        return _fresh.pop()
-    except IndexError:
+    if not _fresh:
         drawn = os.urandom(_ID_BYTES * _DRAWN_AT_ONCE).hex()
         _fresh.extend(drawn[at : at + 2 * _ID_BYTES] for at in range(0, len(drawn), 2 * _ID_BYTES))
-        return _fresh.pop()
+    return _fresh.pop()
 
 
 _fresh: list[str] = []
@@ -44,7 +42,7 @@ os.register_at_fork(after_in_child=_fresh.clear)
 
 def trace_id_of(headers: Mapping[bytes, bytes]) -> str:
     traceparent = headers.get(b"traceparent")
-    return request_id_of(None if traceparent is None else traceparent.decode("latin-1"))
+    return _fresh_id() if traceparent is None else request_id_of(traceparent.decode("latin-1"))
 
 
 def www_authenticate(settings: Settings, error: str | None = None, resource: str = "") -> str:

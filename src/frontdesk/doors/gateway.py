@@ -11,7 +11,6 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from functools import lru_cache
 from ipaddress import ip_address, ip_network
-from itertools import chain
 from typing import Any
 
 import orjson
@@ -162,7 +161,10 @@ class Gateway:
 
 
 def _require_bounds(scope: Scope) -> None:
-    if len(b"".join(chain.from_iterable(scope["headers"]))) > LARGEST_HEADERS:
+    size = 0
+    for name, value in scope["headers"]:
+        size += len(name) + len(value)
+    if size > LARGEST_HEADERS:
         raise Problem("payload_too_large", "The header fields of the request are too large.", status=431)
     if len(scope["path"]) + len(scope["query_string"]) > LONGEST_ADDRESS:
         raise Problem("payload_too_large", "The address of the request is too long.", status=414)

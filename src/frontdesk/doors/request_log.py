@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from frontdesk.logs import Lines, as_json
 
+_LASTING = 8  # that many fields of a record are the same in many
 _log = logging.getLogger("frontdesk.request")
 
 
@@ -51,9 +52,9 @@ class RequestLog:
 def log_line(request: AnsweredRequest) -> None:
     """The observer that writes a request as a line of the ordinary log."""
     if _log.isEnabledFor(logging.INFO):
-        door, operation, practice, _, client, method, status, _, milliseconds, request_id = request
-        fields = _fields(door, operation, practice, client, method, status)
-        _log.info("request", extra=fields | {"milliseconds": round(milliseconds, 2), "requestId": request_id})
+        fields = _fields(request[:_LASTING])
+        fields |= {"milliseconds": round(request.milliseconds, 2), "requestId": request.request_id}
+        _log.info("request", extra=fields)
 
 
 def request_lines(lines: Lines) -> RequestLog:
@@ -67,21 +68,20 @@ def request_lines(lines: Lines) -> RequestLog:
 
 def _members(request: AnsweredRequest) -> str:
     """A line as members of a JSON object."""
-    door, operation, practice, _, client, method, status, _, milliseconds, request_id = request
+    milliseconds, request_id = request[_LASTING:]
     traced = "" if request_id is None else f',"requestId":"{request_id}"'
-    return f'{_lasting(door, operation, practice, client, method, status)},"milliseconds":{milliseconds:.2f}{traced}'
+    return f'{_kept(request[:_LASTING])},"milliseconds":{milliseconds:.2f}{traced}'
 
 
 @lru_cache(maxsize=1024)
-def _lasting(*values: Any) -> str:
+def _kept(lasting: tuple[Any, ...]) -> str:
     """What many lines have in common."""
-    members = {"message": "request"} | {name: value for name, value in _fields(*values).items() if value is not None}
-    return as_json(members)[1:-1]
+    members = {name: value for name, value in _fields(lasting).items() if value is not None}
+    return as_json({"message": "request"} | members)[1:-1]
 
 
-def _fields(
-    door: str, operation: str | None, practice: str | None, client: str | None, method: str, status: int
-) -> dict[str, Any]:
+def _fields(lasting: tuple[Any, ...]) -> dict[str, Any]:
+    door, operation, practice, _, client, method, status, _ = lasting
     return {
         "door": door,
         "operation": operation,
