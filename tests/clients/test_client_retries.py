@@ -147,7 +147,7 @@ def test_an_answer_that_does_not_end_is_given_up_at_the_deadline(desk: Desk, pro
 
 
 def test_nobody_listening_is_reported_within_the_deadline(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]  # passes with the pauses alone: one that took longer than asked for could hide the reason
+    now = [0.0]  # passes with the pauses alone
     monkeypatch.setattr("frontdesk_client._retries.monotonic", lambda: now[0])
     monkeypatch.setattr("frontdesk_client._sync.session.sleep", lambda pause: now.append(now.pop() + pause))
     with (
@@ -156,6 +156,17 @@ def test_nobody_listening_is_reported_within_the_deadline(desk: Desk, monkeypatc
     ):
         client.get_practice()
     assert 12 < now[0] < 20
+
+
+def test_a_pause_that_took_too_long_does_not_hide_the_reason(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("frontdesk_client._retries.monotonic", lambda: now[0])
+    monkeypatch.setattr("frontdesk_client._sync.session.sleep", lambda pause: now.append(now.pop() + 30))
+    with (
+        desk.agent.client("http://127.0.0.1:9", deadline=20) as client,
+        pytest.raises(AnswerLost, match="ConnectError"),
+    ):
+        client.get_practice()
 
 
 @pytest.mark.parametrize(("status", "sent"), [(502, 2), (503, 2), (504, 2), (429, 2), (404, 1), (500, 1), (302, 1)])

@@ -110,7 +110,9 @@ class AsyncSession:
                 pause = retries.pause(error)
                 if pause is None or not deadline.allows(pause):
                     raise
-            await async_sleep(pause)
+                await async_sleep(pause)
+                if not deadline.allows(0):  # the pause took longer than it should have: the reason is still the same
+                    raise
 
     async def _exchange(self, request: Request, token: str | None, deadline: Deadline) -> Answer:
         content = bytearray()

@@ -112,7 +112,9 @@ class Session:
                 pause = retries.pause(error)
                 if pause is None or not deadline.allows(pause):
                     raise
-            sleep(pause)
+                sleep(pause)
+                if not deadline.allows(0):  # the pause took longer than it should have: the reason is still the same
+                    raise
 
     def _exchange(self, request: Request, token: str | None, deadline: Deadline) -> Answer:
         content = bytearray()
