@@ -73,7 +73,7 @@ def _why_not(error: OSError, host: str, port: int) -> str:
 def serve(settings: Settings, address: str, on_ready: Callable[[], None]) -> None:
     """Serves until it is told to stop. Settings reach the workers through the environment."""
     server = Granian(
-        target="frontdesk.app",
+        target="frontdesk.worker",
         address=address,
         port=settings.port,
         interface=Interfaces.ASGI,
@@ -110,7 +110,7 @@ def _room() -> int:
 def worker_app() -> Any:
     """What a worker runs. It ends with its server, even one that was killed, so that the port is free again."""
     threading.Thread(target=_end_with_server, args=(os.getppid(),), daemon=True).start()
-    from frontdesk.app import create
+    from frontdesk.worker import create
 
     return create()
 
