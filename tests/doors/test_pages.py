@@ -199,7 +199,7 @@ async def test_the_root_leads_to_the_reference(world: World) -> None:
 
 async def test_assets_may_be_kept_for_ever_and_pages_are_asked_for_again(world: World) -> None:
     anyone = world.anonymous()
-    for name in pages.asset_names().values():
+    for name in pages.ASSETS.names.values():
         asset = await anyone.get(f"/docs/assets/{name}")
         assert asset.status_code == 200
         assert asset.headers["cache-control"] == "public, max-age=31536000, immutable"

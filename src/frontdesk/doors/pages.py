@@ -1,16 +1,10 @@
 """The published documents: OpenAPI, its browsable page, the guides, the page of errors, and the files they need.
 
-Everything is made once, from the operations and the catalogue, and sent with a tag that lets a browser keep it. What
-makes a page is imported when the page is first asked for: a service that nobody reads the documents of starts without.
-The pages run under a policy that allows no script, style or connection but our own.
+Everything is made once, from the operations and the catalogue. What makes a page is imported when the page is first
+asked for: a service that nobody reads the documents of starts without. The pages run under a policy that allows no script, style or connection but our own.
 """
 
-import gzip
-import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache, lru_cache
-from importlib.resources import files
+from functools import lru_cache
 
 import orjson
 from starlette.endpoints import HTTPEndpoint
@@ -20,6 +14,7 @@ from starlette.routing import Route
 
 from frontdesk.domain.errors import CATALOGUE, Problem
 from frontdesk.doors.answers import TRACE_HEADER, request_id_of
+from frontdesk.doors.published import Assets, Published, published
 from frontdesk.doors.rest import PREFIX
 from frontdesk.settings import Settings
 
@@ -28,25 +23,7 @@ POLICY = (
     "base-uri 'none'; frame-ancestors 'none'; form-action 'none'"
 )
 PROBLEM_PAGES = f"{PREFIX}/problems/"  # the only pages under the prefix of the REST door
-_ASK_AGAIN = "public, no-cache"
-_FOR_EVER = "public, max-age=31536000, immutable"
-_TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """A document as it is sent: plain or packed, with a tag that tells its content, and how long it may be kept."""
-
-    media_type: str
-    body: bytes
-    packed: bytes
-    tag: str
-    caching: str
-
-
-def _published(media_type: str, body: bytes, caching: str = _ASK_AGAIN) -> Published:
-    tag = hashlib.sha256(body).hexdigest()[:16]
-    return Published(media_type, body, gzip.compress(body, 9, mtime=0), tag, caching)
+ASSETS = Assets("frontdesk.doors.docs", "assets")
 
 
 def page_routes(settings: Settings) -> list[Route]:
@@ -70,13 +47,15 @@ def page_routes(settings: Settings) -> list[Route]:
         return _answer(request, _guide(request.path_params["name"], settings))
 
     async def asset(request: Request) -> Response:
-        found = _assets().get(request.path_params["name"])
+        found = ASSETS.get(request.path_params["name"])
         if found is None:
             raise Problem("not_found", "There is nothing at this path.")
         return _answer(request, found)
 
     async def icon(request: Request) -> Response:
-        return _answer(request, _assets()[asset_names()["icon.svg"]])
+        icon = ASSETS.get(ASSETS.names["icon.svg"])
+        assert icon is not None
+        return _answer(request, icon)
 
     async def to_docs(request: Request) -> Response:
         return _redirect(request, "/docs")
@@ -104,32 +83,11 @@ def page_routes(settings: Settings) -> list[Route]:
     ]
 
 
-@cache
-def asset_names() -> Mapping[str, str]:
-    """The files that the pages use: their names here, and the names they are published under."""
-    return {plain: published for plain, (published, _) in _asset_files().items()}
-
-
-@cache
-def _asset_files() -> Mapping[str, tuple[str, Published]]:
-    found = {}
-    for file in (files("frontdesk.doors.docs") / "assets").iterdir():
-        stem, _, ending = file.name.rpartition(".")
-        document = _published(_TYPES[ending], file.read_bytes(), _FOR_EVER)
-        found[file.name] = (f"{stem}.{document.tag}.{ending}", document)
-    return found
-
-
-@cache
-def _assets() -> Mapping[str, Published]:
-    return dict(_asset_files().values())
-
-
 @lru_cache(maxsize=4)
 def _openapi(settings: Settings) -> Published:
     from frontdesk.doors.openapi import openapi_document
 
-    return _published("application/json", orjson.dumps(openapi_document(settings)))
+    return published("application/json", orjson.dumps(openapi_document(settings)))
 
 
 @lru_cache(maxsize=8)
@@ -139,34 +97,26 @@ def _page(name: str, settings: Settings) -> Published:
     from frontdesk.doors.docs.reference_page import reference_page
 
     pages = {"docs": reference_page, "errors": errors_page}
-    html = index_page(asset_names()) if name == "guides" else pages[name](settings, asset_names())
-    return _published("text/html; charset=utf-8", html.encode())
+    html = index_page(ASSETS.names) if name == "guides" else pages[name](settings, ASSETS.names)
+    return published("text/html; charset=utf-8", html.encode())
 
 
 @lru_cache(maxsize=64)
 def _guide(name: str, settings: Settings) -> Published:
     from frontdesk.doors.docs.guide_pages import guide_page
 
-    return _published("text/html; charset=utf-8", guide_page(name, settings, asset_names()).encode())
+    return published("text/html; charset=utf-8", guide_page(name, settings, ASSETS.names).encode())
 
 
 def _answer(request: Request, document: Published) -> Response:
-    headers = {
-        "Cache-Control": document.caching,
-        "ETag": f'W/"{document.tag}"',
-        "Vary": "Accept-Encoding",
-        "Content-Security-Policy": POLICY,
-        "Referrer-Policy": "no-referrer",
-        "X-Content-Type-Options": "nosniff",
-        TRACE_HEADER: _request_id(request),
-    }
-    known = [tag.strip().removeprefix("W/").strip('"') for tag in request.headers.get("if-none-match", "").split(",")]
-    if document.tag in known:
-        return Response(status_code=304, headers=headers)
-    if "gzip" in request.headers.get("accept-encoding", ""):
-        headers["Content-Encoding"] = "gzip"
-        return Response(document.packed, media_type=document.media_type, headers=headers)
-    return Response(document.body, media_type=document.media_type, headers=headers)
+    return document.answer(
+        request,
+        {
+            "Content-Security-Policy": POLICY,
+            "Referrer-Policy": "no-referrer",
+            TRACE_HEADER: _request_id(request),
+        },
+    )
 
 
 def _redirect(request: Request, to: str) -> Response:

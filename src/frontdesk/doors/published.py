@@ -1,0 +1,91 @@
+"""Documents as they are sent: packed once, with a tag that tells their content; and folders of files that are published
+under names which change with their content, so that a browser keeps them for ever.
+
+A script in such a folder may import another by `"./name.js"`; the published one asks for the published name.
+"""
+
+import gzip
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+ASK_AGAIN = "public, no-cache"
+FOR_EVER = "public, max-age=31536000, immutable"
+_TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
+_IMPORT = re.compile(rb'"\./([a-z-]+\.js)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    media_type: str
+    body: bytes
+    packed: bytes
+    tag: str
+    caching: str
+
+    def answer(self, request: Request, headers: Mapping[str, str]) -> Response:
+        """Packed for those who take it so, and nothing for those who have it."""
+        told = {
+            "Cache-Control": self.caching,
+            "ETag": f'W/"{self.tag}"',
+            "Vary": "Accept-Encoding",
+            "X-Content-Type-Options": "nosniff",
+            **headers,
+        }
+        known = [
+            tag.strip().removeprefix("W/").strip('"') for tag in request.headers.get("if-none-match", "").split(",")
+        ]
+        if self.tag in known:
+            return Response(status_code=304, headers=told)
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            return Response(self.packed, media_type=self.media_type, headers={**told, "Content-Encoding": "gzip"})
+        return Response(self.body, media_type=self.media_type, headers=told)
+
+
+def published(media_type: str, body: bytes, caching: str = ASK_AGAIN) -> Published:
+    tag = hashlib.sha256(body).hexdigest()[:16]
+    return Published(media_type, body, gzip.compress(body, 9, mtime=0), tag, caching)
+
+
+class Assets:
+    """The files of a folder in a package; read when the first one is asked for."""
+
+    def __init__(self, package: str, folder: str) -> None:
+        self._place = (package, folder)
+
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """The name that each file is published under."""
+        return {plain: name for plain, (name, _) in self._files.items()}
+
+    def get(self, name: str) -> Published | None:
+        return self._by_name.get(name)
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Published]:
+        return dict(self._files.values())
+
+    @cached_property
+    def _files(self) -> Mapping[str, tuple[str, Published]]:
+        package, folder = self._place
+        found = {file.name: file.read_bytes() for file in (files(package) / folder).iterdir()}
+        made: dict[str, tuple[str, Published]] = {}
+
+        def make(plain: str) -> str:
+            if plain not in made:
+                stem, _, ending = plain.rpartition(".")
+                body = _IMPORT.sub(lambda other: f'"./{make(other.group(1).decode())}"'.encode(), found[plain])
+                document = published(_TYPES[ending], body, FOR_EVER)
+                made[plain] = (f"{stem}.{document.tag}.{ending}", document)
+            return made[plain][0]
+
+        for plain in found:
+            if plain.rpartition(".")[2] in _TYPES:
+                make(plain)
+        return made
