@@ -74,10 +74,11 @@ def _serve(args: argparse.Namespace) -> None:
         with ThreadPoolExecutor(1) as beside:
             started = beside.submit(start_database, settings, _say(args))
             gc.disable()  # what is imported stays: looking for garbage in it only takes time, here and in every worker
-            import frontdesk.worker  # noqa: F401 - once here, while the database starts, and not in every worker
-
-            gc.freeze()
-            gc.enable()
+            try:
+                import frontdesk.worker  # noqa: F401 - once here, while the database starts, and not in every worker
+            finally:
+                gc.freeze()
+                gc.enable()
             started.result()
         prepared = wait_for(_prepare(args, settings))
         address = free_address(settings.host, settings.port)

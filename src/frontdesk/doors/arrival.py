@@ -18,6 +18,7 @@ RawHeaders = list[tuple[bytes, bytes]]
 
 _KEY = "frontdesk.arrival"
 _REFUSED = 400
+_LONGEST_KEPT = 4096  # of a header, which anybody may send; our own tokens are far shorter
 
 
 @dataclass(slots=True)
@@ -50,10 +51,16 @@ def decoded(value: bytes | None) -> str | None:
     return None if value is None else value.decode("latin-1")
 
 
-@lru_cache(maxsize=1024)
 def bearer_token(authorization: bytes | None) -> str | None:
     if authorization is None:
         return None
+    if len(authorization) > _LONGEST_KEPT:
+        return _token_in.__wrapped__(authorization)
+    return _token_in(authorization)
+
+
+@lru_cache(maxsize=1024)
+def _token_in(authorization: bytes) -> str | None:
     scheme, _, token = authorization.decode("latin-1").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None
 

@@ -1,7 +1,8 @@
 """The published documents: OpenAPI, its browsable page, the guides, the page of errors, and the files they need.
 
 Everything is made once, from the operations and the catalogue. What makes a page is imported when the page is first
-asked for: a service that nobody reads the documents of starts without. The pages run under a policy that allows no script, style or connection but our own.
+asked for: a service that nobody reads the documents of starts without. The pages run under a policy that allows no
+script, style or connection but our own.
 """
 
 from functools import lru_cache
@@ -53,9 +54,7 @@ def page_routes(settings: Settings) -> list[Route]:
         return _answer(request, found)
 
     async def icon(request: Request) -> Response:
-        icon = ASSETS.get(ASSETS.names["icon.svg"])
-        assert icon is not None
-        return _answer(request, icon)
+        return _answer(request, ASSETS["icon.svg"])
 
     async def to_docs(request: Request) -> Response:
         return _redirect(request, "/docs")

@@ -15,8 +15,8 @@ from importlib.resources import files
 from starlette.requests import Request
 from starlette.responses import Response
 
-ASK_AGAIN = "public, no-cache"
-FOR_EVER = "public, max-age=31536000, immutable"
+_ASK_AGAIN = "public, no-cache"
+_FOR_EVER = "public, max-age=31536000, immutable"
 _TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 _IMPORT = re.compile(rb'"\./([a-z-]+\.js)"')
 
@@ -48,7 +48,7 @@ class Published:
         return Response(self.body, media_type=self.media_type, headers=told)
 
 
-def published(media_type: str, body: bytes, caching: str = ASK_AGAIN) -> Published:
+def published(media_type: str, body: bytes, caching: str = _ASK_AGAIN) -> Published:
     tag = hashlib.sha256(body).hexdigest()[:16]
     return Published(media_type, body, gzip.compress(body, 9, mtime=0), tag, caching)
 
@@ -64,7 +64,11 @@ class Assets:
         """The name that each file is published under."""
         return {plain: name for plain, (name, _) in self._files.items()}
 
+    def __getitem__(self, plain: str) -> Published:
+        return self._files[plain][1]
+
     def get(self, name: str) -> Published | None:
+        """By the name that it is published under."""
         return self._by_name.get(name)
 
     @cached_property
@@ -81,7 +85,7 @@ class Assets:
             if plain not in made:
                 stem, _, ending = plain.rpartition(".")
                 body = _IMPORT.sub(lambda other: f'"./{make(other.group(1).decode())}"'.encode(), found[plain])
-                document = published(_TYPES[ending], body, FOR_EVER)
+                document = published(_TYPES[ending], body, _FOR_EVER)
                 made[plain] = (f"{stem}.{document.tag}.{ending}", document)
             return made[plain][0]
 

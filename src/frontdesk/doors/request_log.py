@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from frontdesk.logs import Lines, as_json
 
-_LASTING = 8  # that many fields of a record are the same in many
+_METHODS = frozenset(("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"))
 _log = logging.getLogger("frontdesk.request")
 
 
@@ -52,13 +52,13 @@ class RequestLog:
 def log_line(request: AnsweredRequest) -> None:
     """The observer that writes a request as a line of the ordinary log."""
     if _log.isEnabledFor(logging.INFO):
-        fields = _fields(request[:_LASTING])
-        fields |= {"milliseconds": round(request.milliseconds, 2), "requestId": request.request_id}
-        _log.info("request", extra=fields)
+        door, operation, practice, _, client, method, status, _, milliseconds, request_id = request
+        fields = _fields(door, operation, practice, client, _known(method), status)
+        _log.info("request", extra=fields | {"milliseconds": round(milliseconds, 2), "requestId": request_id})
 
 
 def request_lines(lines: Lines) -> RequestLog:
-    """What a server process logs: the same lines, where its log level lets them through, at a tenth of the price."""
+    """What a server process logs: the same lines, where its log level lets them through, at a fraction of the price."""
 
     def observe(request: AnsweredRequest) -> None:
         lines.write_soon(_members, request)
@@ -68,20 +68,27 @@ def request_lines(lines: Lines) -> RequestLog:
 
 def _members(request: AnsweredRequest) -> str:
     """A line as members of a JSON object."""
-    milliseconds, request_id = request[_LASTING:]
+    door, operation, practice, _, client, method, status, _, milliseconds, request_id = request
+    kept = _kept(door, operation, practice, client, _known(method), status)
     traced = "" if request_id is None else f',"requestId":"{request_id}"'
-    return f'{_kept(request[:_LASTING])},"milliseconds":{milliseconds:.2f}{traced}'
+    return f'{kept},"milliseconds":{milliseconds:.2f}{traced}'
+
+
+def _known(method: str) -> str:
+    """Anything may be sent as a method, of any length."""
+    return method if method in _METHODS else "OTHER"
 
 
 @lru_cache(maxsize=1024)
-def _kept(lasting: tuple[Any, ...]) -> str:
+def _kept(*values: Any) -> str:
     """What many lines have in common."""
-    members = {name: value for name, value in _fields(lasting).items() if value is not None}
+    members = {name: value for name, value in _fields(*values).items() if value is not None}
     return as_json({"message": "request"} | members)[1:-1]
 
 
-def _fields(lasting: tuple[Any, ...]) -> dict[str, Any]:
-    door, operation, practice, _, client, method, status, _ = lasting
+def _fields(
+    door: str, operation: str | None, practice: str | None, client: str | None, method: str, status: int
+) -> dict[str, Any]:
     return {
         "door": door,
         "operation": operation,

@@ -45,7 +45,7 @@ def result_reply(message: Message, result: Any) -> bytes:
 
 @cache
 def tools_list(*, modern: bool) -> orjson.Fragment:
-    """Made when first sent: the schemas take longer than anything else a start would do."""
+    """Made when first sent, so that a start does not wait for the schemas."""
     listed = {"tools": [tool(operation) for operation in OPERATIONS]}
     return orjson.Fragment(orjson.dumps(listed | _MODERN | _CACHING if modern else listed))
 

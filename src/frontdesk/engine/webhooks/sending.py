@@ -3,11 +3,13 @@
 import asyncio
 import contextlib
 import secrets
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import orjson
@@ -50,7 +52,9 @@ class Sender:
             await addresses_of(target, self._lookups, allow_private=self._allow_private)
 
     async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
-        import httpx  # here and below, not above: it takes its time, and few practices have webhooks
+        if "httpx" not in sys.modules:  # few practices have webhooks; the first message waits for it, nobody else does
+            await asyncio.to_thread(import_module, "httpx")
+        import httpx
 
         began = time.perf_counter()
         status: int | None = None

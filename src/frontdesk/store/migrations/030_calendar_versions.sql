@@ -49,7 +49,8 @@ ALTER TABLE appointment ENABLE ALWAYS TRIGGER calendar_insert;
 ALTER TABLE appointment ENABLE ALWAYS TRIGGER calendar_update;
 ALTER TABLE appointment ENABLE ALWAYS TRIGGER calendar_delete;
 
--- What everything computed from a practice's directory and appointments rests on, at this moment.
+-- What everything computed from a practice's directory and appointments rests on, at this moment. NULLs, which are the
+-- same as nothing that is remembered, where there is no such practice.
 CREATE FUNCTION calendar_state(p_practice bigint, OUT version bigint, OUT calendar bigint)
 LANGUAGE plpgsql AS $$
 BEGIN

@@ -5,9 +5,11 @@ The adapter itself is imported for the first of them: most installations have no
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from frontdesk.store.database import Database, DatabaseUnavailable
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from frontdesk.systems.fhir.system import FhirSystem
     from frontdesk.systems.fhir.upstream import Upstream
 
+_ADAPTER = "frontdesk.systems.fhir.system"
 _KEPT = 1000  # ways to servers that are kept open
 
 
@@ -55,6 +58,7 @@ class FhirPractices:
 
     async def system(self, practice_id: int, stored: StoredDirectory) -> "FhirSystem":
         """The system for one call."""
+        await _load_adapter()
         from frontdesk.systems.fhir.system import FhirSystem
 
         upstream = self._upstream(practice_id, stored.directory.practice.scheduling_system)
@@ -80,6 +84,7 @@ class FhirPractices:
         config = stored.directory.practice.scheduling_system
         if config["kind"] != "fhir":
             return None
+        await _load_adapter()
         upstream = self._upstream(practice_id, config)
         await upstream.ready()
         return upstream, await upstream.map(stored.version, stored.directory)
@@ -107,6 +112,12 @@ class FhirPractices:
         for upstream in self._upstreams.values():
             await upstream.close()
         self._upstreams.clear()
+
+
+async def _load_adapter() -> None:
+    """Beside the event loop: whoever calls another practice does not wait for it."""
+    if _ADAPTER not in sys.modules:
+        await asyncio.to_thread(import_module, _ADAPTER)
 
 
 async def _close_later(upstream: "Upstream") -> None:
