@@ -51,7 +51,7 @@ async def test_the_cap_is_never_exceeded_by_the_workers_of_a_server(server: Real
     token = await server.token(per_minute=50)
     first = await burst(server.url, token, 120)
     assert set(first) == {200, 429}
-    assert 40 <= first[200] <= 50
+    assert first[200] <= 50  # some workers hold a little that they did not use
     await everything_returned(server.service.database, client_of(token))
     assert first[200] + (await burst(server.url, token, 120))[200] == 50
 
