@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import asyncpg
+import pytest
 
 from frontdesk.store.database import SERVICE_ROLE, Database
 from frontdesk.store.embedded import EmbeddedPostgres
@@ -52,3 +53,12 @@ async def shared_world(cluster: EmbeddedPostgres, template: str, folder: Path) -
         finally:
             await world.service.meter.settle()
             await world.close()
+
+
+@pytest.fixture(scope="module", name="world")
+async def world_of_a_module(
+    cluster: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[World]:
+    """For a module that names it: its tests then share one world, instead of having one each."""
+    async with shared_world(cluster, template, tmp_path_factory.mktemp("world")) as built:
+        yield built

@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -17,6 +16,7 @@ from frontdesk.domain.errors import Problem
 from frontdesk.store.changes import ChangeListener, announce
 from frontdesk.store.database import Database, DatabaseUnavailable
 from tests.access.stopped_clock import StoppedClock
+from tests.access.timing import seconds
 
 
 @pytest.fixture
@@ -43,12 +43,6 @@ async def refusal(callers: Callers, token: str | None) -> str:
     with pytest.raises(Problem) as raised:
         await callers.identify(token)
     return raised.value.code
-
-
-async def seconds(work: Awaitable[object]) -> float:
-    began = time.perf_counter()
-    await work
-    return time.perf_counter() - began
 
 
 async def settle(callers: Callers) -> None:

@@ -1,7 +1,5 @@
 """Access tokens: what they say, how long they live, and what checking them costs."""
 
-import time
-from collections.abc import Awaitable
 from datetime import timedelta
 
 import jwt
@@ -17,6 +15,7 @@ from frontdesk.domain.errors import Problem
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
 from tests.access.stopped_clock import StoppedClock
+from tests.access.timing import seconds
 
 URL = "https://desk.example"
 SETTINGS = Settings(base_url=URL)
@@ -100,12 +99,6 @@ async def test_a_node_that_missed_a_rotation_looks_the_key_up(
     clock.advance(SETTLING.total_seconds())
     text = Tokens(ring, SETTINGS, clock=clock).issue(CLIENT, SCOPES).text
     assert (await Tokens(late, SETTINGS, clock=clock).verify(text)).client_id == CLIENT.client_id
-
-
-async def seconds(work: Awaitable[object]) -> float:
-    began = time.perf_counter()
-    await work
-    return time.perf_counter() - began
 
 
 async def test_a_known_token_costs_no_query_and_little_time(tokens: Tokens, database: Database) -> None:

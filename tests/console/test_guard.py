@@ -1,7 +1,6 @@
 """The guard, walked over every page: who is let in, as what, and under which headers the answer leaves."""
 
 import re
-from collections.abc import AsyncIterator
 
 import httpx
 import pytest
@@ -14,22 +13,16 @@ from frontdesk.doors.console import PAGES, visit
 from frontdesk.doors.console.navigation import NAV
 from frontdesk.doors.console.visit import Page, Visit
 from frontdesk.store.database import DatabaseUnavailable
-from frontdesk.store.embedded import EmbeddedPostgres
 from frontdesk.systems.port import SystemUnavailable
 from tests.console.signing_in import csrf_in, signed_in
 from tests.console.walking import address_of
-from tests.shared_database import shared_world
+from tests.shared_database import world_of_a_module
 from tests.world import World
 
 STREAMS = {page.path for page in PAGES if page.path.startswith("/live")}  # they go on for as long as somebody listens
 
 
-@pytest.fixture(scope="module")
-async def world(
-    cluster: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[World]:
-    async with shared_world(cluster, template, tmp_path_factory.mktemp("world")) as built:
-        yield built
+world = world_of_a_module
 
 
 @pytest.fixture(scope="module")

@@ -1,17 +1,15 @@
 """Every page, asked for by one practice's admin with another practice's ids: nothing of the other practice shows."""
 
 import re
-from collections.abc import AsyncIterator
 
 import httpx
 import pytest
 
 from frontdesk.doors.console import PAGES
-from frontdesk.store.embedded import EmbeddedPostgres
 from tests.console.signing_in import TEST_OPERATOR, signed_in
 from tests.console.walking import NOBODYS, address_of
 from tests.security.two_practices import Side, victim
-from tests.shared_database import shared_world
+from tests.shared_database import world_of_a_module
 from tests.world import World
 
 WITH_IDS = [page for page in PAGES if "{" in page.path and "{ending}" not in page.path]
@@ -19,12 +17,7 @@ WITH_IDS = [page for page in PAGES if "{" in page.path and "{ending}" not in pag
 PASSING = re.compile(r"[0-9a-f]{32}|[A-Za-z0-9_-]{32}")
 
 
-@pytest.fixture(scope="module")
-async def world(
-    cluster: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[World]:
-    async with shared_world(cluster, template, tmp_path_factory.mktemp("world")) as built:
-        yield built
+world = world_of_a_module
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,8 @@ from frontdesk.app import build_app
 from frontdesk.doors.gateway import LONGEST_ADDRESS
 from frontdesk.settings import Settings, SettingsError, load_settings
 from frontdesk.store.changes import ChangeListener
-from frontdesk.store.embedded import EmbeddedPostgres
 from tests.doors.gateway_answers import check_gateway_problem
-from tests.shared_database import shared_world
+from tests.shared_database import world_of_a_module
 from tests.world import World
 
 MCP_HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json", "Host": "test"}
@@ -26,12 +25,7 @@ LIST_TOOLS = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 LIMITS = re.compile(r'"minute";r=(\d+);t=(\d+), "quota";r=(\d+);t=(\d+)')
 
 
-@pytest.fixture(scope="module")
-async def world(
-    cluster: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[World]:
-    async with shared_world(cluster, template, tmp_path_factory.mktemp("world")) as built:
-        yield built
+world = world_of_a_module
 
 
 @pytest.fixture

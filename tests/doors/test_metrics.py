@@ -14,20 +14,14 @@ import pytest
 from frontdesk.app import Service, build_app
 from frontdesk.doors.metrics import Metrics
 from frontdesk.store import database as store
-from frontdesk.store.embedded import EmbeddedPostgres
-from tests.shared_database import shared_world
+from tests.shared_database import world_of_a_module
 from tests.world import World
 
 MCP_HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 TOKEN = "a token for whoever scrapes"
 
 
-@pytest.fixture(scope="module")
-async def world(
-    cluster: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[World]:
-    async with shared_world(cluster, template, tmp_path_factory.mktemp("world")) as built:
-        yield built
+world = world_of_a_module
 
 
 @pytest.fixture

@@ -11,18 +11,11 @@ import pytest
 from frontdesk.access.token_failures import PER_ADDRESS, PER_CLIENT
 from frontdesk.app import build_app
 from frontdesk.store import database as store
-from frontdesk.store.embedded import EmbeddedPostgres
 from tests.doors.gateway_answers import check_gateway_problem
-from tests.shared_database import shared_world
+from tests.shared_database import world_of_a_module
 from tests.world import World
 
-
-@pytest.fixture(scope="module")
-async def world(
-    cluster: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[World]:
-    async with shared_world(cluster, template, tmp_path_factory.mktemp("world")) as built:
-        yield built
+world = world_of_a_module
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ Genuine ones are altered, cut, spliced and imitated. None is accepted, and none 
 
 import random
 import string
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -13,9 +13,8 @@ import orjson
 import pytest
 
 from frontdesk.app import build_app
-from frontdesk.store.embedded import EmbeddedPostgres
 from tests.security.two_practices import WINDOW, Side, arguments, attacker, victim
-from tests.shared_database import shared_world
+from tests.shared_database import world_of_a_module
 from tests.world import World
 
 URL_SAFE = string.ascii_letters + string.digits + "-_"
@@ -105,12 +104,7 @@ class Fuzzer:
     _damages = (_characters, _characters, _bit, _bit, _cut, _longer, _spliced, _swapped, _random, _case, _strange)
 
 
-@pytest.fixture(scope="module")
-async def world(
-    cluster: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[World]:
-    async with shared_world(cluster, template, tmp_path_factory.mktemp("world")) as built:
-        yield built
+world = world_of_a_module
 
 
 @pytest.fixture(scope="module")

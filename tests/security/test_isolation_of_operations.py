@@ -4,7 +4,7 @@ Another practice's id is answered exactly as an unknown one: status, body and he
 """
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
@@ -12,7 +12,6 @@ import pytest
 
 from frontdesk.access.scopes import SCOPES
 from frontdesk.operations import OPERATIONS, Operation
-from frontdesk.store.embedded import EmbeddedPostgres
 from tests.security.two_practices import (
     BY_NAME,
     NOBODY,
@@ -25,7 +24,7 @@ from tests.security.two_practices import (
     call_tool,
     victim,
 )
-from tests.shared_database import shared_world
+from tests.shared_database import world_of_a_module
 from tests.world import World
 
 UNKNOWN = {
@@ -45,12 +44,7 @@ PASSING_HEADERS = {"x-svc-trace-id", "ratelimit", "content-length"}
 Caller = Callable[[httpx.AsyncClient, Operation, dict[str, Any]], Awaitable[httpx.Response]]
 
 
-@pytest.fixture(scope="module")
-async def world(
-    cluster: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[World]:
-    async with shared_world(cluster, template, tmp_path_factory.mktemp("world")) as built:
-        yield built
+world = world_of_a_module
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,8 @@ import asyncpg
 import pytest
 
 from frontdesk.store.database import SERVICE_ROLE, session_settings
-from frontdesk.store.embedded import EmbeddedPostgres
 from tests.security.two_practices import attacker, victim
-from tests.shared_database import as_owner, shared_world
+from tests.shared_database import as_owner, world_of_a_module
 from tests.world import World
 
 SOMETHING = {
@@ -30,12 +29,7 @@ WITHOUT_PRACTICE = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-async def world(
-    cluster: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[World]:
-    async with shared_world(cluster, template, tmp_path_factory.mktemp("world")) as built:
-        yield built
+world = world_of_a_module
 
 
 @pytest.fixture(scope="module")

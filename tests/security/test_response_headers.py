@@ -1,14 +1,11 @@
 """Headers that keep answers from being stored, guessed at, framed or read by strangers' pages."""
 
-from collections.abc import AsyncIterator
-
 import httpx
 import pytest
 
 from frontdesk.operations import OPERATIONS
-from frontdesk.store.embedded import EmbeddedPostgres
 from tests.security.two_practices import Side, arguments, attacker, call, call_tool
-from tests.shared_database import shared_world
+from tests.shared_database import world_of_a_module
 from tests.world import World
 
 PAGES = ("/docs", "/errors.html")
@@ -20,12 +17,7 @@ PUBLIC = (
 )
 
 
-@pytest.fixture(scope="module")
-async def world(
-    cluster: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[World]:
-    async with shared_world(cluster, template, tmp_path_factory.mktemp("world")) as built:
-        yield built
+world = world_of_a_module
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import orjson
 from starlette.responses import Response
 
 from frontdesk.domain.errors import Problem
+from frontdesk.doors.arrival import RawHeaders
 from frontdesk.settings import Settings
 
 TRACE_HEADER = "X-SVC-TRACE-ID"
@@ -60,6 +61,15 @@ def problem_headers(problem: Problem, settings: Settings, request_id: str | None
     if problem.retry_after is not None:
         headers["Retry-After"] = str(problem.retry_after)
     return headers | problem.headers
+
+
+def problem_answer(
+    problem: Problem, settings: Settings, request_id: str | None, resource: str = ""
+) -> tuple[RawHeaders, bytes]:
+    """Headers and body of a problem where a door sends them itself."""
+    named = problem_headers(problem, settings, request_id, resource) | {"Content-Type": PROBLEM_TYPE}
+    raw = [(name.lower().encode(), value.encode()) for name, value in named.items()]
+    return raw, orjson.dumps(problem.document(settings.documentation_url, request_id))
 
 
 def problem_response(

@@ -13,15 +13,13 @@ from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-import orjson
-
 from frontdesk.access.callers import Callers
 from frontdesk.access.meter import Meter, Refused
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.answers import PROBLEM_TYPE, problem_headers
+from frontdesk.doors.answers import problem_answer
 from frontdesk.doors.arrival import Arrival, RawHeaders, Receive, Scope, Send, bearer_token, read_headers
 from frontdesk.doors.faults import unexpected_error
-from frontdesk.doors.request_log import AnsweredRequest, RequestLog
+from frontdesk.doors.request_log import RequestLog, answered
 from frontdesk.settings import Settings
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -123,25 +121,11 @@ class Gateway:
         return False
 
     async def _refuse(self, scope: Scope, send: Send, problem: Problem, arrival: Arrival) -> None:
-        caller = arrival.caller
-        named = problem_headers(problem, self._settings, None)
-        headers = [(name.lower().encode(), value.encode()) for name, value in named.items()]
-        headers += [(b"content-type", PROBLEM_TYPE.encode()), *arrival.added]
-        await _send(
-            send, problem.status, orjson.dumps(problem.document(self._settings.documentation_url, None)), headers
-        )
+        headers, body = problem_answer(problem, self._settings, None)
+        await _send(send, problem.status, body, [*headers, *arrival.added])
         self._requests.note(
-            AnsweredRequest(
-                door="gateway",
-                operation=None,
-                practice_slug=None if caller is None else caller.practice_slug,
-                practice_id=None if caller is None else caller.practice_id,
-                client_id=None if caller is None else caller.client_id,
-                method=scope["method"],
-                status=problem.status,
-                code=problem.code,
-                milliseconds=(time.perf_counter() - arrival.began) * 1000,
-                request_id=None,
+            answered(
+                "gateway", None, arrival.caller, scope["method"], problem.status, problem.code, arrival.began, None
             )
         )
 

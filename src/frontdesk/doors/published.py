@@ -7,7 +7,7 @@ A script in such a folder may import another by `"./name.js"`; the published one
 import gzip
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -54,10 +54,11 @@ def published(media_type: str, body: bytes, caching: str = _ASK_AGAIN) -> Publis
 
 
 class Assets:
-    """The files of a folder in a package; read when the first one is asked for."""
+    """The files of a folder in a package, and others that are written by code: made when the first is asked for."""
 
-    def __init__(self, package: str, folder: str) -> None:
+    def __init__(self, package: str, folder: str, written: Mapping[str, Callable[[], bytes]] | None = None) -> None:
         self._place = (package, folder)
+        self._written = written or {}
 
     @cached_property
     def names(self) -> Mapping[str, str]:
@@ -79,6 +80,7 @@ class Assets:
     def _files(self) -> Mapping[str, tuple[str, Published]]:
         package, folder = self._place
         found = {file.name: file.read_bytes() for file in (files(package) / folder).iterdir()}
+        found |= {name: write() for name, write in self._written.items()}
         made: dict[str, tuple[str, Published]] = {}
 
         def make(plain: str) -> str:

@@ -5,10 +5,12 @@ disagree. A record says who called what and how it ended; nothing that a caller 
 """
 
 import logging
+import time
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from frontdesk.access.caller import Caller
 from frontdesk.logs import Lines, as_json
 
 _METHODS = frozenset(("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"))
@@ -28,6 +30,26 @@ class AnsweredRequest(NamedTuple):
     code: str | None  # of the problem that was answered
     milliseconds: float
     request_id: str | None  # None where the gateway itself answered
+
+
+def answered(
+    door: str,
+    operation: str | None,
+    caller: Caller | None,
+    method: str,
+    status: int,
+    code: str | None,
+    began: float,
+    request_id: str | None,
+) -> AnsweredRequest:
+    """The record of a request that began so, by the performance counter, and is answered now."""
+    practice, practice_id, client = (
+        (None, None, None) if caller is None else (caller.practice_slug, caller.practice_id, caller.client_id)
+    )
+    milliseconds = (time.perf_counter() - began) * 1000
+    return AnsweredRequest(
+        door, operation, practice, practice_id, client, method, status, code, milliseconds, request_id
+    )
 
 
 Observer = Callable[[AnsweredRequest], None]

@@ -5,15 +5,12 @@ token and the scope have been checked.
 """
 
 import re
-import time
 from collections.abc import Iterable
 from functools import lru_cache
 from urllib.parse import parse_qsl
 
-import orjson
-
 from frontdesk.domain.errors import BINDING, BY_GATEWAY, FieldError, Problem, invalid
-from frontdesk.doors.answers import PROBLEM_TYPE, problem_headers, trace_id_of
+from frontdesk.doors.answers import problem_answer, trace_id_of
 from frontdesk.doors.arrival import (
     Arrival,
     RawHeaders,
@@ -27,15 +24,16 @@ from frontdesk.doors.arrival import (
 )
 from frontdesk.doors.bodies import read_body, require_json_body
 from frontdesk.doors.negotiation import response_type
-from frontdesk.doors.request_log import AnsweredRequest, RequestLog, log_line
+from frontdesk.doors.request_log import RequestLog, answered, log_line
 from frontdesk.engine.execute import Call, Engine
 from frontdesk.engine.reading import Arguments, from_http
+from frontdesk.engine.simulation import META_KEY
 from frontdesk.operations import OPERATIONS, Operation
 from frontdesk.settings import Settings
 
 PREFIX = "/api"
 MOST_PARAMETERS = 100
-_SIMULATE = b"frontdesk-simulate"
+_SIMULATE = META_KEY.encode()
 
 
 class RestDoor:
@@ -79,28 +77,14 @@ class RestDoor:
             await send({"type": "http.response.body", "body": answer.content})
         if call is not None:
             caller = call.caller
-        self._requests.note(
-            AnsweredRequest(
-                "rest",
-                None if operation is None else operation.name,
-                None if caller is None else caller.practice_slug,
-                None if caller is None else caller.practice_id,
-                None if caller is None else caller.client_id,
-                scope["method"],
-                status,
-                code,
-                (time.perf_counter() - arrival.began) * 1000,
-                request_id,
-            )
-        )
+        name = None if operation is None else operation.name
+        self._requests.note(answered("rest", name, caller, scope["method"], status, code, arrival.began, request_id))
 
     async def _send_problem(self, send: Send, problem: Problem, request_id: str, arrival: Arrival) -> None:
         told = None if problem.code in BY_GATEWAY else request_id  # only a sandbox's caller asks a door for these
-        named = problem_headers(problem, self._settings, told, PREFIX)
-        body = orjson.dumps(problem.document(self._settings.documentation_url, told))
-        raw = [(b"content-type", PROBLEM_TYPE.encode()), (b"content-length", str(len(body)).encode())]
-        raw += [(name.lower().encode(), value.encode()) for name, value in named.items()]
-        await send_answer(send, arrival, problem.status, raw, body)
+        headers, body = problem_answer(problem, self._settings, told, PREFIX)
+        headers.append((b"content-length", b"%d" % len(body)))
+        await send_answer(send, arrival, problem.status, headers, body)
 
 
 class Routes:

@@ -5,14 +5,15 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from frontdesk.domain.errors import Problem
+from frontdesk.doors.console.grid import grid_css
 from frontdesk.doors.published import Assets
 
 PATH = "/console/assets"
-_STATIC = Assets("frontdesk.doors.console", "static")
+_STATIC = Assets("frontdesk.doors.console", "static", {"grid.css": grid_css})
 
 
 def asset(name: str) -> str:
-    """The address of a file in `static/`."""
+    """The address of a file in `static/`, or of one that is written by code."""
     return f"{PATH}/{_STATIC.names[name]}"
 
 

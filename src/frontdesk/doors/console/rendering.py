@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from frontdesk.doors.console.assets import asset
+from frontdesk.doors.console.grid import MOST_COLUMNS
 from frontdesk.doors.console.times import FILTERS
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def _templates() -> "Environment":
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.globals.update(asset=asset, new_key=new_key)
+    environment.globals.update(asset=asset, most_columns=MOST_COLUMNS, new_key=new_key)
     environment.filters.update(FILTERS)
     environment.filters["when"] = when
     return environment

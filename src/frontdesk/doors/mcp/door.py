@@ -5,7 +5,6 @@ request is a problem document; what is wrong with its JSON-RPC is a JSON-RPC err
 result with isError. Every call goes through the engine, as at the REST door.
 """
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from frontdesk.domain.errors import BY_GATEWAY, Problem
-from frontdesk.doors.answers import PROBLEM_TYPE, problem_headers, trace_id_of
+from frontdesk.doors.answers import problem_answer, trace_id_of
 from frontdesk.doors.arrival import (
     Arrival,
     RawHeaders,
@@ -41,7 +40,7 @@ from frontdesk.doors.mcp.results import (
     tools_list,
 )
 from frontdesk.doors.mcp.tools import TOOLS
-from frontdesk.doors.request_log import AnsweredRequest, RequestLog, log_line
+from frontdesk.doors.request_log import RequestLog, answered, log_line
 from frontdesk.engine.execute import Call, Engine
 from frontdesk.engine.reading import Arguments, from_tool
 from frontdesk.engine.simulation import META_KEY
@@ -169,29 +168,16 @@ class McpDoor:
 
     def _problem(self, problem: Problem, request_id: str) -> Reply:
         told = None if problem.code in BY_GATEWAY else request_id  # only a sandbox's caller asks a door for these
-        headers = problem_headers(problem, self._settings, None, PATH)  # every reply that is traced says so below
-        document = problem.document(self._settings.documentation_url, told)
-        headers["Content-Type"] = PROBLEM_TYPE
-        raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-        body = orjson.dumps(document)
-        return Reply(problem.status, body, raw, problem.status, problem.code, traced=told is not None)
+        headers, body = problem_answer(problem, self._settings, told, PATH)
+        return Reply(
+            problem.status, body, headers, problem.status, problem.code, traced=False
+        )  # or untraced on purpose
 
     def _note(self, request: Request, reply: Reply) -> None:
         caller = request.arrival.caller if request.call is None else request.call.caller
-        self._requests.note(
-            AnsweredRequest(
-                "mcp",
-                None if request.operation is None else request.operation.name,
-                None if caller is None else caller.practice_slug,
-                None if caller is None else caller.practice_id,
-                None if caller is None else caller.client_id,
-                request.method,
-                reply.outcome,
-                reply.code,
-                (time.perf_counter() - request.arrival.began) * 1000,
-                request.request_id,
-            )
-        )
+        name = None if request.operation is None else request.operation.name
+        began, request_id = request.arrival.began, request.request_id
+        self._requests.note(answered("mcp", name, caller, request.method, reply.outcome, reply.code, began, request_id))
 
 
 def _message(request: Request, body: bytes, faults: list[Problem]) -> Message:
