@@ -1,6 +1,7 @@
 """The composition root: the only file that knows everything. Builds the ASGI application from the settings."""
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -106,10 +107,11 @@ def build_service(
 ) -> Service:
     """Wires the parts together; opens nothing."""
     now = clock or (lambda: datetime.now(UTC))
+    seconds = time.time if clock is None else lambda: now().timestamp()
     sealer = load_secret_key(settings)
     ring = KeyRing(database, sealer, token_lifetime_seconds=settings.token_lifetime_seconds, clock=now)
     tokens = Tokens(ring, settings, clock=now)
-    callers = Callers(database, tokens)
+    callers = Callers(database, tokens, seconds=seconds)
     audit = AuditTrail(database)
     announcer = Announcer(database)
     directories = DirectoryCache(database)
@@ -139,7 +141,7 @@ def build_service(
         cursors=lambda practice_id: Cursors(ring.secrets(CURSORS), practice_id),
         audit=audit,
         writes=Writes(database, audit, timedelta(seconds=settings.confirmation_seconds), announcer.changed),
-        warm=WarmAnswers(CurrentVersions(database), directories.version, ring.state),
+        warm=WarmAnswers(CurrentVersions(database), directories.version, ring.state, seconds),
         clock=now,
     )
     return Service(

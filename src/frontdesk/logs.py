@@ -27,7 +27,7 @@ _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime
 class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
-            "at": _moment(record.created),
+            "at": _millisecond(int(record.created * 1000)),
             "level": record.levelname.lower(),
             "message": record.getMessage(),
         }
@@ -44,7 +44,7 @@ class Lines(logging.Handler):
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
         self._stream = stream
-        self._waiting: deque[str | tuple[float, Callable[[Any], str], Any]] = deque()
+        self._waiting: deque[str | tuple[float, Callable[[str, Any], str], Any]] = deque()
         self._scheduled = False
         self.setFormatter(JsonLines())
 
@@ -55,10 +55,10 @@ class Lines(logging.Handler):
         except Exception:
             self.handleError(record)
 
-    def write_soon(self, members: Callable[[Any], str], about: Any) -> None:
-        """An informative line; its message and fields, as members of a JSON object, are asked for when it is written.
-        To be called in the event loop."""
-        self._waiting.append((time.time(), members, about))
+    def write_soon(self, worded: Callable[[str, Any], str], about: Any) -> None:
+        """A line that is worded when it is written, from its moment and what it is about. To be called in the event
+        loop."""
+        self._waiting.append((time.time(), worded, about))
         if not self._scheduled:
             self._scheduled = True
             asyncio.get_running_loop().call_later(FLUSH_SECONDS, self._flush_scheduled)
@@ -71,22 +71,19 @@ class Lines(logging.Handler):
 
     def flush(self) -> None:
         with self.lock or contextlib.nullcontext():
-            text = []
+            text: list[str] = []
             while self._waiting:
                 line = self._waiting.popleft()
-                if not isinstance(line, str):
-                    created, members, about = line
-                    line = f'{{"at":"{_moment(created)}","level":"info",{members(about)}}}'
-                text.append(line)
+                if isinstance(line, str):
+                    text.append(line)
+                else:
+                    created, worded, about = line
+                    text.append(worded(_millisecond(int(created * 1000)), about))
             if text:
                 text.append("")
                 with contextlib.suppress(OSError, ValueError):  # nobody reads the log any more
                     self._stream.write("\n".join(text))
                     self._stream.flush()
-
-
-def _moment(created: float) -> str:
-    return _millisecond(int(created * 1000))
 
 
 @lru_cache(maxsize=2)

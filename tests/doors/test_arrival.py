@@ -1,16 +1,48 @@
 """What is read from headers before anybody knows who sent them."""
 
-from frontdesk.doors.arrival import _token_in, bearer_token
+from frontdesk.doors.arrival import _heads, read_head
+
+TRACEPARENT = (b"traceparent", b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+
+
+def authorized(value: bytes) -> str | None:
+    return read_head([(b"host", b"desk"), (b"authorization", value)]).token
 
 
 def test_a_token_is_found_whatever_the_spelling_of_its_scheme() -> None:
-    assert bearer_token(b"Bearer abc") == bearer_token(b"bearer  abc ") == "abc"
-    assert bearer_token(b"Basic abc") is None
-    assert bearer_token(None) is None
+    assert authorized(b"Bearer abc") == authorized(b"bearer  abc ") == "abc"
+    assert authorized(b"Basic abc") is None
+    assert read_head([(b"host", b"desk")]).token is None
 
 
-def test_long_headers_are_read_and_not_remembered() -> None:
-    before = _token_in.cache_info().currsize
+def test_of_several_headers_the_last_counts_and_several_accepts_are_one_list() -> None:
+    head = read_head([(b"accept", b"a/b"), (b"x", b"1"), (b"accept", b"c/d"), (b"x", b"22")])
+    assert head.headers == {b"accept": b"a/b, c/d", b"x": b"22"}
+    assert head.size == sum(map(len, (b"accept", b"a/b", b"x", b"1", b"accept", b"c/d", b"x", b"22")))
+
+
+def test_the_same_headers_are_known_again_and_others_are_not() -> None:
+    first = read_head([(b"host", b"desk"), (b"authorization", b"Bearer one")])
+    assert read_head([(b"host", b"desk"), (b"authorization", b"Bearer one")]) is first
+    others = [
+        read_head([(b"host", b"desk"), (b"authorization", b"Bearer two")]),
+        read_head([(b"authorization", b"Bearer one"), (b"host", b"desk")]),
+        read_head([(b"host", b"desk"), (b"authorization", b"Bearer one"), (b"authorization", b"Bearer one")]),
+    ]
+    assert len({first.number, *(head.number for head in others)}) == 4
+
+
+def test_long_headers_and_those_of_a_single_request_are_read_and_not_remembered() -> None:
+    before = dict(_heads)
     for letter in "abc":
-        assert bearer_token(b"Bearer " + letter.encode() * 30_000) == letter * 30_000
-    assert _token_in.cache_info().currsize == before
+        head = read_head([(b"authorization", b"Bearer " + letter.encode() * 30_000)])
+        assert (head.token, head.number) == (letter * 30_000, None)
+    assert read_head([TRACEPARENT]).number is None
+    assert _heads == before
+
+
+def test_only_a_bounded_number_of_heads_is_remembered() -> None:
+    for number in range(5000):
+        read_head([(b"x-number", b"%d" % number)])
+    assert len(_heads) <= 1024
+    assert ((b"x-number", b"4999"),) in _heads

@@ -8,7 +8,6 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import NamedTuple
 
 from frontdesk.access.caller import Caller
@@ -24,7 +23,7 @@ _KEPT = 10_000
 class _AtHand(NamedTuple):
     caller: Caller
     status: "_Status"
-    expires_at: datetime
+    expires_at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,25 +37,35 @@ class _Status:
 
 
 class Callers:
-    def __init__(self, database: Database, tokens: Tokens, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        database: Database,
+        tokens: Tokens,
+        *,
+        seconds: Callable[[], float] | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`seconds` is the tokens' clock, where there is a faster way to read it."""
         self._database = database
         self._tokens = tokens
+        self._seconds = seconds or (lambda: tokens.clock().timestamp())
         self._monotonic = monotonic
         self._kept: dict[str, _Status] = {}  # by client id, read longest ago first
         self._at_hand: dict[str, _AtHand] = {}  # by token, oldest first
         self._reading: dict[str, asyncio.Task[_Status]] = {}
         self._tasks: set[asyncio.Task[_Status]] = set()  # the event loop itself forgets tasks
 
-    def at_hand(self, token: str) -> Caller | None:
-        """The caller, where token and status have been checked and are as good as new; None where they must be."""
+    def at_hand(self, token: str, now: float) -> Caller | None:
+        """The caller, where token and status have been checked and are as good as new; None where they must be. `now`
+        is the monotonic clock's."""
         known = self._at_hand.get(token)
         if known is None:
             return None
         caller, status, expires_at = known
         if (
             self._kept.get(caller.client_id) is not status
-            or self._monotonic() - status.read_at >= FRESH_SECONDS
-            or expires_at <= self._tokens.clock()
+            or now - status.read_at >= FRESH_SECONDS
+            or expires_at <= self._seconds()
         ):
             return None
         return caller
@@ -88,7 +97,7 @@ class Callers:
             status.directory_version,
         )
         self._at_hand.pop(token, None)
-        self._at_hand[token] = _AtHand(caller, status, claims.expires_at)
+        self._at_hand[token] = _AtHand(caller, status, claims.expires_at.timestamp())
         if len(self._at_hand) > _KEPT:
             del self._at_hand[next(iter(self._at_hand))]
         return caller

@@ -87,7 +87,7 @@ class KeyRing:
         }
         self._keys: dict[str, list[_Key]] = {}  # by purpose, newest first
         self._generation = 0
-        self._moments: list[datetime] = []  # at which a key begins or ceases to be usable
+        self._moments: list[float] = []  # at which a key begins or ceases to be usable
         self._refreshed_at = float("-inf")
         self._refreshing = asyncio.Lock()
 
@@ -104,9 +104,9 @@ class KeyRing:
         """The first makes, all of them open."""
         return [key.secret for key in self._usable(purpose)]
 
-    def state(self, now: datetime) -> int:
+    def state(self, seconds: float) -> int:
         """The same for as long as the same keys are used: what was made under one state would be made so again."""
-        return self._generation + bisect_right(self._moments, now)
+        return self._generation + bisect_right(self._moments, seconds)
 
     def jwks(self) -> dict[str, Any]:
         """The public halves (RFC 7517, RFC 8037)."""
@@ -205,7 +205,7 @@ class KeyRing:
         if found != self._keys:
             self._generation += len(self._moments) + 1
             self._keys = found
-            self._moments = sorted(self._turning_points())
+            self._moments = sorted(moment.timestamp() for moment in self._turning_points())
 
     def _turning_points(self) -> Iterator[datetime]:
         for purpose, keys in self._keys.items():

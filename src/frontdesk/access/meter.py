@@ -9,11 +9,11 @@ what a dead worker held comes back when the minute ends. The quota is charged wi
 
 import asyncio
 import logging
-import math
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import ceil
 from typing import Any
 
 from frontdesk.access.caller import Caller
@@ -81,18 +81,16 @@ class _Account:
         # Of a refused client's minute nothing is left, even where others hold calls that they have not made yet.
         minute = 0 if refused else self.per_minute - self.minute_used - used
         quota = self.quota - self.quota_used - used
-        state = b'"minute";r=%d;t=%d, "quota";r=%d;t=%d' % (
-            max(0, minute),
-            _seconds(lease.ends - now),
-            max(0, quota),
-            _seconds(self.quota_ends - now),
-        )
-        return (b"ratelimit", state), (b"ratelimit-policy", self.policy)
+        minute_ends, quota_ends = ceil(lease.ends - now), ceil(self.quota_ends - now)
+        if minute < 0 or quota < 0 or minute_ends < 0 or quota_ends < 0:
+            minute, quota, minute_ends, quota_ends = (max(0, n) for n in (minute, quota, minute_ends, quota_ends))
+        state = f'"minute";r={minute};t={minute_ends}, "quota";r={quota};t={quota_ends}'
+        return (b"ratelimit", state.encode()), (b"ratelimit-policy", self.policy)
 
     def refusal(self, now: float) -> "Refused":
         if self.quota_used + self.lease.used >= self.quota:
             return Refused(Problem("quota_exceeded"), self.headers(now))
-        retry_after = max(1, _seconds(self.lease.ends - now))
+        retry_after = max(1, ceil(self.lease.ends - now))
         return Refused(Problem("rate_limited", retry_after=retry_after), self.headers(now, refused=True))
 
 
@@ -119,24 +117,21 @@ class Meter:
         if account is None:
             account = _Account(caller.practice_id, caller.client_id, _Lease(_NEVER), now)
             self._accounts[caller.client_id] = account
-        lease = account.lease
-        if lease.left <= 0 or now >= lease.deadline:
+        headers = None
+        while headers is None:
             now = await self._wait(account, now)
-        return self._take(account, now)
+            headers = self.charge_at_once(caller, now)
+        return headers
 
-    def charge_at_once(self, caller: Caller) -> Headers | None:
-        """The same where a lease is at hand; None where one has to be waited for, and nothing was counted."""
+    def charge_at_once(self, caller: Caller, now: float) -> Headers | None:
+        """The same where a lease is at hand; None where one has to be waited for, and nothing was counted. `now` is the
+        monotonic clock's."""
         account = self._accounts.get(caller.client_id)
         if account is None:
             return None
-        now = self._monotonic()
         lease = account.lease
         if lease.left <= 0 or now >= lease.deadline:
             return None
-        return self._take(account, now)
-
-    def _take(self, account: _Account, now: float) -> Headers:
-        lease = account.lease
         lease.left -= 1
         lease.used += 1
         if (lease.left <= lease.low or now >= lease.renew) and account.asking is None:
@@ -287,7 +282,3 @@ def _extend(account: _Account, granted: int, sent_at: float, *, waiting: int, as
 def _told(lease: _Lease, used: int, unused: int) -> None:
     lease.used -= used
     lease.unused -= unused
-
-
-def _seconds(duration: float) -> int:
-    return math.ceil(duration) if duration > 0 else 0

@@ -32,8 +32,8 @@ def _fresh_id() -> str:
     """Drawn many at a time: the system call gives other threads their turn, and getting it back costs more than all the
     rest of a warm answer's headers."""
     if not _fresh:
-        drawn = os.urandom(_ID_BYTES * _DRAWN_AT_ONCE).hex()
-        _fresh.extend(drawn[at : at + 2 * _ID_BYTES] for at in range(0, len(drawn), 2 * _ID_BYTES))
+        drawn = os.urandom(_ID_BYTES * _DRAWN_AT_ONCE).hex("-", _ID_BYTES)
+        _fresh.extend(drawn.split("-"))
     return _fresh.pop()
 
 

@@ -6,8 +6,8 @@ Where a door stands without a gateway before it, it takes its requests in by its
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any
+from itertools import count
+from typing import Any, NamedTuple
 
 from frontdesk.access.caller import Caller
 
@@ -16,34 +16,58 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 RawHeaders = list[tuple[bytes, bytes]]
 
-_KEY = "frontdesk.arrival"
 _REFUSED = 400
-_LONGEST_KEPT = 4096  # of a header, which anybody may send; our own tokens are far shorter
+_MOST_HEADS = 1024
+_LARGEST_HEAD = 4096  # that is kept: anybody may send one, and those of our callers are smaller
+_OF_ONE_REQUEST = b"traceparent"  # no second request has the same
+
+
+class Head(NamedTuple):
+    """What the headers of a request say, before anybody looks behind them."""
+
+    number: int | None  # the same for the same headers; None where they are not known again
+    headers: dict[bytes, bytes]  # by name, in lower case as servers give it; of several the last
+    size: int
+    token: str | None  # that of an Authorization header with the scheme Bearer
 
 
 @dataclass(slots=True)
 class Arrival:
     began: float
-    headers: dict[bytes, bytes]
+    head: Head
     caller: Caller | None = None  # None: not known yet, or nobody who may call
     added: RawHeaders = field(default_factory=list)  # what the gateway says on every answer
     started: bool = False  # whether an answer is on its way
 
-    def hand_over(self, scope: Scope) -> None:
-        scope[_KEY] = self
-
 
 def arrival_of(scope: Scope) -> Arrival:
-    found: Arrival | None = scope.get(_KEY)
-    return found or Arrival(time.perf_counter(), read_headers(scope["headers"]))
+    """That of a request to a door without a gateway."""
+    return Arrival(time.monotonic(), read_head(scope["headers"]))
 
 
-def read_headers(raw: RawHeaders) -> dict[bytes, bytes]:
-    """By name, which servers give in lower case; of several the last. Several Accept headers are one list."""
+def read_head(raw: RawHeaders) -> Head:
+    """Clients send the same headers again and again: they are read once."""
+    key = tuple(raw)
+    head = _heads.get(key)
+    if head is None:
+        head = _read(raw)
+        if head.size <= _LARGEST_HEAD and _OF_ONE_REQUEST not in head.headers:
+            if len(_heads) >= _MOST_HEADS:
+                del _heads[next(iter(_heads))]
+            _heads[key] = head = head._replace(number=next(_numbers))
+    return head
+
+
+_heads: dict[tuple[tuple[bytes, bytes], ...], Head] = {}  # oldest first
+_numbers = count()
+
+
+def _read(raw: RawHeaders) -> Head:
     headers = dict(raw)
-    if len(headers) != len(raw) and b"accept" in headers:
+    if len(headers) != len(raw) and b"accept" in headers:  # several are one list
         headers[b"accept"] = b", ".join([value for name, value in raw if name == b"accept"])
-    return headers
+    size = sum(len(name) + len(value) for name, value in raw)
+    return Head(None, headers, size, _bearer_token(headers.get(b"authorization")))
 
 
 def decoded(value: bytes | None) -> str | None:
@@ -51,16 +75,9 @@ def decoded(value: bytes | None) -> str | None:
     return None if value is None else value.decode("latin-1")
 
 
-def bearer_token(authorization: bytes | None) -> str | None:
+def _bearer_token(authorization: bytes | None) -> str | None:
     if authorization is None:
         return None
-    if len(authorization) > _LONGEST_KEPT:
-        return _token_in.__wrapped__(authorization)
-    return _token_in(authorization)
-
-
-@lru_cache(maxsize=1024)
-def _token_in(authorization: bytes) -> str | None:
     scheme, _, token = authorization.decode("latin-1").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None
 

@@ -17,12 +17,13 @@ from frontdesk.access.callers import Callers
 from frontdesk.access.meter import Meter, Refused
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.answers import problem_answer
-from frontdesk.doors.arrival import Arrival, RawHeaders, Receive, Scope, Send, bearer_token, read_headers
+from frontdesk.doors.arrival import Arrival, Head, RawHeaders, Receive, Scope, Send, read_head
 from frontdesk.doors.faults import unexpected_error
-from frontdesk.doors.request_log import RequestLog, answered
+from frontdesk.doors.request_log import RequestLog
 from frontdesk.settings import Settings
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Door = Callable[[Scope, Receive, Send, Arrival], Awaitable[None]]
 
 LONGEST_ADDRESS = 8 * 1024
 LARGEST_HEADERS = 32 * 1024
@@ -43,7 +44,7 @@ class Gateway:
     def __init__(
         self,
         app: App,
-        door_of: Callable[[str], App | None],
+        door_of: Callable[[str], Door | None],
         callers: Callers,
         meter: Meter,
         settings: Settings,
@@ -64,18 +65,20 @@ class Gateway:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        arrival = Arrival(time.perf_counter(), read_headers(scope["headers"]))
+        began, path, head = time.monotonic(), scope["path"], read_head(scope["headers"])
+        arrival = Arrival(began, head)
         if self._origins and await self._is_preflight(scope, send, arrival):
             return
-        if self._networks and b"x-forwarded-for" in arrival.headers:
+        if self._networks and b"x-forwarded-for" in head.headers:
             self._find_client(scope)
         try:
-            _require_bounds(scope)
-            if scope["path"].startswith(_COUNTED) and (token := bearer_token(arrival.headers.get(b"authorization"))):
-                caller = self._callers.at_hand(token)
-                limits = None if caller is None else self._meter.charge_at_once(caller)
+            if head.size > LARGEST_HEADERS or len(path) + len(scope["query_string"]) > LONGEST_ADDRESS:
+                raise _too_long(head)
+            if head.token and path.startswith(_COUNTED):
+                caller = self._callers.at_hand(head.token, began)
+                limits = None if caller is None else self._meter.charge_at_once(caller, began)
                 if limits is None:
-                    await self._admit(token, arrival)
+                    await self._admit(head.token, arrival)
                 else:
                     arrival.caller = caller
                     arrival.added += limits
@@ -90,13 +93,12 @@ class Gateway:
             _log.exception("unexpected error")
             await self._refuse(scope, send, Problem("internal"), arrival)
             return
-        door = self._door_of(scope["path"])
+        door = self._door_of(path)
         if door is None:
             await self._app(scope, receive, _adding(send, arrival.added) if arrival.added else send)
             return
-        arrival.hand_over(scope)
         try:
-            await door(scope, receive, send)
+            await door(scope, receive, send, arrival)
         except Exception as error:
             await unexpected_error(error, scope, receive, send, self._settings, started=arrival.started)
 
@@ -111,10 +113,10 @@ class Gateway:
     async def _is_preflight(self, scope: Scope, send: Send, arrival: Arrival) -> bool:
         """Whether a page asked if it may call, and has its answer. Notes what every other answer says to pages."""
         arrival.added.append((b"vary", b"Origin"))
-        origin = arrival.headers.get(b"origin")
+        origin = arrival.head.headers.get(b"origin")
         if origin is None or origin not in self._origins:
             return False
-        if scope["method"] == "OPTIONS" and b"access-control-request-method" in arrival.headers:
+        if scope["method"] == "OPTIONS" and b"access-control-request-method" in arrival.head.headers:
             await _send(send, 204, b"", _preflight(origin))
             return True
         arrival.added += [(b"access-control-allow-origin", origin), (b"access-control-expose-headers", _EXPOSED)]
@@ -123,10 +125,8 @@ class Gateway:
     async def _refuse(self, scope: Scope, send: Send, problem: Problem, arrival: Arrival) -> None:
         headers, body = problem_answer(problem, self._settings, None)
         await _send(send, problem.status, body, [*headers, *arrival.added])
-        self._requests.note(
-            answered(
-                "gateway", None, arrival.caller, scope["method"], problem.status, problem.code, arrival.began, None
-            )
+        self._requests.answered(
+            "gateway", None, arrival.caller, scope["method"], problem.status, problem.code, arrival.began, None
         )
 
     def _find_client(self, scope: Scope) -> None:
@@ -144,14 +144,10 @@ class Gateway:
         return _is_address(address) and any(ip_address(address) in network for network in self._networks)
 
 
-def _require_bounds(scope: Scope) -> None:
-    size = 0
-    for name, value in scope["headers"]:
-        size += len(name) + len(value)
-    if size > LARGEST_HEADERS:
-        raise Problem("payload_too_large", "The header fields of the request are too large.", status=431)
-    if len(scope["path"]) + len(scope["query_string"]) > LONGEST_ADDRESS:
-        raise Problem("payload_too_large", "The address of the request is too long.", status=414)
+def _too_long(head: Head) -> Problem:
+    if head.size > LARGEST_HEADERS:
+        return Problem("payload_too_large", "The header fields of the request are too large.", status=431)
+    return Problem("payload_too_large", "The address of the request is too long.", status=414)
 
 
 def _is_address(text: str) -> bool:

@@ -7,12 +7,13 @@ disagree. A record says who called what and how it ended; nothing that a caller 
 import logging
 import time
 from collections.abc import Callable
-from functools import lru_cache
+from functools import partial
 from typing import Any, NamedTuple
 
 from frontdesk.access.caller import Caller
 from frontdesk.logs import Lines, as_json
 
+_MOST_MEMBERS = 1024
 _METHODS = frozenset(("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"))
 _log = logging.getLogger("frontdesk.request")
 
@@ -32,27 +33,8 @@ class AnsweredRequest(NamedTuple):
     request_id: str | None  # None where the gateway itself answered
 
 
-def answered(
-    door: str,
-    operation: str | None,
-    caller: Caller | None,
-    method: str,
-    status: int,
-    code: str | None,
-    began: float,
-    request_id: str | None,
-) -> AnsweredRequest:
-    """The record of a request that began so, by the performance counter, and is answered now."""
-    practice, practice_id, client = (
-        (None, None, None) if caller is None else (caller.practice_slug, caller.practice_id, caller.client_id)
-    )
-    milliseconds = (time.perf_counter() - began) * 1000
-    return AnsweredRequest(
-        door, operation, practice, practice_id, client, method, status, code, milliseconds, request_id
-    )
-
-
 Observer = Callable[[AnsweredRequest], None]
+_made = partial(tuple.__new__, AnsweredRequest)  # as its constructor does, which first sorts its arguments by name
 
 
 class RequestLog:
@@ -62,6 +44,24 @@ class RequestLog:
 
     def __init__(self, *observers: Observer) -> None:
         self.observers: list[Observer] = list(observers)
+
+    def answered(
+        self,
+        door: str,
+        operation: str | None,
+        caller: Caller | None,
+        method: str,
+        status: int,
+        code: str | None,
+        began: float,
+        request_id: str | None,
+    ) -> None:
+        """Notes a request that began so, by the monotonic clock, and is answered now."""
+        practice = practice_id = client = None
+        if caller is not None:
+            practice, practice_id, client = caller.practice_slug, caller.practice_id, caller.client_id
+        took = (time.monotonic() - began) * 1000
+        self.note(_made((door, operation, practice, practice_id, client, method, status, code, took, request_id)))
 
     def note(self, request: AnsweredRequest) -> None:
         for observer in self.observers:
@@ -82,30 +82,35 @@ def log_line(request: AnsweredRequest) -> None:
 def request_lines(lines: Lines) -> RequestLog:
     """What a server process logs: the same lines, where its log level lets them through, at a fraction of the price."""
 
-    def observe(request: AnsweredRequest) -> None:
-        lines.write_soon(_members, request)
-
-    return RequestLog(observe) if _log.isEnabledFor(logging.INFO) else RequestLog()
+    return RequestLog(partial(lines.write_soon, _worded)) if _log.isEnabledFor(logging.INFO) else RequestLog()
 
 
-def _members(request: AnsweredRequest) -> str:
-    """A line as members of a JSON object."""
-    door, operation, practice, _, client, method, status, _, milliseconds, request_id = request
-    kept = _kept(door, operation, practice, client, _known(method), status)
+def _worded(moment: str, request: AnsweredRequest) -> str:
+    alike = request[:7]
+    members = _members.get(alike) or _members_of(alike)
+    milliseconds, request_id = request[8:]
     traced = "" if request_id is None else f',"requestId":"{request_id}"'
-    return f'{kept},"milliseconds":{milliseconds:.2f}{traced}'
+    return f'{{"at":"{moment}",{members},"milliseconds":{milliseconds:.2f}{traced}}}'
+
+
+_members: dict[tuple[Any, ...], str] = {}  # what many lines have in common, as members of a JSON object; oldest first
+
+
+def _members_of(alike: tuple[Any, ...]) -> str:
+    door, operation, practice, _, client, method, status = alike
+    fields = _fields(door, operation, practice, client, _known(method), status)
+    given = {name: value for name, value in fields.items() if value is not None}
+    members = as_json({"level": "info", "message": "request"} | given)[1:-1]
+    if method in _METHODS:
+        if len(_members) >= _MOST_MEMBERS:
+            del _members[next(iter(_members))]
+        _members[alike] = members
+    return members
 
 
 def _known(method: str) -> str:
     """Anything may be sent as a method, of any length."""
     return method if method in _METHODS else "OTHER"
-
-
-@lru_cache(maxsize=1024)
-def _kept(*values: Any) -> str:
-    """What many lines have in common."""
-    members = {name: value for name, value in _fields(*values).items() if value is not None}
-    return as_json({"message": "request"} | members)[1:-1]
 
 
 def _fields(

@@ -18,13 +18,12 @@ from frontdesk.doors.arrival import (
     Scope,
     Send,
     arrival_of,
-    bearer_token,
     decoded,
     send_answer,
 )
 from frontdesk.doors.bodies import read_body, require_json_body
 from frontdesk.doors.negotiation import response_type
-from frontdesk.doors.request_log import RequestLog, answered, log_line
+from frontdesk.doors.request_log import RequestLog, log_line
 from frontdesk.engine.execute import Call, Engine
 from frontdesk.engine.reading import Arguments, from_http
 from frontdesk.engine.simulation import META_KEY
@@ -45,20 +44,22 @@ class RestDoor:
         self._requests = requests or RequestLog(log_line)
         self._routes = Routes(OPERATIONS)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        arrival = arrival_of(scope)
-        headers, caller = arrival.headers, arrival.caller
+    async def __call__(self, scope: Scope, receive: Receive, send: Send, arrival: Arrival | None = None) -> None:
+        arrival = arrival or arrival_of(scope)
+        headers, caller = arrival.head.headers, arrival.caller
         request_id = trace_id_of(headers)
         media_type = _acceptable(headers.get(b"accept"))
         call: Call | None = None
         operation: Operation | None = None
         code: str | None = None
         try:
-            recalled = None
+            kept = None
             if caller is not None and media_type is not None and scope["method"] == "GET" and _SIMULATE not in headers:
-                recalled = await self._engine.recall(caller, (scope["path"], scope["query_string"]))
-            if recalled is not None:
-                operation, answer = recalled
+                kept = self._engine.warm.at_hand(caller, scope["path"], scope["query_string"])
+                if kept is not None and kept.basis.calendar is not None:
+                    kept = kept if await self._engine.warm.still_true(caller, kept) else None
+            if kept is not None:
+                operation, answer = kept.operation, kept.answer
             else:
                 operation, path = self._routes.find(scope["method"], scope["path"])
                 call = await _call(operation, path, scope, receive, arrival, request_id)
@@ -78,7 +79,7 @@ class RestDoor:
         if call is not None:
             caller = call.caller
         name = None if operation is None else operation.name
-        self._requests.note(answered("rest", name, caller, scope["method"], status, code, arrival.began, request_id))
+        self._requests.answered("rest", name, caller, scope["method"], status, code, arrival.began, request_id)
 
     async def _send_problem(self, send: Send, problem: Problem, request_id: str, arrival: Arrival) -> None:
         told = None if problem.code in BY_GATEWAY else request_id  # only a sandbox's caller asks a door for these
@@ -117,7 +118,7 @@ class Routes:
 async def _call(
     operation: Operation, path: dict[str, str], scope: Scope, receive: Receive, arrival: Arrival, request_id: str
 ) -> Call:
-    headers = arrival.headers
+    headers = arrival.head.headers
     faults: list[Problem] = []
     if _acceptable(headers.get(b"accept")) is None:
         faults.append(Problem("not_acceptable"))
@@ -132,7 +133,7 @@ async def _call(
             faults.append(problem)
     return Call(
         operation,
-        bearer_token(headers.get(b"authorization")),
+        arrival.head.token,
         lambda: _arguments(operation, path, scope["query_string"], body, faults),
         request_id,
         decoded(headers.get(b"idempotency-key")),

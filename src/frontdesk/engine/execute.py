@@ -55,10 +55,6 @@ class Engine:
     warm: WarmAnswers
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
-    def recall(self, caller: Caller, question: Question) -> Awaitable[tuple[Operation, Answer] | None]:
-        """What `execute` would answer to an identified caller, if that is known; else None, or a Problem."""
-        return self.warm.recall(caller, question, self.clock())
-
     async def execute(self, call: Call) -> Answer:
         """The operation's answer, or a Problem. Whatever else goes wrong inside becomes one, too."""
         try:
@@ -89,7 +85,7 @@ class Engine:
         if operation.name not in system.supports:
             raise Problem("capability_not_supported")
         now = self.clock()
-        stamp = self.warm.stamp(now)
+        stamp = self.warm.stamp(now.timestamp())
         context = Context(caller, system, now, self.slot_ids(caller.practice_id), self.cursors(caller.practice_id))
         given = read(operation, call.arguments(), await self._today(operation.input, context))
         if operation.kind == "write":

@@ -8,10 +8,10 @@ identified and counted. Protected data and refusals are never kept.
 
 import asyncio
 import contextlib
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, NamedTuple
 
 import orjson
@@ -51,7 +51,9 @@ class Stamp(NamedTuple):
     minute: float
 
 
-class _Kept(NamedTuple):
+class Kept(NamedTuple):
+    """An answer and what it rests on. One that rests on the calendar is to be given again only if it is still true."""
+
     answer: Answer
     operation: Operation
     basis: Basis
@@ -64,45 +66,55 @@ class WarmAnswers:
         self,
         versions: "CurrentVersions",
         directory_version: Callable[[int], int],
-        keys: Callable[[datetime], Any],
+        keys: Callable[[float], Any],
+        seconds: Callable[[], float] = time.time,
         most_bytes: int = MOST_BYTES,
     ) -> None:
-        """`directory_version` is that of the directory which an answer would be made from at this moment."""
+        """`directory_version` is that of the directory which an answer would be made from at this moment, `keys` the
+        state of the keys at one."""
         self._versions = versions
         self._directory_version = directory_version
         self._keys = keys
+        self._seconds = seconds
         self._most_bytes = most_bytes
         self._bytes = 0
-        self._kept: OrderedDict[tuple[int, str, bytes], _Kept] = OrderedDict()  # used longest ago first
+        self._kept: OrderedDict[tuple[int, str, bytes], Kept] = OrderedDict()  # used longest ago first
 
-    async def recall(self, caller: Caller, question: Question, now: datetime) -> tuple[Operation, Answer] | None:
-        """The answer that this caller would get, if it is at hand; None where it has to be made."""
-        key = (caller.practice_id, *question)
+    async def recall(self, caller: Caller, question: Question) -> Kept | None:
+        """The answer that this caller would get, if it is known; None where it has to be made."""
+        kept = self.at_hand(caller, *question)
+        if kept is None or (kept.basis.calendar is not None and not await self.still_true(caller, kept)):
+            return None
+        return kept
+
+    def at_hand(self, caller: Caller, asked: str, how: bytes) -> Kept | None:
+        """The same, as far as can be told without waiting: one that rests on the calendar must be `still_true`."""
+        key = (caller.practice_id, asked, how)
         kept = self._kept.get(key)
         if kept is None:
             return None
-        answer, operation, basis, stamp, _ = kept
-        if operation.scope not in caller.scopes or stamp.keys != self._keys(now):
+        _, operation, basis, stamp, _ = kept
+        seconds = self._seconds()
+        if operation.scope not in caller.scopes or stamp.keys != self._keys(seconds):
             return None
         if basis.calendar is None:
             if not caller.directory_version <= basis.directory == self._directory_version(caller.practice_id):
                 return None
-        else:
-            if stamp.minute != _minute(now):
-                return None
-            try:
-                current = await self._versions.now(caller.practice_id)
-            except DatabaseUnavailable as error:
-                raise Problem("upstream_unavailable", retry_after=2) from error
-            if current != basis:
-                return None
-        if key in self._kept:  # while we waited, others may have made room
-            self._kept.move_to_end(key)
-        return operation, answer
+        elif stamp.minute != _minute(seconds):
+            return None
+        self._kept.move_to_end(key)
+        return kept
 
-    def stamp(self, now: datetime) -> Stamp:
+    async def still_true(self, caller: Caller, kept: Kept) -> bool:
+        """Whether nothing it rests on has changed in the database."""
+        try:
+            return await self._versions.now(caller.practice_id) == kept.basis
+        except DatabaseUnavailable as error:
+            raise Problem("upstream_unavailable", retry_after=2) from error
+
+    def stamp(self, seconds: float) -> Stamp:
         """To be taken before an answer is made."""
-        return Stamp(self._keys(now), _minute(now))
+        return Stamp(self._keys(seconds), _minute(seconds))
 
     def keep(
         self, caller: Caller, question: Question, operation: Operation, answer: Answer, basis: Basis, stamp: Stamp
@@ -115,7 +127,7 @@ class WarmAnswers:
         key = (caller.practice_id, *question)
         replaced = self._kept.pop(key, None)
         self._bytes += size - (0 if replaced is None else replaced.size)
-        self._kept[key] = _Kept(answer, operation, basis, stamp, size)
+        self._kept[key] = Kept(answer, operation, basis, stamp, size)
         while self._bytes > self._most_bytes:
             self._bytes -= self._kept.popitem(last=False)[1].size
 
@@ -180,7 +192,7 @@ class CurrentVersions:
         return found
 
 
-def _minute(now: datetime) -> float:
+def _minute(seconds: float) -> float:
     """Within a minute the calendar's rules give the same, but for its very first moment, which is one of its own."""
-    minute, rest = divmod(now.timestamp(), 60)
+    minute, rest = divmod(seconds, 60)
     return minute if rest == 0 else minute + 0.5

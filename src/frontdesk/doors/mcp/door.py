@@ -21,13 +21,13 @@ from frontdesk.doors.arrival import (
     Scope,
     Send,
     arrival_of,
-    bearer_token,
     decoded,
     send_answer,
 )
 from frontdesk.doors.bodies import read_body, require_json_body
 from frontdesk.doors.mcp.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Message, Rejection, read_message
 from frontdesk.doors.mcp.origins import Origins
+from frontdesk.doors.mcp.repeats import KnownCalls, ToolCall
 from frontdesk.doors.mcp.results import (
     DISCOVERED,
     error_reply,
@@ -40,7 +40,7 @@ from frontdesk.doors.mcp.results import (
     tools_list,
 )
 from frontdesk.doors.mcp.tools import TOOLS
-from frontdesk.doors.request_log import RequestLog, answered, log_line
+from frontdesk.doors.request_log import RequestLog, log_line
 from frontdesk.engine.execute import Call, Engine
 from frontdesk.engine.reading import Arguments, from_tool
 from frontdesk.engine.simulation import META_KEY
@@ -83,7 +83,7 @@ class Request:
 
     @property
     def token(self) -> str | None:
-        return bearer_token(self.arrival.headers.get(b"authorization"))
+        return self.arrival.head.token
 
 
 class McpDoor:
@@ -94,10 +94,11 @@ class McpDoor:
         self._requests = requests or RequestLog(log_line)
         self._settings = settings
         self._origins = Origins(settings)
+        self._known = KnownCalls()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        arrival = arrival_of(scope)
-        request = Request(scope["method"], scope["headers"], arrival, trace_id_of(arrival.headers))
+    async def __call__(self, scope: Scope, receive: Receive, send: Send, arrival: Arrival | None = None) -> None:
+        arrival = arrival or arrival_of(scope)
+        request = Request(scope["method"], scope["headers"], arrival, trace_id_of(arrival.head.headers))
         try:
             reply = await self._answer(request, receive)
         except Problem as problem:
@@ -108,19 +109,24 @@ class McpDoor:
         self._note(request, reply)
 
     async def _answer(self, request: Request, receive: Receive) -> Reply:
-        self._origins.check(request.arrival.headers)
+        self._origins.check(request.arrival.head.headers)
         if request.method != "POST":
             raise Problem("method_not_allowed", headers={"Allow": "POST"})
         try:
             faults: list[Problem] = []
-            body = await read_body(request.arrival.headers.get(b"content-length"), receive, faults)
-            message = _message(request, body, faults)
-            tool = _called_tool(message)
+            head = request.arrival.head
+            body = await read_body(head.headers.get(b"content-length"), receive, faults)
+            call = self._known.find(head, body)
+            if call is None:
+                message = _message(request, body, faults)
+                call = _tool_call(message, head.headers)
+                if call is not None:
+                    self._known.keep(head, body, call)
         except (Problem, Rejection):
             await self._check_token(request)
             raise
-        if tool is not None:
-            return await self._call_tool(request, message, *tool)
+        if call is not None:
+            return await self._call_tool(request, call)
         await self._check_token(request)
         if message.id is None:
             return Reply(202, b"", [_NO_SNIFFING], 202)
@@ -131,18 +137,16 @@ class McpDoor:
         request.call = Call(_ANY_TOKEN_MAY, request.token, Arguments, request.request_id, caller=request.arrival.caller)
         await self._engine.execute(request.call)
 
-    async def _call_tool(
-        self, request: Request, message: Message, operation: Operation, given: Mapping[str, Any]
-    ) -> Reply:
+    async def _call_tool(self, request: Request, call: ToolCall) -> Reply:
+        message, operation, given, simulate, question = call
         request.operation = operation
-        caller, code, simulate = request.arrival.caller, None, _simulated(request, message)
+        caller, code = request.arrival.caller, None
         try:
-            question, recalled = None, None
-            if operation.rests_on is not None and simulate is None:
-                question = (operation.name, orjson.dumps(given, option=orjson.OPT_SORT_KEYS))
-                recalled = None if caller is None else await self._engine.recall(caller, question)
-            if recalled is not None:
-                answer = recalled[1]
+            kept = None
+            if caller is not None and question is not None:
+                kept = await self._engine.warm.recall(caller, question)
+            if kept is not None:
+                answer = kept.answer
             else:
                 request.call = Call(
                     operation,
@@ -177,13 +181,13 @@ class McpDoor:
         caller = request.arrival.caller if request.call is None else request.call.caller
         name = None if request.operation is None else request.operation.name
         began, request_id = request.arrival.began, request.request_id
-        self._requests.note(answered("mcp", name, caller, request.method, reply.outcome, reply.code, began, request_id))
+        self._requests.answered("mcp", name, caller, request.method, reply.outcome, reply.code, began, request_id)
 
 
 def _message(request: Request, body: bytes, faults: list[Problem]) -> Message:
     if faults:
         raise faults[0]
-    headers = request.arrival.headers
+    headers = request.arrival.head.headers
     require_json_body(headers.get(b"content-type"), body)
     if not _takes_event_streams(headers.get(b"accept")):
         raise Problem("not_acceptable", "Replies are event streams: Accept must allow text/event-stream.")
@@ -196,8 +200,8 @@ def _takes_event_streams(accept: bytes | None) -> bool:
     return not ranges.isdisjoint(("text/event-stream", "text/*", "*/*"))
 
 
-def _called_tool(message: Message) -> tuple[Operation, Mapping[str, Any]] | None:
-    """The operation and arguments of a tool call, None for any other message."""
+def _tool_call(message: Message, headers: Mapping[bytes, bytes]) -> ToolCall | None:
+    """None for any other message."""
     if message.method != "tools/call" or message.id is None:
         return None
     name, given = message.params.get("name"), message.params.get("arguments")
@@ -206,14 +210,18 @@ def _called_tool(message: Message) -> tuple[Operation, Mapping[str, Any]] | None
         raise message.rejection(INVALID_PARAMS, "Unknown tool. tools/list names every tool.")
     if given is not None and not isinstance(given, dict):
         raise message.rejection(INVALID_PARAMS, "params.arguments must be an object.")
-    return operation, given or {}
+    given, simulate = given or {}, _simulated(message, headers)
+    question = None
+    if operation.rests_on is not None and simulate is None:
+        question = (operation.name, orjson.dumps(given, option=orjson.OPT_SORT_KEYS))
+    return ToolCall(message, operation, given, simulate, question)
 
 
-def _simulated(request: Request, message: Message) -> str | None:
+def _simulated(message: Message, headers: Mapping[bytes, bytes]) -> str | None:
     """The code that a caller of a sandbox wants to see: from the call's metadata, or as at the REST door."""
     meta = message.params.get("_meta")
     wanted = None if meta is None else meta.get(META_KEY)
-    return decoded(request.arrival.headers.get(_SIMULATE)) if wanted is None else str(wanted)
+    return decoded(headers.get(_SIMULATE)) if wanted is None else str(wanted)
 
 
 def _result_of(message: Message) -> Any:

@@ -1,0 +1,63 @@
+"""Tool calls that came before, word for word but for the id of their message: what they say is known already.
+
+A body without escapes in which `"id"` stands once can differ from one with the same text around the id in nothing else.
+It counts with the headers it came with, which a body may contradict. Refuses to keep what is said about people: only
+calls whose answers may be kept are.
+"""
+
+import re
+from typing import Any, NamedTuple
+
+import orjson
+
+from frontdesk.doors.arrival import Head
+from frontdesk.doors.mcp.messages import Message
+from frontdesk.engine.warm import Question
+from frontdesk.operations import Operation
+
+_MOST = 2048
+_LARGEST = 1024
+_ID = b'"id"'
+_VALUE = re.compile(rb':\s*(0|-?[1-9][0-9]{0,17}|"[ !#-\[\]-~]*")(?=[\s,}])')
+
+
+class ToolCall(NamedTuple):
+    message: Message
+    operation: Operation
+    given: dict[str, Any]
+    simulate: str | None  # the code that a caller of a sandbox wants to see
+    question: Question | None  # under which its answer may be kept
+
+
+class KnownCalls:
+    def __init__(self) -> None:
+        self._kept: dict[tuple[int | None, bytes, bytes], ToolCall] = {}  # oldest first
+
+    def find(self, head: Head, body: bytes) -> ToolCall | None:
+        parts = _around_id(body)
+        if parts is None:
+            return None
+        before, value, after = parts
+        known = self._kept.get((head.number, before, after))
+        if known is None:
+            return None
+        (method, params, _, modern), operation, given, simulate, question = known
+        return ToolCall(Message(method, params, orjson.loads(value), modern), operation, given, simulate, question)
+
+    def keep(self, head: Head, body: bytes, call: ToolCall) -> None:
+        if call.question is None or head.number is None or len(body) > _LARGEST:
+            return
+        parts = _around_id(body)
+        if parts is not None:
+            before, _, after = parts
+            if len(self._kept) >= _MOST:
+                del self._kept[next(iter(self._kept))]
+            self._kept[head.number, before, after] = call
+
+
+def _around_id(body: bytes) -> tuple[bytes, bytes, bytes] | None:
+    before, _, rest = body.partition(_ID)
+    value = _VALUE.match(rest)
+    if value is None or _ID in rest or b"\\" in body:
+        return None
+    return before, value.group(1), rest[value.end() :]
