@@ -223,8 +223,10 @@ def build_app(service: Service, lifespan: Any = None) -> Gateway:
     rest_door = RestDoor(service.engine, settings, service.requests)
     mcp_door = mcp.McpDoor(service.engine, settings, service.requests)
 
+    everything_under = f"{PREFIX}/"
+
     def door_of(path: str) -> RestDoor | mcp.McpDoor | None:
-        if path.startswith(PREFIX + "/"):
+        if path.startswith(everything_under):
             return None if path.startswith(PROBLEM_PAGES) else rest_door
         return mcp_door if path == mcp.PATH else None
 

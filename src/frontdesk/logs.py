@@ -14,7 +14,6 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any, TextIO
 
 import orjson
@@ -27,7 +26,7 @@ _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime
 class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
-            "at": _millisecond(int(record.created * 1000)),
+            "at": _moment(record.created),
             "level": record.levelname.lower(),
             "message": record.getMessage(),
         }
@@ -72,13 +71,16 @@ class Lines(logging.Handler):
     def flush(self) -> None:
         with self.lock or contextlib.nullcontext():
             text: list[str] = []
+            written, moment = 0.0, ""
             while self._waiting:
                 line = self._waiting.popleft()
                 if isinstance(line, str):
                     text.append(line)
-                else:
-                    created, worded, about = line
-                    text.append(worded(_millisecond(int(created * 1000)), about))
+                    continue
+                created, worded, about = line
+                if not written <= created < written + 0.001:  # a busy server answers many requests in a millisecond
+                    written, moment = created, _moment(created)
+                text.append(worded(moment, about))
             if text:
                 text.append("")
                 with contextlib.suppress(OSError, ValueError):  # nobody reads the log any more
@@ -86,11 +88,8 @@ class Lines(logging.Handler):
                     self._stream.flush()
 
 
-@lru_cache(maxsize=2)
-def _millisecond(number: int) -> str:
-    """Kept for the next line: a busy server answers many requests in a millisecond."""
-    moment = datetime.fromtimestamp(number // 1000, tz=UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{number % 1000:03d}+00:00"
+def _moment(created: float) -> str:
+    return datetime.fromtimestamp(created, tz=UTC).isoformat(timespec="milliseconds")
 
 
 def as_json(line: dict[str, Any]) -> str:

@@ -66,7 +66,7 @@ class Gateway:
             await self._app(scope, receive, send)
             return
         began, path, head = time.monotonic(), scope["path"], read_head(scope["headers"])
-        arrival = Arrival(began, head)
+        arrival, door = Arrival(began, head), self._door_of(path)
         if self._origins and await self._is_preflight(scope, send, arrival):
             return
         if self._networks and b"x-forwarded-for" in head.headers:
@@ -74,7 +74,7 @@ class Gateway:
         try:
             if head.size > LARGEST_HEADERS or len(path) + len(scope["query_string"]) > LONGEST_ADDRESS:
                 raise _too_long(head)
-            if head.token and path.startswith(_COUNTED):
+            if head.token and (door is not None or path.startswith(_COUNTED)):
                 caller = self._callers.at_hand(head.token, began)
                 limits = None if caller is None else self._meter.charge_at_once(caller, began)
                 if limits is None:
@@ -93,7 +93,6 @@ class Gateway:
             _log.exception("unexpected error")
             await self._refuse(scope, send, Problem("internal"), arrival)
             return
-        door = self._door_of(path)
         if door is None:
             await self._app(scope, receive, _adding(send, arrival.added) if arrival.added else send)
             return

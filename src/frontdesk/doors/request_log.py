@@ -86,25 +86,27 @@ def request_lines(lines: Lines) -> RequestLog:
 
 
 def _worded(moment: str, request: AnsweredRequest) -> str:
-    alike = request[:7]
-    members = _members.get(alike) or _members_of(alike)
-    milliseconds, request_id = request[8:]
-    traced = "" if request_id is None else f',"requestId":"{request_id}"'
-    return f'{{"at":"{moment}",{members},"milliseconds":{milliseconds:.2f}{traced}}}'
+    door, operation, practice, _, client, method, status, _, milliseconds, request_id = request
+    alike = (door, operation, practice, client, method, status)
+    members = _members.get(alike) or _members_of(*alike)
+    if request_id is None:
+        return f'{{"at":"{moment}",{members},"milliseconds":{milliseconds:.2f}}}'
+    return f'{{"at":"{moment}",{members},"milliseconds":{milliseconds:.2f},"requestId":"{request_id}"}}'
 
 
 _members: dict[tuple[Any, ...], str] = {}  # what many lines have in common, as members of a JSON object; oldest first
 
 
-def _members_of(alike: tuple[Any, ...]) -> str:
-    door, operation, practice, _, client, method, status = alike
+def _members_of(
+    door: str, operation: str | None, practice: str | None, client: str | None, method: str, status: int
+) -> str:
     fields = _fields(door, operation, practice, client, _known(method), status)
     given = {name: value for name, value in fields.items() if value is not None}
     members = as_json({"level": "info", "message": "request"} | given)[1:-1]
     if method in _METHODS:
         if len(_members) >= _MOST_MEMBERS:
             del _members[next(iter(_members))]
-        _members[alike] = members
+        _members[door, operation, practice, client, method, status] = members
     return members
 
 
