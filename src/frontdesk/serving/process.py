@@ -1,0 +1,100 @@
+"""A worker: imports what it serves, waits until it may open it, and serves it until it is told to stop.
+
+    python -P -m frontdesk.serving.process ADDRESS PORT MODULE:FUNCTION SOCKET
+
+It ends with its server, even one that was killed, so that the port is free again.
+"""
+
+import asyncio
+import contextlib
+import gc
+import importlib
+import logging
+import os
+import resource
+import socket
+import sys
+import threading
+
+import uvicorn
+
+from frontdesk.logs import configure_logging
+from frontdesk.serving.address import shared_socket
+from frontdesk.serving.server import GO, READY
+from frontdesk.serving.wire import Wire, WireServer, refusals
+from frontdesk.settings import load_settings
+
+_BACKLOG = 4096
+_CONNECTIONS = 8192  # of one worker at a time: whoever opens many and says nothing leaves room for others
+_OTHER_FILES = 256
+_GRACE_SECONDS = 2
+_CANNOT_START = 3
+_log = logging.getLogger(__name__)
+
+
+def main(address: str, port: str, factory: str, descriptor: str) -> int:
+    server = socket.socket(fileno=int(descriptor))
+    server.set_inheritable(False)
+    gc.disable()  # what is imported stays: looking for garbage in it only takes time
+    module, _, function = factory.partition(":")
+    create = getattr(importlib.import_module(module), function)
+    if server.recv(1) != GO:
+        return 0
+    threading.Thread(target=_end_with, args=(server,), daemon=True).start()
+    settings = load_settings(os.environ)
+    configure_logging(settings.log_level)
+    logging.getLogger("uvicorn.error").addFilter(_is_worth_a_line)
+    try:
+        listener = shared_socket(address, int(port))
+        app = create()
+    except Exception:
+        _log.exception("A worker could not start")
+        return _CANNOT_START
+    gc.enable()
+    config = uvicorn.Config(
+        app,
+        interface="asgi3",
+        loop="uvloop",
+        http=Wire,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        log_level="error",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=_BACKLOG,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )
+    WireServer(config, _room(), refusals(settings), on_started=lambda: server.sendall(READY)).run([listener])
+    return 0
+
+
+def _end_with(server: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while server.recv(1):
+            pass
+    os._exit(1)
+
+
+def _is_worth_a_line(record: logging.LogRecord) -> bool:
+    """Tracebacks as text quote values (ours have been logged without them), and a call that was cut off at the end of
+    the process is no fault."""
+    kind = record.exc_info[0] if record.exc_info else None
+    cut_off = kind is not None and issubclass(kind, asyncio.CancelledError)
+    return not cut_off and not record.getMessage().startswith("Traceback")
+
+
+def _room() -> int:
+    """How many connections a worker may hold: fewer where this account may not open so many files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _CONNECTIONS + _OTHER_FILES
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return _CONNECTIONS
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return max(_OTHER_FILES, allowed - _OTHER_FILES)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
