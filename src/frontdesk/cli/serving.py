@@ -91,11 +91,11 @@ async def _prepare(args: argparse.Namespace, settings: Settings) -> "tuple[Demo,
     await reached(settings, migrate(owner_dsn(settings)))
 
     async def work(session: Session) -> "tuple[Demo, str] | None":
-        from frontdesk.cli.demo_data import prepare_demo
-
         ring = await session.ring()
         if not args.demo:
             return None
+        from frontdesk.cli.demo_data import prepare_demo
+
         demo = await prepare_demo(session, ring, datetime.now(UTC), _say(args))
         return demo, await sign_in_link(session, demo.operator_id)
 

@@ -47,7 +47,7 @@ def shared_socket(address: str, port: int) -> socket.socket:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         bound.bind((address, port))
-    except OSError:
+    except OSError as error:
         bound.close()
-        raise
+        raise ServingError(_why_not(error, address, port)) from None
     return bound

@@ -16,18 +16,12 @@ import socket
 import sys
 import threading
 
-import uvicorn
-
-from frontdesk.logs import configure_logging
 from frontdesk.serving.address import shared_socket
 from frontdesk.serving.server import GO, READY
-from frontdesk.serving.wire import Wire, WireServer, refusals
 from frontdesk.settings import load_settings
 
-_BACKLOG = 4096
 _CONNECTIONS = 8192  # of one worker at a time: whoever opens many and says nothing leaves room for others
 _OTHER_FILES = 256
-_GRACE_SECONDS = 2
 _CANNOT_START = 3
 _log = logging.getLogger(__name__)
 
@@ -38,6 +32,9 @@ def main(address: str, port: str, factory: str, descriptor: str) -> int:
     gc.disable()  # what is imported stays: looking for garbage in it only takes time
     module, _, function = factory.partition(":")
     create = getattr(importlib.import_module(module), function)
+    from frontdesk.logs import configure_logging
+    from frontdesk.serving.listening import listen
+
     if server.recv(1) != GO:
         return 0
     threading.Thread(target=_end_with, args=(server,), daemon=True).start()
@@ -45,28 +42,13 @@ def main(address: str, port: str, factory: str, descriptor: str) -> int:
     configure_logging(settings.log_level)
     logging.getLogger("uvicorn.error").addFilter(_is_worth_a_line)
     try:
-        listener = shared_socket(address, int(port))
+        bound = shared_socket(address, int(port))
         app = create()
     except Exception:
         _log.exception("A worker could not start")
         return _CANNOT_START
     gc.enable()
-    config = uvicorn.Config(
-        app,
-        interface="asgi3",
-        loop="uvloop",
-        http=Wire,
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        log_level="error",
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        backlog=_BACKLOG,
-        timeout_graceful_shutdown=_GRACE_SECONDS,
-    )
-    WireServer(config, _room(), refusals(settings), on_started=lambda: server.sendall(READY)).run([listener])
+    listen(bound, app, settings, _room(), on_started=lambda: server.sendall(READY))
     return 0
 
 

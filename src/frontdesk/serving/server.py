@@ -21,7 +21,7 @@ from frontdesk.settings import Settings
 SERVICE = "frontdesk.worker:create"
 GO, READY = b"g", b"r"
 _STOP_SECONDS = 5.0
-_LIFE_SECONDS = 1.0  # a worker that ends sooner is replaced only then: one that always fails must not keep us busy
+_LIFE_SECONDS = 3.0  # a worker that ends sooner is replaced only then: one that always fails must not keep us busy
 _log = logging.getLogger(__name__)
 
 

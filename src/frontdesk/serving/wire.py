@@ -7,22 +7,15 @@ connections together: nothing is timed for a single request.
 """
 
 import asyncio
-import contextlib
-import signal
-import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 import httptools
-import uvicorn
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
-from uvicorn.server import HANDLED_SIGNALS, ServerState
+from uvicorn.server import ServerState
 
-from frontdesk.domain.errors import Problem
-from frontdesk.doors.answers import problem_answer
 from frontdesk.doors.gateway import LONGEST_ADDRESS
-from frontdesk.settings import Settings
 
 _HEAD_SECONDS = 10
 # Longer than the minute for which proxies and pools of clients commonly keep a connection: they should be the ones to
@@ -34,47 +27,24 @@ _LARGEST_HEAD = 64 * 1024
 _LARGEST_REST = 1024 * 1024  # of what is thrown away before a connection is closed
 _MOST_FIELDS = 100
 _MOST_WAITING = 100  # requests of one connection
-_TICKS_PER_SECOND = 10  # of uvicorn
 
 
 class WireState(ServerState):
     """What the connections of a worker share."""
 
+    connections: set["Wire"]  # type: ignore[assignment]
+
     def __init__(self, room: int, refusals: Mapping[int, bytes]) -> None:
+        """`refusals` are headers and bodies of the answers that are given here, by status: 400, 414 and 431."""
         super().__init__()
         self.room = room
         self.refusals = refusals
 
-
-class WireServer(uvicorn.Server):
-    server_state: WireState
-
-    def __init__(
-        self, config: uvicorn.Config, room: int, refusals: Mapping[int, bytes], on_started: Callable[[], None]
-    ) -> None:
-        super().__init__(config)
-        self.server_state = WireState(room, refusals)
-        self._on_started = on_started
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._on_started()
-
-    async def on_tick(self, counter: int) -> bool:
-        if counter % _TICKS_PER_SECOND == 0:
-            connections = cast(set[Wire], self.server_state.connections)
-            crowded = len(connections) > self.server_state.room // 2
-            for connection in list(connections):
-                connection.grow_older(_HEAD_SECONDS if crowded else _IDLE_SECONDS)
-        return await super().on_tick(counter)
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """The process ends afterwards, by itself: the signal is not raised again."""
-        for number in HANDLED_SIGNALS:
-            signal.signal(number, self.handle_exit)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED_SIGNALS)
-        yield
+    def grow_older(self) -> None:
+        """Once a second. Whoever says nothing has to go sooner where others may need the room."""
+        idle_seconds = _HEAD_SECONDS if len(self.connections) > self.room // 2 else _IDLE_SECONDS
+        for connection in list(self.connections):
+            connection.grow_older(idle_seconds)
 
 
 class _Transport:
@@ -160,6 +130,7 @@ class Wire(HttpToolsProtocol):
             raise OverflowError
         super().on_headers_complete()
         self._in_head = False
+        self._taken = 0
         self.headers = []  # what stands behind the body must not be taken for what stood before it
 
     def on_body(self, body: bytes) -> None:
@@ -266,17 +237,24 @@ class Wire(HttpToolsProtocol):
         return 414 if self._in_head and len(self.url) > LONGEST_ADDRESS else status
 
     def _refuse(self, status: int) -> None:
-        """Answers what cannot be read further, in its turn, and closes the connection."""
+        """What comes cannot be read any further: the connection ends, with an answer where it is one's turn."""
         self._deaf = True
         cycle = self._running
-        if cycle is not None and not cycle.response_complete:
-            if cycle is not self.cycle or not cycle.more_body or cycle.response_started:
-                cycle.keep_alive = False
-                self.cycle = cycle
-                self.pipeline.clear()
-                return
-            cycle.disconnected = True
+        if cycle is None or (cycle.response_complete and not self.cycle.more_body):
+            self._answer(status)
+        elif cycle.response_complete:  # only the rest of its body was waited for
+            self._linger()
+        elif cycle is self.cycle and cycle.more_body and not cycle.response_started:
+            cycle.disconnected = True  # whoever works on it need not wait for its body
             cycle.message_event.set()
+            self._answer(status)
+        else:  # whatever was asked before it is answered first
+            if self.pipeline and self.cycle.more_body:
+                self.pipeline.popleft()
+            self.cycle = self.pipeline[0][0] if self.pipeline else cycle
+            self.cycle.keep_alive = False
+
+    def _answer(self, status: int) -> None:
         fields = [b"%b: %b\r\n" % field for field in self.server_state.default_headers]
         self._socket.write(b"".join([STATUS_LINE[status], *fields, self.server_state.refusals[status]]))
         self._linger()
@@ -291,23 +269,6 @@ class Wire(HttpToolsProtocol):
         fields = [b"%b: %b\r\n" % field for field in self.headers if field[0] != b"upgrade"]
         version = self.parser.get_http_version().encode()
         self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does: it is thrown away
         self._taken = 0
         self.data_received(b"".join([method, b" ", self.url, b" HTTP/", version, b"\r\n", *fields, b"\r\n", rest]))
-
-
-def refusals(settings: Settings) -> Mapping[int, bytes]:
-    """Headers and body of every answer that is given here, by status."""
-    return {
-        problem.status: _written(problem, settings)
-        for problem in (
-            Problem("validation", "The request is not well-formed HTTP.", status=400),
-            Problem("payload_too_large", "The address of the request is too long.", status=414),
-            Problem("payload_too_large", "The header fields of the request are too large or too many.", status=431),
-        )
-    }
-
-
-def _written(problem: Problem, settings: Settings) -> bytes:
-    headers, body = problem_answer(problem, settings, None)
-    headers += [(b"content-length", b"%d" % len(body)), (b"connection", b"close")]
-    return b"".join([*(b"%b: %b\r\n" % field for field in headers), b"\r\n", body])
