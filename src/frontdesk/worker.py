@@ -41,7 +41,7 @@ def create() -> Any:
     service = build_service(settings, database, requests=request_lines(lines))
 
     @contextlib.asynccontextmanager
-    async def opened() -> AsyncIterator[None]:
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         if settings.database_url is None:
             await asyncio.to_thread(_embedded(settings.postgres_dir).start)
         await database.open()
@@ -75,15 +75,6 @@ def create() -> Any:
             await service.fhir.close()
             await database.close()
             lines.flush()
-
-    @contextlib.asynccontextmanager
-    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        try:
-            async with opened():
-                yield
-        except Exception:
-            _log.exception("the service could not be opened, or not be closed")
-            raise
 
     return build_app(service, lifespan)
 

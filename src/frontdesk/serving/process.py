@@ -60,11 +60,12 @@ def _end_with(server: socket.socket) -> None:
 
 
 def _is_worth_a_line(record: logging.LogRecord) -> bool:
-    """Tracebacks as text quote values (ours have been logged without them), and a call that was cut off at the end of
-    the process is no fault."""
+    """A call that was cut off at the end of the process is no fault. The traceback of what failed to open or to close
+    comes as text, which quotes values: where it was raised is told instead."""
+    if record.getMessage().startswith("Traceback"):
+        record.msg, record.args, record.exc_info = "The service could not be opened or closed", None, sys.exc_info()
     kind = record.exc_info[0] if record.exc_info else None
-    cut_off = kind is not None and issubclass(kind, asyncio.CancelledError)
-    return not cut_off and not record.getMessage().startswith("Traceback")
+    return kind is None or not issubclass(kind, asyncio.CancelledError)
 
 
 def _room() -> int:

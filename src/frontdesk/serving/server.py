@@ -22,6 +22,7 @@ SERVICE = "frontdesk.worker:create"
 GO, READY = b"g", b"r"
 _STOP_SECONDS = 5.0
 _LIFE_SECONDS = 3.0  # a worker that ends sooner is replaced only then: one that always fails must not keep us busy
+_MOMENT_SECONDS = 0.1
 _log = logging.getLogger(__name__)
 
 
@@ -35,7 +36,13 @@ class _Worker:
         with contextlib.suppress(OSError):  # it has ended, which is noticed elsewhere
             self.control.sendall(GO)
 
-    def ended(self) -> int:
+    def end(self, seconds: float) -> int:
+        """Its status once it has ended. It has so many seconds for that."""
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            _log.warning("A worker did not end in time", extra={"worker": self.process.pid})
+            self.process.kill()
         self.control.close()
         return self.process.wait()
 
@@ -87,14 +94,13 @@ def _told_to_stop() -> Iterator[socket.socket]:
     told, tell = socket.socketpair()
     tell.setblocking(False)
     with told, tell:
-        wake_before = signal.set_wakeup_fd(tell.fileno(), warn_on_full_buffer=False)
-        before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+        signal.set_wakeup_fd(tell.fileno(), warn_on_full_buffer=False)
+        for number in (signal.SIGINT, signal.SIGTERM):  # for good: what comes later must not interrupt the ending
+            signal.signal(number, lambda *_: None)
         try:
             yield told
         finally:
-            signal.set_wakeup_fd(wake_before)
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            signal.set_wakeup_fd(-1)
 
 
 def _supervise(workers: list[_Worker], command: list[str], told: socket.socket, on_ready: Callable[[], None]) -> None:
@@ -110,8 +116,10 @@ def _supervise(workers: list[_Worker], command: list[str], told: socket.socket, 
                 if starting is not None:
                     starting.discard(worker)
                 continue
-            status = worker.ended()
+            status = worker.end(_STOP_SECONDS)
             workers.remove(worker)
+            if select.select([told], [], [], _MOMENT_SECONDS)[0]:
+                return  # what ended it was meant for all of us
             if starting is not None:
                 raise ServingError("The service could not be kept running; the lines above say why.")
             _log.error("Unexpected exit of a worker", extra={"worker": worker.process.pid, "status": status})
@@ -137,9 +145,4 @@ def _stop(workers: list[_Worker]) -> None:
         worker.process.terminate()
     deadline = time.monotonic() + _STOP_SECONDS
     for worker in workers:
-        try:
-            worker.process.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            _log.warning("A worker did not end in time and is killed", extra={"worker": worker.process.pid})
-            worker.process.kill()
-        worker.ended()
+        worker.end(max(0.0, deadline - time.monotonic()))
