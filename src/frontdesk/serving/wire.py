@@ -47,22 +47,13 @@ class WireState(ServerState):
             connection.grow_older(idle_seconds)
 
 
-class _Transport:
-    """What a request's cycle sees of its connection: the same, but that closing it is up to the connection."""
-
-    __slots__ = ("close", "is_closing", "write")
-
-    def __init__(self, wire: "Wire", transport: asyncio.Transport) -> None:
-        self.write = transport.write
-        self.close = wire.close
-        self.is_closing = wire.is_closing
-
-
 class _TooManyFields(Exception):  # noqa: N818 - a refusal
     pass
 
 
 class Wire(HttpToolsProtocol):
+    """A connection, which requests' cycles take for their transport: writing and closing go through it."""
+
     server_state: WireState
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -76,6 +67,8 @@ class Wire(HttpToolsProtocol):
         self._ending = False  # nothing more will be sent
         self._stopping = False
         self._running: RequestResponseCycle | None = None  # whose turn it is; self.cycle is the newest
+        self._has_head = True  # whether the answer's head has been written
+        self._head: bytes | None = None  # which goes together with the first of the body
 
     # From the transport.
 
@@ -86,15 +79,16 @@ class Wire(HttpToolsProtocol):
             transport.abort()
             return
         super().connection_made(transport)
-        self.transport = cast(asyncio.Transport, _Transport(self, transport))
+        self.transport = cast(asyncio.Transport, self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self.pipeline.clear()
+        self._head = None
         if self._running is not None and not self._running.response_complete:
             self._running.disconnected = True
             self._running.message_event.set()
-        # Without these circles nothing of a connection waits for the garbage collector.
+        # Without circles nothing of a connection waits for the garbage collector.
         self.transport = self._socket
         self.cycle = self._running = None  # type: ignore[assignment]
 
@@ -154,9 +148,21 @@ class Wire(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
+        self._has_head = False
         super()._start_asgi_task(cycle, app)
 
+    def write(self, data: bytes) -> None:
+        if not self._has_head and self._running is not None and self._running.response_started:
+            self._has_head = True
+            self._head = data
+        elif self._head is None:
+            self._socket.write(data)
+        else:
+            head, self._head = self._head, None
+            self._socket.writelines((head, data))
+
     def on_response_complete(self) -> None:
+        self._flush()
         self.server_state.total_requests += 1
         self._age = 0
         if self.is_closing():
@@ -175,10 +181,16 @@ class Wire(HttpToolsProtocol):
 
     def close(self) -> None:
         """To close while something is unread would take the answer from the other side."""
+        self._flush()
         if self._deaf or (self.cycle is not None and self.cycle.more_body):
             self._linger()
         else:
             self._socket.close()
+
+    def _flush(self) -> None:
+        if self._head is not None:
+            head, self._head = self._head, None
+            self._socket.write(head)
 
     # From the server.
 
