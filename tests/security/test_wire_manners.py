@@ -96,6 +96,14 @@ async def test_nobody_is_connected_to_elsewhere(server: RealServer) -> None:
     assert (answer.status, answer.code, answer.closed) == (400, "validation", True)
 
 
+async def test_space_around_a_header_is_no_part_of_it(connection: Connection, match: str) -> None:
+    reader, writer = connection
+    request_line, *fields = announced(match).rstrip().split(b"\r\n")
+    spaced = [field.replace(b": ", b":\t  ") + b" \t " for field in fields]
+    writer.write(b"\r\n".join([request_line, *spaced, b"", PERSON]))
+    assert (await next_answer(reader)).status == 200
+
+
 async def test_whoever_asks_before_sending_a_body_is_told_to_go_on(connection: Connection, match: str) -> None:
     reader, writer = connection
     writer.write(announced(match, "Expect: 100-continue\r\n"))

@@ -115,6 +115,13 @@ class Wire(HttpToolsProtocol):
         self._age = 0
         super().on_message_begin()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        name = name.lower()
+        value = value.rstrip(b" \t")  # the parser takes only what stands before a value for no part of it
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        self.headers.append((name, value))
+
     def on_headers_complete(self) -> None:
         if self.parser.should_upgrade():
             return
