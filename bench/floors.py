@@ -23,13 +23,14 @@ from typing import Any
 from practices import DAYS, FIRST_BOOKED_MINUTE, LOCATION, MINUTES, PROCEDURE, VISIT_TYPE, Slots, first_day
 from service import Service, children, exchange, free_port
 
-import frontdesk.serving
+from frontdesk.serving import serve
 from frontdesk.settings import Settings
 from frontdesk.store.database import SERVICE_ROLE
 from frontdesk.store.embedded_account import wheel_binaries
 
 BARE = "/bare"
 POOL = Settings().database_pool_size
+_FILE = "FLOOR_ANSWERS"
 _ADDED_BY_SERVER = ("date", "server", "connection", "transfer-encoding")
 _answers: dict[tuple[str, bytes], tuple[list[tuple[bytes, bytes]], bytes]] = {}  # by path and query
 
@@ -158,15 +159,20 @@ class BookingFloor:
         return found
 
 
-def _serve(port: int, file: Path) -> None:
-    for address, (headers, body) in json.loads(file.read_text()).items():
+def create() -> Any:
+    """What the floor's worker serves."""
+    for address, (headers, body) in json.loads(Path(os.environ[_FILE]).read_text()).items():
         raw = [(name.encode(), value.encode()) for name, value in headers]
         path, _, query = address.partition("?")
         _answers[path, query.encode()] = raw, base64.b64decode(body)
+    return from_memory
+
+
+def _serve(port: int, file: str) -> None:
+    os.environ |= {_FILE: file, "PYTHONPATH": str(Path(__file__).parent)}
     # The same server with the same settings: only what its worker runs is another.
-    frontdesk.serving.worker_app = lambda: from_memory  # type: ignore[assignment]
-    frontdesk.serving.serve(Settings(port=port), "127.0.0.1", lambda: print("ready", flush=True))
+    serve(Settings(port=port), lambda: lambda: print("ready", flush=True), "floors:create")
 
 
 if __name__ == "__main__":
-    _serve(int(sys.argv[1]), Path(sys.argv[2]))
+    _serve(int(sys.argv[1]), sys.argv[2])

@@ -7,6 +7,7 @@ import signal
 import socket
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -147,6 +148,50 @@ def test_a_worker_that_is_killed_is_replaced(own: CommandLine) -> None:
         wait_until(lambda: served.process.poll() is None and children(served.process.pid) not in ([], [worker]), 60)
         wait_until(lambda: answers(served.url), 60)
         assert "Unexpected exit" in served.stop(signal.SIGTERM).err
+
+
+def test_ctrl_c_in_a_terminal_ends_the_server_and_its_workers_without_a_word(own: CommandLine) -> None:
+    """It reaches them all at once."""
+    with own.serving("--workers", "2") as served:
+        workers = children(served.process.pid)
+        os.killpg(served.process.pid, signal.SIGINT)
+        out, err = served.process.communicate(timeout=30)
+        assert (served.process.returncode, out, err) == (0, "", "")
+        assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
+
+
+@pytest.mark.parametrize("factory", ["unimportable:create", "failing:create", "failing:closed"])
+def test_a_worker_that_cannot_start_ends_the_service_and_says_where(tmp_path: Path, factory: str) -> None:
+    (tmp_path / "failing.py").write_text(_FAILING)
+    program = f"""
+from frontdesk.serving import ServingError, serve
+from frontdesk.settings import Settings
+try:
+    serve(Settings(port={free_port()}), lambda: lambda: print("ready"), "{factory}")
+except ServingError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout == "The service could not be kept running; the lines above say why.\n"
+    assert ("unimportable" if factory.startswith("unimportable") else "failing.py:") in done.stderr
+    assert "4111" not in done.stderr
+
+
+_FAILING = """
+from starlette.applications import Starlette
+
+def create():
+    raise ValueError("the card number 4111")
+
+def closed():
+    return Starlette(lifespan=lambda app: create())
+"""
 
 
 def children(pid: int) -> list[int]:

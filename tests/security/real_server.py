@@ -60,9 +60,16 @@ class RealServer:
 
 @contextlib.asynccontextmanager
 async def real_server(
-    database: Database, dsn: str, owner_dsn: str, data_dir: Path, *, workers: int = 1, **settings: str
+    database: Database,
+    dsn: str,
+    owner_dsn: str,
+    data_dir: Path,
+    *,
+    workers: int = 1,
+    files: int | None = None,
+    **settings: str,
 ) -> AsyncIterator[RealServer]:
-    """`settings` are further FRONTDESK_ variables."""
+    """`settings` are further FRONTDESK_ variables. `files` is how many files each process may open."""
     port = free_port()
     environment = {
         "FRONTDESK_DATABASE_URL": dsn,
@@ -75,7 +82,7 @@ async def real_server(
         await import_practice(database, parse(PRACTICE.replace("SLUG", slug)), datetime.now(UTC))
     await service.ring.load()
     log = data_dir / "server.log"
-    process = await _start(environment, port, workers, log)
+    process = await _start(environment, port, workers, files, log)
     server = RealServer(service.settings.public_url, port, service, log, process)
     try:
         await _until_ready(server)
@@ -86,10 +93,19 @@ async def real_server(
         await process.wait()
 
 
-async def _start(environment: Mapping[str, str], port: int, workers: int, log: Path) -> asyncio.subprocess.Process:
+_FEW_FILES = "import os, resource, sys; n = int(sys.argv[1]); resource.setrlimit(resource.RLIMIT_NOFILE, (n, n)); "
+
+
+async def _start(
+    environment: Mapping[str, str], port: int, workers: int, files: int | None, log: Path
+) -> asyncio.subprocess.Process:
+    limited = (
+        () if files is None else (sys.executable, "-c", f"{_FEW_FILES}os.execv(sys.argv[2], sys.argv[2:])", str(files))
+    )
     with log.open("ab") as output:
         return await asyncio.create_subprocess_exec(
-            Path(sys.executable).parent / "frontdesk", "serve", "--port", str(port), "--workers", str(workers),
+            *limited, Path(sys.executable).parent / "frontdesk",
+            "serve", "--port", str(port), "--workers", str(workers),
             env={**os.environ, **environment}, stdout=output, stderr=output,
         )  # fmt: skip
 

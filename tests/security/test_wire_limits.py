@@ -1,14 +1,17 @@
 """What the wire refuses, seen from a raw socket: sizes, shapes, slowness and numbers. Nobody else notices any of it."""
 
 import asyncio
-import re
+import contextlib
 import socket
 import time
-from dataclasses import dataclass
+from pathlib import Path
 
+import httpx
 import pytest
 
-from tests.security.real_server import RealServer
+from frontdesk.store.database import Database
+from tests.security.raw_wire import alive, dripping, exchange
+from tests.security.real_server import RealServer, real_server
 
 MEGABYTE = 1024 * 1024
 GIGABYTE = 1024 * MEGABYTE
@@ -16,53 +19,6 @@ GIGABYTE = 1024 * MEGABYTE
 UNDER_WAY = 16 * MEGABYTE
 JSON = "Content-Type: application/json\r\n"
 FORM = "Content-Type: application/x-www-form-urlencoded\r\n"
-
-
-@dataclass
-class Exchange:
-    sent: int
-    received: bytes
-    closed: bool
-    seconds: float
-
-    @property
-    def status(self) -> int:
-        found = re.match(rb"HTTP/1\.1 (\d{3}) ", self.received)
-        return int(found[1]) if found else 0
-
-    @property
-    def code(self) -> str:
-        found = re.search(rb'"code":"(\w+)"', self.received)
-        return found[1].decode() if found else ""
-
-
-def exchange(server: RealServer, head: str, body: bytes = b"", repeat: int = 1, patience: float = 20) -> Exchange:
-    """Sends a head and so many pieces of body, as far as the server takes them; reads until it closes."""
-    began = time.monotonic()
-    connection = socket.create_connection(("127.0.0.1", server.port), timeout=patience)
-    sent, received, closed = 0, b"", False
-    with connection:
-        try:
-            connection.sendall(head.encode("latin-1"))
-            for _ in range(repeat if body else 0):
-                connection.sendall(body)
-                sent += len(body)
-        except (BrokenPipeError, ConnectionResetError):
-            closed = True
-        try:
-            while piece := connection.recv(65536):
-                received += piece
-            closed = True
-        except ConnectionResetError:
-            closed = True
-        except TimeoutError:
-            pass
-    return Exchange(sent, received, closed, time.monotonic() - began)
-
-
-async def alive(server: RealServer) -> None:
-    async with server.http() as http:
-        assert (await http.get("/readyz")).status_code == 200
 
 
 @pytest.fixture(scope="module")
@@ -167,6 +123,45 @@ async def test_what_is_not_http_is_refused_and_the_connection_closed(server: Rea
     await alive(server)
 
 
+@pytest.mark.parametrize(
+    ("head", "status", "code"),
+    [
+        ("GET /secret-1234 HTTP/1.1\r\nX: secret\x01-1234\r\n\r\n", 400, "validation"),
+        ("GET /healthz HTTP/1.1\r\nX: " + "secret-1234" * 7_000, 431, "payload_too_large"),
+        ("GET /healthz HTTP/1.1\r\n" + "secret-1234: y\r\n" * 7_000, 431, "payload_too_large"),
+        ("GET /" + "secret-1234" * 7_000, 414, "payload_too_large"),
+        ("GET /healthz HTTP/1.1\r\n" + "X: secret-1234\r\n" * 101 + "\r\n", 431, "payload_too_large"),
+    ],
+    ids=["malformed", "header without end", "headers without end", "address without end", "too many headers"],
+)
+async def test_a_head_that_is_refused_is_told_why_and_nothing_of_it_comes_back(
+    server: RealServer, head: str, status: int, code: str
+) -> None:
+    answer = await asyncio.to_thread(exchange, server, head)
+    assert (answer.status, answer.code, answer.closed) == (status, code, True)
+    assert b"content-type: application/problem+json\r\n" in answer.received
+    assert b"connection: close\r\n" in answer.received
+    assert b"1234" not in answer.received
+    assert answer.seconds < 15
+    assert "1234" not in server.log.read_text()
+    await alive(server)
+
+
+async def test_as_many_headers_as_are_allowed_are_read(server: RealServer) -> None:
+    head = "GET /healthz HTTP/1.1\r\n" + "X: y\r\n" * 99 + "Connection: close\r\n\r\n"
+    assert (await asyncio.to_thread(exchange, server, head)).status == 200
+
+
+@pytest.mark.parametrize("what", ["1;", "0\r\nX: ", "0\r\n"], ids=["extension", "trailer", "trailers"])
+async def test_what_is_no_body_around_a_body_has_limits(server: RealServer, bearer: str, what: str) -> None:
+    head = f"POST /api/patients/match HTTP/1.1\r\nHost: x\r\n{bearer}{JSON}Transfer-Encoding: chunked\r\n\r\n{what}"
+    piece = b"X: y\r\n" * 100_000 if what == "0\r\n" else b"y" * MEGABYTE
+    answer = await asyncio.to_thread(exchange, server, head, piece, 100)
+    assert (answer.status, answer.code, answer.closed) == (400, "validation", True)
+    assert answer.sent < UNDER_WAY
+    await alive(server)
+
+
 async def test_a_body_of_two_lengths_never_hides_a_second_request(server: RealServer) -> None:
     hidden = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
     message = (
@@ -202,37 +197,17 @@ async def test_hostile_json_is_a_bad_request(server: RealServer, bearer: str, pa
     await alive(server)
 
 
-def dripping(server: RealServer, head: str, drop: bytes, patience: float) -> Exchange:
-    """Sends a drop every half second."""
-    began = time.monotonic()
-    connection = socket.create_connection(("127.0.0.1", server.port), timeout=30)
-    connection.settimeout(0.5)
-    received, sent, closed = b"", 0, False
-    with connection:
-        connection.sendall(head.encode())
-        while not closed and time.monotonic() - began < patience:
-            try:
-                if drop:
-                    connection.sendall(drop)
-                    sent += 1
-                piece = connection.recv(65536)
-                received += piece
-                closed = not piece
-            except TimeoutError:
-                continue
-            except OSError:
-                closed = True
-    return Exchange(sent, received, closed, time.monotonic() - began)
-
-
 async def test_slow_senders_are_cut_off_while_others_are_served(server: RealServer, bearer: str) -> None:
     body = f"POST /api/patients/match HTTP/1.1\r\nHost: x\r\n{bearer}{JSON}Content-Length: 1000\r\n\r\n"
+    unread = f"GET /healthz HTTP/1.1\r\nHost: x\r\n{bearer}Content-Length: 1000\r\n\r\n"
     slow = [
         asyncio.to_thread(dripping, server, "", b"", 40),
         asyncio.to_thread(dripping, server, "GET / HTTP/1.1\r\nX: ", b"y", 40),
         asyncio.to_thread(dripping, server, "GET / HTTP/1.1\r\n", b"X: y\r\n", 40),
         asyncio.to_thread(dripping, server, body, b" ", 40),
         asyncio.to_thread(dripping, server, body, b"", 40),
+        asyncio.to_thread(dripping, server, unread, b" ", 40),
+        asyncio.to_thread(dripping, server, "", b"\r\n", 40),
     ]
     waiting = asyncio.gather(*slow)
     async with server.http(bearer.split()[2]) as http:
@@ -241,8 +216,8 @@ async def test_slow_senders_are_cut_off_while_others_are_served(server: RealServ
             assert (await http.get("/api/capabilities")).status_code == 200
             assert time.monotonic() - began < 10
             await asyncio.sleep(0.5)
-    silent, header, headers, body_drops, body_silence = await waiting
-    for answer in (silent, header, headers):
+    silent, header, headers, body_drops, body_silence, unread_drops, empty_lines = await waiting
+    for answer in (silent, header, headers, unread_drops, empty_lines):
         assert answer.closed
         assert answer.seconds < 30
     for answer in (body_drops, body_silence):
@@ -250,6 +225,7 @@ async def test_slow_senders_are_cut_off_while_others_are_served(server: RealServ
         assert (answer.status, answer.code) == (400, "validation")
         assert b"connection: close" in answer.received.lower()
         assert answer.seconds < 35
+    assert unread_drops.received.startswith(b"HTTP/1.1 200 ")
 
 
 async def test_thousands_of_idle_connections_leave_room_for_a_call(server: RealServer, bearer: str) -> None:
@@ -262,3 +238,32 @@ async def test_thousands_of_idle_connections_leave_room_for_a_call(server: RealS
     finally:
         for connection in idle:
             connection.close()
+
+
+async def test_a_worker_holds_only_so_many_connections_and_the_idle_ones_make_room(
+    database: Database, database_dsn: str, owner_dsn: str, tmp_path: Path
+) -> None:
+    async with real_server(database, database_dsn, owner_dsn, tmp_path, files=520) as small:
+        served = 0
+        held = [socket.create_connection(("127.0.0.1", small.port), timeout=30) for _ in range(400)]
+        try:
+            for connection in held:
+                with contextlib.suppress(ConnectionError):
+                    connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            for connection in held:
+                with contextlib.suppress(ConnectionError):
+                    served += connection.recv(1000).startswith(b"HTTP/1.1 200 ")
+            assert 200 < served < 300
+            async with asyncio.timeout(60):
+                while not await answers(small):
+                    await asyncio.sleep(0.1)
+        finally:
+            for connection in held:
+                connection.close()
+
+
+async def answers(server: RealServer) -> bool:
+    with contextlib.suppress(httpx.TransportError):
+        await alive(server)
+        return True
+    return False

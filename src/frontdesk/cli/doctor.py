@@ -6,7 +6,6 @@ not.
 
 import argparse
 import contextlib
-import http.client
 import json
 import os
 import shutil
@@ -119,6 +118,8 @@ def _disk(settings: Settings) -> tuple[State, str]:
 
 
 def _port(settings: Settings) -> tuple[State, str]:
+    import http.client
+
     from frontdesk.serving import ServingError, free_address
 
     try:

@@ -1,8 +1,9 @@
 """`frontdesk serve`: everything from an empty folder to a service that answers, and what to type then."""
 
 import argparse
-import gc
+import contextlib
 import os
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -65,24 +66,15 @@ def _serve(args: argparse.Namespace) -> None:
         "FRONTDESK_PORT": str(settings.port),
         "FRONTDESK_WORKERS": str(settings.workers),
     }
-    from concurrent.futures import ThreadPoolExecutor
+    from frontdesk.serving import ServingError, serve
 
-    from frontdesk.serving import ServingError, free_address, serve
+    def prepare() -> Callable[[], None]:
+        start_database(settings, _say(args))
+        prepared = wait_for(_prepare(args, settings))
+        return lambda: _announce(args, settings, prepared)
 
     try:
-        free_address(settings.host, settings.port)
-        with ThreadPoolExecutor(1) as beside:
-            started = beside.submit(start_database, settings, _say(args))
-            gc.disable()  # what is imported stays: looking for garbage in it only takes time, here and in every worker
-            try:
-                import frontdesk.worker  # noqa: F401 - once here, while the database starts, and not in every worker
-            finally:
-                gc.freeze()
-                gc.enable()
-            started.result()
-        prepared = wait_for(_prepare(args, settings))
-        address = free_address(settings.host, settings.port)
-        serve(settings, address, lambda: _announce(args, settings, prepared))
+        serve(settings, prepare)
     except ServingError as error:
         raise CommandError(str(error)) from None
 
@@ -93,17 +85,17 @@ def _say(args: argparse.Namespace) -> Progress:
 
 async def _prepare(args: argparse.Namespace, settings: Settings) -> "tuple[Demo, str] | None":
     """The demo and a link into its console, where one is wanted. Everything that could fail fails here, with a
-    sentence, before any worker starts."""
+    sentence, before any worker opens the service."""
     from frontdesk.store.migrate import migrate
 
     await reached(settings, migrate(owner_dsn(settings)))
 
     async def work(session: Session) -> "tuple[Demo, str] | None":
-        from frontdesk.cli.demo_data import prepare_demo
-
         ring = await session.ring()
         if not args.demo:
             return None
+        from frontdesk.cli.demo_data import prepare_demo
+
         demo = await prepare_demo(session, ring, datetime.now(UTC), _say(args))
         return demo, await sign_in_link(session, demo.operator_id)
 
@@ -116,7 +108,7 @@ def _announce(args: argparse.Namespace, settings: Settings, prepared: "tuple[Dem
         document: dict[str, Any] = {"url": url, "docs": f"{url}/docs", "console": f"{url}/console"}
         if prepared is not None:
             document |= {"demo": prepared[0].document(), "signInLink": prepared[1]}
-        print(to_json(document), flush=True)
+        _print(to_json(document))
         return
     text = _BANNER.format(url=url)
     if prepared is not None:
@@ -126,4 +118,9 @@ def _announce(args: argparse.Namespace, settings: Settings, prepared: "tuple[Dem
         clients = {"agent": demo.agent, "integration": demo.integration}
         minutes = int(LINK_LIFETIME.total_seconds() // 60)
         text += _DEMO.format(requests=_REQUESTS.format(url=url, **clients), link=link, minutes=minutes, **clients)
-    print(text + _STOP, flush=True)
+    _print(text + _STOP)
+
+
+def _print(text: str) -> None:
+    with contextlib.suppress(BrokenPipeError):  # nobody reads it, which is no reason to stop
+        print(text, flush=True)

@@ -11,7 +11,6 @@ from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 
 LARGEST_BODY = 64 * 1024
 RECEIVE_SECONDS = 15.0
-_LETTING_GO_SECONDS = 0.5
 
 
 async def read_body(
@@ -41,8 +40,6 @@ async def read_body(
     except asyncio.CancelledError:
         if not patience.ended_the_wait():
             raise
-        # The server must have let go of the body before the answer ends, or it does not close the connection.
-        await asyncio.sleep(_LETTING_GO_SECONDS)
         return _unread(faults, invalid([FieldError("$", BINDING, "the body did not arrive in time")]))
     finally:
         patience.end()

@@ -1,0 +1,82 @@
+"""Listening for connections in a worker: uvicorn as we run it, and what is answered where no call could be read."""
+
+import contextlib
+import signal
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import uvicorn
+from uvicorn.server import HANDLED_SIGNALS
+
+from frontdesk.domain.errors import Problem
+from frontdesk.doors.answers import problem_answer
+from frontdesk.serving.wire import Wire, WireState
+from frontdesk.settings import Settings
+
+_BACKLOG = 4096
+_GRACE_SECONDS = 2
+_TICKS_PER_SECOND = 10  # of uvicorn
+
+
+def listen(bound: socket.socket, app: Any, settings: Settings, room: int, on_started: Callable[[], None]) -> None:
+    """Opens the application, listens, and returns when it has been told to stop. Exits where it cannot be opened."""
+    config = uvicorn.Config(
+        app,
+        interface="asgi3",
+        loop="uvloop",
+        http=Wire,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        log_level="error",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=_BACKLOG,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )
+    _Server(config, WireState(room, _refusals(settings)), on_started).run([bound])
+
+
+class _Server(uvicorn.Server):
+    server_state: WireState
+
+    def __init__(self, config: uvicorn.Config, state: WireState, on_started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.server_state = state
+        self._on_started = on_started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._on_started()
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % _TICKS_PER_SECOND == 0:
+            self.server_state.grow_older()
+        return await super().on_tick(counter)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """The process ends afterwards by itself: the signal is not raised again."""
+        for number in HANDLED_SIGNALS:
+            signal.signal(number, self.handle_exit)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED_SIGNALS)
+        yield
+
+
+def _refusals(settings: Settings) -> Mapping[int, bytes]:
+    return {
+        problem.status: _written(problem, settings)
+        for problem in (
+            Problem("validation", "The request is not well-formed HTTP.", status=400),
+            Problem("payload_too_large", "The address of the request is too long.", status=414),
+            Problem("payload_too_large", "The header fields of the request are too large or too many.", status=431),
+        )
+    }
+
+
+def _written(problem: Problem, settings: Settings) -> bytes:
+    headers, body = problem_answer(problem, settings, None)
+    headers += [(b"content-length", b"%d" % len(body)), (b"connection", b"close")]
+    return b"".join([*(b"%b: %b\r\n" % field for field in headers), b"\r\n", body])
