@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.doors.request_log import AnsweredRequest, RequestLog, _members, log_line, request_lines
+from frontdesk.doors.request_log import Kind, RequestLog, _kinds, kind_of, log_line, request_lines
 from frontdesk.logs import JsonLines, Lines
 from tests.world import World, patient_id
 
@@ -182,9 +182,15 @@ except ValueError:
     assert "Ada" not in ended.stderr
 
 
-REQUEST = AnsweredRequest(
-    "rest", "get_slot", "harbor", 1, "fd_1", "GET", 200, None, 1.23456, "0af7651916cd43dd8448eb211c80319c"
-)
+REQUEST: dict[str, Any] = {
+    "door": "rest", "operation": "get_slot", "practice_slug": "harbor", "practice_id": 1, "client_id": "fd_1",
+    "method": "GET", "status": 200, "code": None,
+}  # fmt: skip
+REQUEST_ID = "0af7651916cd43dd8448eb211c80319c"
+
+
+def note(requests: RequestLog, **changed: Any) -> None:
+    requests.note(kind_of(**REQUEST | changed), 1.23456, REQUEST_ID)
 
 
 @pytest.fixture
@@ -201,20 +207,27 @@ def lines() -> Iterator[tuple[Lines, Log]]:
 
 async def test_a_method_that_somebody_made_up_is_neither_written_nor_kept(lines: tuple[Lines, Log]) -> None:
     handler, kept = lines
-    for request in (REQUEST._replace(method="X" * 60_000), REQUEST._replace(method="Y" * 60_000)):
-        before = dict(_members)
-        log_line(request)
-        request_lines(handler).note(request)
+    for method in ("X" * 60_000, "Y" * 60_000):
+        before = dict(_kinds)
+        note(RequestLog(log_line), method=method)
+        note(request_lines(handler), method=method)
         handler.flush()
         assert [line["method"] for line in kept.lines[-2:]] == ["OTHER", "OTHER"]
-        assert _members == before
+        assert _kinds == before
+
+
+def test_only_a_bounded_number_of_kinds_is_kept() -> None:
+    for status in range(5000):
+        assert kind_of(**REQUEST | {"status": status}).status == status
+    assert len(_kinds) <= 1024
 
 
 async def test_the_short_way_writes_what_the_long_way_writes(lines: tuple[Lines, Log]) -> None:
     handler, kept = lines
-    for request in (REQUEST, REQUEST._replace(operation=None, client_id=None, request_id=None, method="\ud800")):
-        log_line(request)
-        request_lines(handler).note(request)
+    unknown = kind_of(**REQUEST | {"operation": None, "client_id": None, "method": "\ud800"})
+    for kind, request_id in ((kind_of(**REQUEST), REQUEST_ID), (unknown, None)):
+        log_line(kind, 1.23456, request_id)
+        request_lines(handler).note(kind, 1.23456, request_id)
         handler.flush()
         long, short = kept.lines[-2:]
         earlier, later = (datetime.fromisoformat(line.pop("at")) for line in (long, short))
@@ -225,12 +238,12 @@ async def test_the_short_way_writes_what_the_long_way_writes(lines: tuple[Lines,
 async def test_lines_of_requests_are_written_soon_and_in_their_order(lines: tuple[Lines, Log]) -> None:
     handler, kept = lines
     requests = request_lines(handler)
-    requests.note(REQUEST._replace(status=1))
-    requests.note(REQUEST._replace(status=2))
+    note(requests, status=1)
+    note(requests, status=2)
     assert kept.lines == []
     logging.getLogger("frontdesk.anyone").warning("between")
     assert [line.get("status", line["message"]) for line in kept.lines] == [1, 2, "between"]
-    requests.note(REQUEST._replace(status=3))
+    note(requests, status=3)
     async with asyncio.timeout(30):
         while len(kept.lines) < 4:
             await asyncio.sleep(0.01)
@@ -241,7 +254,7 @@ async def test_many_lines_do_not_wait_for_their_moment(lines: tuple[Lines, Log])
     handler, kept = lines
     requests = request_lines(handler)
     for number in range(1000):
-        requests.note(REQUEST._replace(status=number))
+        note(requests, status=number)
     written = [line["status"] for line in kept.lines]
     assert 800 < len(written) <= 1000
     assert written == list(range(len(written)))
@@ -252,12 +265,12 @@ async def test_many_lines_do_not_wait_for_their_moment(lines: tuple[Lines, Log])
 def test_a_process_that_ends_has_written_every_line() -> None:
     program = """
 import asyncio
-from frontdesk.doors.request_log import AnsweredRequest, request_lines
+from frontdesk.doors.request_log import kind_of, request_lines
 from frontdesk.logs import configure_logging
 requests = request_lines(configure_logging("info"))
 async def main():
     for number in range(250):
-        requests.note(AnsweredRequest("rest", None, None, None, None, "GET", number, None, 0.0, None))
+        requests.note(kind_of("rest", None, None, None, None, "GET", number, None), 0.0, None)
 asyncio.run(main())
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -267,22 +280,22 @@ asyncio.run(main())
 async def test_a_log_level_above_information_hides_requests_and_nothing_else(lines: tuple[Lines, Log]) -> None:
     handler, kept = lines
     logging.getLogger("frontdesk").setLevel(logging.WARNING)
-    seen: list[AnsweredRequest] = []
+    seen: list[tuple[Kind, float, str | None]] = []
     requests = request_lines(handler)
-    requests.observers.append(seen.append)
-    requests.note(REQUEST)
+    requests.observers.append(lambda *request: seen.append(request))
+    note(requests)
     handler.flush()
-    assert (kept.lines, seen) == ([], [REQUEST])
+    assert (kept.lines, seen) == ([], [(kind_of(**REQUEST), 1.23456, REQUEST_ID)])
 
 
 async def test_an_observer_that_fails_keeps_nothing_from_the_others(lines: tuple[Lines, Log]) -> None:
     _, kept = lines
 
-    def fail(_request: AnsweredRequest) -> None:
+    def fail(*_request: object) -> None:
         raise RuntimeError("Ada Lovelace")
 
-    seen: list[AnsweredRequest] = []
-    RequestLog(fail, seen.append).note(REQUEST)
-    assert seen == [REQUEST]
+    seen: list[tuple[Kind, float, str | None]] = []
+    note(RequestLog(fail, lambda *request: seen.append(request)))
+    assert seen == [(kind_of(**REQUEST), 1.23456, REQUEST_ID)]
     assert [(line["level"], line["error"]) for line in kept.lines] == [("error", "RuntimeError")]
     assert "Ada" not in str(kept.lines)

@@ -43,7 +43,7 @@ class Lines(logging.Handler):
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
         self._stream = stream
-        self._waiting: deque[str | tuple[float, Callable[[str, Any], str], Any]] = deque()
+        self._waiting: deque[str | tuple[float, Callable[..., str], tuple[Any, ...]]] = deque()
         self._scheduled = False
         self.setFormatter(JsonLines())
 
@@ -54,7 +54,7 @@ class Lines(logging.Handler):
         except Exception:
             self.handleError(record)
 
-    def write_soon(self, worded: Callable[[str, Any], str], about: Any) -> None:
+    def write_soon(self, worded: Callable[..., str], *about: Any) -> None:
         """A line that is worded when it is written, from its moment and what it is about. To be called in the event
         loop."""
         self._waiting.append((time.time(), worded, about))
@@ -80,7 +80,7 @@ class Lines(logging.Handler):
                 created, worded, about = line
                 if not written <= created < written + 0.001:  # a busy server answers many requests in a millisecond
                     written, moment = created, _moment(created)
-                text.append(worded(moment, about))
+                text.append(worded(moment, *about))
             if text:
                 text.append("")
                 with contextlib.suppress(OSError, ValueError):  # nobody reads the log any more

@@ -25,7 +25,7 @@ from frontdesk.access.tokens import IssuedToken, Tokens
 from frontdesk.domain.errors import FieldError, Problem
 from frontdesk.doors.answers import TRACE_HEADER, problem_response, request_id_of, www_authenticate
 from frontdesk.doors.bodies import content_length, read_body
-from frontdesk.doors.request_log import AnsweredRequest, RequestLog, log_line
+from frontdesk.doors.request_log import RequestLog, kind_of, log_line
 from frontdesk.settings import Settings
 
 Authenticate = Callable[[str, str, str | None], Awaitable[AuthenticatedClient]]
@@ -175,7 +175,7 @@ def _with_problems(operation: str, endpoint: Endpoint, settings: Settings, log: 
     """Every fault as a problem document, every request as a line in the log. What was sent is in neither."""
 
     async def answered(request: Request) -> Response:
-        began, code = time.perf_counter(), None
+        began, code = time.monotonic(), None
         try:
             response = await endpoint(request)
         except Problem as problem:
@@ -185,20 +185,9 @@ def _with_problems(operation: str, endpoint: Endpoint, settings: Settings, log: 
             _log.exception("unexpected error", extra={"requestId": _request_id(request)})
             code = "internal"
             response = _problem(request, Problem(code), settings)
-        log.note(
-            AnsweredRequest(
-                door="oauth",
-                operation=operation,
-                practice_slug=None,
-                practice_id=None,
-                client_id=getattr(request.state, "client_id", None),
-                method=request.method,
-                status=response.status_code,
-                code=code,
-                milliseconds=(time.perf_counter() - began) * 1000,
-                request_id=_request_id(request),
-            )
-        )
+        client_id = getattr(request.state, "client_id", None)
+        kind = kind_of("oauth", operation, None, None, client_id, request.method, response.status_code, code)
+        log.note(kind, (time.monotonic() - began) * 1000, _request_id(request))
         return response
 
     return answered

@@ -9,7 +9,6 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from operator import attrgetter
 from typing import Protocol
 
 from frontdesk.store.chores import practices_with
@@ -20,14 +19,13 @@ MOST_KEPT = 20_000  # different outcomes that wait to be written down
 _AT_ONCE = 100
 KEEP_FINE = timedelta(days=2)
 KEEP_COARSE = timedelta(days=35)
-_outcome = attrgetter("practice_id", "client_id", "operation", "door", "status", "code")
 _log = logging.getLogger(__name__)
 
 Outcome = tuple[str, str, str, int, str]  # client, operation, door, status, code
 
 
 class Answered(Protocol):
-    """A request, as far as it is counted."""
+    """A kind of requests, as far as they are counted."""
 
     @property
     def door(self) -> str: ...
@@ -50,19 +48,19 @@ class RequestCounts:
         self._counts: dict[tuple[int | None, str | None, str | None, str, int, str | None], int] = {}
         self._noted: list[Answered] = []
 
-    def observe(self, request: Answered) -> None:
+    def observe(self, kind: Answered, _milliseconds: float, _request_id: str | None) -> None:
         """To be added up with others: that costs less than one by one."""
-        self._noted.append(request)
+        self._noted.append(kind)
         if len(self._noted) >= _AT_ONCE:
             self._add_up()
 
     def _add_up(self) -> None:
         """Whose practice is not known belongs on nobody's page, and people at the console are no clients."""
         noted, self._noted = self._noted, []
-        for key, requests in Counter(map(_outcome, noted)).items():
-            practice_id, _, _, door, _, _ = key
-            if practice_id is None or door == "console":
+        for kind, requests in Counter(noted).items():
+            if kind.practice_id is None or kind.door == "console":
                 continue
+            key = (kind.practice_id, kind.client_id, kind.operation, kind.door, kind.status, kind.code)
             if key in self._counts or len(self._counts) < MOST_KEPT:
                 self._counts[key] = self._counts.get(key, 0) + requests
 

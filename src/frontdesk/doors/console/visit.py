@@ -30,7 +30,7 @@ from frontdesk.doors.console.forms import Form as Form
 from frontdesk.doors.console.forms import read_form
 from frontdesk.doors.console.navigation import NAV, NOTICES
 from frontdesk.doors.console.rendering import render, with_headers
-from frontdesk.doors.request_log import AnsweredRequest, log_line
+from frontdesk.doors.request_log import kind_of, log_line
 from frontdesk.engine.desk import Desk, reached
 from frontdesk.engine.desk.people import Person, Role
 from frontdesk.settings import Settings
@@ -161,7 +161,7 @@ def answered(operation: str, work: Callable[[Request, Attempt], Awaitable[Respon
     """Every fault as a page, every answer under the console's headers, every request as a line in the log."""
 
     async def endpoint(request: Request) -> Response:
-        began = time.perf_counter()
+        began = time.monotonic()
         attempt = Attempt(request_id_of(request.headers.get("traceparent")))
         try:
             response = await work(request, attempt)
@@ -171,20 +171,12 @@ def answered(operation: str, work: Callable[[Request, Attempt], Awaitable[Respon
             _log.exception("unexpected error", extra={"requestId": attempt.request_id})
             response = _problem_page(request, Problem("internal"), attempt)
         person = None if attempt.visit is None else attempt.visit.person
-        log_line(
-            AnsweredRequest(
-                "console",
-                operation,
-                None if person is None else person.practice_slug,
-                None if person is None else person.practice_id,
-                None if person is None else person.operator_id,
-                request.method,
-                response.status_code,
-                None,
-                (time.perf_counter() - began) * 1000,
-                attempt.request_id,
-            )
-        )
+        practice, practice_id, who = None, None, None
+        if person is not None:
+            practice, practice_id, who = person.practice_slug, person.practice_id, person.operator_id
+        method, status = request.method, response.status_code
+        kind = kind_of("console", operation, practice, practice_id, who, method, status, None)
+        log_line(kind, (time.monotonic() - began) * 1000, attempt.request_id)
         return with_headers(response, attempt.request_id)
 
     return endpoint
