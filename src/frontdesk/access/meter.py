@@ -73,19 +73,28 @@ class _Account:
     waiting: int = 0
     asking: "asyncio.Task[None] | None" = None
     refused_until: float = 0.0
+    times: tuple[str, str] = ("", "")  # how long the minute and the quota go on, as the headers say it
+    times_until: float = 0.0  # when one of them changes
 
     def headers(self, now: float, *, refused: bool = False) -> Headers:
         """RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers): what is left, and for how long."""
-        lease = self.lease
-        used = lease.used
+        used = self.lease.used
         # Of a refused client's minute nothing is left, even where others hold calls that they have not made yet.
         minute = 0 if refused else self.per_minute - self.minute_used - used
         quota = self.quota - self.quota_used - used
-        minute_ends, quota_ends = ceil(lease.ends - now), ceil(self.quota_ends - now)
-        if minute < 0 or quota < 0 or minute_ends < 0 or quota_ends < 0:
-            minute, quota, minute_ends, quota_ends = (max(0, n) for n in (minute, quota, minute_ends, quota_ends))
-        state = f'"minute";r={minute};t={minute_ends}, "quota";r={quota};t={quota_ends}'
+        if minute < 0 or quota < 0:
+            minute, quota = max(0, minute), max(0, quota)
+        if now >= self.times_until:
+            self._tell_times(now)
+        minute_ends, quota_ends = self.times
+        state = f'"minute";r={minute}{minute_ends}, "quota";r={quota}{quota_ends}'
         return (b"ratelimit", state.encode()), (b"ratelimit-policy", self.policy)
+
+    def _tell_times(self, now: float) -> None:
+        """The same for up to a second."""
+        minute, quota = max(0.0, self.lease.ends - now), max(0.0, self.quota_ends - now)
+        self.times = (f";t={ceil(minute)}", f";t={ceil(quota)}")
+        self.times_until = now + min(minute % 1 or 1, quota % 1 or 1)
 
     def refusal(self, now: float) -> "Refused":
         if self.quota_used + self.lease.used >= self.quota:
@@ -260,6 +269,7 @@ class Meter:
             lease.give_up()
         # The minute may end a little earlier for us than for the database, and never later.
         lease.ends = sent_at + row["minute_seconds"]
+        account.times_until = 0.0
         account.per_minute, account.minute_used = per_minute, row["minute_used"]
         account.quota, account.quota_used = quota, row["quota_used"]
         account.quota_ends = sent_at + row["quota_seconds"]
