@@ -230,7 +230,7 @@ def build_app(service: Service, lifespan: Any = None) -> Gateway:
             return None if path.startswith(PROBLEM_PAGES) else rest_door
         return mcp_door if path == mcp.PATH else None
 
-    front = Gateway(app, door_of, service.callers, service.meter, settings, service.requests)
+    front = Gateway(app, door_of, service.callers, service.meter, service.engine.warm, settings, service.requests)
     app.state.front = front  # the console's view of what an agent sees calls as anybody does
     return front
 

@@ -17,7 +17,7 @@ from frontdesk.doors.mcp.tools import TOOLS
 from tests.doors.mcp_speech import EVERY, MODERN, error, framed, headers, request
 from tests.world import World
 
-HEAD = Head(1, {}, 0, None)
+HEAD = Head(1, {}, 0, None, None, None)
 ids = st.integers(-(10**18) + 1, 10**18 - 1) | st.text(max_size=8)
 arguments = st.dictionaries(st.text(max_size=4) | st.just("id"), st.text(max_size=4) | st.just("id"), max_size=3)
 

@@ -10,9 +10,11 @@ from starlette.responses import Response
 
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.arrival import RawHeaders
+from frontdesk.engine.warm import Answer
 from frontdesk.settings import Settings
 
 TRACE_HEADER = "X-SVC-TRACE-ID"
+TRACE = TRACE_HEADER.lower().encode()
 PROBLEM_TYPE = "application/problem+json"
 _ID_BYTES, _DRAWN_AT_ONCE = 16, 256
 
@@ -44,6 +46,18 @@ os.register_at_fork(after_in_child=_fresh.clear)
 def trace_id_of(headers: Mapping[bytes, bytes]) -> str:
     traceparent = headers.get(b"traceparent")
     return _fresh_id() if traceparent is None else request_id_of(traceparent.decode("latin-1"))
+
+
+def answer_headers(answer: Answer, media_type: bytes) -> RawHeaders:
+    """What a REST answer says about itself; made once for all who get it."""
+    headers: RawHeaders = [
+        (b"content-type", media_type),
+        (b"cache-control", b"no-store"),
+        (b"x-content-type-options", b"nosniff"),
+        (b"content-length", b"%d" % len(answer.content)),
+    ]
+    answer.prepared[media_type] = headers
+    return headers
 
 
 def www_authenticate(settings: Settings, error: str | None = None, resource: str = "") -> str:

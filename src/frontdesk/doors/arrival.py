@@ -10,12 +10,16 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from frontdesk.access.caller import Caller
+from frontdesk.domain.errors import Problem
+from frontdesk.doors.negotiation import response_type
+from frontdesk.engine.simulation import META_KEY
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 RawHeaders = list[tuple[bytes, bytes]]
 
+SIMULATE = META_KEY.encode()
 _REFUSED = 400
 _MOST_HEADS = 1024
 _LARGEST_HEAD = 4096  # that is kept: anybody may send one, and those of our callers are smaller
@@ -29,6 +33,8 @@ class Head(NamedTuple):
     headers: dict[bytes, bytes]  # by name, in lower case as servers give it; of several the last
     size: int
     token: str | None  # that of an Authorization header with the scheme Bearer
+    accepted: bytes | None  # the Content-Type of an answer that is JSON, where they allow one
+    plain: bytes | None  # the same, where they ask for nothing but an answer
 
 
 @dataclass(slots=True)
@@ -67,7 +73,16 @@ def _read(raw: RawHeaders) -> Head:
     if len(headers) != len(raw) and b"accept" in headers:  # several are one list
         headers[b"accept"] = b", ".join([value for name, value in raw if name == b"accept"])
     size = sum(len(name) + len(value) for name, value in raw)
-    return Head(None, headers, size, _bearer_token(headers.get(b"authorization")))
+    accepted = _accepted(headers.get(b"accept"))
+    plain = None if SIMULATE in headers else accepted
+    return Head(None, headers, size, _bearer_token(headers.get(b"authorization")), accepted, plain)
+
+
+def _accepted(accept: bytes | None) -> bytes | None:
+    try:
+        return response_type(decoded(accept))
+    except Problem:
+        return None
 
 
 def decoded(value: bytes | None) -> str | None:

@@ -1,9 +1,10 @@
 """The gateway: the outermost layer in front of both doors.
 
 Counts every call that carries a valid token against its client's limits, says on every such answer what is left, and
-refuses what goes beyond. Decides whose word about the caller's address is believed, and which pages may call at all.
-Calls without a valid token pass on uncounted: the door answers them. What the gateway itself answers has no request id
-and no trace header.
+refuses what goes beyond. Gives REST answers again that are known to be true (decision 9): only what has to be made
+reaches a door. Decides whose word about the caller's address is believed, and which pages may call at all. Calls
+without a valid token pass on uncounted: the door answers them. What the gateway itself refuses has no request id and no
+trace header.
 """
 
 import logging
@@ -13,13 +14,15 @@ from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from typing import Any
 
+from frontdesk.access.caller import Caller
 from frontdesk.access.callers import Callers
 from frontdesk.access.meter import Meter, Refused
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.answers import problem_answer
+from frontdesk.doors.answers import TRACE, answer_headers, problem_answer, trace_id_of
 from frontdesk.doors.arrival import Arrival, Head, RawHeaders, Receive, Scope, Send, read_head
 from frontdesk.doors.faults import unexpected_error
 from frontdesk.doors.request_log import RequestLog
+from frontdesk.engine.warm import Kept, WarmAnswers
 from frontdesk.settings import Settings
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -47,6 +50,7 @@ class Gateway:
         door_of: Callable[[str], Door | None],
         callers: Callers,
         meter: Meter,
+        warm: WarmAnswers,
         settings: Settings,
         requests: RequestLog,
     ) -> None:
@@ -55,6 +59,7 @@ class Gateway:
         self._door_of = door_of
         self._callers = callers
         self._meter = meter
+        self._warm = warm
         self._settings = settings
         self._requests = requests
         self._origins = frozenset(origin.encode() for origin in settings.allowed_origins)
@@ -66,8 +71,9 @@ class Gateway:
             await self._app(scope, receive, send)
             return
         began, path, head = time.monotonic(), scope["path"], read_head(scope["headers"])
-        arrival, door = Arrival(began, head), self._door_of(path)
-        if self._origins and await self._is_preflight(scope, send, arrival):
+        door, caller = self._door_of(path), None
+        added: RawHeaders = []  # what every answer says
+        if self._origins and await self._is_preflight(scope, send, head, added):
             return
         if self._networks and b"x-forwarded-for" in head.headers:
             self._find_client(scope)
@@ -78,55 +84,66 @@ class Gateway:
                 caller = self._callers.at_hand(head.token, began)
                 limits = None if caller is None else self._meter.charge_at_once(caller, began)
                 if limits is None:
-                    await self._admit(head.token, arrival)
-                else:
-                    arrival.caller = caller
-                    arrival.added += limits
+                    caller = await self._callers.recognize(head.token)
+                    if caller is not None:
+                        limits = await self._meter.charge(caller)
+                        caller = await self._callers.recognize(head.token)  # that may have taken a while
+                if limits is not None:
+                    added += limits
         except Refused as refused:
-            arrival.added[:0] = refused.headers
-            await self._refuse(scope, send, refused.problem, arrival)
+            await self._refuse(scope, send, refused.problem, caller, [*refused.headers, *added], began)
             return
         except Problem as problem:
-            await self._refuse(scope, send, problem, arrival)
+            await self._refuse(scope, send, problem, caller, added, began)
             return
         except Exception:
             _log.exception("unexpected error")
-            await self._refuse(scope, send, Problem("internal"), arrival)
+            await self._refuse(scope, send, Problem("internal"), caller, added, began)
             return
         if door is None:
-            await self._app(scope, receive, _adding(send, arrival.added) if arrival.added else send)
+            await self._app(scope, receive, _adding(send, added) if added else send)
             return
+        if caller is not None and head.plain is not None and scope["method"] == "GET":
+            kept = self._warm.at_hand(caller, path, scope["query_string"])
+            if kept is not None and (kept.basis.calendar is None or await self._is_still_true(caller, kept)):
+                answer, request_id = kept.answer, trace_id_of(head.headers)
+                headers = answer.prepared.get(head.plain) or answer_headers(answer, head.plain)
+                headers = [*headers, (TRACE, request_id.encode()), *added]
+                await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+                await send({"type": "http.response.body", "body": answer.content})
+                name, status = kept.operation.name, answer.status
+                self._requests.answered("rest", name, caller, "GET", status, None, began, request_id)
+                return
+        arrival = Arrival(began, head, caller, added)
         try:
             await door(scope, receive, send, arrival)
         except Exception as error:
             await unexpected_error(error, scope, receive, send, self._settings, started=arrival.started)
 
-    async def _admit(self, token: str, arrival: Arrival) -> None:
-        """Finds out who calls, and waits for a call that they may make."""
-        arrival.caller = await self._callers.recognize(token)
-        if arrival.caller is not None:
-            arrival.added += await self._meter.charge(arrival.caller)
-            # That may have taken a while.
-            arrival.caller = await self._callers.recognize(token)
+    async def _is_still_true(self, caller: Caller, kept: Kept) -> bool:
+        try:
+            return await self._warm.still_true(caller, kept)
+        except Exception:  # the door finds out, too, and says what is wrong
+            return False
 
-    async def _is_preflight(self, scope: Scope, send: Send, arrival: Arrival) -> bool:
-        """Whether a page asked if it may call, and has its answer. Notes what every other answer says to pages."""
-        arrival.added.append((b"vary", b"Origin"))
-        origin = arrival.head.headers.get(b"origin")
+    async def _is_preflight(self, scope: Scope, send: Send, head: Head, added: RawHeaders) -> bool:
+        """Whether a page asked if it may call, and has its answer. Adds what every other answer says to pages."""
+        added.append((b"vary", b"Origin"))
+        origin = head.headers.get(b"origin")
         if origin is None or origin not in self._origins:
             return False
-        if scope["method"] == "OPTIONS" and b"access-control-request-method" in arrival.head.headers:
+        if scope["method"] == "OPTIONS" and b"access-control-request-method" in head.headers:
             await _send(send, 204, b"", _preflight(origin))
             return True
-        arrival.added += [(b"access-control-allow-origin", origin), (b"access-control-expose-headers", _EXPOSED)]
+        added += [(b"access-control-allow-origin", origin), (b"access-control-expose-headers", _EXPOSED)]
         return False
 
-    async def _refuse(self, scope: Scope, send: Send, problem: Problem, arrival: Arrival) -> None:
+    async def _refuse(
+        self, scope: Scope, send: Send, problem: Problem, caller: Caller | None, added: RawHeaders, began: float
+    ) -> None:
         headers, body = problem_answer(problem, self._settings, None)
-        await _send(send, problem.status, body, [*headers, *arrival.added])
-        self._requests.answered(
-            "gateway", None, arrival.caller, scope["method"], problem.status, problem.code, arrival.began, None
-        )
+        await _send(send, problem.status, body, [*headers, *added])
+        self._requests.answered("gateway", None, caller, scope["method"], problem.status, problem.code, began, None)
 
     def _find_client(self, scope: Scope) -> None:
         """The nearest address that is none of our proxies'; what stands before it anybody may have written."""

@@ -42,9 +42,9 @@ class Kind:
             "method": self.method,
             "status": self.status,
         }
-        told = {name: value for name, value in told.items() if value is not None}
         object.__setattr__(self, "fields", told)
-        object.__setattr__(self, "members", as_json({"level": "info", "message": "request"} | told)[1:-1])
+        known = {name: value for name, value in told.items() if value is not None}
+        object.__setattr__(self, "members", as_json({"level": "info", "message": "request"} | known)[1:-1])
 
 
 def kind_of(

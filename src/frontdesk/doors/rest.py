@@ -6,14 +6,13 @@ token and the scope have been checked.
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 from urllib.parse import parse_qsl
 
 from frontdesk.domain.errors import BINDING, BY_GATEWAY, FieldError, Problem, invalid
-from frontdesk.doors.answers import problem_answer, trace_id_of
+from frontdesk.doors.answers import TRACE, answer_headers, problem_answer, trace_id_of
 from frontdesk.doors.arrival import (
+    SIMULATE,
     Arrival,
-    RawHeaders,
     Receive,
     Scope,
     Send,
@@ -22,17 +21,14 @@ from frontdesk.doors.arrival import (
     send_answer,
 )
 from frontdesk.doors.bodies import read_body, require_json_body
-from frontdesk.doors.negotiation import response_type
 from frontdesk.doors.request_log import RequestLog, log_line
 from frontdesk.engine.execute import Call, Engine
 from frontdesk.engine.reading import Arguments, from_http
-from frontdesk.engine.simulation import META_KEY
 from frontdesk.operations import OPERATIONS, Operation
 from frontdesk.settings import Settings
 
 PREFIX = "/api"
 MOST_PARAMETERS = 100
-_SIMULATE = META_KEY.encode()
 
 
 class RestDoor:
@@ -46,36 +42,22 @@ class RestDoor:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, arrival: Arrival | None = None) -> None:
         arrival = arrival or arrival_of(scope)
-        headers, caller = arrival.head.headers, arrival.caller
-        request_id = trace_id_of(headers)
-        media_type = _acceptable(headers.get(b"accept"))
+        caller, request_id = arrival.caller, trace_id_of(arrival.head.headers)
         call: Call | None = None
         operation: Operation | None = None
         code: str | None = None
         try:
-            kept = None
-            if caller is not None and media_type is not None and scope["method"] == "GET" and _SIMULATE not in headers:
-                kept = self._engine.warm.at_hand(caller, scope["path"], scope["query_string"])
-                if kept is not None and kept.basis.calendar is not None:
-                    kept = kept if await self._engine.warm.still_true(caller, kept) else None
-            if kept is not None:
-                operation, answer = kept.operation, kept.answer
-            else:
-                operation, path = self._routes.find(scope["method"], scope["path"])
-                call = await _call(operation, path, scope, receive, arrival, request_id)
-                answer = await self._engine.execute(call)
+            operation, path = self._routes.find(scope["method"], scope["path"])
+            call = await _call(operation, path, scope, receive, arrival, request_id)
+            answer = await self._engine.execute(call)
         except Problem as problem:
             status, code = problem.status, problem.code
             await self._send_problem(send, problem, request_id, arrival)
         else:
             status = answer.status
-            prepared = answer.prepared.get(media_type)
-            if prepared is None:
-                prepared = answer.prepared[media_type] = _headers(media_type or b"application/json", answer.content)
-            arrival.started = True
-            headers_sent = [*prepared, (b"x-svc-trace-id", request_id.encode()), *arrival.added]
-            await send({"type": "http.response.start", "status": status, "headers": headers_sent})
-            await send({"type": "http.response.body", "body": answer.content})
+            headers = [*answer_headers(answer, arrival.head.accepted or b"application/json")]
+            headers.append((TRACE, request_id.encode()))
+            await send_answer(send, arrival, status, headers, answer.content)
         if call is not None:
             caller = call.caller
         name = None if operation is None else operation.name
@@ -120,7 +102,7 @@ async def _call(
 ) -> Call:
     headers = arrival.head.headers
     faults: list[Problem] = []
-    if _acceptable(headers.get(b"accept")) is None:
+    if arrival.head.accepted is None:
         faults.append(Problem("not_acceptable"))
     body, question = b"", None
     if operation.method == "GET":
@@ -137,7 +119,7 @@ async def _call(
         lambda: _arguments(operation, path, scope["query_string"], body, faults),
         request_id,
         decoded(headers.get(b"idempotency-key")),
-        decoded(headers.get(_SIMULATE)),
+        decoded(headers.get(SIMULATE)),
         arrival.caller,
         question,
     )
@@ -159,21 +141,3 @@ def _query_pairs(query: bytes) -> list[tuple[str, str]]:
     except ValueError:
         message = f"the query must have at most {MOST_PARAMETERS} parameters"
         raise invalid([FieldError("$", BINDING, message)]) from None
-
-
-@lru_cache(maxsize=256)
-def _acceptable(accept: bytes | None) -> bytes | None:
-    """The Content-Type to answer with, None where everything offered is ruled out."""
-    try:
-        return response_type(None if accept is None else accept.decode("latin-1"))
-    except Problem:
-        return None
-
-
-def _headers(media_type: bytes, content: bytes) -> RawHeaders:
-    return [
-        (b"content-type", media_type),
-        (b"cache-control", b"no-store"),
-        (b"x-content-type-options", b"nosniff"),
-        (b"content-length", str(len(content)).encode()),
-    ]

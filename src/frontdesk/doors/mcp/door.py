@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import orjson
 
 from frontdesk.domain.errors import BY_GATEWAY, Problem
-from frontdesk.doors.answers import problem_answer, trace_id_of
+from frontdesk.doors.answers import TRACE, problem_answer, trace_id_of
 from frontdesk.doors.arrival import (
+    SIMULATE,
     Arrival,
     RawHeaders,
     Receive,
@@ -57,7 +58,6 @@ _STREAM = [
 ]
 _JSON = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), _NO_SNIFFING]
 _OF_HTTP = BY_GATEWAY | {"unauthorized", "forbidden_tenant"}  # never a tool's result
-_SIMULATE = META_KEY.encode()
 _ANY_TOKEN_MAY = TOOLS["get_capabilities"]
 
 
@@ -221,7 +221,7 @@ def _simulated(message: Message, headers: Mapping[bytes, bytes]) -> str | None:
     """The code that a caller of a sandbox wants to see: from the call's metadata, or as at the REST door."""
     meta = message.params.get("_meta")
     wanted = None if meta is None else meta.get(META_KEY)
-    return decoded(headers.get(_SIMULATE)) if wanted is None else str(wanted)
+    return decoded(headers.get(SIMULATE)) if wanted is None else str(wanted)
 
 
 def _result_of(message: Message) -> Any:
@@ -251,5 +251,5 @@ def _rejected(rejection: Rejection) -> Reply:
 def _headers(reply: Reply, request_id: str) -> RawHeaders:
     headers = [*reply.headers, (b"content-length", b"%d" % len(reply.body))]
     if reply.traced:
-        headers.append((b"x-svc-trace-id", request_id.encode()))
+        headers.append((TRACE, request_id.encode()))
     return headers
