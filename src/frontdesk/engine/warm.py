@@ -52,7 +52,7 @@ class Stamp(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """An answer and what it rests on. One that rests on the calendar is to be given again only if it is still true."""
+    """An answer and what it rests on."""
 
     answer: Answer
     operation: Operation
@@ -80,15 +80,9 @@ class WarmAnswers:
         self._bytes = 0
         self._kept: OrderedDict[tuple[int, str, bytes], Kept] = OrderedDict()  # used longest ago first
 
-    async def recall(self, caller: Caller, question: Question) -> Kept | None:
-        """The answer that this caller would get, if it is known; None where it has to be made."""
-        kept = self.at_hand(caller, *question)
-        if kept is None or (kept.basis.calendar is not None and not await self.still_true(caller, kept)):
-            return None
-        return kept
-
     def at_hand(self, caller: Caller, asked: str, how: bytes) -> Kept | None:
-        """The same, as far as can be told without waiting: one that rests on the calendar must be `still_true`."""
+        """The answer that this caller would get, as far as can be told without waiting; None where it has to be made.
+        One that rests on the calendar is to be given again only if it is `still_true`."""
         key = (caller.practice_id, asked, how)
         kept = self._kept.get(key)
         if kept is None:

@@ -8,7 +8,7 @@ result with isError. Every call goes through the engine, as at the REST door.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -61,7 +61,8 @@ _OF_HTTP = BY_GATEWAY | {"unauthorized", "forbidden_tenant"}  # never a tool's r
 _ANY_TOKEN_MAY = TOOLS["get_capabilities"]
 
 
-class Reply(NamedTuple):
+@dataclass(slots=True)
+class Reply:
     status: int
     body: bytes
     headers: RawHeaders
@@ -116,38 +117,38 @@ class McpDoor:
             faults: list[Problem] = []
             head = request.arrival.head
             body = await read_body(head.headers.get(b"content-length"), receive, faults)
-            call = self._known.find(head, body)
+            call, message_id = self._known.find(head, body)
             if call is None:
                 message = _message(request, body, faults)
-                call = _tool_call(message, head.headers)
+                call, message_id = _tool_call(message, head.headers), orjson.dumps(message.id)
                 if call is not None:
                     self._known.keep(head, body, call)
         except (Problem, Rejection):
             await self._check_token(request)
             raise
         if call is not None:
-            return await self._call_tool(request, call)
+            return await self._call_tool(request, call, message_id)
         await self._check_token(request)
         if message.id is None:
             return Reply(202, b"", [_NO_SNIFFING], 202)
-        return Reply(200, frame(result_reply(message, _result_of(message))), _STREAM, 200)
+        return Reply(200, frame(result_reply(message_id, _result_of(message))), _STREAM, 200)
 
     async def _check_token(self, request: Request) -> None:
         """Whoever may ask for their capabilities may speak here: the engine answers that for any valid token."""
         request.call = Call(_ANY_TOKEN_MAY, request.token, Arguments, request.request_id, caller=request.arrival.caller)
         await self._engine.execute(request.call)
 
-    async def _call_tool(self, request: Request, call: ToolCall) -> Reply:
-        message, operation, given, simulate, question = call
+    async def _call_tool(self, request: Request, call: ToolCall, message_id: bytes) -> Reply:
+        operation, given, simulate, question, modern = call
         request.operation = operation
         caller, code = request.arrival.caller, None
         try:
-            kept = None
+            answer = None
             if caller is not None and question is not None:
-                kept = await self._engine.warm.recall(caller, question)
-            if kept is not None:
-                answer = kept.answer
-            else:
+                kept = self._engine.warm.at_hand(caller, *question)
+                if kept and (kept.basis.calendar is None or await self._engine.warm.still_true(caller, kept)):
+                    answer = kept.answer
+            if answer is None:
                 request.call = Call(
                     operation,
                     request.token,
@@ -158,17 +159,17 @@ class McpDoor:
                     question=question,
                 )
                 answer = await self._engine.execute(request.call)
-            return Reply(200, executed_frame(message, answer), _STREAM, answer.status)
+            return Reply(200, executed_frame(message_id, answer, modern=modern), _STREAM, answer.status)
         except Problem as problem:
             if problem.code in _OF_HTTP:
                 raise
             outcome, code = problem.status, problem.code
             if problem.code == "confirmation_required":
-                result = pending(operation, problem, modern=message.modern)
+                result = pending(operation, problem, modern=modern)
             else:
                 document = problem.document(self._settings.documentation_url, request.request_id)
-                result = failed(problem, document, modern=message.modern)
-        return Reply(200, frame(result_reply(message, result)), _STREAM, outcome, code)
+                result = failed(problem, document, modern=modern)
+        return Reply(200, frame(result_reply(message_id, result)), _STREAM, outcome, code)
 
     def _problem(self, problem: Problem, request_id: str) -> Reply:
         told = None if problem.code in BY_GATEWAY else request_id  # only a sandbox's caller asks a door for these
@@ -214,7 +215,7 @@ def _tool_call(message: Message, headers: Mapping[bytes, bytes]) -> ToolCall | N
     question = None
     if operation.rests_on is not None and simulate is None:
         question = (operation.name, orjson.dumps(given, option=orjson.OPT_SORT_KEYS))
-    return ToolCall(message, operation, given, simulate, question)
+    return ToolCall(operation, given, simulate, question, message.modern)
 
 
 def _simulated(message: Message, headers: Mapping[bytes, bytes]) -> str | None:

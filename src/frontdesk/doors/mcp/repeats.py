@@ -8,10 +8,7 @@ calls whose answers may be kept are.
 import re
 from typing import Any, NamedTuple
 
-import orjson
-
 from frontdesk.doors.arrival import Head
-from frontdesk.doors.mcp.messages import Message
 from frontdesk.engine.warm import Question
 from frontdesk.operations import Operation
 
@@ -22,27 +19,26 @@ _VALUE = re.compile(rb':\s*(0|-?[1-9][0-9]{0,17}|"[ !#-\[\]-~]*")(?=[\s,}])')
 
 
 class ToolCall(NamedTuple):
-    message: Message
+    """What a message asks for. Its id, which is nobody else's, is not part of it."""
+
     operation: Operation
     given: dict[str, Any]
     simulate: str | None  # the code that a caller of a sandbox wants to see
     question: Question | None  # under which its answer may be kept
+    modern: bool
 
 
 class KnownCalls:
     def __init__(self) -> None:
         self._kept: dict[tuple[int | None, bytes, bytes], ToolCall] = {}  # oldest first
 
-    def find(self, head: Head, body: bytes) -> ToolCall | None:
+    def find(self, head: Head, body: bytes) -> tuple[ToolCall | None, bytes]:
+        """The call, where it is known, and its own id as JSON."""
         parts = _around_id(body)
         if parts is None:
-            return None
-        before, value, after = parts
-        known = self._kept.get((head.number, before, after))
-        if known is None:
-            return None
-        (method, params, _, modern), operation, given, simulate, question = known
-        return ToolCall(Message(method, params, orjson.loads(value), modern), operation, given, simulate, question)
+            return None, b""
+        before, message_id, after = parts
+        return self._kept.get((head.number, before, after)), message_id
 
     def keep(self, head: Head, body: bytes, call: ToolCall) -> None:
         if call.question is None or head.number is None or len(body) > _LARGEST:

@@ -13,7 +13,7 @@ import orjson
 from frontdesk import __version__
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.mcp.instructions import INSTRUCTIONS
-from frontdesk.doors.mcp.messages import HANDSHAKE_VERSIONS, META, VERSIONS, Message, Rejection
+from frontdesk.doors.mcp.messages import HANDSHAKE_VERSIONS, META, VERSIONS, Rejection
 from frontdesk.doors.mcp.tools import tool
 from frontdesk.engine.warm import Answer
 from frontdesk.operations import OPERATIONS, Operation
@@ -39,8 +39,9 @@ def frame(reply: bytes) -> bytes:
     return b"event: message\ndata: " + reply + b"\n\n"
 
 
-def result_reply(message: Message, result: Any) -> bytes:
-    return orjson.dumps({"jsonrpc": "2.0", "id": message.id, "result": result})
+def result_reply(message_id: bytes, result: Any) -> bytes:
+    """The id is JSON already."""
+    return orjson.dumps({"jsonrpc": "2.0", "id": orjson.Fragment(message_id), "result": result})
 
 
 @cache
@@ -68,15 +69,15 @@ def initialized(requested: Any) -> dict[str, Any]:
     }
 
 
-def executed_frame(message: Message, answer: Answer) -> bytes:
+def executed_frame(message_id: bytes, answer: Answer, *, modern: bool) -> bytes:
     """The frame of an executed operation. Only the id differs between those who get the same answer."""
-    kept = ("mcp", message.modern)
+    kept = ("mcp", modern)
     rest: bytes | None = answer.prepared.get(kept)
     if rest is None:
         content = orjson.Fragment(answer.content)
-        result = orjson.dumps(_result(answer.content.decode(), content, message.modern))
+        result = orjson.dumps(_result(answer.content.decode(), content, modern))
         rest = answer.prepared[kept] = b',"result":%b}\n\n' % result
-    return b"".join((b'event: message\ndata: {"jsonrpc":"2.0","id":', orjson.dumps(message.id), rest))
+    return b"".join((b'event: message\ndata: {"jsonrpc":"2.0","id":', message_id, rest))
 
 
 def pending(operation: Operation, problem: Problem, *, modern: bool) -> dict[str, Any]:
