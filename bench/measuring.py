@@ -34,8 +34,8 @@ class Sizes:
 
 
 FULL = Sizes(
-    rounds=9,
-    seconds=2.0,
+    rounds=15,
+    seconds=1.2,
     pgbench_seconds=3,
     growth=(10, 100, 1_000, 10_000),
     growth_rounds=7,
