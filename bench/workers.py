@@ -13,7 +13,7 @@ from measuring import Generators, Progress, Row, Sizes, interleaved, median, rat
 from reads import Requests
 from service import Service, accounted, busy_seconds, running
 
-_CONNECTIONS = 32
+_CONNECTIONS = 16  # of each worker: two have twice as many callers, so that each is as busy as the one alone
 
 
 def two_workers(service: Service, requests: Requests, sizes: Sizes, generators: Generators, progress: Progress) -> Row:
@@ -27,7 +27,9 @@ def two_workers(service: Service, requests: Requests, sizes: Sizes, generators: 
                 before = busy_seconds()
                 measured = accounted(
                     lambda: target.processes,
-                    lambda: generators.run(load.repeat, target.port, wanted, _CONNECTIONS, sizes.seconds),
+                    lambda: generators.run(
+                        load.repeat, target.port, wanted, _CONNECTIONS * target.workers, sizes.seconds
+                    ),
                 )
                 cores[name].append((busy_seconds() - before) / measured.seconds)
                 return measured
@@ -36,7 +38,7 @@ def two_workers(service: Service, requests: Requests, sizes: Sizes, generators: 
 
         progress.at("warming up")
         for target in (service, double):  # until every connection of every worker's pool has planned its statements
-            generators.run(load.repeat, target.port, wanted, 2 * _CONNECTIONS, 1.5 * sizes.seconds)
+            generators.run(load.repeat, target.port, wanted, 4 * _CONNECTIONS, 1.5 * sizes.seconds)
         taken = interleaved({"one": way("one", service), "two": way("two", double)}, sizes.rounds, progress)
     one, two = taken["one"], taken["two"]
     value, low, high = ratios([each.rate() for each in two], [each.rate() for each in one])

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.doors.arrival import Head
-from frontdesk.doors.mcp import repeats
+from frontdesk.doors.mcp import McpDoor, repeats
 from frontdesk.doors.mcp.door import _tool_call
 from frontdesk.doors.mcp.messages import read_message
 from frontdesk.doors.mcp.repeats import KnownCalls, ToolCall
 from frontdesk.doors.mcp.tools import TOOLS
+from frontdesk.settings import Settings
 from tests.doors.mcp_speech import EVERY, MODERN, error, framed, headers, request
 from tests.world import World
 
@@ -84,6 +85,14 @@ def test_what_could_be_mistaken_is_always_read(body: bytes) -> None:
     assert found(calls, body) is None
 
 
+def test_what_is_no_json_is_never_known() -> None:
+    calls = KnownCalls()
+    kept(calls, b'{"id": 1, "jsonrpc": "2.0", "method": "tools/call", "params": {"name": "list_providers"}}')
+    written = b'{"id":%b, "jsonrpc": "2.0", "method": "tools/call", "params": {"name": "list_providers"}}'
+    assert all(found(calls, written % value) for value in (b" 1", b"\t1", b"\n1"))
+    assert not any(found(calls, written % value) for value in (b"\x0b1", b"\x0c1", b"01", b"1\x0b", b"+1", b"-0"))
+
+
 def test_a_call_is_known_only_with_the_headers_it_came_with() -> None:
     calls = KnownCalls()
     body = bodies(1, {}, False, None)
@@ -137,6 +146,27 @@ async def test_a_known_call_of_somebody_without_a_token_is_refused(world: World)
     named = headers(message, version)
     framed(await post(agent, message, named))
     assert (await post(world.anonymous(), message, named)).status_code == 401
+
+
+@pytest.mark.parametrize("stray", [{"patientName": "Ada Lovelace"}, {"name": 7}])
+async def test_a_call_that_was_refused_is_not_kept(world: World, stray: dict[str, Any]) -> None:
+    agent, calls = await world.client(), KnownCalls()
+    door = McpDoor(world.service.engine, Settings(base_url="http://test"))
+    door._known = calls
+    http = httpx.AsyncClient(
+        transport=httpx.ASGITransport(app=door),  # type: ignore[arg-type]
+        base_url="http://test",
+        headers={"Authorization": agent.headers["Authorization"]},
+    )
+    async with http:
+        for arguments, known in ((stray, 0), ({}, 1)):
+            message = request("tools/call", {"name": "list_providers", "arguments": arguments}, EVERY[-1])
+            framed(await post(http, message, headers(message, EVERY[-1])))
+            assert len(calls._kept) == known
+        http.headers["Authorization"] = "Bearer nobody"
+        message = request("tools/call", {"name": "list_locations", "arguments": {}}, EVERY[-1])
+        assert (await post(http, message, headers(message, EVERY[-1]))).status_code == 401
+        assert len(calls._kept) == 1
 
 
 async def test_what_is_said_about_people_is_never_kept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,6 +68,15 @@ async def test_a_gigabyte_that_nobody_asked_for_is_not_read_either(server: RealS
     await alive(server)
 
 
+async def test_empty_lines_without_end_are_refused(server: RealServer) -> None:
+    before = server.log.read_text()
+    answer = await asyncio.to_thread(exchange, server, "\r\n" * 50_000)
+    assert (answer.status, answer.code) == (431, "payload_too_large")
+    assert answer.closed
+    await alive(server)
+    assert '"level":"error"' not in server.log.read_text().removeprefix(before)
+
+
 async def test_the_largest_allowed_body_is_read(server: RealServer, bearer: str) -> None:
     for size, status in ((64 * 1024, 400), (64 * 1024 + 1, 413)):
         head = (

@@ -126,11 +126,7 @@ class Meter:
         if account is None:
             account = _Account(caller.practice_id, caller.client_id, _Lease(_NEVER), now)
             self._accounts[caller.client_id] = account
-        headers = None
-        while headers is None:
-            now = await self._wait(account, now)
-            headers = self.charge_at_once(caller, now)
-        return headers
+        return self._take(account, await self._wait(account, now))
 
     def charge_at_once(self, caller: Caller, now: float) -> Headers | None:
         """The same where a lease is at hand; None where one has to be waited for, and nothing was counted. `now` is the
@@ -141,6 +137,10 @@ class Meter:
         lease = account.lease
         if lease.left <= 0 or now >= lease.deadline:
             return None
+        return self._take(account, now)
+
+    def _take(self, account: _Account, now: float) -> Headers:
+        lease = account.lease
         lease.left -= 1
         lease.used += 1
         if (lease.left <= lease.low or now >= lease.renew) and account.asking is None:

@@ -31,8 +31,7 @@ def request_id_of(traceparent: str | None) -> str:
 
 
 def _fresh_id() -> str:
-    """Drawn many at a time: the system call gives other threads their turn, and getting it back costs more than all the
-    rest of a warm answer's headers."""
+    """Drawn many at a time: one system call for all of them."""
     if not _fresh:
         drawn = os.urandom(_ID_BYTES * _DRAWN_AT_ONCE).hex("-", _ID_BYTES)
         _fresh.extend(drawn.split("-"))

@@ -23,7 +23,8 @@ SIMULATE = META_KEY.encode()
 _REFUSED = 400
 _MOST_HEADS = 1024
 _LARGEST_HEAD = 4096  # that is kept: anybody may send one, and those of our callers are smaller
-_OF_ONE_REQUEST = b"traceparent"  # no second request has the same
+# Headers that no second request has, or that say more than who calls.
+_NEVER_KEPT = frozenset((b"traceparent", b"idempotency-key", b"cookie", b"referer"))
 
 
 class Head(NamedTuple):
@@ -43,6 +44,7 @@ class Arrival:
     head: Head
     caller: Caller | None = None  # None: not known yet, or nobody who may call
     added: RawHeaders = field(default_factory=list)  # what the gateway says on every answer
+    trouble: Problem | None = None  # why it is certain that the call cannot be answered
     started: bool = False  # whether an answer is on its way
 
 
@@ -52,12 +54,12 @@ def arrival_of(scope: Scope) -> Arrival:
 
 
 def read_head(raw: RawHeaders) -> Head:
-    """Clients send the same headers again and again: they are read once."""
+    """Clients send the same headers again and again: those that come with an access token are read once."""
     key = tuple(raw)
     head = _heads.get(key)
     if head is None:
         head = _read(raw)
-        if head.size <= _LARGEST_HEAD and _OF_ONE_REQUEST not in head.headers:
+        if head.token and head.size <= _LARGEST_HEAD and _NEVER_KEPT.isdisjoint(head.headers):
             if len(_heads) >= _MOST_HEADS:
                 del _heads[next(iter(_heads))]
             _heads[key] = head = head._replace(number=next(_numbers))

@@ -22,7 +22,7 @@ from frontdesk.doors.answers import TRACE, answer_headers, problem_answer, trace
 from frontdesk.doors.arrival import Arrival, Head, RawHeaders, Receive, Scope, Send, read_head
 from frontdesk.doors.faults import unexpected_error
 from frontdesk.doors.request_log import RequestLog
-from frontdesk.engine.warm import Kept, WarmAnswers
+from frontdesk.engine.warm import WarmAnswers
 from frontdesk.settings import Settings
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -103,28 +103,29 @@ class Gateway:
         if door is None:
             await self._app(scope, receive, _adding(send, added) if added else send)
             return
-        if caller is not None and head.plain is not None and scope["method"] == "GET":
-            kept = self._warm.at_hand(caller, path, scope["query_string"])
-            if kept is not None and (kept.basis.calendar is None or await self._is_still_true(caller, kept)):
-                answer, request_id = kept.answer, trace_id_of(head.headers)
-                headers = answer.prepared.get(head.plain) or answer_headers(answer, head.plain)
-                headers = [*headers, (TRACE, request_id.encode()), *added]
-                await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-                await send({"type": "http.response.body", "body": answer.content})
-                name, status = kept.operation.name, answer.status
-                self._requests.answered("rest", name, caller, "GET", status, None, began, request_id)
-                return
-        arrival = Arrival(began, head, caller, added)
+        arrival, trouble = None, None
         try:
+            if caller is not None and head.plain is not None and scope["method"] == "GET":
+                kept = self._warm.at_hand(caller, path, scope["query_string"])
+                if kept is not None and kept.basis.calendar is not None:
+                    try:
+                        kept = kept if await self._warm.still_true(caller, kept) else None
+                    except Problem as problem:
+                        kept, trouble = None, problem
+                if kept is not None:
+                    answer, request_id = kept.answer, trace_id_of(head.headers)
+                    headers = answer.prepared.get(head.plain) or answer_headers(answer, head.plain)
+                    headers = [*headers, (TRACE, request_id.encode()), *added]
+                    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+                    await send({"type": "http.response.body", "body": answer.content})
+                    name, status = kept.operation.name, answer.status
+                    self._requests.answered("rest", name, caller, "GET", status, None, began, request_id)
+                    return
+            arrival = Arrival(began, head, caller, added, trouble)
             await door(scope, receive, send, arrival)
         except Exception as error:
-            await unexpected_error(error, scope, receive, send, self._settings, started=arrival.started)
-
-    async def _is_still_true(self, caller: Caller, kept: Kept) -> bool:
-        try:
-            return await self._warm.still_true(caller, kept)
-        except Exception:  # the door finds out, too, and says what is wrong
-            return False
+            started = arrival is not None and arrival.started
+            await unexpected_error(error, scope, receive, send, self._settings, started=started)
 
     async def _is_preflight(self, scope: Scope, send: Send, head: Head, added: RawHeaders) -> bool:
         """Whether a page asked if it may call, and has its answer. Adds what every other answer says to pages."""

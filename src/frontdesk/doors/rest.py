@@ -48,6 +48,8 @@ class RestDoor:
         code: str | None = None
         try:
             operation, path = self._routes.find(scope["method"], scope["path"])
+            if arrival.trouble is not None:
+                raise arrival.trouble
             call = await _call(operation, path, scope, receive, arrival, request_id)
             answer = await self._engine.execute(call)
         except Problem as problem:

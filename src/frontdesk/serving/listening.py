@@ -4,6 +4,7 @@ import contextlib
 import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -55,6 +56,10 @@ class _Server(uvicorn.Server):
         if counter % _TICKS_PER_SECOND == 0:
             self.server_state.grow_older()
         return await super().on_tick(counter)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        """However often it is told: what was counted and logged is written down before the end."""
+        self.should_exit = True
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -129,8 +129,13 @@ def _supervise(workers: list[_Worker], command: list[str], told: socket.socket, 
             on_ready()
         for moment in [moment for moment in due if moment <= time.monotonic()]:
             due.remove(moment)
-            workers.append(_start(command))
-            workers[-1].go()
+            try:
+                workers.append(_start(command))
+            except OSError as error:
+                _log.error("A worker could not be replaced: %s", type(error).__name__)
+                due.append(time.monotonic() + _LIFE_SECONDS)
+            else:
+                workers[-1].go()
 
 
 def _word(worker: _Worker) -> bytes:

@@ -244,7 +244,7 @@ class Wire(HttpToolsProtocol):
             self.flow.resume_reading()
 
     def _take_no_more(self) -> None:
-        if self._in_head:
+        if self._in_head or self.cycle is None:  # empty lines begin no request
             self._refuse(self._or_too_long(431))
         elif self.cycle.response_complete:
             self._linger()

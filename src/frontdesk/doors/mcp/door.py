@@ -121,13 +121,14 @@ class McpDoor:
             if call is None:
                 message = _message(request, body, faults)
                 call, message_id = _tool_call(message, head.headers), orjson.dumps(message.id)
-                if call is not None:
-                    self._known.keep(head, body, call)
         except (Problem, Rejection):
             await self._check_token(request)
             raise
         if call is not None:
-            return await self._call_tool(request, call, message_id)
+            reply = await self._call_tool(request, call, message_id)
+            if request.call is not None and reply.code is None:  # it was read, and nothing in it was refused
+                self._known.keep(head, body, call)
+            return reply
         await self._check_token(request)
         if message.id is None:
             return Reply(202, b"", [_NO_SNIFFING], 202)

@@ -15,7 +15,7 @@ from frontdesk.operations import Operation
 _MOST = 2048
 _LARGEST = 1024
 _ID = b'"id"'
-_VALUE = re.compile(rb':\s*(0|-?[1-9][0-9]{0,17}|"[ !#-\[\]-~]*")(?=[\s,}])')
+_VALUE = re.compile(rb':[ \t\r\n]*(0|-?[1-9][0-9]{0,17}|"[ !#-\[\]-~]*")(?=[ \t\r\n,}])')
 
 
 class ToolCall(NamedTuple):
