@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from frontdesk.access.caller import Caller
 from frontdesk.access.tokens import Tokens
+from frontdesk.bounded import keep
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database, DatabaseUnavailable
 
@@ -96,10 +97,7 @@ class Callers:
             claims.grant,
             status.directory_version,
         )
-        self._at_hand.pop(token, None)
-        self._at_hand[token] = _AtHand(caller, status, claims.expires_at.timestamp())
-        if len(self._at_hand) > _KEPT:
-            del self._at_hand[next(iter(self._at_hand))]
+        keep(self._at_hand, token, _AtHand(caller, status, claims.expires_at.timestamp()), _KEPT)
         return caller
 
     async def recognize(self, token: str) -> Caller | None:
@@ -150,10 +148,7 @@ class Callers:
             raise Problem("unauthorized", "The client of this access token does not exist.")
         status = _Status(read_at, *row.values())
         if current:
-            self._kept.pop(client_id, None)
-            self._kept[client_id] = status
-            if len(self._kept) > _KEPT:
-                del self._kept[next(iter(self._kept))]
+            keep(self._kept, client_id, status, _KEPT)
         return status
 
     def _finished(self, task: "asyncio.Task[_Status]") -> None:

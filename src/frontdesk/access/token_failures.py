@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from ipaddress import IPv6Address, ip_address
 from typing import TypeVar
 
+from frontdesk.bounded import keep
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 
@@ -72,7 +73,7 @@ class TokenFailures:
             except DatabaseUnavailable as error:
                 raise _unavailable() from error
             for row in rows:
-                self._remember(row["subject"], now + row["seconds"])
+                keep(self._refused, row["subject"], now + row["seconds"], _REMEMBERED)
                 until = max(until, now + row["seconds"])
         if until > now:
             raise Problem("rate_limited", _DETAIL, retry_after=max(1, math.ceil(until - now)))
@@ -84,11 +85,6 @@ class TokenFailures:
         except (DatabaseUnavailable, OutcomeUnknown) as error:
             raise _unavailable() from error
         return row is not None and bool(row["counted"])
-
-    def _remember(self, subject: bytes, until: float) -> None:
-        if len(self._refused) >= _REMEMBERED:
-            del self._refused[next(iter(self._refused))]
-        self._refused[subject] = until
 
 
 def _hash(kind: str, text: str) -> bytes:

@@ -18,6 +18,7 @@ from frontdesk.access.caller import Grant
 from frontdesk.access.clients import AuthenticatedClient
 from frontdesk.access.keys import KeyRing
 from frontdesk.access.scopes import SCOPES
+from frontdesk.bounded import keep
 from frontdesk.domain.errors import Problem
 from frontdesk.settings import Settings
 
@@ -83,7 +84,7 @@ class Tokens:
         claims = self._verified.get(token)
         if claims is None:
             claims = self._check(token, await self._key_of(token))
-            self._remember(token, claims)
+            keep(self._verified, token, claims, _REMEMBERED)
         if claims.expires_at <= self.clock():
             raise Problem("unauthorized", "The access token has expired.")
         return claims
@@ -138,11 +139,6 @@ class Tokens:
             grant=cast(Grant, claims["grant"]),
             expires_at=datetime.fromtimestamp(claims["exp"], UTC),
         )
-
-    def _remember(self, token: str, claims: Claims) -> None:
-        if len(self._verified) >= _REMEMBERED:
-            del self._verified[next(iter(self._verified))]
-        self._verified[token] = claims
 
 
 def _invalid() -> Problem:

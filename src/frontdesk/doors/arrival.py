@@ -10,6 +10,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from frontdesk.access.caller import Caller
+from frontdesk.bounded import keep
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.negotiation import response_type
 from frontdesk.engine.simulation import META_KEY
@@ -60,9 +61,8 @@ def read_head(raw: RawHeaders) -> Head:
     if head is None:
         head = _read(raw)
         if head.token and head.size <= _LARGEST_HEAD and _NEVER_KEPT.isdisjoint(head.headers):
-            if len(_heads) >= _MOST_HEADS:
-                del _heads[next(iter(_heads))]
-            _heads[key] = head = head._replace(number=next(_numbers))
+            head = head._replace(number=next(_numbers))
+            keep(_heads, key, head, _MOST_HEADS)
     return head
 
 

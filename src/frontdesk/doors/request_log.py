@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from frontdesk.access.caller import Caller
+from frontdesk.bounded import keep
 from frontdesk.logs import Lines, as_json
 
 _MOST_KINDS = 1024
@@ -64,9 +65,7 @@ def kind_of(
         shown = method if known else "OTHER"  # anything may be sent as a method, of any length
         kind = Kind(door, operation, practice_slug, practice_id, client_id, shown, status, code)
         if known:
-            if len(_kinds) >= _MOST_KINDS:
-                del _kinds[next(iter(_kinds))]
-            _kinds[key] = kind
+            keep(_kinds, key, kind, _MOST_KINDS)
     return kind
 
 

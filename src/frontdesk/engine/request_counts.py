@@ -22,6 +22,7 @@ KEEP_COARSE = timedelta(days=35)
 _log = logging.getLogger(__name__)
 
 Outcome = tuple[str, str, str, int, str]  # client, operation, door, status, code
+_Key = tuple[int | None, str | None, str | None, str, int, str | None]  # the practice, then the same
 
 
 class Answered(Protocol):
@@ -45,7 +46,7 @@ class RequestCounts:
     def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
         self._database = database
         self._clock = clock
-        self._counts: dict[tuple[int | None, str | None, str | None, str, int, str | None], int] = {}
+        self._counts: dict[_Key, int] = {}
         self._noted: list[Answered] = []
 
     def observe(self, kind: Answered, _milliseconds: float, _request_id: str | None) -> None:
@@ -61,8 +62,11 @@ class RequestCounts:
             if kind.practice_id is None or kind.door == "console":
                 continue
             key = (kind.practice_id, kind.client_id, kind.operation, kind.door, kind.status, kind.code)
-            if key in self._counts or len(self._counts) < MOST_KEPT:
-                self._counts[key] = self._counts.get(key, 0) + requests
+            self._add(key, requests)
+
+    def _add(self, key: _Key, requests: int) -> None:
+        if key in self._counts or len(self._counts) < MOST_KEPT:
+            self._counts[key] = self._counts.get(key, 0) + requests
 
     async def keep_writing(self) -> None:
         """Runs for as long as the service does."""
@@ -99,9 +103,7 @@ class RequestCounts:
 
     def _put_back(self, practice_id: int, outcomes: dict[Outcome, int]) -> None:
         for (client_id, operation, door, status, code), requests in outcomes.items():
-            key = (practice_id, client_id or None, operation or None, door, status, code or None)
-            if key in self._counts or len(self._counts) < MOST_KEPT:
-                self._counts[key] = self._counts.get(key, 0) + requests
+            self._add((practice_id, client_id or None, operation or None, door, status, code or None), requests)
 
 
 async def forget_old_requests(database: Database, now: datetime, most: int) -> int:

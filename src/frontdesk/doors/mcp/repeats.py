@@ -8,6 +8,7 @@ calls whose answers may be kept are.
 import re
 from typing import Any, NamedTuple
 
+from frontdesk.bounded import keep
 from frontdesk.doors.arrival import Head
 from frontdesk.engine.warm import Question
 from frontdesk.operations import Operation
@@ -46,9 +47,7 @@ class KnownCalls:
         parts = _around_id(body)
         if parts is not None:
             before, _, after = parts
-            if len(self._kept) >= _MOST:
-                del self._kept[next(iter(self._kept))]
-            self._kept[head.number, before, after] = call
+            keep(self._kept, (head.number, before, after), call, _MOST)
 
 
 def _around_id(body: bytes) -> tuple[bytes, bytes, bytes] | None:
