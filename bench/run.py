@@ -66,7 +66,7 @@ class Run:
         booker = writes.Booker(service, "bookings", writes.SLOTS, self._generators)
         self._case("reads", reads.throughput, service, requests, self._folder, *common)
         self._case("first-available", wide.first_available, service, requests, *common)
-        self._case("workers", lambda *rest: [workers.two_workers(*rest)], service, requests, *common)
+        self._case("workers", workers.two_workers, service, requests, *common)
         self._case("bookings", lambda *rest: [writes.bookings(*rest)], service, booker, *common)
         self._case("contention", writes.contention, service, booker, *common)
         self._case("soak", resources.soak, service, requests, booker, *common)

@@ -1,66 +1,107 @@
 """Two workers against one.
 
-Where two workers, the database and the generator share two cores, twice the throughput cannot be seen: somebody has to
-wait. So the row is judged by what cannot wait: how many searches the workers answer per second of their own CPU time.
-Two workers that get in each other's way spend more on each; two that do not give twice the throughput as soon as they
-have a core each. The measured throughput stands beside it, with who kept the cores busy.
+A worker is not all that needs a core: the database and the generator work for every answer, too. Where one worker may
+use the whole machine they run beside it, and where two do they run in their place, so that those two figures say more
+about the number of cores than about the workers. Compared are therefore like with like: one worker with one core for
+itself, its database and its generator, and two workers with two cores for everything and twice as many connections. The
+generator has the same share of the cores on both sides, so it limits neither side more than the other. What one worker
+does with all of these cores stands in a row of its own.
 """
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator
+from itertools import cycle
+from pathlib import Path
 
 import load
 from measuring import Generators, Progress, Row, Sizes, interleaved, median, ratios
 from reads import Requests
-from service import Service, accounted, busy_seconds, running
+from service import Service, accounted, running
 
-_CONNECTIONS = 16  # of each worker: two have twice as many callers, so that each is as busy as the one alone
+_CONNECTIONS = 16  # for each worker
 
 
-def two_workers(service: Service, requests: Requests, sizes: Sizes, generators: Generators, progress: Progress) -> Row:
+def two_workers(
+    service: Service, requests: Requests, sizes: Sizes, generators: Generators, progress: Progress
+) -> list[Row]:
     """A second server with two workers on the same database, in turn with the one that has one."""
+    everywhere = os.sched_getaffinity(0)
+    both = set(sorted(everywhere)[:2])
     with running(service.folder, workers=2) as double:
         wanted = requests.get(*requests.searches)
-        cores: dict[str, list[float]] = {"one": [], "two": []}
 
-        def way(name: str, target: Service) -> Callable[[], load.Measured]:
+        def way(target: Service, places: Iterator[set[int]]) -> Callable[[], load.Measured]:
             def work() -> load.Measured:
-                before = busy_seconds()
-                measured = accounted(
+                cores = next(places)
+                for processes in target.processes.values():
+                    _confine(processes, cores)
+                connections = _CONNECTIONS * target.workers
+                found: load.Measured = accounted(
                     lambda: target.processes,
-                    lambda: generators.run(
-                        load.repeat, target.port, wanted, _CONNECTIONS * target.workers, sizes.seconds
-                    ),
+                    lambda: generators.run(_repeat_on, cores, target.port, wanted, connections, sizes.seconds),
                 )
-                cores[name].append((busy_seconds() - before) / measured.seconds)
-                return measured
+                return found
 
             return work
 
         progress.at("warming up")
         for target in (service, double):  # until every connection of every worker's pool has planned its statements
             generators.run(load.repeat, target.port, wanted, 4 * _CONNECTIONS, 1.5 * sizes.seconds)
-        taken = interleaved({"one": way("one", service), "two": way("two", double)}, sizes.rounds, progress)
-    one, two = taken["one"], taken["two"]
-    value, low, high = ratios([each.rate() for each in two], [each.rate() for each in one])
-    kept, least, most = ratios([_per_core(each) for each in two], [_per_core(each) for each in one])
+        each_alone = cycle([{core} for core in sorted(both)])  # one core may have busier neighbours than the other
+        ways = {
+            "one worker, one core": way(service, each_alone),
+            "one worker, both cores": way(service, cycle([both])),
+            "two workers, both cores": way(double, cycle([both])),
+        }
+        try:
+            taken = interleaved(ways, sizes.rounds, progress)
+        finally:
+            for processes in service.processes.values():
+                _confine(processes, everywhere)
+    alone, free, two = taken.values()
+    return [
+        _against(two, alone, "two workers", "two workers with two cores, against one with one: searches a second", 1.7),
+        _against(two, free, "two workers, same cores", "the same, against one worker with both cores", None),
+    ]
+
+
+def _against(two: list[load.Measured], one: list[load.Measured], key: str, title: str, target: float | None) -> Row:
+    rates, others = [each.rate() for each in two], [each.rate() for each in one]
+    value, low, high = ratios(rates, others)
     return Row(
-        "two workers",
-        "two workers, searches per CPU second of the workers, times two",
-        2 * kept,
-        1.7,
-        low=2 * least,
-        high=2 * most,
-        figures=f"measured {value:.2f} ({low:.2f} to {high:.2f}) with {median(cores['two']):.2f} cores busy in all, "
-        f"workers {_busy(two):.2f}, database {_busy(two, 'database'):.2f}, "
-        f"generator {median([each.generator for each in two]):.2f}; "
-        f"one worker used {_busy(one):.2f}",
-        details={"measured": value, "one": [e.rate() for e in one], "two": [e.rate() for e in two]},
+        key,
+        title,
+        value,
+        target,
+        low=low,
+        high=high,
+        figures=f"{median(rates):,.0f}/s of {median(others):,.0f}/s; cores used by two: {_cores(two)}; "
+        f"by one: {_cores(one)}",
+        details={"two": rates, "one": others},
     )
 
 
-def _per_core(measured: load.Measured) -> float:
-    return 1e6 / measured.costs["service"]
+def _cores(measured: list[load.Measured]) -> str:
+    spent = {who: median([each.rate() * each.costs[who] / 1e6 for each in measured]) for who in measured[0].costs}
+    spent["generator"] = median([each.generator for each in measured])
+    return ", ".join(f"{who} {cores:.2f}" for who, cores in spent.items())
 
 
-def _busy(measured: Sequence[load.Measured], who: str = "service") -> float:
-    return median([each.rate() * each.costs[who] / 1e6 for each in measured])
+def _confine(processes: Iterable[int], cores: set[int]) -> None:
+    """With every thread. One that has just ended needs no core."""
+    for process in processes:
+        for thread in Path(f"/proc/{process}/task").glob("*"):
+            try:
+                os.sched_setaffinity(int(thread.name), cores)
+            except ProcessLookupError:
+                continue
+
+
+def _repeat_on(cores: set[int], port: int, requests: list[bytes], connections: int, seconds: float) -> load.Measured:
+    """In the generator's process."""
+    everywhere = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        return load.repeat(port, requests, connections, seconds)
+    finally:
+        os.sched_setaffinity(0, everywhere)
