@@ -71,7 +71,7 @@ class Gateway:
             await self._app(scope, receive, send)
             return
         began, path, head = time.monotonic(), scope["path"], read_head(scope["headers"])
-        door, caller = self._door_of(path), None
+        caller = None
         added: RawHeaders = []  # what every answer says
         if self._origins and await self._is_preflight(scope, send, head, added):
             return
@@ -80,7 +80,7 @@ class Gateway:
         try:
             if head.size > LARGEST_HEADERS or len(path) + len(scope["query_string"]) > LONGEST_ADDRESS:
                 raise _too_long(head)
-            if head.token and (door is not None or path.startswith(_COUNTED)):
+            if head.token and path.startswith(_COUNTED):
                 caller = self._callers.at_hand(head.token, began)
                 limits = None if caller is None else self._meter.charge_at_once(caller, began)
                 if limits is None:
@@ -100,9 +100,6 @@ class Gateway:
             _log.exception("unexpected error")
             await self._refuse(scope, send, Problem("internal"), caller, added, began)
             return
-        if door is None:
-            await self._app(scope, receive, _adding(send, added) if added else send)
-            return
         arrival, trouble = None, None
         try:
             if caller is not None and head.plain is not None and scope["method"] == "GET":
@@ -121,11 +118,16 @@ class Gateway:
                     name, status = kept.operation.name, answer.status
                     self._requests.answered("rest", name, caller, "GET", status, None, began, request_id)
                     return
-            arrival = Arrival(began, head, caller, added, trouble)
-            await door(scope, receive, send, arrival)
+            door = self._door_of(path)
+            if door is not None:
+                arrival = Arrival(began, head, caller, added, trouble)
+                await door(scope, receive, send, arrival)
+                return
         except Exception as error:
             started = arrival is not None and arrival.started
             await unexpected_error(error, scope, receive, send, self._settings, started=started)
+            return
+        await self._app(scope, receive, _adding(send, added) if added else send)
 
     async def _is_preflight(self, scope: Scope, send: Send, head: Head, added: RawHeaders) -> bool:
         """Whether a page asked if it may call, and has its answer. Adds what every other answer says to pages."""
