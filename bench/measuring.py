@@ -34,9 +34,9 @@ class Sizes:
 
 
 FULL = Sizes(
-    rounds=15,
-    seconds=1.2,
-    pgbench_seconds=3,
+    rounds=30,
+    seconds=0.6,
+    pgbench_seconds=2,
     growth=(10, 100, 1_000, 10_000),
     growth_rounds=7,
     soak_seconds=600,

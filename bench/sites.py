@@ -49,7 +49,7 @@ class Site:
     """A service, and the practices that its load goes to."""
 
     def __init__(self, service: Service, generators: Generators, sizes: Sizes) -> None:
-        self.service, self._generators, self._seconds = service, generators, sizes.seconds / 2
+        self.service, self._generators, self._seconds = service, generators, sizes.seconds
         assert service.import_practice(always_open("practice-1", _SEARCHED)) == 1
         service.execute(patients_sql(1, SLOTS.patients) + scattered_sql("1", _PAST, _AHEAD))
         service.settle()

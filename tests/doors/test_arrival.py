@@ -1,8 +1,11 @@
 """What is read from headers before anybody knows who sent them."""
 
+from collections.abc import MutableMapping
+from typing import Any
+
 import pytest
 
-from frontdesk.doors.arrival import _heads, read_head
+from frontdesk.doors.arrival import ANSWER_WHOLE, _heads, arrival_of, encoded, read_head, send_answer
 
 BEARER = (b"authorization", b"Bearer abc")
 TRACEPARENT = (b"traceparent", b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
@@ -66,3 +69,47 @@ def test_only_a_bounded_number_of_heads_is_remembered() -> None:
         read_head([BEARER, (b"x-number", b"%d" % number)])
     assert len(_heads) <= 1024
     assert (BEARER, (b"x-number", b"4999")) in _heads
+
+
+@pytest.mark.parametrize("value", [b"a\r\nset-cookie: b", b"a\nb", b"a\rb", b"a\r\n"])
+def test_no_value_begins_another_field(value: bytes) -> None:
+    assert encoded([(b"a", b"1"), (b"b", b"")]) == b"a: 1\r\nb: \r\n"
+    with pytest.raises(ValueError, match="more than one line"):
+        encoded([(b"a", b"1"), (b"b", value)])
+
+
+@pytest.mark.parametrize("taken", [True, False])
+async def test_an_answer_that_its_server_does_not_take_whole_is_sent_in_messages(*, taken: bool) -> None:
+    offered: list[tuple[int, bytes, bytes]] = []
+    sent: list[MutableMapping[str, Any]] = []
+
+    def whole(*answer: Any) -> bool:
+        offered.append(answer)
+        return taken
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    arrival = arrival_of({"headers": [], ANSWER_WHOLE: whole})
+    arrival.added = [(b"b", b"2")]
+    await send_answer(send, arrival, 200, [(b"a", b"1")], b"body")
+    assert offered == [(200, b"a: 1\r\nb: 2\r\n", b"body")]
+    assert arrival.started
+    in_messages = [
+        {"type": "http.response.start", "status": 200, "headers": [(b"a", b"1"), (b"b", b"2")]},
+        {"type": "http.response.body", "body": b"body"},
+    ]
+    assert sent == ([] if taken else in_messages)
+
+
+async def test_a_refusal_may_end_its_connection_and_is_sent_in_messages() -> None:
+    sent: list[MutableMapping[str, Any]] = []
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    def whole(*_answer: Any) -> bool:
+        raise AssertionError("a refusal was handed over")
+
+    await send_answer(send, arrival_of({"headers": [], ANSWER_WHOLE: whole}), 413, [(b"connection", b"close")], b"")
+    assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]

@@ -9,7 +9,7 @@ import orjson
 from starlette.responses import Response
 
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.arrival import RawHeaders
+from frontdesk.doors.arrival import RawHeaders, encoded
 from frontdesk.engine.warm import Answer
 from frontdesk.settings import Settings
 
@@ -47,16 +47,19 @@ def trace_id_of(headers: Mapping[bytes, bytes]) -> str:
     return _fresh_id() if traceparent is None else request_id_of(traceparent.decode("latin-1"))
 
 
-def answer_headers(answer: Answer, media_type: bytes) -> RawHeaders:
-    """What a REST answer says about itself; made once for all who get it."""
+def answer_headers(answer: Answer, media_type: bytes) -> tuple[RawHeaders, bytes]:
+    """What a REST answer says about itself, and the same encoded; made once for all who get it."""
+    made: tuple[RawHeaders, bytes] | None = answer.prepared.get(media_type)
+    if made is not None:
+        return made
     headers: RawHeaders = [
         (b"content-type", media_type),
         (b"cache-control", b"no-store"),
         (b"x-content-type-options", b"nosniff"),
         (b"content-length", b"%d" % len(answer.content)),
     ]
-    answer.prepared[media_type] = headers
-    return headers
+    answer.prepared[media_type] = made = headers, encoded(headers)
+    return made
 
 
 def www_authenticate(settings: Settings, error: str | None = None, resource: str = "") -> str:

@@ -19,7 +19,7 @@ from frontdesk.access.callers import Callers
 from frontdesk.access.meter import Meter, Refused
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.answers import TRACE, answer_headers, problem_answer, trace_id_of
-from frontdesk.doors.arrival import Arrival, Head, RawHeaders, Receive, Scope, Send, read_head
+from frontdesk.doors.arrival import ANSWER_WHOLE, Arrival, Head, RawHeaders, Receive, Scope, Send, encoded, read_head
 from frontdesk.doors.faults import unexpected_error
 from frontdesk.doors.request_log import RequestLog
 from frontdesk.engine.warm import WarmAnswers
@@ -100,7 +100,7 @@ class Gateway:
             _log.exception("unexpected error")
             await self._refuse(scope, send, Problem("internal"), caller, added, began)
             return
-        arrival, trouble = None, None
+        arrival, trouble, whole = None, None, scope.get(ANSWER_WHOLE)
         try:
             if caller is not None and head.plain is not None and scope["method"] == "GET":
                 kept = self._warm.at_hand(caller, path, scope["query_string"])
@@ -111,16 +111,17 @@ class Gateway:
                         kept, trouble = None, problem
                 if kept is not None:
                     answer, request_id = kept.answer, trace_id_of(head.headers)
-                    headers = answer.prepared.get(head.plain) or answer_headers(answer, head.plain)
-                    headers = [*headers, (TRACE, request_id.encode()), *added]
-                    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-                    await send({"type": "http.response.body", "body": answer.content})
                     name, status = kept.operation.name, answer.status
+                    said, in_bytes = answer.prepared.get(head.plain) or answer_headers(answer, head.plain)
+                    own = [(TRACE, request_id.encode()), *added]
+                    if whole is None or not whole(status, in_bytes + encoded(own), answer.content):
+                        await send({"type": "http.response.start", "status": status, "headers": [*said, *own]})
+                        await send({"type": "http.response.body", "body": answer.content})
                     self._requests.answered("rest", name, caller, "GET", status, None, began, request_id)
                     return
             door = self._door_of(path)
             if door is not None:
-                arrival = Arrival(began, head, caller, added, trouble)
+                arrival = Arrival(began, head, caller, added, trouble, whole)
                 await door(scope, receive, send, arrival)
                 return
         except Exception as error:

@@ -57,9 +57,8 @@ class RestDoor:
             await self._send_problem(send, problem, request_id, arrival)
         else:
             status = answer.status
-            headers = [*answer_headers(answer, arrival.head.accepted or b"application/json")]
-            headers.append((TRACE, request_id.encode()))
-            await send_answer(send, arrival, status, headers, answer.content)
+            said, _ = answer_headers(answer, arrival.head.accepted or b"application/json")
+            await send_answer(send, arrival, status, [*said, (TRACE, request_id.encode())], answer.content)
         if call is not None:
             caller = call.caller
         name = None if operation is None else operation.name

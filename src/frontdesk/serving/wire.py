@@ -15,6 +15,7 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from frontdesk.doors.arrival import ANSWER_WHOLE
 from frontdesk.doors.gateway import LONGEST_ADDRESS
 
 _HEAD_SECONDS = 10
@@ -90,7 +91,7 @@ class Wire(HttpToolsProtocol):
             self._running.message_event.set()
         # Without circles nothing of a connection waits for the garbage collector.
         self.transport = self._socket
-        self.cycle = self._running = None  # type: ignore[assignment]
+        self.cycle = self._running = self.scope = None  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
         self._taken += len(data)
@@ -114,6 +115,7 @@ class Wire(HttpToolsProtocol):
         self._in_head = True
         self._age = 0
         super().on_message_begin()
+        cast(dict[str, Any], self.scope)[ANSWER_WHOLE] = self.answer_whole
 
     def on_header(self, name: bytes, value: bytes) -> None:
         name = name.lower()
@@ -167,6 +169,25 @@ class Wire(HttpToolsProtocol):
         else:
             head, self._head = self._head, None
             self._socket.writelines((head, data))
+
+    def answer_whole(self, status: int, headers: bytes, body: bytes) -> bool:
+        """As ASGI's two messages would be sent, where nobody has to wait or to look closer; else they are to be."""
+        cycle = self._running
+        if cycle is None or cycle.disconnected or cycle.response_started:
+            return False
+        if self.flow.write_paused or cycle.scope["method"] == "HEAD":
+            return False
+        cycle.response_started = cycle.response_complete = self._has_head = True
+        cycle.waiting_for_100_continue = False
+        fields = [b"%b: %b\r\n" % field for field in cycle.default_headers]
+        if not cycle.keep_alive:
+            fields.append(b"connection: close\r\n")
+        self._socket.writelines((b"".join([STATUS_LINE[status], *fields, headers, b"\r\n"]), body))
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            self.close()
+        cycle.on_response()
+        return True
 
     def on_response_complete(self) -> None:
         self._flush()
