@@ -1,0 +1,111 @@
+"""A connection of the server, with applications that do what ours do rarely."""
+
+import asyncio
+import contextlib
+import gc
+import weakref
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import pytest
+import uvicorn
+
+from frontdesk.doors.arrival import ANSWER_WHOLE, Receive, Scope, Send
+from frontdesk.serving.wire import Wire, WireState
+from tests.security.raw_wire import next_answer
+
+LARGE = b"x" * 16 * 1024 * 1024  # more than fits between two sockets that nobody reads from
+
+
+@dataclass
+class Served:
+    """An application that answers everything whole where it can, and in messages where it cannot."""
+
+    body: bytes = b"ok"
+    taken: list[bool] = field(default_factory=list)
+    connections: list["weakref.ref[Wire]"] = field(default_factory=list)
+    port: int = 0
+
+    async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
+        length = b"%d" % len(self.body)
+        self.taken.append(scope[ANSWER_WHOLE](200, b"content-length: %b\r\n" % length, self.body))
+        if not self.taken[-1]:
+            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
+            await send({"type": "http.response.body", "body": self.body})
+
+
+@contextlib.asynccontextmanager
+async def serving(app: Served) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """One client of it."""
+    config = uvicorn.Config(app, interface="asgi3", http=Wire, lifespan="off", log_config=None, access_log=False)
+    config.load()
+    state = WireState(100, {})
+
+    def connection() -> Wire:
+        wire = Wire(config=config, server_state=state, app_state={})
+        app.connections.append(weakref.ref(wire))
+        return wire
+
+    server = await asyncio.get_running_loop().create_server(connection, "127.0.0.1", 0)
+    async with server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2], limit=1 << 20)
+        yield reader, writer
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+def request(method: str) -> bytes:
+    return f"{method} / HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+
+
+async def test_an_answer_to_head_has_the_length_and_no_body() -> None:
+    app = Served()
+    async with serving(app) as (reader, writer):
+        writer.write(request("HEAD") + request("GET"))
+        head = await next_answer(reader, has_body=False)
+        assert (head.status, head.headers["content-length"]) == (200, "2")
+        assert (await next_answer(reader)).body == b"ok"
+    assert app.taken == [False, True]
+
+
+async def test_nothing_is_piled_up_for_a_client_that_does_not_read() -> None:
+    app = Served(LARGE)
+    async with serving(app) as (reader, writer):
+        writer.write(request("GET") * 3)
+        async with asyncio.timeout(30):
+            while len(app.taken) < 2:
+                await asyncio.sleep(0.01)
+        assert app.taken == [True, False]  # the second waits, the third has not been handed over
+        assert [(await next_answer(reader)).body == LARGE for _ in range(3)] == [True, True, True]
+
+
+async def test_an_answer_is_given_once() -> None:
+    class Twice(Served):
+        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+            await super().__call__(scope, receive, send)
+            self.taken.append(scope[ANSWER_WHOLE](200, b"content-length: 2\r\n", b"no"))
+
+    app = Twice()
+    async with serving(app) as (reader, writer):
+        for _ in range(2):
+            writer.write(request("GET"))
+            assert (await next_answer(reader)).body == b"ok"
+    assert app.taken == [True, False, True, False]
+
+
+@pytest.mark.parametrize("last", [b"", request("GET"), b"GET / HTTP/1.1\r\nHo"], ids=["idle", "answered", "in a head"])
+async def test_nothing_of_a_connection_waits_for_the_garbage_collector(last: bytes) -> None:
+    app = Served()
+    gc.collect()
+    gc.disable()
+    try:
+        async with serving(app) as (reader, writer):
+            writer.write(request("GET"))
+            await next_answer(reader)
+            writer.write(last)
+        async with asyncio.timeout(30):
+            while app.connections[0]() is not None:
+                await asyncio.sleep(0.01)
+    finally:
+        gc.enable()
