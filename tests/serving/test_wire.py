@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 import uvicorn
 
-from frontdesk.doors.arrival import ANSWER_WHOLE, Receive, Scope, Send
+from frontdesk.doors.arrival import ANSWER_WHOLE, BODY_WHOLE, Receive, Scope, Send
 from frontdesk.serving.wire import Wire, WireState
 from tests.security.raw_wire import next_answer
 
@@ -109,3 +109,70 @@ async def test_nothing_of_a_connection_waits_for_the_garbage_collector(last: byt
                 await asyncio.sleep(0.01)
     finally:
         gc.enable()
+
+
+@dataclass
+class Reader(Served):
+    """An application that reads the body, whole where it has come and in messages where it has not, and returns it."""
+
+    wait: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.wait.wait()
+        found = scope[BODY_WHOLE]()
+        self.taken.append(found is not None)
+        self.body = b"" if found is None else found
+        more = found is None
+        while more:
+            message = await receive()
+            self.body += message["body"]
+            more = message["more_body"]
+        length = b"%d" % len(self.body)
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
+        await send({"type": "http.response.body", "body": self.body})
+
+
+def posted(*pieces: bytes) -> bytes:
+    chunks = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces)
+    return b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks
+
+
+async def test_a_body_that_has_come_is_there_at_once_and_another_is_waited_for() -> None:
+    app = Reader()
+    app.wait.set()
+    async with serving(app) as (reader, writer):
+        writer.write(posted(b"ab", b"c") + b"0\r\n\r\n" + request("GET"))
+        assert [(await next_answer(reader)).body for _ in range(2)] == [b"abc", b""]
+        writer.write(posted(b"ab"))
+        async with asyncio.timeout(30):
+            while len(app.taken) < 3:
+                await asyncio.sleep(0.01)
+        writer.write(b"2\r\ncd\r\n0\r\n\r\n" + posted(b"e") + b"0\r\n\r\n")
+        assert [(await next_answer(reader)).body for _ in range(2)] == [b"abcd", b"e"]
+    assert app.taken == [True, True, False, True]
+
+
+async def test_each_of_several_requests_has_its_own_body() -> None:
+    app = Reader()
+    async with serving(app) as (reader, writer):
+        writer.write(b"".join(posted(b"%d" % number) + b"0\r\n\r\n" for number in range(5)))
+        app.wait.set()
+        assert [(await next_answer(reader)).body for _ in range(5)] == [b"0", b"1", b"2", b"3", b"4"]
+    assert app.taken == [True] * 5
+
+
+async def test_of_a_client_that_has_gone_no_body_is_there() -> None:
+    app = Reader()
+    async with serving(app) as (_, writer):
+        writer.write(posted(b"ab") + b"0\r\n\r\n")
+        async with asyncio.timeout(30):
+            while not app.connections or (wire := app.connections[0]()) is None or wire.cycle is None:
+                await asyncio.sleep(0.01)
+            writer.close()
+            while wire.cycle is not None:
+                await asyncio.sleep(0.01)
+        app.wait.set()
+        async with asyncio.timeout(30):
+            while not app.taken:
+                await asyncio.sleep(0.01)
+    assert app.taken == [False]

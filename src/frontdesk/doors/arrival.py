@@ -19,10 +19,12 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 RawHeaders = list[tuple[bytes, bytes]]
+BodyWhole = Callable[[], bytes | None]  # None where it has not come completely
 AnswerWhole = Callable[[int, bytes, bytes], bool]  # status, encoded headers, body; whether it was taken
 
-# In a scope, where its server has it: takes an answer in one piece, past ASGI's messages, which costs a fraction. Its
-# headers say how long it is and nothing about the connection.
+# In a scope, where its server has them: a body and an answer in one piece, past ASGI's messages, at a fraction of the
+# price. The headers of the answer say how long it is and nothing about the connection.
+BODY_WHOLE = "frontdesk.body_whole"
 ANSWER_WHOLE = "frontdesk.answer_whole"
 
 SIMULATE = META_KEY.encode()

@@ -15,7 +15,7 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from frontdesk.doors.arrival import ANSWER_WHOLE
+from frontdesk.doors.arrival import ANSWER_WHOLE, BODY_WHOLE
 from frontdesk.doors.gateway import LONGEST_ADDRESS
 
 _HEAD_SECONDS = 10
@@ -115,7 +115,7 @@ class Wire(HttpToolsProtocol):
         self._in_head = True
         self._age = 0
         super().on_message_begin()
-        cast(dict[str, Any], self.scope)[ANSWER_WHOLE] = self.answer_whole
+        cast(dict[str, Any], self.scope).update({BODY_WHOLE: self.body_whole, ANSWER_WHOLE: self.answer_whole})
 
     def on_header(self, name: bytes, value: bytes) -> None:
         name = name.lower()
@@ -169,6 +169,15 @@ class Wire(HttpToolsProtocol):
         else:
             head, self._head = self._head, None
             self._socket.writelines((head, data))
+
+    def body_whole(self) -> bytes | None:
+        """As ASGI's messages would give it, where nobody has to wait for more of it; else they are to be read."""
+        cycle = self._running
+        if cycle is None or cycle.more_body or cycle.disconnected or cycle.response_started:
+            return None
+        body, cycle.body = bytes(cycle.body), bytearray()
+        cycle.message_event.clear()
+        return body
 
     def answer_whole(self, status: int, headers: bytes, body: bytes) -> bool:
         """As ASGI's two messages would be sent, where nobody has to wait or to look closer; else they are to be."""
