@@ -43,7 +43,7 @@ _answers: dict[tuple[str, bytes], tuple[list[tuple[bytes, bytes]], bytes, bytes 
 async def from_memory(scope: dict[str, Any], _receive: Any, send: Any) -> None:
     if scope["type"] == "http":
         headers, body, in_bytes = _answers[scope["path"], scope["query_string"]]
-        if in_bytes is None or not scope[ANSWER_WHOLE](200, in_bytes, body):
+        if in_bytes is None or not scope[ANSWER_WHOLE](scope, 200, in_bytes, body):
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             await send({"type": "http.response.body", "body": body})
 

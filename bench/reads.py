@@ -153,7 +153,7 @@ def _against(
     spent = {name: [sum(each.costs.values()) for each in taken[name]] for name in (ours, floor)}
     costs = {name: median(values) for name, values in spent.items()}
     return Row(
-        ours,
+        f"{ours}, {floor}",
         title,
         value,
         target,
@@ -172,14 +172,14 @@ def _parts(measured: Sequence[load.Measured]) -> str:
 def _generator_room(
     taken: dict[str, list[load.Measured]], floor: Floor, requests: Requests, sizes: Sizes, generators: Generators
 ) -> Row:
-    """How much faster than the fastest case the generator could still go: on the bare handler it is busy for this share
-    of the time, and what it is not busy with is waiting for the server."""
+    """How much faster than the fastest case the generator could still go: there it is busy for this share of the time,
+    and what it is not busy with is waiting for the server."""
     busy = {name: median([each.generator for each in measured]) for name, measured in taken.items()}
     own = max(busy.values())
     halves = (floor.port, requests.get(BARE), CONNECTIONS // 2, sizes.seconds)
     two = sum(each.rate() for each in generators.together(load.repeat, [halves, halves]))
     one = median([each.rate() for each in taken["bare"]])
-    names = ("bare", "search from memory", "search", "mcp")
+    names = ("bare", "directory from memory, whole", "search from memory, whole", "search from memory", "search", "mcp")
     return Row(
         "generator",
         "the generator's share of a core at its busiest",

@@ -47,7 +47,8 @@ def two_workers(
         progress.at("warming up")
         for target in (service, double):  # until every connection of every worker's pool has planned its statements
             generators.run(load.repeat, target.port, wanted, 4 * _CONNECTIONS, 1.5 * sizes.seconds)
-        each_alone = cycle([{core} for core in sorted(both)])  # one core may have busier neighbours than the other
+        # One core may have busier neighbours than the other: two rounds on each, one forwards and one backwards.
+        each_alone = cycle([{core} for core in sorted(both) for _ in range(2)])
         ways = {
             "one worker, one core": way(service, each_alone),
             "one worker, both cores": way(service, cycle([both])),

@@ -80,7 +80,7 @@ def test_no_value_begins_another_field(value: bytes) -> None:
 
 @pytest.mark.parametrize("taken", [True, False])
 async def test_an_answer_that_its_server_does_not_take_whole_is_sent_in_messages(*, taken: bool) -> None:
-    offered: list[tuple[int, bytes, bytes]] = []
+    offered: list[tuple[Any, ...]] = []
     sent: list[MutableMapping[str, Any]] = []
 
     def whole(*answer: Any) -> bool:
@@ -93,7 +93,7 @@ async def test_an_answer_that_its_server_does_not_take_whole_is_sent_in_messages
     arrival = arrival_of({"headers": [], ANSWER_WHOLE: whole})
     arrival.added = [(b"b", b"2")]
     await send_answer(send, arrival, 200, [(b"a", b"1")], b"body")
-    assert offered == [(200, b"a: 1\r\nb: 2\r\n", b"body")]
+    assert offered == [(arrival.scope, 200, b"a: 1\r\nb: 2\r\n", b"body")]
     assert arrival.started
     in_messages = [
         {"type": "http.response.start", "status": 200, "headers": [(b"a", b"1"), (b"b", b"2")]},

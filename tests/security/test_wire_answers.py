@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from frontdesk.app import build_app
-from tests.security.raw_wire import exchange, is_at_its_end, next_answer
+from tests.security.raw_wire import is_at_its_end, next_answer
 from tests.security.real_server import RealServer
 
 OF_ONE_ANSWER = {"date", "server", "x-svc-trace-id", "ratelimit"}
@@ -86,7 +86,6 @@ async def test_whoever_wants_the_end_of_the_connection_gets_it(
 
 
 async def test_whoever_reads_late_gets_every_answer_in_its_place(server: RealServer, token: str) -> None:
-    """More than fits between the two, so that the server has to wait for its reader."""
     asked = 90
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -103,12 +102,3 @@ async def test_whoever_reads_late_gets_every_answer_in_its_place(server: RealSer
         writer.close()
     assert [answer.headers["x-svc-trace-id"] for answer in answers] == ids
     assert len({answer.body for answer in answers}) == 1
-
-
-async def test_whoever_asks_for_the_head_alone_gets_no_body(server: RealServer, token: str) -> None:
-    answer = await asyncio.to_thread(
-        exchange, server, listing(token, "Connection: close\r\n").replace("GET ", "HEAD ", 1)
-    )
-    head, _, body = answer.received.partition(b"\r\n\r\n")
-    assert (answer.status, body, answer.closed) == (405, b"", True)
-    assert b"content-length" in head

@@ -6,6 +6,7 @@ import gc
 import weakref
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 import uvicorn
@@ -28,18 +29,20 @@ class Served:
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         length = b"%d" % len(self.body)
-        self.taken.append(scope[ANSWER_WHOLE](200, b"content-length: %b\r\n" % length, self.body))
+        self.taken.append(scope[ANSWER_WHOLE](scope, 200, b"content-length: %b\r\n" % length, self.body))
         if not self.taken[-1]:
             await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
             await send({"type": "http.response.body", "body": self.body})
 
 
 @contextlib.asynccontextmanager
-async def serving(app: Served) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """One client of it."""
-    config = uvicorn.Config(app, interface="asgi3", http=Wire, lifespan="off", log_config=None, access_log=False)
+async def serving(app: Served, instead: Any = None) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """One client of it, or of another application whose connections it knows."""
+    config = uvicorn.Config(
+        instead or app, interface="asgi3", http=Wire, lifespan="off", log_config=None, access_log=False
+    )
     config.load()
-    state = WireState(100, {})
+    state = WireState(100, {400: b"content-length: 0\r\n\r\n"})
 
     def connection() -> Wire:
         wire = Wire(config=config, server_state=state, app_state={})
@@ -84,14 +87,15 @@ async def test_an_answer_is_given_once() -> None:
     class Twice(Served):
         async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
             await super().__call__(scope, receive, send)
-            self.taken.append(scope[ANSWER_WHOLE](200, b"content-length: 2\r\n", b"no"))
+            self.taken.append(scope[ANSWER_WHOLE](scope, 200, b"content-length: 2\r\n", b"no"))
 
     app = Twice()
     async with serving(app) as (reader, writer):
-        for _ in range(2):
-            writer.write(request("GET"))
-            assert (await next_answer(reader)).body == b"ok"
-    assert app.taken == [True, False, True, False]
+        writer.write(request("GET") * 2)
+        assert [(await next_answer(reader)).body for _ in range(2)] == [b"ok", b"ok"]
+        writer.write(request("GET"))
+        assert (await next_answer(reader)).body == b"ok"
+    assert app.taken == [True, False, True, False, True, False]
 
 
 @pytest.mark.parametrize("last", [b"", request("GET"), b"GET / HTTP/1.1\r\nHo"], ids=["idle", "answered", "in a head"])
@@ -119,12 +123,15 @@ class Reader(Served):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self.wait.wait()
-        found = scope[BODY_WHOLE]()
+        found = scope[BODY_WHOLE](scope)
         self.taken.append(found is not None)
         self.body = b"" if found is None else found
         more = found is None
         while more:
             message = await receive()
+            if message["type"] == "http.disconnect":
+                self.taken.append(scope[ANSWER_WHOLE](scope, 200, b"content-length: 0\r\n", b""))
+                return
             self.body += message["body"]
             more = message["more_body"]
         length = b"%d" % len(self.body)
@@ -173,6 +180,59 @@ async def test_of_a_client_that_has_gone_no_body_is_there() -> None:
                 await asyncio.sleep(0.01)
         app.wait.set()
         async with asyncio.timeout(30):
-            while not app.taken:
+            while len(app.taken) < 2:
                 await asyncio.sleep(0.01)
-    assert app.taken == [False]
+    assert app.taken == [False, False]
+
+
+async def test_of_a_body_that_broke_off_nothing_is_there_and_its_refusal_is_the_only_answer() -> None:
+    app = Reader()
+    async with serving(app) as (reader, writer):
+        writer.write(posted(b"ab") + b"no number\r\n")
+        refused = await next_answer(reader)
+        app.wait.set()
+        assert (refused.status, await reader.read()) == (400, b"")
+        async with asyncio.timeout(30):
+            while len(app.taken) < 2:
+                await asyncio.sleep(0.01)
+    assert app.taken == [False, False]
+
+
+async def test_a_client_that_goes_while_its_first_request_is_worked_on_gets_no_second_one_executed() -> None:
+    app = Reader()
+    worked_on, left = asyncio.Event(), asyncio.Event()
+
+    async def first_takes_long(scope: Scope, receive: Receive, send: Send) -> None:
+        app.taken.append(scope[BODY_WHOLE](scope) is not None)
+        worked_on.set()
+        await left.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body", "body": b""})
+
+    async with serving(app, first_takes_long) as (_, writer):
+        writer.write((posted(b"ab") + b"0\r\n\r\n") * 2)
+        async with asyncio.timeout(30):
+            await worked_on.wait()
+            wire = app.connections[0]()
+            writer.close()
+            while wire is not None and wire.cycle is not None:
+                await asyncio.sleep(0.01)
+        left.set()
+        await asyncio.sleep(0)
+    assert app.taken == [True]
+
+
+async def test_whoever_has_a_body_hears_of_nothing_more_but_the_end() -> None:
+    app = Reader()
+    heard: asyncio.Queue[str] = asyncio.Queue()
+
+    async def listens_on(scope: Scope, receive: Receive, _send: Send) -> None:
+        heard.put_nowait(repr(scope[BODY_WHOLE](scope)))
+        heard.put_nowait((await receive())["type"])
+
+    async with serving(app, listens_on) as (_, writer):
+        writer.write(posted(b"ab") + b"0\r\n\r\n")
+        async with asyncio.timeout(30):
+            assert await heard.get() == "b'ab'"
+            writer.close()
+            assert await heard.get() == "http.disconnect"

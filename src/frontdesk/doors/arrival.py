@@ -19,11 +19,10 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 RawHeaders = list[tuple[bytes, bytes]]
-BodyWhole = Callable[[], bytes | None]  # None where it has not come completely
-AnswerWhole = Callable[[int, bytes, bytes], bool]  # status, encoded headers, body; whether it was taken
-
-# In a scope, where its server has them: a body and an answer in one piece, past ASGI's messages, at a fraction of the
-# price. The headers of the answer say how long it is and nothing about the connection.
+# In a scope, where its server has them: functions that give a body and take an answer in one piece, past ASGI's
+# messages, at a fraction of the price. BODY_WHOLE is called once with the scope, and gives None where the body has not
+# come completely. ANSWER_WHOLE is called with the scope, the status, the encoded headers, which say how long the answer
+# is and nothing about the connection, and the body; it gives whether the answer was taken.
 BODY_WHOLE = "frontdesk.body_whole"
 ANSWER_WHOLE = "frontdesk.answer_whole"
 
@@ -50,16 +49,16 @@ class Head(NamedTuple):
 class Arrival:
     began: float
     head: Head
+    scope: Scope
     caller: Caller | None = None  # None: not known yet, or nobody who may call
     added: RawHeaders = field(default_factory=list)  # what the gateway says on every answer
     trouble: Problem | None = None  # why it is certain that the call cannot be answered
-    answer_whole: AnswerWhole | None = None
     started: bool = False  # whether an answer is on its way
 
 
 def arrival_of(scope: Scope) -> Arrival:
     """That of a request to a door without a gateway."""
-    return Arrival(time.monotonic(), read_head(scope["headers"]), answer_whole=scope.get(ANSWER_WHOLE))
+    return Arrival(time.monotonic(), read_head(scope["headers"]), scope)
 
 
 def read_head(raw: RawHeaders) -> Head:
@@ -109,22 +108,23 @@ def _bearer_token(authorization: bytes | None) -> str | None:
 
 async def send_answer(send: Send, arrival: Arrival, status: int, headers: RawHeaders, body: bytes) -> None:
     """The whole answer; `headers` are all but those that the gateway adds."""
-    arrival.started = True
+    whole = arrival.scope.get(ANSWER_WHOLE)
     if status >= _REFUSED:
         # Where a sandbox's caller wants to see a limit reached, the door says so: what is left would contradict it.
         said = {name for name, _ in headers}
         headers += [each for each in arrival.added if each[0] not in said]
     else:
         headers += arrival.added
-        whole = arrival.answer_whole
-        if whole is not None and whole(status, encoded(headers), body):
+        if whole is not None and whole(arrival.scope, status, encoded(headers), body):
+            arrival.started = True
             return
+    arrival.started = True
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
 def encoded(headers: RawHeaders) -> bytes:
-    """As they stand in a head of HTTP/1.1. What is in a value can begin no other field."""
+    """As they stand in a head of HTTP/1.1. Names and values are ours; still, no value can begin another field."""
     head = b"".join([b"%b: %b\r\n" % field for field in headers])
     if not head.count(b"\n") == head.count(b"\r") == len(headers):
         raise ValueError("a header has more than one line")

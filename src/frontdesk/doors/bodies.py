@@ -8,7 +8,7 @@ from typing import Any
 from starlette.requests import Request
 
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
-from frontdesk.doors.arrival import BodyWhole
+from frontdesk.doors.arrival import BODY_WHOLE, Scope
 
 LARGEST_BODY = 64 * 1024
 RECEIVE_SECONDS = 15.0
@@ -19,17 +19,16 @@ async def read_body(
     receive: Callable[[], Awaitable[MutableMapping[str, Any]]],
     faults: list[Problem],
     largest: int = LARGEST_BODY,
-    whole: BodyWhole | None = None,
+    scope: Scope | None = None,
 ) -> bytes:
     """The body, or nothing and a noted fault. `announced` is its Content-Length: what is too large is not read at
-    all. `whole` gives one that is there already, for which nobody has to wait."""
+    all. With its scope, one that is there already is not waited for."""
     if announced is not None and (not announced.isdigit() or int(announced[:20]) > largest):
         return _unread(faults, Problem("payload_too_large"))
-    body = None if whole is None else whole()
-    if body is not None and len(body) <= largest:
-        return body
+    whole = None if scope is None else scope.get(BODY_WHOLE)
+    body: bytes | None = None if whole is None else whole(scope)
     if body is not None:
-        return _unread(faults, Problem("payload_too_large"))
+        return body if len(body) <= largest else _unread(faults, Problem("payload_too_large"))
     parts, size, more = [], 0, True
     patience = _Patience(RECEIVE_SECONDS)
     try:

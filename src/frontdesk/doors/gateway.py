@@ -100,7 +100,7 @@ class Gateway:
             _log.exception("unexpected error")
             await self._refuse(scope, send, Problem("internal"), caller, added, began)
             return
-        arrival, trouble, whole = None, None, scope.get(ANSWER_WHOLE)
+        arrival, trouble = None, None
         try:
             if caller is not None and head.plain is not None and scope["method"] == "GET":
                 kept = self._warm.at_hand(caller, path, scope["query_string"])
@@ -113,15 +113,16 @@ class Gateway:
                     answer, request_id = kept.answer, trace_id_of(head.headers)
                     name, status = kept.operation.name, answer.status
                     said, in_bytes = answer.prepared.get(head.plain) or answer_headers(answer, head.plain)
+                    whole = scope.get(ANSWER_WHOLE)
                     own = [(TRACE, request_id.encode()), *added]
-                    if whole is None or not whole(status, in_bytes + encoded(own), answer.content):
+                    if whole is None or not whole(scope, status, in_bytes + encoded(own), answer.content):
                         await send({"type": "http.response.start", "status": status, "headers": [*said, *own]})
                         await send({"type": "http.response.body", "body": answer.content})
                     self._requests.answered("rest", name, caller, "GET", status, None, began, request_id)
                     return
             door = self._door_of(path)
             if door is not None:
-                arrival = Arrival(began, head, caller, added, trouble, whole)
+                arrival = Arrival(began, head, scope, caller, added, trouble)
                 await door(scope, receive, send, arrival)
                 return
         except Exception as error:

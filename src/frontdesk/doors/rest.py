@@ -11,7 +11,6 @@ from urllib.parse import parse_qsl
 from frontdesk.domain.errors import BINDING, BY_GATEWAY, FieldError, Problem, invalid
 from frontdesk.doors.answers import TRACE, answer_headers, problem_answer, trace_id_of
 from frontdesk.doors.arrival import (
-    BODY_WHOLE,
     SIMULATE,
     Arrival,
     Receive,
@@ -110,7 +109,7 @@ async def _call(
     if operation.method == "GET":
         question = (scope["path"], scope["query_string"])
     else:
-        body = await read_body(headers.get(b"content-length"), receive, faults, whole=scope.get(BODY_WHOLE))
+        body = await read_body(headers.get(b"content-length"), receive, faults, scope=scope)
         try:
             require_json_body(headers.get(b"content-type"), body)
         except Problem as problem:

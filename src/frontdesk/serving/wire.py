@@ -170,21 +170,20 @@ class Wire(HttpToolsProtocol):
             head, self._head = self._head, None
             self._socket.writelines((head, data))
 
-    def body_whole(self) -> bytes | None:
+    def body_whole(self, scope: Any) -> bytes | None:
         """As ASGI's messages would give it, where nobody has to wait for more of it; else they are to be read."""
-        cycle = self._running
-        if cycle is None or cycle.more_body or cycle.disconnected or cycle.response_started:
+        cycle = self._unanswered(scope)
+        if cycle is None or cycle.more_body:
             return None
         body, cycle.body = bytes(cycle.body), bytearray()
         cycle.message_event.clear()
+        self.flow.resume_reading()  # the other side's end should be seen while this is worked on
         return body
 
-    def answer_whole(self, status: int, headers: bytes, body: bytes) -> bool:
+    def answer_whole(self, scope: Any, status: int, headers: bytes, body: bytes) -> bool:
         """As ASGI's two messages would be sent, where nobody has to wait or to look closer; else they are to be."""
-        cycle = self._running
-        if cycle is None or cycle.disconnected or cycle.response_started:
-            return False
-        if self.flow.write_paused or cycle.scope["method"] == "HEAD":
+        cycle = self._unanswered(scope)
+        if cycle is None or self.flow.write_paused or scope["method"] == "HEAD":
             return False
         cycle.response_started = cycle.response_complete = self._has_head = True
         cycle.waiting_for_100_continue = False
@@ -197,6 +196,13 @@ class Wire(HttpToolsProtocol):
             self.close()
         cycle.on_response()
         return True
+
+    def _unanswered(self, scope: Any) -> RequestResponseCycle | None:
+        """The request of this scope, if it is its turn and somebody waits for its answer."""
+        cycle = self._running
+        if cycle is None or cycle.scope is not scope or cycle.disconnected or cycle.response_started:
+            return None
+        return cycle
 
     def on_response_complete(self) -> None:
         self._flush()

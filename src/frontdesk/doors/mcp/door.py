@@ -15,10 +15,8 @@ import orjson
 from frontdesk.domain.errors import BY_GATEWAY, Problem
 from frontdesk.doors.answers import TRACE, problem_answer, trace_id_of
 from frontdesk.doors.arrival import (
-    BODY_WHOLE,
     SIMULATE,
     Arrival,
-    BodyWhole,
     RawHeaders,
     Receive,
     Scope,
@@ -81,7 +79,6 @@ class Request:
     raw_headers: RawHeaders
     arrival: Arrival
     request_id: str
-    body_whole: BodyWhole | None
     operation: Operation | None = None
     call: Call | None = None
 
@@ -102,8 +99,7 @@ class McpDoor:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, arrival: Arrival | None = None) -> None:
         arrival = arrival or arrival_of(scope)
-        request_id = trace_id_of(arrival.head.headers)
-        request = Request(scope["method"], scope["headers"], arrival, request_id, scope.get(BODY_WHOLE))
+        request = Request(scope["method"], scope["headers"], arrival, trace_id_of(arrival.head.headers))
         try:
             reply = await self._answer(request, receive)
         except Problem as problem:
@@ -120,7 +116,7 @@ class McpDoor:
         try:
             faults: list[Problem] = []
             head = request.arrival.head
-            body = await read_body(head.headers.get(b"content-length"), receive, faults, whole=request.body_whole)
+            body = await read_body(head.headers.get(b"content-length"), receive, faults, scope=request.arrival.scope)
             call, message_id = self._known.find(head, body)
             if call is None:
                 message = _message(request, body, faults)
