@@ -78,6 +78,7 @@ def test_a_practice_file_is_given_by_keyboard(window: Open, tmp_path: Path) -> N
     path.write_text("practice: {slug: demo}\nlocations: nowhere\n")
     opened = window("admin")
     opened.faults.expected.append("status of 422")  # a file with faults is shown again
+    opened.page.on("filechooser", lambda _: None)  # from now on the browser tells of them; that takes it a moment
     page = opened.go("/practice")
     tab_to(page, page.get_by_label("File", exact=True))
     with page.expect_file_chooser() as chooser:

@@ -9,14 +9,13 @@ import orjson
 from starlette.responses import Response
 
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.arrival import RawHeaders, encoded
+from frontdesk.doors.arrival import RawHeaders, decoded, encoded
 from frontdesk.engine.warm import Answer
 from frontdesk.settings import Settings
 
 TRACE_HEADER = "X-SVC-TRACE-ID"
 TRACE = TRACE_HEADER.lower().encode()
 PROBLEM_TYPE = "application/problem+json"
-_ID_BYTES, _DRAWN_AT_ONCE = 16, 256
 
 # Version 00 has exactly four parts; what later versions add behind them is for those who know it.
 _TRACEPARENT = re.compile(
@@ -27,24 +26,11 @@ _TRACEPARENT = re.compile(
 def request_id_of(traceparent: str | None) -> str:
     """The W3C trace id of a valid incoming traceparent, else a fresh one."""
     found = _TRACEPARENT.match(traceparent.strip()) if traceparent else None
-    return found.group(1) if found else _fresh_id()
-
-
-def _fresh_id() -> str:
-    """Drawn many at a time: one system call for all of them."""
-    if not _fresh:
-        drawn = os.urandom(_ID_BYTES * _DRAWN_AT_ONCE).hex("-", _ID_BYTES)
-        _fresh.extend(drawn.split("-"))
-    return _fresh.pop()
-
-
-_fresh: list[str] = []
-os.register_at_fork(after_in_child=_fresh.clear)
+    return found.group(1) if found else os.urandom(16).hex()
 
 
 def trace_id_of(headers: Mapping[bytes, bytes]) -> str:
-    traceparent = headers.get(b"traceparent")
-    return _fresh_id() if traceparent is None else request_id_of(traceparent.decode("latin-1"))
+    return request_id_of(decoded(headers.get(b"traceparent")))
 
 
 def answer_headers(answer: Answer, media_type: bytes) -> tuple[RawHeaders, bytes]:

@@ -112,7 +112,7 @@ class Gateway:
                 if kept is not None:
                     answer, request_id = kept.answer, trace_id_of(head.headers)
                     name, status = kept.operation.name, answer.status
-                    said, in_bytes = answer.prepared.get(head.plain) or answer_headers(answer, head.plain)
+                    said, in_bytes = answer_headers(answer, head.plain)
                     whole = scope.get(ANSWER_WHOLE)
                     own = [(TRACE, request_id.encode()), *added]
                     if whole is None or not whole(scope, status, in_bytes + encoded(own), answer.content):
