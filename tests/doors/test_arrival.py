@@ -78,38 +78,42 @@ def test_no_value_begins_another_field(value: bytes) -> None:
         encoded([(b"a", b"1"), (b"b", value)])
 
 
+class Sent:
+    """What an application would send with it."""
+
+    def __init__(self) -> None:
+        self.messages: list[MutableMapping[str, Any]] = []
+
+    async def __call__(self, message: MutableMapping[str, Any]) -> None:
+        self.messages.append(message)
+
+
 @pytest.mark.parametrize("taken", [True, False])
 async def test_an_answer_that_its_server_does_not_take_whole_is_sent_in_messages(*, taken: bool) -> None:
     offered: list[tuple[Any, ...]] = []
-    sent: list[MutableMapping[str, Any]] = []
+    sent = Sent()
 
     def whole(*answer: Any) -> bool:
         offered.append(answer)
         return taken
 
-    async def send(message: MutableMapping[str, Any]) -> None:
-        sent.append(message)
-
     arrival = arrival_of({"headers": [], ANSWER_WHOLE: whole})
     arrival.added = [(b"b", b"2")]
-    await send_answer(send, arrival, 200, [(b"a", b"1")], b"body")
+    await send_answer(sent, arrival, 200, [(b"a", b"1")], b"body")
     assert offered == [(arrival.scope, 200, b"a: 1\r\nb: 2\r\n", b"body")]
     assert arrival.started
     in_messages = [
         {"type": "http.response.start", "status": 200, "headers": [(b"a", b"1"), (b"b", b"2")]},
         {"type": "http.response.body", "body": b"body"},
     ]
-    assert sent == ([] if taken else in_messages)
+    assert sent.messages == ([] if taken else in_messages)
 
 
 async def test_a_refusal_may_end_its_connection_and_is_sent_in_messages() -> None:
-    sent: list[MutableMapping[str, Any]] = []
-
-    async def send(message: MutableMapping[str, Any]) -> None:
-        sent.append(message)
+    sent = Sent()
 
     def whole(*_answer: Any) -> bool:
         raise AssertionError("a refusal was handed over")
 
-    await send_answer(send, arrival_of({"headers": [], ANSWER_WHOLE: whole}), 413, [(b"connection", b"close")], b"")
-    assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
+    await send_answer(sent, arrival_of({"headers": [], ANSWER_WHOLE: whole}), 413, [(b"connection", b"close")], b"")
+    assert [message["type"] for message in sent.messages] == ["http.response.start", "http.response.body"]

@@ -14,6 +14,7 @@ import pytest
 from frontdesk.access.clients import set_limits
 from frontdesk.access.meter import Meter
 from frontdesk.app import build_app
+from frontdesk.doors.arrival import ANSWER_WHOLE, BODY_WHOLE
 from frontdesk.doors.gateway import LONGEST_ADDRESS
 from frontdesk.settings import Settings, SettingsError, load_settings
 from frontdesk.store.changes import ChangeListener
@@ -328,7 +329,7 @@ async def test_bodies_and_answers_are_in_one_piece_where_the_server_has_them_so(
     answers: list[tuple[int, bytes, bytes]] = []
 
     def answer_whole(scope: Any, *answer: Any) -> bool:
-        assert scope["frontdesk.answer_whole"] is answer_whole
+        assert scope[ANSWER_WHOLE] is answer_whole
         answers.append(answer)
         return True
 
@@ -341,7 +342,7 @@ async def test_bodies_and_answers_are_in_one_piece_where_the_server_has_them_so(
         scope = {
             "type": "http", "method": method, "path": path, "query_string": b"", "client": ("198.51.100.7", 1),
             "headers": [*headers, (b"authorization", bearer)],
-            "frontdesk.answer_whole": answer_whole, "frontdesk.body_whole": lambda _scope: body,
+            ANSWER_WHOLE: answer_whole, BODY_WHOLE: lambda _scope: body,
         }  # fmt: skip
         await app(scope, never, never)
         status, head, content = answers.pop()

@@ -4,17 +4,18 @@ import asyncio
 import contextlib
 import gc
 import weakref
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 import uvicorn
 
-from frontdesk.doors.arrival import ANSWER_WHOLE, BODY_WHOLE, Receive, Scope, Send
+from frontdesk.doors.arrival import ANSWER_WHOLE, BODY_WHOLE, Receive, Scope, Send, send_messages
 from frontdesk.serving.wire import Wire, WireState
 from tests.security.raw_wire import next_answer
 
+END = b"0\r\n\r\n"  # of chunks
 LARGE = b"x" * 16 * 1024 * 1024  # more than fits between two sockets that nobody reads from
 
 
@@ -25,14 +26,17 @@ class Served:
     body: bytes = b"ok"
     taken: list[bool] = field(default_factory=list)
     connections: list["weakref.ref[Wire]"] = field(default_factory=list)
-    port: int = 0
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         length = b"%d" % len(self.body)
         self.taken.append(scope[ANSWER_WHOLE](scope, 200, b"content-length: %b\r\n" % length, self.body))
         if not self.taken[-1]:
-            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
-            await send({"type": "http.response.body", "body": self.body})
+            await send_messages(send, 200, [(b"content-length", length)], self.body)
+
+    def is_called(self) -> bool:
+        """Whether a request is on its first connection, which the client has not left."""
+        wire = self.connections[0]() if self.connections else None
+        return wire is not None and wire.cycle is not None
 
 
 @contextlib.asynccontextmanager
@@ -58,6 +62,12 @@ async def serving(app: Served, instead: Any = None) -> AsyncIterator[tuple[async
             await writer.wait_closed()
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
 def request(method: str) -> bytes:
     return f"{method} / HTTP/1.1\r\nHost: x\r\n\r\n".encode()
 
@@ -76,9 +86,7 @@ async def test_nothing_is_piled_up_for_a_client_that_does_not_read() -> None:
     app = Served(LARGE)
     async with serving(app) as (reader, writer):
         writer.write(request("GET") * 3)
-        async with asyncio.timeout(30):
-            while len(app.taken) < 2:
-                await asyncio.sleep(0.01)
+        await until(lambda: len(app.taken) >= 2)
         assert app.taken == [True, False]  # the second waits, the third has not been handed over
         assert [(await next_answer(reader)).body == LARGE for _ in range(3)] == [True, True, True]
 
@@ -108,9 +116,7 @@ async def test_nothing_of_a_connection_waits_for_the_garbage_collector(last: byt
             writer.write(request("GET"))
             await next_answer(reader)
             writer.write(last)
-        async with asyncio.timeout(30):
-            while app.connections[0]() is not None:
-                await asyncio.sleep(0.01)
+        await until(lambda: app.connections[0]() is None)
     finally:
         gc.enable()
 
@@ -134,9 +140,7 @@ class Reader(Served):
                 return
             self.body += message["body"]
             more = message["more_body"]
-        length = b"%d" % len(self.body)
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
-        await send({"type": "http.response.body", "body": self.body})
+        await send_messages(send, 200, [(b"content-length", b"%d" % len(self.body))], self.body)
 
 
 def posted(*pieces: bytes) -> bytes:
@@ -148,13 +152,11 @@ async def test_a_body_that_has_come_is_there_at_once_and_another_is_waited_for()
     app = Reader()
     app.wait.set()
     async with serving(app) as (reader, writer):
-        writer.write(posted(b"ab", b"c") + b"0\r\n\r\n" + request("GET"))
+        writer.write(posted(b"ab", b"c") + END + request("GET"))
         assert [(await next_answer(reader)).body for _ in range(2)] == [b"abc", b""]
         writer.write(posted(b"ab"))
-        async with asyncio.timeout(30):
-            while len(app.taken) < 3:
-                await asyncio.sleep(0.01)
-        writer.write(b"2\r\ncd\r\n0\r\n\r\n" + posted(b"e") + b"0\r\n\r\n")
+        await until(lambda: len(app.taken) >= 3)
+        writer.write(b"2\r\ncd\r\n" + END + posted(b"e") + END)
         assert [(await next_answer(reader)).body for _ in range(2)] == [b"abcd", b"e"]
     assert app.taken == [True, True, False, True]
 
@@ -162,7 +164,7 @@ async def test_a_body_that_has_come_is_there_at_once_and_another_is_waited_for()
 async def test_each_of_several_requests_has_its_own_body() -> None:
     app = Reader()
     async with serving(app) as (reader, writer):
-        writer.write(b"".join(posted(b"%d" % number) + b"0\r\n\r\n" for number in range(5)))
+        writer.write(b"".join(posted(b"%d" % number) + END for number in range(5)))
         app.wait.set()
         assert [(await next_answer(reader)).body for _ in range(5)] == [b"0", b"1", b"2", b"3", b"4"]
     assert app.taken == [True] * 5
@@ -171,17 +173,12 @@ async def test_each_of_several_requests_has_its_own_body() -> None:
 async def test_of_a_client_that_has_gone_no_body_is_there() -> None:
     app = Reader()
     async with serving(app) as (_, writer):
-        writer.write(posted(b"ab") + b"0\r\n\r\n")
-        async with asyncio.timeout(30):
-            while not app.connections or (wire := app.connections[0]()) is None or wire.cycle is None:
-                await asyncio.sleep(0.01)
-            writer.close()
-            while wire.cycle is not None:
-                await asyncio.sleep(0.01)
+        writer.write(posted(b"ab") + END)
+        await until(app.is_called)
+        writer.close()
+        await until(lambda: not app.is_called())
         app.wait.set()
-        async with asyncio.timeout(30):
-            while len(app.taken) < 2:
-                await asyncio.sleep(0.01)
+        await until(lambda: len(app.taken) >= 2)
     assert app.taken == [False, False]
 
 
@@ -192,9 +189,7 @@ async def test_of_a_body_that_broke_off_nothing_is_there_and_its_refusal_is_the_
         refused = await next_answer(reader)
         app.wait.set()
         assert (refused.status, await reader.read()) == (400, b"")
-        async with asyncio.timeout(30):
-            while len(app.taken) < 2:
-                await asyncio.sleep(0.01)
+        await until(lambda: len(app.taken) >= 2)
     assert app.taken == [False, False]
 
 
@@ -206,17 +201,13 @@ async def test_a_client_that_goes_while_its_first_request_is_worked_on_gets_no_s
         app.taken.append(scope[BODY_WHOLE](scope) is not None)
         worked_on.set()
         await left.wait()
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
-        await send({"type": "http.response.body", "body": b""})
+        await send_messages(send, 200, [(b"content-length", b"0")], b"")
 
     async with serving(app, first_takes_long) as (_, writer):
-        writer.write((posted(b"ab") + b"0\r\n\r\n") * 2)
-        async with asyncio.timeout(30):
-            await worked_on.wait()
-            wire = app.connections[0]()
-            writer.close()
-            while wire is not None and wire.cycle is not None:
-                await asyncio.sleep(0.01)
+        writer.write((posted(b"ab") + END) * 2)
+        await until(worked_on.is_set)
+        writer.close()
+        await until(lambda: not app.is_called())
         left.set()
         await asyncio.sleep(0)
     assert app.taken == [True]
@@ -231,7 +222,7 @@ async def test_whoever_has_a_body_hears_of_nothing_more_but_the_end() -> None:
         heard.put_nowait((await receive())["type"])
 
     async with serving(app, listens_on) as (_, writer):
-        writer.write(posted(b"ab") + b"0\r\n\r\n")
+        writer.write(posted(b"ab") + END)
         async with asyncio.timeout(30):
             assert await heard.get() == "b'ab'"
             writer.close()

@@ -108,17 +108,22 @@ def _bearer_token(authorization: bytes | None) -> str | None:
 
 async def send_answer(send: Send, arrival: Arrival, status: int, headers: RawHeaders, body: bytes) -> None:
     """The whole answer; `headers` are all but those that the gateway adds."""
-    whole = arrival.scope.get(ANSWER_WHOLE)
     if status >= _REFUSED:
         # Where a sandbox's caller wants to see a limit reached, the door says so: what is left would contradict it.
         said = {name for name, _ in headers}
         headers += [each for each in arrival.added if each[0] not in said]
     else:
         headers += arrival.added
+        whole = arrival.scope.get(ANSWER_WHOLE)
         if whole is not None and whole(arrival.scope, status, encoded(headers), body):
             arrival.started = True
             return
     arrival.started = True
+    await send_messages(send, status, headers, body)
+
+
+async def send_messages(send: Send, status: int, headers: RawHeaders, body: bytes) -> None:
+    """An answer as ASGI has it."""
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 

@@ -19,7 +19,18 @@ from frontdesk.access.callers import Callers
 from frontdesk.access.meter import Meter, Refused
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.answers import TRACE, answer_headers, problem_answer, trace_id_of
-from frontdesk.doors.arrival import ANSWER_WHOLE, Arrival, Head, RawHeaders, Receive, Scope, Send, encoded, read_head
+from frontdesk.doors.arrival import (
+    ANSWER_WHOLE,
+    Arrival,
+    Head,
+    RawHeaders,
+    Receive,
+    Scope,
+    Send,
+    encoded,
+    read_head,
+    send_messages,
+)
 from frontdesk.doors.faults import unexpected_error
 from frontdesk.doors.request_log import RequestLog
 from frontdesk.engine.warm import WarmAnswers
@@ -116,8 +127,7 @@ class Gateway:
                     whole = scope.get(ANSWER_WHOLE)
                     own = [(TRACE, request_id.encode()), *added]
                     if whole is None or not whole(scope, status, in_bytes + encoded(own), answer.content):
-                        await send({"type": "http.response.start", "status": status, "headers": [*said, *own]})
-                        await send({"type": "http.response.body", "body": answer.content})
+                        await send_messages(send, status, [*said, *own], answer.content)
                     self._requests.answered("rest", name, caller, "GET", status, None, began, request_id)
                     return
             door = self._door_of(path)
@@ -201,5 +211,4 @@ def _preflight(origin: bytes) -> RawHeaders:
 async def _send(send: Send, status: int, body: bytes, headers: RawHeaders) -> None:
     if body:
         headers.append((b"content-length", str(len(body)).encode()))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await send_messages(send, status, headers, body)

@@ -1,7 +1,7 @@
 """/metrics: numbers for operators in Prometheus' text format, for whoever knows the token.
 
-Made of the request log, so that the two never disagree: the operation, the door, the status and
-the time it took. No practice, client, patient or address is in them, and the number of series is bounded by the code.
+Made of the request log, so that the two never disagree: the operation, the door, the status and the time it took. No
+practice, client, patient or address is in them, and the number of series is bounded by the code.
 A server's workers write down what they have counted; whichever is asked adds it all up.
 """
 

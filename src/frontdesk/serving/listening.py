@@ -12,6 +12,7 @@ from uvicorn.server import HANDLED_SIGNALS
 
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.answers import problem_answer
+from frontdesk.doors.arrival import encoded
 from frontdesk.serving.wire import Wire, WireState
 from frontdesk.settings import Settings
 
@@ -84,4 +85,4 @@ def _refusals(settings: Settings) -> Mapping[int, bytes]:
 def _written(problem: Problem, settings: Settings) -> bytes:
     headers, body = problem_answer(problem, settings, None)
     headers += [(b"content-length", b"%d" % len(body)), (b"connection", b"close")]
-    return b"".join([*(b"%b: %b\r\n" % field for field in headers), b"\r\n", body])
+    return b"".join([encoded(headers), b"\r\n", body])

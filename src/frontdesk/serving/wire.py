@@ -15,7 +15,7 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from frontdesk.doors.arrival import ANSWER_WHOLE, BODY_WHOLE
+from frontdesk.doors.arrival import ANSWER_WHOLE, BODY_WHOLE, encoded
 from frontdesk.doors.gateway import LONGEST_ADDRESS
 
 _HEAD_SECONDS = 10
@@ -187,10 +187,8 @@ class Wire(HttpToolsProtocol):
             return False
         cycle.response_started = cycle.response_complete = self._has_head = True
         cycle.waiting_for_100_continue = False
-        fields = [b"%b: %b\r\n" % field for field in cycle.default_headers]
-        if not cycle.keep_alive:
-            fields.append(b"connection: close\r\n")
-        self._socket.writelines((b"".join([STATUS_LINE[status], *fields, headers, b"\r\n"]), body))
+        ours, end = encoded(cycle.default_headers), b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
+        self._socket.writelines((b"".join([STATUS_LINE[status], ours, headers, end]), body))
         cycle.message_event.set()
         if not cycle.keep_alive:
             self.close()
@@ -310,8 +308,8 @@ class Wire(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def _answer(self, status: int) -> None:
-        fields = [b"%b: %b\r\n" % field for field in self.server_state.default_headers]
-        self._socket.write(b"".join([STATUS_LINE[status], *fields, self.server_state.refusals[status]]))
+        ours = encoded(self.server_state.default_headers)
+        self._socket.write(b"".join([STATUS_LINE[status], ours, self.server_state.refusals[status]]))
         self._linger()
 
     def _read_without_upgrade(self, rest: bytes) -> None:

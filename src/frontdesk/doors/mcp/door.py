@@ -75,12 +75,15 @@ class Reply:
 class Request:
     """One HTTP request while it is answered. `call` is what the engine was asked, for the log."""
 
-    method: str
-    raw_headers: RawHeaders
     arrival: Arrival
     request_id: str
     operation: Operation | None = None
     call: Call | None = None
+
+    @property
+    def method(self) -> str:
+        method: str = self.arrival.scope["method"]
+        return method
 
     @property
     def token(self) -> str | None:
@@ -99,7 +102,7 @@ class McpDoor:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, arrival: Arrival | None = None) -> None:
         arrival = arrival or arrival_of(scope)
-        request = Request(scope["method"], scope["headers"], arrival, trace_id_of(arrival.head.headers))
+        request = Request(arrival, trace_id_of(arrival.head.headers))
         try:
             reply = await self._answer(request, receive)
         except Problem as problem:
@@ -193,7 +196,7 @@ def _message(request: Request, body: bytes, faults: list[Problem]) -> Message:
     require_json_body(headers.get(b"content-type"), body)
     if not _takes_event_streams(headers.get(b"accept")):
         raise Problem("not_acceptable", "Replies are event streams: Accept must allow text/event-stream.")
-    return read_message(body, headers, request.raw_headers)
+    return read_message(body, headers, request.arrival.scope["headers"])
 
 
 @lru_cache(maxsize=16)
