@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from tests.listening import listening
+
 Fault = Literal[
     "delay",  # executed, answered too late
     "late",  # cut off, and executed a moment later
@@ -68,26 +70,20 @@ class Door:
     stuck: asyncio.Event = field(default_factory=asyncio.Event)
     under_way: int = 0
     most_under_way: int = 0
-    _late: int = 0
-    _server: asyncio.Server | None = None
-    _connections: set["asyncio.Task[None]"] = field(default_factory=set)
+    _late: set["asyncio.Task[None]"] = field(default_factory=set)
+    _open: contextlib.AsyncExitStack = field(default_factory=contextlib.AsyncExitStack)
 
     @property
     def address(self) -> str:
         return f"http://127.0.0.1:{self.port}/fhir"
 
     async def open(self) -> None:
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
+        self.port = await self._open.enter_async_context(listening(self._connected, port=self.port))
 
     async def close(self) -> None:
         """From here on connections are refused."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
-        for task in list(self._connections):
-            task.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        await self._open.aclose()
+        await self.quiet()
 
     def reset(self, faults: dict[int, Fault] | None = None) -> None:
         self.seen.clear()
@@ -97,29 +93,17 @@ class Door:
 
     async def quiet(self) -> None:
         """Returns when everything that was sent has arrived."""
-        while self._late:
-            await asyncio.sleep(0.01)
+        await asyncio.gather(*self._late)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._connections.add(task)
-        try:
-            while (request := await _read(reader)) is not None:
-                self.under_way += 1
-                self.most_under_way = max(self.most_under_way, self.under_way)
-                try:
-                    if not await self._serve(request, writer):
-                        break
-                finally:
-                    self.under_way -= 1
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass
-        finally:
-            self._connections.discard(task)
-            writer.close()
-            with contextlib.suppress(ConnectionError, asyncio.CancelledError):
-                await writer.wait_closed()
+        while (request := await _read(reader)) is not None:
+            self.under_way += 1
+            self.most_under_way = max(self.most_under_way, self.under_way)
+            try:
+                if not await self._serve(request, writer):
+                    break
+            finally:
+                self.under_way -= 1
 
     async def _serve(self, request: Request, writer: asyncio.StreamWriter) -> bool:
         """Whether the connection lives on."""
@@ -132,10 +116,9 @@ class Door:
         if fault in ("hang", "cut_before"):
             return False
         if fault in ("late", "error_late"):
-            self._late += 1
             task = asyncio.create_task(self._answer_later(request))
-            self._connections.add(task)
-            task.add_done_callback(self._connections.discard)
+            self._late.add(task)
+            task.add_done_callback(self._late.discard)
             if fault == "late":
                 writer.transport.abort()
                 return False
@@ -171,11 +154,8 @@ class Door:
         return True
 
     async def _answer_later(self, request: Request) -> None:
-        try:
-            await asyncio.sleep(0.1)
-            await self._answer(request)
-        finally:
-            self._late -= 1
+        await asyncio.sleep(0.1)
+        await self._answer(request)
 
     async def _answer(self, request: Request) -> Answer:
         assert self.backend is not None

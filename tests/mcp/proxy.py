@@ -7,7 +7,8 @@ import contextlib
 import re
 from collections.abc import AsyncIterator, Mapping
 
-_LARGEST_HEAD = 64 * 1024
+from tests.listening import listening
+
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 
@@ -16,22 +17,18 @@ async def authorizing_proxy(port: int, token: str, renamed: Mapping[str, str]) -
     """Yields the port to connect to instead of the given one."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError), contextlib.closing(writer):
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = _LENGTH.search(head)
-            body = await reader.readexactly(int(length.group(1))) if length else b""
-            answers, requests = await asyncio.open_connection("127.0.0.1", port)
-            with contextlib.closing(requests):  # also when whoever asked has gone
-                requests.write(_rewritten(head, body, token, renamed))
-                while chunk := await answers.read(64 * 1024):
-                    writer.write(chunk)
-                    await writer.drain()
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = _LENGTH.search(head)
+        body = await reader.readexactly(int(length.group(1))) if length else b""
+        answers, requests = await asyncio.open_connection("127.0.0.1", port)
+        with contextlib.closing(requests):
+            requests.write(_rewritten(head, body, token, renamed))
+            while chunk := await answers.read(64 * 1024):
+                writer.write(chunk)
+                await writer.drain()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=_LARGEST_HEAD)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
+    async with listening(serve) as listens_on:
+        yield listens_on
 
 
 def _rewritten(head: bytes, body: bytes, token: str, renamed: Mapping[str, str]) -> bytes:

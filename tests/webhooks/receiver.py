@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.listening import listening
+
 
 @dataclass(frozen=True)
 class Message:
@@ -63,11 +65,8 @@ class Receiver:
             extra = "Location: /elsewhere\r\n" if status == 302 else ""
             writer.write(f"HTTP/1.1 {status} Answer\r\n{extra}Content-Length: 2\r\n\r\nok".encode())
             await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
         finally:
             self.at_once -= 1
-            writer.close()
 
     def _status(self, message: Message) -> int:
         subject = message.document["data"].get("appointmentId", "")
@@ -87,19 +86,5 @@ async def _read(reader: asyncio.StreamReader) -> Message:
 @contextlib.asynccontextmanager
 async def receiving() -> AsyncIterator[Receiver]:
     receiver = Receiver()
-    tasks: set[asyncio.Task[None]] = set()
-
-    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.ensure_future(receiver._serve(reader, writer))
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-
-    server = await asyncio.start_server(accept, "127.0.0.1", 0)
-    receiver.port = server.sockets[0].getsockname()[1]
-    try:
+    async with listening(receiver._serve) as receiver.port:
         yield receiver
-    finally:
-        server.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -18,6 +18,7 @@ from cryptography.x509.oid import NameOID
 from frontdesk.engine.webhooks.sending import Sender
 from frontdesk.engine.webhooks.targets import TargetError, addresses_of, parse_target
 from frontdesk.settings import SettingsError, load_settings
+from tests.listening import listening
 from tests.webhooks.desk import Desk
 from tests.webhooks.receiver import Receiver
 
@@ -184,18 +185,15 @@ async def test_the_certificate_must_be_the_names_and_not_the_addresses(
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
         await writer.drain()
-        writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
-    port = server.sockets[0].getsockname()[1]
     monkeypatch.setattr(httpx, "create_ssl_context", lambda: ssl.create_default_context(cafile=str(certificate)))
     resolving(monkeypatch, ["127.0.0.1"])
     sender = Sender(allow_private=True)
-    assert (await sender.send(f"https://hooks.example.com:{port}/", {}, b"{}")).status == 204
-    assert (await sender.send(f"https://evil.example.com:{port}/", {}, b"{}")).failure == "no connection"
+    async with listening(serve, tls=context) as port:
+        assert (await sender.send(f"https://hooks.example.com:{port}/", {}, b"{}")).status == 204
+        assert (await sender.send(f"https://evil.example.com:{port}/", {}, b"{}")).failure == "no connection"
     assert asked_for == ["hooks.example.com", "evil.example.com"]
     await sender.close()
-    server.close()
 
 
 def self_signed(name: str, folder: Path) -> Path:
