@@ -12,10 +12,11 @@ import pytest
 import uvicorn
 
 from frontdesk.doors.arrival import ANSWER_WHOLE, BODY_WHOLE, Receive, Scope, Send, send_messages
-from frontdesk.serving.wire import Wire, WireState
+from frontdesk.serving.wire import HEAD_SECONDS, IDLE_SECONDS, STALLED_SECONDS, Wire, WireState
 from tests.security.raw_wire import next_answer
 
 END = b"0\r\n\r\n"  # of chunks
+ROOM = 100  # for connections
 LARGE = b"x" * 16 * 1024 * 1024  # more than fits between two sockets that nobody reads from
 
 
@@ -25,6 +26,7 @@ class Served:
 
     body: bytes = b"ok"
     taken: list[bool] = field(default_factory=list)
+    state: WireState = field(default_factory=lambda: WireState(ROOM, {400: b"content-length: 0\r\n\r\n"}))
     connections: list["weakref.ref[Wire]"] = field(default_factory=list)
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
@@ -46,20 +48,22 @@ async def serving(app: Served, instead: Any = None) -> AsyncIterator[tuple[async
         instead or app, interface="asgi3", http=Wire, lifespan="off", log_config=None, access_log=False
     )
     config.load()
-    state = WireState(100, {400: b"content-length: 0\r\n\r\n"})
 
     def connection() -> Wire:
-        wire = Wire(config=config, server_state=state, app_state={})
+        wire = Wire(config=config, server_state=app.state, app_state={})
         app.connections.append(weakref.ref(wire))
         return wire
 
     server = await asyncio.get_running_loop().create_server(connection, "127.0.0.1", 0)
     async with server:
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2], limit=1 << 20)
-        yield reader, writer
-        writer.close()
-        with contextlib.suppress(ConnectionError):
-            await writer.wait_closed()
+        try:
+            async with asyncio.timeout(60):
+                yield reader, writer
+        finally:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -119,6 +123,74 @@ async def test_nothing_of_a_connection_waits_for_the_garbage_collector(last: byt
         await until(lambda: app.connections[0]() is None)
     finally:
         gc.enable()
+
+
+def pass_seconds(app: Served, seconds: int) -> None:
+    for _ in range(seconds):
+        app.state.grow_older()
+
+
+async def test_whoever_says_nothing_is_kept_longer_than_a_minute_and_not_for_ever() -> None:
+    app = Served()
+    async with serving(app) as (reader, writer):
+        for _ in range(2):
+            writer.write(request("GET"))
+            assert (await next_answer(reader)).body == b"ok"
+            pass_seconds(app, IDLE_SECONDS)
+        assert not reader.at_eof()
+        pass_seconds(app, 1)
+        assert await reader.read() == b""
+    assert IDLE_SECONDS > 60
+
+
+async def test_whoever_says_nothing_goes_sooner_where_others_may_need_the_room() -> None:
+    app = Served()
+    async with serving(app) as (reader, writer):
+        writer.write(request("GET"))
+        await next_answer(reader)
+        app.state.room = 1
+        pass_seconds(app, HEAD_SECONDS)
+        assert app.state.connections
+        pass_seconds(app, 1)
+        assert await reader.read() == b""
+
+
+async def test_a_request_may_be_worked_on_for_as_long_as_it_takes() -> None:
+    app = Reader()
+    async with serving(app) as (reader, writer):
+        writer.write(posted(b"ab") + END)
+        await until(app.is_called)
+        pass_seconds(app, 10 * IDLE_SECONDS)
+        app.wait.set()
+        assert (await next_answer(reader)).body == b"ab"
+
+
+async def test_whoever_stops_reading_is_cut_off_and_whoever_reads_slowly_is_not() -> None:
+    app = Served(LARGE)
+    async with serving(app) as (reader, writer):
+        writer.write(request("GET"))
+        await until(lambda: app.taken == [True])
+        (wire,) = app.state.connections
+        length = len(LARGE)
+        for _ in range(5):  # each time nearly too late
+            left = unsent(wire)
+            while unsent(wire) == left:
+                length -= len(await reader.read(1024 * 1024))
+                await asyncio.sleep(0.01)
+            pass_seconds(app, STALLED_SECONDS)
+        assert app.state.connections
+        for _ in range(2 * STALLED_SECONDS):  # what fits between the two is still sent
+            app.state.grow_older()
+            await asyncio.sleep(0.01)
+        assert not app.state.connections
+        with contextlib.suppress(ConnectionResetError):
+            while piece := await reader.read(1024 * 1024):
+                length -= len(piece)
+        assert length > 0
+
+
+def unsent(wire: Wire) -> int:
+    return wire._socket.get_write_buffer_size()
 
 
 @dataclass
@@ -223,7 +295,6 @@ async def test_whoever_has_a_body_hears_of_nothing_more_but_the_end() -> None:
 
     async with serving(app, listens_on) as (_, writer):
         writer.write(posted(b"ab") + END)
-        async with asyncio.timeout(30):
-            assert await heard.get() == "b'ab'"
-            writer.close()
-            assert await heard.get() == "http.disconnect"
+        assert await heard.get() == "b'ab'"
+        writer.close()
+        assert await heard.get() == "http.disconnect"

@@ -18,12 +18,12 @@ from uvicorn.server import ServerState
 from frontdesk.doors.arrival import ANSWER_WHOLE, BODY_WHOLE, encoded
 from frontdesk.doors.gateway import LONGEST_ADDRESS
 
-_HEAD_SECONDS = 10
+HEAD_SECONDS = 10
 # Longer than the minute for which proxies and pools of clients commonly keep a connection: they should be the ones to
 # close it, or a request can meet its end.
-_IDLE_SECONDS = 75
+IDLE_SECONDS = 75
 _LINGER_SECONDS = 2
-_STALLED_SECONDS = 30
+STALLED_SECONDS = 30
 _LARGEST_HEAD = 64 * 1024
 _LARGEST_REST = 1024 * 1024  # of what is thrown away before a connection is closed
 _MOST_FIELDS = 100
@@ -43,7 +43,7 @@ class WireState(ServerState):
 
     def grow_older(self) -> None:
         """Once a second. Whoever says nothing has to go sooner where others may need the room."""
-        idle_seconds = _HEAD_SECONDS if len(self.connections) > self.room // 2 else _IDLE_SECONDS
+        idle_seconds = HEAD_SECONDS if len(self.connections) > self.room // 2 else IDLE_SECONDS
         for connection in list(self.connections):
             connection.grow_older(idle_seconds)
 
@@ -249,20 +249,20 @@ class Wire(HttpToolsProtocol):
         if unsent != self._unsent:
             self._unsent, self._age = unsent, 0
         if unsent:
-            if self._age > _STALLED_SECONDS:
+            if self._age > STALLED_SECONDS:
                 self._socket.abort()
         elif self.is_closing():
             if self._age > _LINGER_SECONDS:
                 self._socket.abort()
         elif self._running is None:
-            if self._age > _HEAD_SECONDS:
+            if self._age > HEAD_SECONDS:
                 self._socket.close()
         elif not self._running.response_complete:
             self._age = 0
         elif self.cycle.more_body:
             if self._age > _LINGER_SECONDS:
                 self._linger()
-        elif self._age > (_HEAD_SECONDS if self._in_head else idle_seconds):
+        elif self._age > (HEAD_SECONDS if self._in_head else idle_seconds):
             self._socket.close()
 
     # Endings.
