@@ -1,6 +1,6 @@
 """Measures everything that frontdesk promises about speed, in one run, against floors taken in the same run.
 
-    make bench          everything, in about 25 minutes; writes bench/results/latest.json, and from it
+    make bench          everything, in half an hour; writes bench/results/latest.json, and from it
                         docs/performance.md and its curves
     make bench-quick    smaller and shorter, in less than two minutes; writes bench/results/quick.json only
 
