@@ -112,6 +112,7 @@ class Site:
         requests = [
             load.request("GET", search_path(_SEARCHED, 0, ahead), next(few)) for ahead in range(1, _QUESTIONS + 1)
         ]
+        self._generators.run(load.one_by_one, self.service.port, requests)  # what was booked has made them cold
         return self._accounted(load.repeat, self.service.port, requests, _CONNECTIONS, self._seconds)
 
     def search(self) -> load.Measured:

@@ -17,7 +17,7 @@ from frontdesk.engine.warm import CurrentVersions
 from frontdesk.store.database import Database, DatabaseUnavailable
 from frontdesk.systems.port import Basis
 from tests.shared_database import opened
-from tests.world import World
+from tests.world import World, book
 
 SEARCH: dict[str, Any] = {
     "visitTypeId": 22, "procedureId": 103, "locationId": 1, "from": "2026-11-16", "to": "2026-11-17", "limit": 200,
@@ -154,12 +154,12 @@ class Questions:
         self.version = 1
         self.asked: list[asyncio.Future[None]] = []
 
-    async def fetchrow(self, _sql: str, _practice: int) -> tuple[int, int]:
-        found = self.version  # read when the statement runs, answered later
+    async def fetch(self, _sql: str, practices: list[int]) -> list[tuple[int, int, int]]:
+        found = [(practice, practice, self.version) for practice in practices]  # read now, answered later
         answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.asked.append(answered)
         await answered
-        return 1, found
+        return found
 
     async def under_way(self, number: int) -> None:
         async with asyncio.timeout(30):
@@ -167,8 +167,8 @@ class Questions:
                 await asyncio.sleep(0)
 
 
-def ask(versions: CurrentVersions) -> "asyncio.Task[Basis]":
-    return asyncio.create_task(versions.now(1))
+def ask(versions: CurrentVersions, practice: int = 1) -> "asyncio.Task[Basis]":
+    return asyncio.create_task(versions.now(practice))
 
 
 async def test_who_comes_while_a_question_is_under_way_gets_the_answer_of_the_next() -> None:
@@ -177,16 +177,15 @@ async def test_who_comes_while_a_question_is_under_way_gets_the_answer_of_the_ne
     early = ask(versions)
     await database.under_way(1)
     database.version = 2  # committed and answered before the next one comes
-    late, latest = ask(versions), ask(versions)
+    late, of_another = ask(versions), ask(versions, 2)
     await asyncio.sleep(0)
     database.asked[0].set_result(None)
     assert await early == Basis(1, 1)
     assert not late.done()
     await database.under_way(2)
     database.asked[1].set_result(None)
-    assert (await late, await latest) == (Basis(1, 2), Basis(1, 2))
+    assert (await late, await of_another) == (Basis(1, 2), Basis(2, 2))
     assert len(database.asked) == 2
-    assert not versions._waiting
 
 
 async def test_who_gives_up_takes_nothing_from_the_others() -> None:
@@ -198,16 +197,16 @@ async def test_who_gives_up_takes_nothing_from_the_others() -> None:
     await asyncio.sleep(0)
     asking.cancel()
     giving_up.cancel()
-    await database.under_way(2)
-    database.asked[1].set_result(None)
+    database.asked[0].set_result(None)
     assert await sharing == Basis(1, 1)
-    if not later.done():
-        await database.under_way(2)
-    assert await asyncio.wait_for(later, 30) == Basis(1, 1)
-    assert asking.cancelled()
-    assert giving_up.cancelled()
-    await asyncio.gather(*versions._tasks)
-    assert not versions._waiting
+    await database.under_way(2)
+    later.cancel()
+    last = ask(versions)
+    database.asked[1].set_result(None)
+    await database.under_way(3)
+    database.asked[2].set_result(None)
+    assert await asyncio.wait_for(last, 30) == Basis(1, 1)
+    assert [each.cancelled() for each in (asking, giving_up, later)] == [True, True, True]
 
 
 async def test_everybody_who_waits_hears_of_a_failure_and_the_next_question_is_asked() -> None:
@@ -223,6 +222,28 @@ async def test_everybody_who_waits_hears_of_a_failure_and_the_next_question_is_a
     await database.under_way(2)
     database.asked[1].set_result(None)
     assert await again == Basis(1, 1)
+
+
+async def test_nobody_waits_for_an_answer_when_the_service_ends() -> None:
+    database: Any = Questions()
+    versions = CurrentVersions(database)
+    asking = ask(versions)
+    await database.under_way(1)
+    waiting = ask(versions)
+    await asyncio.sleep(0)
+    assert versions._asking is not None
+    versions._asking.cancel()
+    await asyncio.wait([asking, waiting], timeout=30)
+    assert (asking.cancelled(), waiting.cancelled()) == (True, True)
+
+
+async def test_practices_share_questions_and_each_gets_its_own_answer(world: World) -> None:
+    await book(await world.client())
+    versions, before = CurrentVersions(world.database), world.database.statements
+    found = await asyncio.gather(*(versions.now(practice) for practice in (1, 2, 404, 2, 1)))
+    assert world.database.statements - before == 1
+    assert [basis.calendar for basis in found] == [1, 0, None, 0, 1]
+    assert found[2].directory is None, "like nothing that is kept"
 
 
 async def test_a_database_that_is_away_is_said_to_be(world: World) -> None:

@@ -7,7 +7,6 @@ identified and counted. Protected data and refusals are never kept.
 """
 
 import asyncio
-import contextlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -26,6 +25,7 @@ MOST_BYTES = 24 * 1024 * 1024
 LARGEST = 512 * 1024
 _COPIES = 3  # of an answer's bytes, with what doors make of it
 _OVERHEAD = 1024
+_VERSIONS = "SELECT practice, version, calendar FROM unnest($1::bigint[]) AS practice, calendar_state(practice)"
 
 Question = tuple[str, bytes]  # what was asked, as it came: a path and its query, or a tool and its arguments
 
@@ -127,7 +127,7 @@ class WarmAnswers:
 
 
 class CurrentVersions:
-    """Asks the database for a practice's versions: one question per practice at a time, for everybody who waits.
+    """Asks the database for the versions of practices: one question at a time, for everybody who waits.
 
     What it answers was read after it was asked, so a change that was committed before is always in it. Those who come
     while a question is under way share the next one.
@@ -135,55 +135,42 @@ class CurrentVersions:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._waiting: dict[int, list[asyncio.Future[Basis]]] = {}  # for the next question of practices being asked
-        self._tasks: set[asyncio.Task[None]] = set()  # the event loop itself forgets tasks
+        self._waiting: list[tuple[int, asyncio.Future[Basis]]] = []  # for the next question
+        self._asking: asyncio.Task[None] | None = None
 
     async def now(self, practice_id: int) -> Basis:
-        waiting = self._waiting.get(practice_id)
-        if waiting is not None:
-            # One each: whoever gives up waiting does not take the answer from the others.
-            mine: asyncio.Future[Basis] = asyncio.get_running_loop().create_future()
-            waiting.append(mine)
-            return await mine
-        self._waiting[practice_id] = []
-        try:
-            return await self._ask(practice_id)
-        finally:
-            if self._waiting[practice_id]:
-                task = asyncio.create_task(self._ask_for_those_who_wait(practice_id))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
-            else:
-                del self._waiting[practice_id]
+        # One future each: whoever gives up waiting does not take the answer from the others.
+        mine: asyncio.Future[Basis] = asyncio.get_running_loop().create_future()
+        self._waiting.append((practice_id, mine))
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._ask())
+        return await mine
 
-    async def _ask_for_those_who_wait(self, practice_id: int) -> None:
+    async def _ask(self) -> None:
+        """Until nobody waits."""
+        sharing: list[tuple[int, asyncio.Future[Basis]]] = []
         try:
-            while self._waiting[practice_id]:
-                with contextlib.suppress(Exception):  # those who wait have it
-                    await self._ask(practice_id)
+            while self._waiting:
+                sharing, self._waiting = self._waiting, []
+                try:
+                    found = await self._versions({practice_id for practice_id, _ in sharing})
+                except Exception as error:
+                    for _, each in sharing:
+                        if not each.done():
+                            each.set_exception(error)
+                else:
+                    for practice_id, each in sharing:
+                        if not each.done():
+                            each.set_result(found[practice_id])
+                await asyncio.sleep(0)  # those who arrive together are asked for together
         finally:
-            for each in self._waiting.pop(practice_id):
+            self._asking = None
+            for _, each in (*sharing, *self._waiting):
                 each.cancel()  # only where this was cancelled itself: the service ends
 
-    async def _ask(self, practice_id: int) -> Basis:
-        await asyncio.sleep(0)  # those who arrive together are asked for together
-        sharing, self._waiting[practice_id] = self._waiting[practice_id], []
-        try:
-            row = await self._database.fetchrow("SELECT * FROM calendar_state($1)", practice_id)
-            assert row is not None
-            found = Basis(*row)
-        except Exception as error:
-            for each in sharing:
-                if not each.done():
-                    each.set_exception(error)
-            raise
-        except BaseException:  # whoever asked has given up, the others have not
-            self._waiting[practice_id][:0] = sharing
-            raise
-        for each in sharing:
-            if not each.done():
-                each.set_result(found)
-        return found
+    async def _versions(self, practices: set[int]) -> dict[int, Basis]:
+        rows = await self._database.fetch(_VERSIONS, list(practices))
+        return {practice_id: Basis(directory, calendar) for practice_id, directory, calendar in rows}
 
 
 def _minute(seconds: float) -> float:
