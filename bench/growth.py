@@ -104,6 +104,7 @@ def _idle(service: Service, last: Point, sizes: Sizes, progress: Progress) -> li
     """What is used when nobody calls, over more than one turn of the housekeeping."""
     if not sizes.idle_seconds:
         return []
+    service.settle()  # what has been written before is cleaned up before
     progress.at("doing nothing")
     before = {name: cpu_seconds(pids) for name, pids in service.processes.items()}
     time.sleep(sizes.idle_seconds)
