@@ -171,20 +171,28 @@ def ask(versions: CurrentVersions, practice: int = 1) -> "asyncio.Task[Basis]":
     return asyncio.create_task(versions.now(practice))
 
 
+async def nobody_waits(versions: CurrentVersions) -> None:
+    async with asyncio.timeout(30):
+        while versions._asking is not None:
+            await asyncio.sleep(0)
+    assert not versions._waiting
+
+
 async def test_who_comes_while_a_question_is_under_way_gets_the_answer_of_the_next() -> None:
     database: Any = Questions()
     versions = CurrentVersions(database)
     early = ask(versions)
     await database.under_way(1)
     database.version = 2  # committed and answered before the next one comes
-    late, of_another = ask(versions), ask(versions, 2)
+    late, latest, of_another = ask(versions), ask(versions), ask(versions, 2)
     await asyncio.sleep(0)
     database.asked[0].set_result(None)
     assert await early == Basis(1, 1)
     assert not late.done()
     await database.under_way(2)
     database.asked[1].set_result(None)
-    assert (await late, await of_another) == (Basis(1, 2), Basis(2, 2))
+    assert (await late, await latest, await of_another) == (Basis(1, 2), Basis(1, 2), Basis(2, 2))
+    await nobody_waits(versions)
     assert len(database.asked) == 2
 
 
@@ -193,20 +201,20 @@ async def test_who_gives_up_takes_nothing_from_the_others() -> None:
     versions = CurrentVersions(database)
     asking, sharing, giving_up = ask(versions), ask(versions), ask(versions)
     await database.under_way(1)
-    later = ask(versions)
+    later, giving_up_later = ask(versions), ask(versions)
     await asyncio.sleep(0)
     asking.cancel()
     giving_up.cancel()
     database.asked[0].set_result(None)
     assert await sharing == Basis(1, 1)
     await database.under_way(2)
-    later.cancel()
-    last = ask(versions)
+    giving_up_later.cancel()
     database.asked[1].set_result(None)
-    await database.under_way(3)
-    database.asked[2].set_result(None)
-    assert await asyncio.wait_for(last, 30) == Basis(1, 1)
-    assert [each.cancelled() for each in (asking, giving_up, later)] == [True, True, True]
+    assert await asyncio.wait_for(later, 30) == Basis(1, 1)
+    assert asking.cancelled()
+    assert giving_up.cancelled()
+    assert giving_up_later.cancelled()
+    await nobody_waits(versions)
 
 
 async def test_everybody_who_waits_hears_of_a_failure_and_the_next_question_is_asked() -> None:
