@@ -29,7 +29,7 @@ from frontdesk.doors.arrival import ANSWER_WHOLE, encoded
 from frontdesk.serving import serve
 from frontdesk.settings import Settings
 from frontdesk.store.database import SERVICE_ROLE
-from frontdesk.store.embedded_account import wheel_binaries
+from frontdesk.store.embedded.account import wheel_binaries
 
 BARE = "/bare"
 WHOLE = "/whole"  # before a path

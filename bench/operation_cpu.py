@@ -21,12 +21,12 @@ import httpx
 import orjson
 import uvloop
 
-from frontdesk.access.clients import add_client
+from frontdesk.access.clients.registry import add_client
 from frontdesk.app import build_app, build_service
 from frontdesk.demo import demo_bookings, demo_practice
 from frontdesk.settings import Settings
 from frontdesk.store.database import SERVICE_ROLE, Database
-from frontdesk.store.embedded import EmbeddedPostgres
+from frontdesk.store.embedded.server import EmbeddedPostgres
 from frontdesk.store.migrate import migrate
 from frontdesk.store.practices import import_practice
 

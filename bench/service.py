@@ -23,14 +23,14 @@ from urllib.parse import urlencode
 
 import asyncpg
 
-from frontdesk.access.clients import add_client
-from frontdesk.access.keys import SLOT_IDS, KeyRing
-from frontdesk.access.sealing import load_secret_key
+from frontdesk.access.clients.registry import add_client
+from frontdesk.access.keys.ring import SLOT_IDS, KeyRing
+from frontdesk.access.keys.sealing import load_secret_key
 from frontdesk.domain.slot_ids import SlotIds, practice_key
 from frontdesk.practice_file import parse
 from frontdesk.settings import Settings
 from frontdesk.store.database import SERVICE_ROLE, Database
-from frontdesk.store.embedded import EmbeddedPostgres
+from frontdesk.store.embedded.server import EmbeddedPostgres
 from frontdesk.store.practices import import_practice
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from frontdesk.store.database import SERVICE_ROLE, Database
-from frontdesk.store.embedded import EmbeddedPostgres
+from frontdesk.store.embedded.server import SETTINGS, EmbeddedPostgres
 from frontdesk.store.migrate import migrate
 from tests.world import World, build_world
 
@@ -26,7 +26,10 @@ _numbers = itertools.count(1)
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
     postgres = EmbeddedPostgres(tmp_path_factory.mktemp("data") / "postgres")
-    postgres.start(timeout=240)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("fsync", "synchronous_commit", "full_page_writes"):  # crashes are the crash suites' subject
+            patch.setitem(SETTINGS, name, "off")
+        postgres.start(timeout=240)
     yield postgres
     postgres.stop()
 

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from frontdesk.store.database import SERVICE_ROLE, Database
-from frontdesk.store.embedded import EmbeddedPostgres
+from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.world import World, build_world
 
 _numbers = itertools.count(1)
@@ -51,7 +51,7 @@ async def shared_world(cluster: EmbeddedPostgres, template: str, folder: Path) -
         try:
             yield world
         finally:
-            await world.service.meter.settle()
+            await world.service.limiter.settle()
             await world.close()
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 
-from frontdesk.access.clients import add_client
-from frontdesk.access.scopes import SCOPES
+from frontdesk.access.clients.registry import add_client
+from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.app import Service, build_app, build_service
 from frontdesk.practice_file import parse
 from frontdesk.settings import Settings

@@ -12,20 +12,39 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
-from frontdesk.access.caller import Caller
-from frontdesk.access.callers import Callers
-from frontdesk.access.clients import AuthenticatedClient, authenticate
-from frontdesk.access.keys import CURSORS, SLOT_IDS, KeyRing
-from frontdesk.access.meter import Meter
-from frontdesk.access.sealing import load_secret_key
-from frontdesk.access.sign_in import SignIn
-from frontdesk.access.token_failures import TokenFailures
-from frontdesk.access.tokens import Tokens
+from frontdesk.access.clients.caller import Caller
+from frontdesk.access.clients.callers import Callers
+from frontdesk.access.clients.registry import AuthenticatedClient, authenticate
+from frontdesk.access.clients.tokens import Tokens
+from frontdesk.access.keys.ring import CURSORS, SLOT_IDS, KeyRing
+from frontdesk.access.keys.sealing import load_secret_key
+from frontdesk.access.limits.failed_tokens import TokenFailures
+from frontdesk.access.limits.rate_limiter import RateLimiter
+from frontdesk.access.limits.usage import UsageCounts
+from frontdesk.access.staff.sessions import SignIn
+from frontdesk.audit.trail import AuditTrail
+from frontdesk.console.actions.appointments import DeskAppointments
+from frontdesk.console.actions.audit_trail import AuditDesk
+from frontdesk.console.actions.blocks import DeskBlocks
+from frontdesk.console.actions.checklist import Checklist
+from frontdesk.console.actions.clients import Clients
+from frontdesk.console.actions.confirmations import Confirmations
+from frontdesk.console.actions.health import SystemHealth
+from frontdesk.console.actions.patients import DeskPatients
+from frontdesk.console.actions.practice_files import PracticeFiles
+from frontdesk.console.actions.staff import Colleagues
+from frontdesk.console.actions.usage import Usage
+from frontdesk.console.actions.webhooks import Webhooks
+from frontdesk.console.agent_view.tokens import AgentView
+from frontdesk.console.calendar.reading import DeskCalendar
+from frontdesk.console.desk import Desk
+from frontdesk.console.live_updates import LiveCalendars
+from frontdesk.console.routes import console_routes
+from frontdesk.console.visit import Console
 from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.slot_ids import SlotIds, practice_key
 from frontdesk.doors import mcp
-from frontdesk.doors.console import Console, console_routes
-from frontdesk.doors.faults import UnexpectedErrors, exception_handlers
+from frontdesk.doors.error_handlers import UnexpectedErrors, exception_handlers
 from frontdesk.doors.feeds import feed_routes
 from frontdesk.doors.gateway import Gateway
 from frontdesk.doors.health import health_routes
@@ -34,31 +53,14 @@ from frontdesk.doors.oauth import oauth_routes
 from frontdesk.doors.pages import PROBLEM_PAGES, page_routes
 from frontdesk.doors.request_log import RequestLog, log_line
 from frontdesk.doors.rest import PREFIX, RestDoor
-from frontdesk.engine.announcing import Announcer, LiveCalendars
-from frontdesk.engine.audit import AuditTrail
+from frontdesk.engine.answer_cache import AnswerCache, CurrentVersions
 from frontdesk.engine.confirmation import Writes
-from frontdesk.engine.desk import Desk
-from frontdesk.engine.desk.agent_view import AgentView
-from frontdesk.engine.desk.appointments import DeskAppointments
-from frontdesk.engine.desk.audit_trail import AuditDesk
-from frontdesk.engine.desk.blocks import DeskBlocks
-from frontdesk.engine.desk.calendar import DeskCalendar
-from frontdesk.engine.desk.checklist import Checklist
-from frontdesk.engine.desk.clients import Clients
-from frontdesk.engine.desk.colleagues import Colleagues
-from frontdesk.engine.desk.confirmations import Confirmations
-from frontdesk.engine.desk.health import SystemHealth
-from frontdesk.engine.desk.people_search import DeskPatients
-from frontdesk.engine.desk.practice_files import PracticeFiles
-from frontdesk.engine.desk.usage import Usage
-from frontdesk.engine.desk.webhooks import Webhooks
 from frontdesk.engine.execute import Engine
-from frontdesk.engine.feeds import CalendarFeeds
-from frontdesk.engine.request_counts import RequestCounts
-from frontdesk.engine.warm import CurrentVersions, WarmAnswers
-from frontdesk.engine.webhooks.delivering import Deliverer
-from frontdesk.engine.webhooks.sending import Sender
 from frontdesk.operations import OPERATIONS
+from frontdesk.outbound.announcer import Announcer
+from frontdesk.outbound.feeds import CalendarFeeds
+from frontdesk.outbound.webhooks.deliverer import Deliverer
+from frontdesk.outbound.webhooks.sender import Sender
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
 from frontdesk.store.directories import DirectoryCache
@@ -79,11 +81,11 @@ class Service:
     ring: KeyRing
     tokens: Tokens
     callers: Callers
-    meter: Meter
+    limiter: RateLimiter
     token_failures: TokenFailures
     metrics: Metrics
     requests: RequestLog
-    request_counts: RequestCounts
+    usage: UsageCounts
     engine: Engine
     desk: Desk
     sign_in: SignIn
@@ -95,7 +97,7 @@ class Service:
     def on_change(self, kind: str, id: str) -> None:  # noqa: A002
         """Word of a change that another process made."""
         self.callers.on_change(kind, id)
-        self.meter.on_change(kind, id)
+        self.limiter.on_change(kind, id)
         self.desk.live.on_change(kind, id)
 
 
@@ -141,7 +143,7 @@ def build_service(
         cursors=lambda practice_id: Cursors(ring.secrets(CURSORS), practice_id),
         audit=audit,
         writes=Writes(database, audit, timedelta(seconds=settings.confirmation_seconds), announcer.changed),
-        warm=WarmAnswers(CurrentVersions(database), directories.version, ring.state, seconds),
+        warm=AnswerCache(CurrentVersions(database), directories.version, ring.state, seconds),
         clock=now,
     )
     return Service(
@@ -150,11 +152,11 @@ def build_service(
         ring=ring,
         tokens=tokens,
         callers=callers,
-        meter=Meter(database),
+        limiter=RateLimiter(database),
         token_failures=TokenFailures(database),
         metrics=Metrics(database, settings),
         requests=requests or RequestLog(log_line),
-        request_counts=RequestCounts(database, now),
+        usage=UsageCounts(database, now),
         engine=engine,
         desk=Desk(
             engine=engine,
@@ -217,7 +219,7 @@ def build_app(service: Service, lifespan: Any = None) -> Gateway:
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    service.requests.observers.append(service.request_counts.observe)
+    service.requests.observers.append(service.usage.observe)
     if settings.metrics_token is not None:
         service.requests.observers.append(service.metrics.count)
     rest_door = RestDoor(service.engine, settings, service.requests)
@@ -230,15 +232,15 @@ def build_app(service: Service, lifespan: Any = None) -> Gateway:
             return None if path.startswith(PROBLEM_PAGES) else rest_door
         return mcp_door if path == mcp.PATH else None
 
-    front = Gateway(app, door_of, service.callers, service.meter, service.engine.warm, settings, service.requests)
+    front = Gateway(app, door_of, service.callers, service.limiter, service.engine.warm, settings, service.requests)
     app.state.front = front  # the console's view of what an agent sees calls as anybody does
     return front
 
 
 def _identity_routes(service: Service, console: Console) -> Sequence[BaseRoute]:
     """Imported only where an identity provider is set: few have one, and its libraries take their time."""
-    from frontdesk.access.identity_provider import IdentityProvider
-    from frontdesk.doors.console.identity_pages import identity_routes
+    from frontdesk.access.staff.identity_provider import IdentityProvider
+    from frontdesk.console.pages.identity import identity_routes
 
     provider = IdentityProvider(service.settings, service.engine.clock)
     return identity_routes(console, provider, load_secret_key(service.settings))

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from frontdesk.access.keys import KeyRing
-from frontdesk.access.sealing import Sealer
-from frontdesk.access.tokens import Tokens
+from frontdesk.access.clients.tokens import Tokens
+from frontdesk.access.keys.ring import KeyRing
+from frontdesk.access.keys.sealing import Sealer
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
 from tests.access.stopped_clock import StoppedClock

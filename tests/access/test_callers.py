@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from frontdesk.access import callers as callers_module
-from frontdesk.access.callers import Callers
-from frontdesk.access.clients import add_client, authenticate, disable_client, enable_client
-from frontdesk.access.keys import KeyRing
-from frontdesk.access.tokens import Tokens
+from frontdesk.access.clients import callers as callers_module
+from frontdesk.access.clients.callers import Callers
+from frontdesk.access.clients.registry import add_client, authenticate, disable_client, enable_client
+from frontdesk.access.clients.tokens import Tokens
+from frontdesk.access.keys.ring import KeyRing
 from frontdesk.domain.errors import Problem
 from frontdesk.store.changes import ChangeListener, announce
 from frontdesk.store.database import Database, DatabaseUnavailable

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.access.client_rules import ClientError
-from frontdesk.access.clients import (
+from frontdesk.access.clients.registry import (
     ClientRecord,
     add_client,
     authenticate,
@@ -20,8 +19,9 @@ from frontdesk.access.clients import (
     set_limits,
     show_client,
 )
-from frontdesk.access.keys import CLIENT_SECRETS, SETTLING, KeyRing
-from frontdesk.access.scopes import SCOPES
+from frontdesk.access.clients.rules import ClientError
+from frontdesk.access.clients.scopes import SCOPES
+from frontdesk.access.keys.ring import CLIENT_SECRETS, SETTLING, KeyRing
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database
 from tests.access.stopped_clock import StoppedClock

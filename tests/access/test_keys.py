@@ -7,8 +7,8 @@ import asyncpg
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from frontdesk.access.keys import CLIENT_SECRETS, CURSORS, PURPOSES, SETTLING, SLOT_IDS, TOKEN_SIGNING, KeyRing
-from frontdesk.access.sealing import Sealer, SealingError
+from frontdesk.access.keys.ring import CLIENT_SECRETS, CURSORS, PURPOSES, SETTLING, SLOT_IDS, TOKEN_SIGNING, KeyRing
+from frontdesk.access.keys.sealing import Sealer, SealingError
 from frontdesk.store.database import Database
 from tests.access.stopped_clock import StoppedClock
 

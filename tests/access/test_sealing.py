@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from frontdesk.access.sealing import Sealer, SealingError, load_secret_key
+from frontdesk.access.keys.sealing import Sealer, SealingError, load_secret_key
 from frontdesk.settings import Settings
 
 OLD = "an old secret of the operator that is long enough"
@@ -136,7 +136,7 @@ def test_a_secret_that_another_process_made_meanwhile_is_kept(tmp_path: Path, mo
         path.chmod(0o600)
         return NEW
 
-    monkeypatch.setattr("frontdesk.access.sealing.secrets.token_urlsafe", overtaken)
+    monkeypatch.setattr("frontdesk.access.keys.sealing.secrets.token_urlsafe", overtaken)
     sealer = load_secret_key(Settings(data_dir=tmp_path))
     assert Sealer([OLD]).open(sealer.seal(b"key", b"here"), b"here") == b"key"
     assert path.read_text() == OLD
@@ -146,7 +146,7 @@ def test_a_secret_that_another_process_made_meanwhile_is_kept(tmp_path: Path, mo
 def test_processes_that_start_together_agree_on_one_secret(tmp_path: Path) -> None:
     program = (
         "import sys, pathlib\n"
-        "from frontdesk.access.sealing import load_secret_key\n"
+        "from frontdesk.access.keys.sealing import load_secret_key\n"
         "from frontdesk.settings import Settings\n"
         "sys.stdin.readline()\n"
         "print(load_secret_key(Settings(data_dir=pathlib.Path(sys.argv[1]))).seal(b'key', b'here').hex())\n"

@@ -10,9 +10,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from frontdesk.access.keys import KeyRing
-from frontdesk.access.scopes import SCOPES
-from frontdesk.access.tokens import Tokens
+from frontdesk.access.clients.scopes import SCOPES
+from frontdesk.access.clients.tokens import Tokens
+from frontdesk.access.keys.ring import KeyRing
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database
 from tests.access.stopped_clock import StoppedClock

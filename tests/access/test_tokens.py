@@ -5,12 +5,12 @@ from datetime import timedelta
 import jwt
 import pytest
 
-from frontdesk.access import tokens as tokens_module
-from frontdesk.access.clients import AuthenticatedClient
-from frontdesk.access.keys import SETTLING, TOKEN_SIGNING, KeyRing
-from frontdesk.access.scopes import SCOPES
-from frontdesk.access.sealing import Sealer
-from frontdesk.access.tokens import Tokens
+from frontdesk.access.clients import tokens as tokens_module
+from frontdesk.access.clients.registry import AuthenticatedClient
+from frontdesk.access.clients.scopes import SCOPES
+from frontdesk.access.clients.tokens import Tokens
+from frontdesk.access.keys.ring import SETTLING, TOKEN_SIGNING, KeyRing
+from frontdesk.access.keys.sealing import Sealer
 from frontdesk.domain.errors import Problem
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database

@@ -8,11 +8,11 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src"
 ONLY_WHEN_USED = {
     "authlib",
-    "frontdesk.access.identity_provider",
+    "frontdesk.access.staff.identity_provider",
     "frontdesk.doors.docs.guide_pages",
     "frontdesk.doors.openapi",
     "frontdesk.practice_file.model",
-    "frontdesk.systems.fhir.client",
+    "frontdesk.systems.fhir.transport.client",
     "httpx",
     "icalendar",
     "jinja2",
@@ -23,7 +23,7 @@ ONLY_WHEN_USED = {
 
 
 def test_a_service_starts_without_what_few_of_them_use() -> None:
-    program = "import sys, frontdesk.worker, frontdesk.serving.listening; print(*sys.modules, sep='\\n')"
+    program = "import sys, frontdesk.serving.lifespan, frontdesk.serving.listening; print(*sys.modules, sep='\\n')"
     imported = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, "PYTHONPATH": str(SOURCE)},

@@ -114,7 +114,7 @@ class Office:
         return found[0]
 
     def new_link(self, role: str, name: str, practice: str = "demo") -> str:
-        return operator_link(self.desk, role, name, practice)
+        return staff_link(self.desk, role, name, practice)
 
     def open(
         self,
@@ -151,8 +151,8 @@ def command(desk: Desk, *arguments: str) -> dict[str, str]:
     return answer
 
 
-def operator_link(desk: Desk, role: str, name: str, practice: str = "demo") -> str:
-    return command(desk, "operator", "add", "--practice", practice, "--name", name, "--role", role)["link"]
+def staff_link(desk: Desk, role: str, name: str, practice: str = "demo") -> str:
+    return command(desk, "staff", "add", "--practice", practice, "--name", name, "--role", role)["link"]
 
 
 def sign_in(page: Page, link: str) -> None:

@@ -9,7 +9,7 @@ from random import Random
 import asyncpg
 from frontdesk_client import Frontdesk, FrontdeskError
 
-from frontdesk.store.embedded import EmbeddedPostgres
+from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.browser.browsing import Office, command
 from tests.clients.running_desk import Credentials
 

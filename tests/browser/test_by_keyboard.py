@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.browsing import Office, Window, tab_to
-from tests.browser.test_operators import expect_in_time, row
+from tests.browser.test_admin import expect_in_time, row
 
 pytestmark = pytest.mark.heavy
 

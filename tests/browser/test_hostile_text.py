@@ -8,7 +8,7 @@ import pytest
 from frontdesk_client import Frontdesk
 from playwright.sync_api import Page, expect
 
-from tests.browser.browsing import Office, Window, command, operator_link, sign_in
+from tests.browser.browsing import Office, Window, command, sign_in, staff_link
 from tests.clients.running_desk import Credentials
 
 pytestmark = pytest.mark.heavy
@@ -59,7 +59,7 @@ def hostile(place: Office, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     with Credentials(made["clientId"], made["clientSecret"]).client(place.desk.url) as api:
         patient, appointments = _history(api)
     window = place.open(None)
-    sign_in(window.page, operator_link(place.desk, "admin", f"O{IMAGE}", SLUG))
+    sign_in(window.page, staff_link(place.desk, "admin", f"O{IMAGE}", SLUG))
     tomorrow = (today + timedelta(days=2)).isoformat()
     pages = [
         "/account", "/agent", "/audit", "/blocks", f"/book/{patient}?visit=20-100", "/book", "/clients",

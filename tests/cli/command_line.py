@@ -15,7 +15,7 @@ from typing import Any
 import asyncpg
 import httpx
 
-from frontdesk.store.embedded import EmbeddedPostgres
+from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.ports import free_port
 
 COMMAND = str(Path(sys.executable).parent / "frontdesk")

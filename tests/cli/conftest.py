@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from frontdesk.store.embedded import EmbeddedPostgres
+from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.cli.command_line import CommandLine
 from tests.store.embedded_processes import temporary_home
 from tests.world import PRACTICE

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.engine import audit_reading, audit_verify
+from frontdesk.audit import reading, verify
 from frontdesk.store.database import Database
 from tests.cli.command_line import CommandLine, on_database
 
@@ -220,18 +220,16 @@ def test_records_that_wait_for_their_seal_are_sealed_first(line: CommandLine, tr
 
 
 async def test_a_trail_of_many_batches_is_read_whole(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_reading, "BATCH", 4)
-    monkeypatch.setattr(audit_verify, "BATCH", 4)
+    monkeypatch.setattr(reading, "BATCH", 4)
+    monkeypatch.setattr(verify, "BATCH", 4)
     await database.write(PRACTICE, "long")
     practice = await database.fetchval("SELECT practice_id FROM practice WHERE slug = 'long'")
     for number in range(13):
         subjects = ["pat_rare"] if number == 1 else []
         await database.write("SELECT append_audit($1, $2, 'a', 'o', 'ok', $3, 'r')", practice, NOW, subjects)
-    report = await audit_verify.verify_chain(database, practice, NOW)
+    report = await verify.verify_chain(database, practice, NOW)
     assert (report.sequence, report.faults) == (13, ())
-    (rare,) = (
-        await audit_reading.find_records(database, practice, audit_reading.Wanted(subject="pat_rare"), most=50)
-    ).records
+    (rare,) = (await reading.find_records(database, practice, reading.Wanted(subject="pat_rare"), most=50)).records
     assert rare["sequence"] == 2
-    found = (await audit_reading.find_records(database, practice, audit_reading.Wanted(), most=50)).records
+    found = (await reading.find_records(database, practice, reading.Wanted(), most=50)).records
     assert [row["sequence"] for row in found] == list(range(13, 0, -1))

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.store.embedded import EmbeddedPostgres
+from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.cli.command_line import CommandLine, on_database
 from tests.ports import free_port
 from tests.store.embedded_processes import temporary_home

@@ -2,8 +2,8 @@
 
 import pytest
 
-from frontdesk.access.keys import PURPOSES
-from frontdesk.access.scopes import SCOPES
+from frontdesk.access.clients.scopes import SCOPES
+from frontdesk.access.keys.ring import PURPOSES
 from tests.cli.command_line import CommandLine
 
 ADD = ("client", "add", "--practice", "harbor", "--name", "Voice agent")

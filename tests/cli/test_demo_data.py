@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from frontdesk.access.clients import authenticate, disable_client
-from frontdesk.access.keys import KeyRing
+from frontdesk.access.clients.registry import authenticate, disable_client
+from frontdesk.access.keys.ring import KeyRing
+from frontdesk.cli.connection import Session
 from frontdesk.cli.demo_data import CREDENTIALS_FILE, Demo, prepare_demo
-from frontdesk.cli.opening import Session
 from frontdesk.demo import demo_practice
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database

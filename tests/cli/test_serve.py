@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from frontdesk.store.embedded import EmbeddedPostgres
+from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.cli.command_line import COMMAND, CommandLine
 from tests.ports import free_port
 from tests.store.embedded_processes import is_stopped, temporary_home, wait_until

@@ -4,22 +4,22 @@ import re
 
 import httpx
 
-from frontdesk.access.links import new_link
-from frontdesk.access.operators import OperatorRecord, add_operator
+from frontdesk.access.staff.links import new_link
+from frontdesk.access.staff.members import StaffRecord, add_staff
 from tests.world import World
 
-TEST_OPERATOR = "X-Test-Operator"
+TEST_STAFF = "X-Test-Staff"
 ACCESS_TOKEN = re.compile(r"eyJ[\w-]+\.eyJ[\w-]+\.[\w-]+")  # its first letters alone may stand in any random id
 
 
-async def operator(
+async def staff_member(
     world: World, role: str = "staff", *, practice: str = "harbor", name: str = "Ana", email: str | None = None
-) -> OperatorRecord:
-    return await add_operator(world.database, practice=practice, name=name, role=role, email=email, clock=world.clock)
+) -> StaffRecord:
+    return await add_staff(world.database, practice=practice, name=name, role=role, email=email, clock=world.clock)
 
 
-async def link_token(world: World, operator_id: str) -> str:
-    _, token = await new_link(world.database, operator_id, actor="test", clock=world.clock)
+async def link_token(world: World, staff_id: str) -> str:
+    _, token = await new_link(world.database, staff_id, actor="test", clock=world.clock)
     return token
 
 
@@ -34,11 +34,11 @@ async def signed_in(
     world: World, role: str = "staff", *, practice: str = "harbor", name: str = "Ana"
 ) -> httpx.AsyncClient:
     """A browser with a session; its posts carry the session's CSRF token, and its operator's id is in a header."""
-    person = await operator(world, role, practice=practice, name=name)
+    person = await staff_member(world, role, practice=practice, name=name)
     browser = world.anonymous()
-    answer = await use_link(browser, await link_token(world, person.operator_id))
+    answer = await use_link(browser, await link_token(world, person.staff_id))
     assert answer.status_code == 303, answer.text
-    browser.headers[TEST_OPERATOR] = person.operator_id
+    browser.headers[TEST_STAFF] = person.staff_id
     browser.headers["X-CSRF-Token"] = csrf_in((await browser.get("/console/account")).text)
     return browser
 

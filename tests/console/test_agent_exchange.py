@@ -2,11 +2,11 @@
 
 import orjson
 
-from frontdesk.access.clients import AuthenticatedClient
-from frontdesk.access.scopes import SCOPES
+from frontdesk.access.clients.registry import AuthenticatedClient
+from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.app import build_app
-from frontdesk.doors.console.agent_messages import panes
-from frontdesk.doors.console.exchange import Exchange, Sent, as_curl, exchange, mcp_request, rest_request
+from frontdesk.console.agent_view.exchange import Exchange, Sent, as_curl, exchange, mcp_request, rest_request
+from frontdesk.console.agent_view.messages import panes
 from frontdesk.operations import OPERATIONS
 from tests.console.signing_in import ACCESS_TOKEN
 from tests.world import World, patient_id, slots

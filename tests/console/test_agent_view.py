@@ -10,10 +10,10 @@ import asyncpg
 import httpx
 import pytest
 
-from frontdesk.doors.console.agent_scenarios import SCENARIOS
-from frontdesk.doors.console.agent_state import State, load_state
+from frontdesk.console.agent_view.scenarios import SCENARIOS
+from frontdesk.console.agent_view.state import State, load_state
 from frontdesk.operations import OPERATIONS
-from tests.console.signing_in import ACCESS_TOKEN, TEST_OPERATOR, signed_in
+from tests.console.signing_in import ACCESS_TOKEN, TEST_STAFF, signed_in
 from tests.world import PRACTICE, World
 
 ADA = {"firstName": "Ada", "lastName": "Lovelace", "phone": "+1 555 010 0199", "dob": "1985-12-10"}
@@ -236,7 +236,7 @@ async def test_whoever_looks_is_recorded_beside_the_client(world: World, admin: 
     await run(admin, await start(admin, client, "soonest"), **arguments(ADA))
     stored = await rows("SELECT actor, operation, request_id, subject_ids FROM audit_record")
     by_operation = {(row["operation"], row["actor"]): row for row in stored}
-    person, agent = admin.headers[TEST_OPERATOR], client.headers["X-Test-Client"]
+    person, agent = admin.headers[TEST_STAFF], client.headers["X-Test-Client"]
     looked, read = by_operation["console.agent_view", person], by_operation["match_patient", agent]
     assert looked["request_id"] == read["request_id"]
     assert looked["subject_ids"] == [agent]

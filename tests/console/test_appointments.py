@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from tests.console.desk import Document, key_in, records, stored, words
-from tests.console.signing_in import TEST_OPERATOR, signed_in
+from tests.console.signing_in import TEST_STAFF, signed_in
 from tests.world import World, book, confirmed, patient_id, slots
 
 NEW = "a-key-of-a-form"
@@ -77,7 +77,7 @@ async def test_the_desk_cancels_with_a_reason(world: World, staff: httpx.AsyncCl
     assert "&lt;b&gt;ill&lt;/b&gt; &amp; &#34;tired&#34;" in html
     assert "<b>ill" not in html
     [executed] = await records(world, operation="cancel_appointment", outcome="executed")
-    assert executed["actor"] == staff.headers[TEST_OPERATOR]
+    assert executed["actor"] == staff.headers[TEST_STAFF]
 
 
 async def test_a_refused_step_is_told_on_the_page_and_what_was_typed_stays(
@@ -146,7 +146,7 @@ async def test_a_recorded_arrival_is_audited_with_the_person_and_happens_once(
     for _ in range(3):
         assert (await record(staff, booked, "arrived")).status_code == 303
     [executed] = await records(world, operation="console.record_arrived")
-    assert (executed["outcome"], executed["actor"]) == ("executed", staff.headers[TEST_OPERATOR])
+    assert (executed["outcome"], executed["actor"]) == ("executed", staff.headers[TEST_STAFF])
     assert booked in executed["subject_ids"]
 
 

@@ -11,15 +11,15 @@ import asyncpg
 import httpx
 import pytest
 
+from frontdesk.audit import reading
+from frontdesk.audit.reading import Wanted, seal_pending
+from frontdesk.console.actions import audit_trail
+from frontdesk.console.actions.staff_member import Person
 from frontdesk.domain.errors import Problem
-from frontdesk.engine import audit_reading
-from frontdesk.engine.audit_reading import Wanted, seal_pending
-from frontdesk.engine.desk import audit_trail
-from frontdesk.engine.desk.people import Person
 from frontdesk.store.database import session_settings
 from tests.cli.command_line import CommandLine
-from tests.console.operator_pages import EVIL, check_harmless, practice_id, text_of
-from tests.console.signing_in import TEST_OPERATOR, audited, signed_in
+from tests.console.admin_pages import EVIL, check_harmless, practice_id, text_of
+from tests.console.signing_in import TEST_STAFF, audited, signed_in
 from tests.world import World, book, patient_id
 
 ROW = re.compile(r'<th scope="row"><time datetime="([^"]+)">.*?</tr>', re.DOTALL)
@@ -69,7 +69,7 @@ async def test_records_are_found_by_who_what_how_and_whom(world: World, admin: h
     assert appointment in booked
     assert len(await found(subject=appointment)) == 1
     assert await found(subject=appointment, outcome="conflict") == []
-    (signed,) = await found(actor=admin.headers[TEST_OPERATOR], operation="console.sign_in")
+    (signed,) = await found(actor=admin.headers[TEST_STAFF], operation="console.sign_in")
     assert "Ana" in signed
     assert await found(**{"from": "2026-11-15", "to": "2026-11-15"}) == everything
     assert await found(to="2026-11-14") == []
@@ -121,7 +121,7 @@ async def test_a_page_looks_through_a_bounded_part_of_the_trail(
 ) -> None:
     await append(world, 1, actor="fd_rare")
     await append(world, 60)
-    monkeypatch.setattr(audit_reading, "BATCH", 5)
+    monkeypatch.setattr(reading, "BATCH", 5)
     monkeypatch.setattr(audit_trail, "_BATCHES", 4)
     address, looked = "/console/audit?actor=fd_rare", 0
     while True:
@@ -137,13 +137,13 @@ async def test_a_page_looks_through_a_bounded_part_of_the_trail(
 async def test_a_search_that_ends_in_the_past_does_not_read_what_is_older(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit_reading, "BATCH", 5)
+    monkeypatch.setattr(reading, "BATCH", 5)
     await append(world, 100)
     world.clock.advance(days=2)
     await append(world, 10)
     before = world.database.statements
     wanted = Wanted(since=world.clock.now - timedelta(hours=12))
-    found = await audit_reading.find_records(world.database, await practice_id(world), wanted, most=50)
+    found = await reading.find_records(world.database, await practice_id(world), wanted, most=50)
     assert len(found.records) == 10
     assert found.before is None
     assert world.database.statements - before < 12
@@ -164,7 +164,7 @@ async def test_the_export_is_what_the_command_line_exports(
     assert said.status == 0, said.err
     assert answer.text == said.out
     last = json.loads(answer.text.splitlines()[-1])
-    assert (last["operation"], last["actor"]) == ("console.export_audit", admin.headers[TEST_OPERATOR])
+    assert (last["operation"], last["actor"]) == ("console.export_audit", admin.headers[TEST_STAFF])
 
 
 async def verified(browser: httpx.AsyncClient) -> httpx.Response:
@@ -187,7 +187,7 @@ async def test_a_whole_trail_is_said_to_be_whole(world: World, admin: httpx.Asyn
     assert 'data-check="whole"' in shown.text
     assert "none changed, removed or reordered" in text_of(shown)
     assert "by Ana" in text_of(shown)
-    assert ("console.verify_audit", "executed", admin.headers[TEST_OPERATOR]) in await audited(world)
+    assert ("console.verify_audit", "executed", admin.headers[TEST_STAFF]) in await audited(world)
     other = await signed_in(world, role="admin", practice="other")
     assert 'data-check="none"' in (await other.get("/console/audit")).text
 

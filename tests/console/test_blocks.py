@@ -7,7 +7,7 @@ import pytest
 from frontdesk.practice_file import dump, parse
 from frontdesk.store.practices import export_practice, import_practice
 from tests.console.desk import Document, calendar, records, stored, words
-from tests.console.signing_in import TEST_OPERATOR, signed_in
+from tests.console.signing_in import TEST_STAFF, signed_in
 from tests.world import PRACTICE, World, book, confirmed, patient_id, slots
 
 MORNING = {"who": "provider-10", "from": "2026-11-16", "from_time": "09:00", "to_time": "12:00", "reason": "Dentist"}
@@ -42,7 +42,7 @@ async def test_blocked_time_is_not_offered_from_then_on(
     assert words(shade.text) == "09:00–12:00 Dentist"
     [made] = await records(world, operation="console.block_time")
     assert (made["outcome"], made["actor"], made["subject_ids"]) == (
-        "executed", staff.headers[TEST_OPERATOR], ["provider 10"],
+        "executed", staff.headers[TEST_STAFF], ["provider 10"],
     )  # fmt: skip
 
 

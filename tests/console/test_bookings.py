@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from tests.console.desk import Document, calendar, entries, key_in, records, stored, words
-from tests.console.signing_in import TEST_OPERATOR
+from tests.console.signing_in import TEST_STAFF
 from tests.world import World, confirmed, patient_id, slots
 
 
@@ -64,7 +64,7 @@ async def test_a_booking_goes_from_a_patient_to_the_calendar(world: World, staff
     assert "is-new" in entry.classes
     assert "booked by Ana" in words(entry.text)
     [made] = await records(world, operation="book_appointment", outcome="executed")
-    assert made["actor"] == staff.headers[TEST_OPERATOR]
+    assert made["actor"] == staff.headers[TEST_STAFF]
     assert made["subject_ids"] == [appointment, patient]
 
 

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from tests.console.desk import Document, calendar, entries, records, words
-from tests.console.signing_in import TEST_OPERATOR, signed_in
+from tests.console.signing_in import TEST_STAFF, signed_in
 from tests.world import MONDAY, PRACTICE, World, book, confirmed, patient_id, slots
 
 
@@ -129,7 +129,7 @@ async def test_looking_is_recorded_with_the_person_and_whose_names_were_shown(
     await book(agent)
     await calendar(staff)
     await calendar(staff, "/day-sheet")
-    signed_in, *looks = await records(world, actor=staff.headers[TEST_OPERATOR])
+    signed_in, *looks = await records(world, actor=staff.headers[TEST_STAFF])
     assert signed_in["operation"] == "console.sign_in"
     assert [each["operation"] for each in looks] == ["console.calendar", "console.day_sheet"]
     assert all(len(each["subject_ids"]) == 1 for each in looks)

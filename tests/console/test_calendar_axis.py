@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from frontdesk.console.calendar.axis import STEP, Axis, Place
 from frontdesk.domain.local_time import local_day_bounds
-from frontdesk.engine.desk.axis import STEP, Axis, Place
 
 NEW_YORK = "America/New_York"
 SPRING, AUTUMN, ORDINARY = date(2026, 3, 8), date(2026, 11, 1), date(2026, 11, 16)

@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.access.clients import list_clients, show_client
-from frontdesk.access.scopes import SCOPES
+from frontdesk.access.clients.registry import list_clients, show_client
+from frontdesk.access.clients.scopes import SCOPES
+from frontdesk.console.actions.staff_member import Person
 from frontdesk.domain.errors import Problem
-from frontdesk.engine.desk.people import Person
-from tests.console.operator_pages import (
+from tests.console.admin_pages import (
     EVIL,
     check_harmless,
     faults_in,
@@ -21,7 +21,7 @@ from tests.console.operator_pages import (
     token_status,
     value_of,
 )
-from tests.console.signing_in import TEST_OPERATOR, audited, signed_in
+from tests.console.signing_in import TEST_STAFF, audited, signed_in
 from tests.world import World
 
 PHONE_AGENT = {
@@ -178,7 +178,7 @@ async def test_every_change_is_recorded_under_the_persons_id(world: World, admin
         ("console.disable_client", "executed"),
         ("console.enable_client", "executed"),
     ]
-    assert {actor for _, _, actor in records} == {admin.headers[TEST_OPERATOR]}
+    assert {actor for _, _, actor in records} == {admin.headers[TEST_STAFF]}
     async with world.database.transaction(await practice_id(world)) as connection:
         subjects = await connection.fetch(
             "SELECT DISTINCT subject_ids FROM audit_record WHERE practice_id = 1 AND operation LIKE '%client%'"

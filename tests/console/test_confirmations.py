@@ -2,7 +2,7 @@
 
 import httpx
 
-from tests.console.operator_pages import text_of
+from tests.console.admin_pages import text_of
 from tests.console.signing_in import signed_in
 from tests.world import World, book, patient_id, slots
 

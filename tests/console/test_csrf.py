@@ -3,9 +3,9 @@
 import httpx
 import pytest
 
-from frontdesk.doors.console import PAGES
-from frontdesk.doors.console.visit import Page
-from tests.console.signing_in import TEST_OPERATOR, csrf_in, session_cookie, signed_in
+from frontdesk.console.routes import PAGES
+from frontdesk.console.visit import Page
+from tests.console.signing_in import TEST_STAFF, csrf_in, session_cookie, signed_in
 from tests.console.walking import address_of
 from tests.world import World
 
@@ -62,7 +62,7 @@ async def test_no_page_that_is_only_looked_at_changes_anything() -> None:
 async def test_the_proof_does_not_tell_the_session(browser: httpx.AsyncClient) -> None:
     page = await browser.get("/console/account")
     assert (session_cookie(browser) or "-") not in page.text
-    assert browser.headers[TEST_OPERATOR] in page.text
+    assert browser.headers[TEST_STAFF] in page.text
 
 
 async def test_a_form_may_be_sent_as_parts_with_a_file(browser: httpx.AsyncClient) -> None:

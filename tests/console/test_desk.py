@@ -2,17 +2,17 @@
 
 import pytest
 
-from frontdesk.access.operators import Role
+from frontdesk.access.staff.members import Role
+from frontdesk.console.actions.staff_member import Person, require
 from frontdesk.domain.errors import Problem
-from frontdesk.engine.desk.people import Person, require
-from tests.console.signing_in import operator
+from tests.console.signing_in import staff_member
 from tests.world import World, patient_id, slots
 
 
 async def person_of(world: World, role: Role = "staff", practice: str = "harbor") -> Person:
-    added = await operator(world, role, practice=practice)
+    added = await staff_member(world, role, practice=practice)
     version = await world.database.fetchval("SELECT version FROM practice WHERE slug = $1", practice)
-    return Person(added.operator_id, added.name, role, added.practice_id, practice, version)
+    return Person(added.staff_id, added.name, role, added.practice_id, practice, version)
 
 
 async def test_a_booking_of_a_person_is_made_at_once_and_under_their_id(world: World) -> None:
@@ -27,8 +27,8 @@ async def test_a_booking_of_a_person_is_made_at_once_and_under_their_id(world: W
             "SELECT actor FROM audit_record WHERE practice_id = $1 AND operation = 'book_appointment'",
             person.practice_id,
         )
-    assert [row["booked_by"] for row in booked] == [person.operator_id]
-    assert {row["actor"] for row in actors} == {person.operator_id}
+    assert [row["booked_by"] for row in booked] == [person.staff_id]
+    assert {row["actor"] for row in actors} == {person.staff_id}
 
 
 async def test_a_persons_reads_of_patients_are_recorded_under_their_id(world: World) -> None:
@@ -41,7 +41,7 @@ async def test_a_persons_reads_of_patients_are_recorded_under_their_id(world: Wo
             "SELECT actor, subject_ids FROM audit_record WHERE practice_id = $1 ORDER BY record_id DESC LIMIT 1",
             person.practice_id,
         )
-    assert (row["actor"], row["subject_ids"]) == (person.operator_id, [patient])
+    assert (row["actor"], row["subject_ids"]) == (person.staff_id, [patient])
 
 
 async def test_another_practices_records_do_not_exist_for_a_person(world: World) -> None:
@@ -62,8 +62,8 @@ async def test_what_is_for_admins_is_refused_to_staff_by_the_action_itself(world
     for attempt in (
         world.service.desk.colleagues.everybody(staff),
         world.service.desk.colleagues.add(staff, "Mallory", "admin", ""),
-        world.service.desk.colleagues.link(staff, admin.operator_id),
-        world.service.desk.colleagues.change(staff, admin.operator_id, "disable"),
+        world.service.desk.colleagues.link(staff, admin.staff_id),
+        world.service.desk.colleagues.change(staff, admin.staff_id, "disable"),
     ):
         with pytest.raises(Problem) as caught:
             await attempt

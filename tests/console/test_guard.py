@@ -8,10 +8,11 @@ from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route
 
+from frontdesk.console import visit
+from frontdesk.console.navigation import NAV
+from frontdesk.console.routes import PAGES
+from frontdesk.console.visit import Page, Visit
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.console import PAGES, visit
-from frontdesk.doors.console.navigation import NAV
-from frontdesk.doors.console.visit import Page, Visit
 from frontdesk.store.database import DatabaseUnavailable
 from frontdesk.systems.port import SystemUnavailable
 from tests.console.signing_in import csrf_in, signed_in

@@ -7,10 +7,10 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.access.operators import disable_operator
+from frontdesk.access.staff.members import disable_staff
 from frontdesk.app import build_app, build_service
 from tests.console.identity_provider import ANOTHER_KEY, CLIENT_ID, CLIENT_SECRET, Provider, running_provider
-from tests.console.signing_in import audited, operator, session_cookie
+from tests.console.signing_in import audited, session_cookie, staff_member
 from tests.world import World
 
 BEGIN = "/console/sign-in/identity"
@@ -74,7 +74,7 @@ async def refused(browser: httpx.AsyncClient, status: int = 401) -> None:
 
 
 async def test_somebody_whose_verified_address_is_known_comes_in(world: World, desk: Desk, provider: Provider) -> None:
-    person = await operator(world, "admin", name="Ana Costa", email="ana@example.com")
+    person = await staff_member(world, "admin", name="Ana Costa", email="ana@example.com")
     browser = desk.browser()
     page = await browser.get("/console/sign-in")
     assert "Continue with your practice" in page.text
@@ -86,13 +86,13 @@ async def test_somebody_whose_verified_address_is_known_comes_in(world: World, d
     assert "Ana Costa" in account.text
     assert "by your practice" in account.text
     assert (await audited(world))[-2:] == [
-        ("console.link_identity", "executed", person.operator_id),
-        ("console.sign_in", "executed", person.operator_id),
+        ("console.link_identity", "executed", person.staff_id),
+        ("console.sign_in", "executed", person.staff_id),
     ]
 
 
 async def test_after_the_first_time_the_providers_own_name_counts(world: World, desk: Desk, provider: Provider) -> None:
-    await operator(world, name="Ana Costa", email="ana@example.com")
+    await staff_member(world, name="Ana Costa", email="ana@example.com")
     assert (await sign_in(desk.browser())).status_code == 303
     provider.claims = {"email": "married@example.com", "email_verified": False}
     assert (await sign_in(desk.browser())).status_code == 303, "the same subject under a new address"
@@ -101,18 +101,18 @@ async def test_after_the_first_time_the_providers_own_name_counts(world: World, 
     assert ("console.sign_in", "unauthorized") in [each[:2] for each in await audited(world)]
 
 
-async def test_nobody_is_made_an_operator_by_signing_in(world: World, desk: Desk, provider: Provider) -> None:
-    await operator(world, email="somebody.else@example.com")
-    await operator(world)
+async def test_nobody_is_made_staff_by_signing_in(world: World, desk: Desk, provider: Provider) -> None:
+    await staff_member(world, email="somebody.else@example.com")
+    await staff_member(world)
     await refused(desk.browser())
-    assert await world.database.fetchval("SELECT count(*) FROM operator WHERE oidc_subject IS NOT NULL") == 0
+    assert await world.database.fetchval("SELECT count(*) FROM staff WHERE oidc_subject IS NOT NULL") == 0
 
 
 @pytest.mark.parametrize("verified", [False, None, "true", 1])
 async def test_an_address_that_is_not_verified_proves_nothing(
     world: World, desk: Desk, provider: Provider, verified: object
 ) -> None:
-    await operator(world, email="ana@example.com")
+    await staff_member(world, email="ana@example.com")
     provider.claims["email_verified"] = verified
     await refused(desk.browser())
 
@@ -140,7 +140,7 @@ async def test_an_address_that_is_not_verified_proves_nothing(
 async def test_an_id_token_with_a_wrong_claim_is_refused(
     world: World, desk: Desk, provider: Provider, lie: dict[str, Any]
 ) -> None:
-    await operator(world, email="ana@example.com")
+    await staff_member(world, email="ana@example.com")
     provider.claims |= lie
     await refused(desk.browser())
     provider.claims = dict(VERIFIED)
@@ -151,7 +151,7 @@ async def test_an_id_token_with_a_wrong_claim_is_refused(
 async def test_an_id_token_that_the_provider_did_not_sign_is_refused(
     world: World, desk: Desk, provider: Provider, algorithm: str
 ) -> None:
-    await operator(world, email="ana@example.com")
+    await staff_member(world, email="ana@example.com")
     if algorithm == "another key":
         provider.signing_key = ANOTHER_KEY
     else:
@@ -160,7 +160,7 @@ async def test_an_id_token_that_the_provider_did_not_sign_is_refused(
 
 
 async def test_an_id_token_that_has_expired_is_refused(world: World, desk: Desk, provider: Provider) -> None:
-    await operator(world, email="ana@example.com")
+    await staff_member(world, email="ana@example.com")
     provider.now = lambda: world.clock.now.timestamp() - 600
     await refused(desk.browser())
 
@@ -168,7 +168,7 @@ async def test_an_id_token_that_has_expired_is_refused(world: World, desk: Desk,
 async def test_an_answer_counts_once_and_only_in_the_browser_that_asked(
     world: World, desk: Desk, provider: Provider
 ) -> None:
-    await operator(world, email="ana@example.com")
+    await staff_member(world, email="ana@example.com")
     mine, theirs = desk.browser(), desk.browser()
     back = await begin(mine)
     kept = mine.cookies.get("frontdesk_identity") or ""
@@ -187,7 +187,7 @@ async def test_an_answer_counts_once_and_only_in_the_browser_that_asked(
 
 @pytest.mark.parametrize("change", ["state", "code", "iss", "cookie"])
 async def test_an_answer_that_was_altered_is_refused(world: World, desk: Desk, provider: Provider, change: str) -> None:
-    await operator(world, email="ana@example.com")
+    await staff_member(world, email="ana@example.com")
     browser = desk.browser()
     back = httpx.URL(await begin(browser))
     if change == "cookie":
@@ -202,7 +202,7 @@ async def test_an_answer_that_was_altered_is_refused(world: World, desk: Desk, p
 
 
 async def test_a_sign_in_that_took_too_long_is_begun_again(world: World, desk: Desk, provider: Provider) -> None:
-    await operator(world, email="ana@example.com")
+    await staff_member(world, email="ana@example.com")
     browser = desk.browser()
     back = await begin(browser)
     world.clock.advance(minutes=11)
@@ -221,7 +221,7 @@ async def test_a_person_who_says_no_is_told_calmly(desk: Desk, provider: Provide
 async def test_the_address_may_come_from_the_userinfo_of_the_same_subject(
     world: World, desk: Desk, provider: Provider
 ) -> None:
-    await operator(world, email="ana@example.com")
+    await staff_member(world, email="ana@example.com")
     provider.claims = {}
     provider.userinfo = {"sub": "another", **VERIFIED}
     await refused(desk.browser())
@@ -230,15 +230,15 @@ async def test_the_address_may_come_from_the_userinfo_of_the_same_subject(
 
 
 async def test_a_disabled_person_does_not_come_in(world: World, desk: Desk, provider: Provider) -> None:
-    person = await operator(world, email="ana@example.com")
-    await disable_operator(world.database, person.operator_id, clock=world.clock)
+    person = await staff_member(world, email="ana@example.com")
+    await disable_staff(world.database, person.staff_id, clock=world.clock)
     await refused(desk.browser())
 
 
 async def test_a_provider_that_wants_the_secret_in_the_body_gets_it_there(
     world: World, desk: Desk, provider: Provider
 ) -> None:
-    await operator(world, email="ana@example.com")
+    await staff_member(world, email="ana@example.com")
     provider.takes_basic = False
     assert (await sign_in(desk.browser())).status_code == 303
 
@@ -262,7 +262,7 @@ async def test_a_provider_that_is_down_or_claims_to_be_another_is_not_gone_to(de
 async def test_a_provider_that_fails_between_is_told_apart_from_a_refusal(
     world: World, desk: Desk, provider: Provider
 ) -> None:
-    await operator(world, email="ana@example.com")
+    await staff_member(world, email="ana@example.com")
     browser = desk.browser()
     back = await begin(browser)
     provider.broken = True

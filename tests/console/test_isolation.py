@@ -5,8 +5,8 @@ import re
 import httpx
 import pytest
 
-from frontdesk.doors.console import PAGES
-from tests.console.signing_in import TEST_OPERATOR, signed_in
+from frontdesk.console.routes import PAGES
+from tests.console.signing_in import TEST_STAFF, signed_in
 from tests.console.walking import NOBODYS, address_of
 from tests.security.two_practices import Side, victim
 from tests.shared_database import world_of_a_module
@@ -38,7 +38,7 @@ async def ids(world: World, theirs: Side) -> dict[str, str]:
     return {
         "appointment_id": theirs.ids["appointmentId"],
         "patient_id": theirs.ids["patientId"],
-        "operator_id": colleague.headers[TEST_OPERATOR],
+        "staff_id": colleague.headers[TEST_STAFF],
         "client_id": theirs.agent.headers["X-Test-Client"],
         "endpoint_id": f"whk_{practice_id}_{'0' * 16}",
     }
@@ -97,8 +97,8 @@ async def fingerprint(world: World) -> str:
     practice_id = await world.database.fetchval("SELECT practice_id FROM practice WHERE slug = 'quixotic'")
     found = ""
     async with world.database.transaction(practice_id) as connection:
-        for table in ("appointment", "patient", "client", "operator", "operator_link", "client_secret"):
-            own = "" if table in ("operator_link", "client_secret") else f"WHERE practice_id = {practice_id}"
+        for table in ("appointment", "patient", "client", "staff", "staff_link", "client_secret"):
+            own = "" if table in ("staff_link", "client_secret") else f"WHERE practice_id = {practice_id}"
             found += await connection.fetchval(
                 f"SELECT md5(string_agg(t::text, '|' ORDER BY t::text)) FROM {table} t {own}"
             )

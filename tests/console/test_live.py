@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from frontdesk.app import Service, build_app, build_service
-from frontdesk.doors.console import live as live_pages
-from frontdesk.engine.announcing import LiveCalendars, TooManyStreams
+from frontdesk.console.live_updates import LiveCalendars, TooManyStreams
+from frontdesk.console.pages import live as live_pages
 from frontdesk.settings import Settings
 from frontdesk.store.changes import ChangeListener
 from frontdesk.store.database import Database
@@ -181,7 +181,7 @@ async def test_a_reader_who_goes_away_gives_the_place_back(running: World, staff
 
 async def test_the_streams_of_one_person_are_bounded(running: World, staff: httpx.AsyncClient) -> None:
     live = running.service.desk.live
-    operator = staff.headers["X-Test-Operator"]
+    operator = staff.headers["X-Test-Staff"]
     places = [live.listening(1, "harbor", operator) for _ in range(8)]
     for place in places:
         place.__enter__()

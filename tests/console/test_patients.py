@@ -5,9 +5,9 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.engine.desk.people_search import SHOWN, understood
+from frontdesk.console.actions.patients import SHOWN, understood
 from tests.console.desk import Document, key_in, records, stored, words
-from tests.console.signing_in import TEST_OPERATOR, signed_in
+from tests.console.signing_in import TEST_STAFF, signed_in
 from tests.world import World, book, patient_id, slots
 
 NASTY = "<script>alert(1)</script>"
@@ -55,7 +55,7 @@ async def test_a_search_is_recorded_with_whom_it_found(world: World, staff: http
     await found(staff, "love")
     await found(staff, "nobody")
     hit, miss = await records(world, operation="console.search_patients")
-    assert hit["actor"] == staff.headers[TEST_OPERATOR]
+    assert hit["actor"] == staff.headers[TEST_STAFF]
     assert len(hit["subject_ids"]) == 1
     assert miss["subject_ids"] == []
 
@@ -153,7 +153,7 @@ async def test_a_new_patient_is_put_on_file_once_however_often_the_form_is_sent(
     assert (await staff.post("/console/patients/new", data=form)).headers["Location"] == first.headers["Location"]
     assert len(await stored(world, "SELECT 1 FROM patient WHERE practice_id = $1 AND last_name = 'Shelley'")) == 1
     [made] = await records(world, operation="create_patient", outcome="executed")
-    assert made["actor"] == staff.headers[TEST_OPERATOR]
+    assert made["actor"] == staff.headers[TEST_STAFF]
 
 
 async def test_somebody_on_file_already_is_told_beside_the_form(staff: httpx.AsyncClient) -> None:

@@ -9,12 +9,12 @@ import httpx
 import pytest
 import yaml
 
+from frontdesk.console.actions.staff_member import Person
 from frontdesk.domain.errors import Problem
-from frontdesk.engine.desk.people import Person
 from frontdesk.practice_file import parse
 from frontdesk.store.practices import export_practice, stored_directory
-from tests.console.operator_pages import EVIL, check_harmless, practice_id, text_of, value_of
-from tests.console.signing_in import TEST_OPERATOR, audited, signed_in
+from tests.console.admin_pages import EVIL, check_harmless, practice_id, text_of, value_of
+from tests.console.signing_in import TEST_STAFF, audited, signed_in
 from tests.fhir.practice import file_text
 from tests.world import PRACTICE, World
 
@@ -134,7 +134,7 @@ async def test_a_file_that_was_looked_at_is_applied_as_a_whole_and_recorded(
     assert directory is not None
     assert directory.locations[2].name == "West Side"
     mine = [record for record in await audited(world) if "practice_file" in record[0]]
-    assert mine == [("console.import_practice_file", "executed", admin.headers[TEST_OPERATOR])]
+    assert mine == [("console.import_practice_file", "executed", admin.headers[TEST_STAFF])]
 
 
 async def test_a_chosen_file_is_read_like_a_pasted_one(world: World, admin: httpx.AsyncClient) -> None:

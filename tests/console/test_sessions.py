@@ -6,18 +6,18 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from frontdesk.access.operators import disable_operator, remove_operator, set_role
-from frontdesk.access.sign_in import IDLE, LONGEST, forget_old_sessions
+from frontdesk.access.staff.members import disable_staff, remove_staff, set_role
+from frontdesk.access.staff.sessions import IDLE, LONGEST, forget_old_sessions
 from frontdesk.app import build_app, build_service
 from frontdesk.store.practices import set_suspended
 from tests.console.signing_in import (
-    TEST_OPERATOR,
+    TEST_STAFF,
     audited,
     csrf_in,
     link_token,
-    operator,
     session_cookie,
     signed_in,
+    staff_member,
     use_link,
 )
 from tests.world import World
@@ -66,46 +66,46 @@ async def test_signing_out_ends_the_session_on_the_server(world: World, staff: h
     thief = world.anonymous()
     thief.cookies.set("frontdesk_session", token or "")
     assert not await is_in(thief)
-    assert ("console.sign_out", "executed", staff.headers[TEST_OPERATOR]) in await audited(world)
+    assert ("console.sign_out", "executed", staff.headers[TEST_STAFF]) in await audited(world)
 
 
 async def test_signing_out_everywhere_ends_every_session_of_that_person_only(world: World) -> None:
-    person, colleague = await operator(world), await signed_in(world)
+    person, colleague = await staff_member(world), await signed_in(world)
     browsers = [world.anonymous() for _ in range(3)]
     for browser in browsers:
-        await use_link(browser, await link_token(world, person.operator_id))
+        await use_link(browser, await link_token(world, person.staff_id))
         assert await is_in(browser)
     page = await browsers[0].get(ACCOUNT)
     assert page.text.count("A browser") == 3
-    unused = await link_token(world, person.operator_id)
+    unused = await link_token(world, person.staff_id)
     await browsers[0].post("/console/sign-out-everywhere", data={"csrf": csrf_in(page.text)})
     assert [await is_in(browser) for browser in browsers] == [False, False, False]
     assert (await use_link(browsers[0], unused)).status_code == 401, "a link that lies about is no way back in"
     assert await is_in(colleague)
-    assert ("console.sign_out_everywhere", "executed", person.operator_id) in await audited(world)
+    assert ("console.sign_out_everywhere", "executed", person.staff_id) in await audited(world)
 
 
 async def test_disabling_removing_and_suspending_end_sessions_at_once(world: World) -> None:
     disabled, removed, suspended = [await signed_in(world, practice=slug) for slug in ("harbor", "harbor", "other")]
-    await disable_operator(world.database, disabled.headers[TEST_OPERATOR], clock=world.clock)
-    await remove_operator(world.database, removed.headers[TEST_OPERATOR], clock=world.clock)
+    await disable_staff(world.database, disabled.headers[TEST_STAFF], clock=world.clock)
+    await remove_staff(world.database, removed.headers[TEST_STAFF], clock=world.clock)
     await set_suspended(world.database, "other", suspended=True)
     assert [await is_in(browser) for browser in (disabled, removed, suspended)] == [False, False, False]
 
 
 async def test_a_role_that_changes_holds_from_the_next_request_on(world: World, admin: httpx.AsyncClient) -> None:
     assert (await admin.get("/console/people")).status_code == 200
-    await set_role(world.database, admin.headers[TEST_OPERATOR], "staff", clock=world.clock)
+    await set_role(world.database, admin.headers[TEST_STAFF], "staff", clock=world.clock)
     assert (await admin.get("/console/people")).status_code == 403
 
 
 async def test_a_session_that_was_planted_is_not_taken_over(world: World) -> None:
     """Fixation: whoever knew the cookie before the sign-in knows nothing after it."""
-    person = await operator(world)
+    person = await staff_member(world)
     browser = world.anonymous()
     browser.cookies.set("frontdesk_session", "planted" * 7, domain="test.local", path="/console")
     assert not await is_in(browser)
-    await use_link(browser, await link_token(world, person.operator_id))
+    await use_link(browser, await link_token(world, person.staff_id))
     first = {cookie.value for cookie in browser.cookies.jar if cookie.name == "frontdesk_session"}
     thief = world.anonymous()
     thief.cookies.set("frontdesk_session", "planted" * 7)
@@ -114,10 +114,10 @@ async def test_a_session_that_was_planted_is_not_taken_over(world: World) -> Non
 
 
 async def test_signing_in_again_makes_a_new_session_and_ends_the_old_one(world: World) -> None:
-    victim, attacker = await operator(world, name="Victim"), await signed_in(world, name="Attacker")
+    victim, attacker = await staff_member(world, name="Victim"), await signed_in(world, name="Attacker")
     planted = session_cookie(attacker)
     assert planted is not None
-    await use_link(attacker, await link_token(world, victim.operator_id))
+    await use_link(attacker, await link_token(world, victim.staff_id))
     assert session_cookie(attacker) != planted
     assert "Victim" in (await attacker.get(ACCOUNT)).text
     thief = world.anonymous()
@@ -126,9 +126,9 @@ async def test_signing_in_again_makes_a_new_session_and_ends_the_old_one(world: 
 
 
 async def test_tokens_are_stored_only_as_hashes(world: World, staff: httpx.AsyncClient) -> None:
-    link = await link_token(world, staff.headers[TEST_OPERATOR])
+    link = await link_token(world, staff.headers[TEST_STAFF])
     stored = ""
-    for table in ("operator", "operator_link", "operator_session"):
+    for table in ("staff", "staff_link", "staff_session"):
         rows = await world.database.fetch(f"SELECT t::text FROM {table} t")
         assert rows
         stored += "".join(row[0] for row in rows)
@@ -147,8 +147,8 @@ async def test_a_session_check_is_one_statement_and_seldom_a_write(world: World,
 async def test_while_the_database_is_away_nobody_is_signed_out_or_let_in(
     world: World, staff: httpx.AsyncClient
 ) -> None:
-    person = await operator(world)
-    token = await link_token(world, person.operator_id)
+    person = await staff_member(world)
+    token = await link_token(world, person.staff_id)
     await world.database.close()
     answer = await staff.get(ACCOUNT)
     assert answer.status_code == 502
@@ -164,11 +164,11 @@ async def test_while_the_database_is_away_nobody_is_signed_out_or_let_in(
 
 
 async def test_a_person_has_a_bounded_number_of_sessions(world: World) -> None:
-    person = await operator(world)
+    person = await staff_member(world)
     browsers = [world.anonymous() for _ in range(22)]
     for browser in browsers:
         world.clock.advance(seconds=1)
-        await use_link(browser, await link_token(world, person.operator_id))
+        await use_link(browser, await link_token(world, person.staff_id))
     assert [await is_in(browser) for browser in browsers] == [False] * 2 + [True] * 20
 
 
@@ -178,7 +178,7 @@ async def test_housekeeping_removes_what_is_over_and_nothing_else(world: World, 
     await signed_in(world)
     world.clock.now += timedelta(days=2)
     await forget_old_sessions(world.database, world.clock.now, 1)
-    count = "SELECT (SELECT count(*) FROM operator_session) || ' ' || (SELECT count(*) FROM operator_link)"
+    count = "SELECT (SELECT count(*) FROM staff_session) || ' ' || (SELECT count(*) FROM staff_link)"
     assert await world.database.fetchval(count) == "1 1"
     await forget_old_sessions(world.database, world.clock.now, 10)
     assert await world.database.fetchval(count) == "0 0"
@@ -200,8 +200,8 @@ async def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(
 ) -> None:
     service = build_service(replace(world.service.settings, base_url=address), world.database, world.clock)
     browser = httpx.AsyncClient(transport=httpx.ASGITransport(app=build_app(service)), base_url=address)
-    person = await operator(world)
-    answer = await use_link(browser, await link_token(world, person.operator_id))
+    person = await staff_member(world)
+    answer = await use_link(browser, await link_token(world, person.staff_id))
     (cookie,) = [each for each in answer.headers.get_list("set-cookie") if each.startswith(f"{name}=")]
     value, *given = [part.strip() for part in cookie.split(";")]
     assert {part.lower() for part in given} == attributes

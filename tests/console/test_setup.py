@@ -7,7 +7,7 @@ import pytest
 
 from frontdesk.practice_file import parse
 from frontdesk.store.practices import import_practice
-from tests.console.operator_pages import text_of
+from tests.console.admin_pages import text_of
 from tests.console.signing_in import signed_in
 from tests.world import PRACTICE, World, book, slots
 
@@ -30,8 +30,8 @@ async def admin(world: World) -> httpx.AsyncClient:
 
 async def test_each_step_is_done_when_it_has_happened(world: World, admin: httpx.AsyncClient) -> None:
     async def done() -> int:
-        await world.service.request_counts.flush()
-        await world.service.meter.settle()
+        await world.service.usage.flush()
+        await world.service.limiter.settle()
         found = steps(await admin.get("/console/setup"))
         assert found == sorted(found, reverse=True), "one after the other"
         return sum(found)

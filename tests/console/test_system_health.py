@@ -7,13 +7,13 @@ from pathlib import Path
 import httpx
 import pytest
 
+from frontdesk.console.actions import health
+from frontdesk.console.actions.staff_member import Person
 from frontdesk.domain.errors import Problem
-from frontdesk.engine.desk import health
-from frontdesk.engine.desk.people import Person
 from frontdesk.store.database import Database
-from frontdesk.systems.fhir import breaker
-from tests.console.operator_pages import practice_id, text_of
-from tests.console.signing_in import TEST_OPERATOR, audited, signed_in
+from frontdesk.systems.fhir.transport import breaker
+from tests.console.admin_pages import practice_id, text_of
+from tests.console.signing_in import TEST_STAFF, audited, signed_in
 from tests.fhir.practice import Upstream, be_patient, fhir_world, opened
 from tests.world import World, patient_id
 
@@ -50,7 +50,7 @@ async def test_the_native_calendar_shows_its_database_and_its_records(world: Wor
     assert re.search(r"Sealed \d+ records, the newest of Sun 15 Nov 2026, 03:00 Waiting none", said)
     checked = text_of(await admin.post("/console/practice/system"))
     assert "calendar works kept in this database" in checked
-    assert ("console.check_system", "executed", admin.headers[TEST_OPERATOR]) in await audited(world)
+    assert ("console.check_system", "executed", admin.headers[TEST_STAFF]) in await audited(world)
 
 
 async def test_a_fhir_server_that_works_is_checked_part_by_part(fhir: World) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(str(files("frontdesk.doors.console")))
+FOLDER = Path(str(files("frontdesk.console")))
 TEMPLATES = sorted((FOLDER / "templates").glob("**/*.html"))
 SCRIPTS = sorted((FOLDER / "static").glob("*.js"))
 STYLES = sorted((FOLDER / "static").glob("*.css"))

@@ -9,11 +9,11 @@ from zoneinfo import ZoneInfo
 import httpx
 import pytest
 
+from frontdesk.console.actions.staff_member import Person
+from frontdesk.console.actions.usage import SPANS, Counted, Moment
+from frontdesk.console.charts import HEIGHT, WIDTH, Chart, errors_chart, requests_chart, share
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.console.charts import HEIGHT, WIDTH, Chart, errors_chart, requests_chart, share
-from frontdesk.engine.desk.people import Person
-from frontdesk.engine.desk.usage import SPANS, Counted, Moment
-from tests.console.operator_pages import practice_id, text_of
+from tests.console.admin_pages import practice_id, text_of
 from tests.world import NOW, World, slots
 
 ZONE = ZoneInfo("America/New_York")
@@ -34,8 +34,8 @@ async def call(world: World) -> httpx.AsyncClient:
     for _ in range(3):
         await agent.get("/api/slots/nothing")
     await agent.get("/api/slots")
-    await world.service.request_counts.flush()
-    await world.service.meter.settle()
+    await world.service.usage.flush()
+    await world.service.limiter.settle()
     return agent
 
 
@@ -100,7 +100,7 @@ async def test_another_practices_requests_are_not_in_it(world: World, admin: htt
     await world.client()
     other = await world.client("other")
     await other.get("/api/practice")
-    await world.service.request_counts.flush()
+    await world.service.usage.flush()
     for query in ("", "?client=" + other.headers["X-Test-Client"]):
         page = await admin.get("/console/usage" + query)
         assert "No request in the last 24 hours." in text_of(page)
@@ -169,7 +169,7 @@ def test_errors_beyond_the_most_frequent_are_shown_together() -> None:
 
 
 def test_days_begin_at_midnight_of_the_practice(world: World) -> None:
-    from frontdesk.engine.desk.usage import _steps
+    from frontdesk.console.actions.usage import _steps
 
     days = _steps(NOW, SPANS["30d"], ZONE)
     assert {moment.astimezone(ZONE).hour for moment in days} == {0}

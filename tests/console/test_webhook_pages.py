@@ -3,13 +3,13 @@
 import httpx
 import pytest
 
-from frontdesk.access.sealing import Sealer
+from frontdesk.access.keys.sealing import Sealer
+from frontdesk.console.actions.staff_member import Person
 from frontdesk.domain.errors import Problem
-from frontdesk.engine.desk.people import Person
-from frontdesk.engine.webhooks.deliveries import list_deliveries
-from frontdesk.engine.webhooks.endpoints import add_endpoint, show_endpoint
-from tests.console.operator_pages import practice_id, text_of
-from tests.console.signing_in import TEST_OPERATOR, audited
+from frontdesk.outbound.webhooks.deliveries import list_deliveries
+from frontdesk.outbound.webhooks.endpoints import add_endpoint, show_endpoint
+from tests.console.admin_pages import practice_id, text_of
+from tests.console.signing_in import TEST_STAFF, audited
 from tests.world import World
 
 
@@ -63,7 +63,7 @@ async def test_an_endpoint_is_paused_and_resumed_under_the_persons_id(world: Wor
     assert (await show_endpoint(world.database, endpoint_id)).paused_at is None
     mine = [record for record in await audited(world) if "webhook" in record[0]]
     assert mine == [
-        (f"console.{action}_webhook", "executed", admin.headers[TEST_OPERATOR]) for action in ("pause", "resume")
+        (f"console.{action}_webhook", "executed", admin.headers[TEST_STAFF]) for action in ("pause", "resume")
     ]
 
 

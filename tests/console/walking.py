@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from frontdesk.doors.console.visit import PREFIX, Page
+from frontdesk.console.visit import PREFIX, Page
 
 # What stands in the addresses of pages, and an id of that form which nobody has.
 NOBODYS: Mapping[str, str] = {
     "appointment_id": "apt_" + "0" * 22,
     "patient_id": "pat_" + "0" * 22,
-    "operator_id": "op_" + "0" * 20,
+    "staff_id": "op_" + "0" * 20,
     "client_id": "fd_" + "0" * 20,
     "endpoint_id": "whk_1_" + "0" * 16,
     "ending": "yaml",

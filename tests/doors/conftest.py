@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from frontdesk.access.clients import add_client
-from frontdesk.access.keys import KeyRing
-from frontdesk.access.sealing import Sealer
+from frontdesk.access.clients.registry import add_client
+from frontdesk.access.keys.ring import KeyRing
+from frontdesk.access.keys.sealing import Sealer
 from frontdesk.store.database import Database
 from tests.doors.oauth_desk import HELD, Desk
 

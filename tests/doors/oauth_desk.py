@@ -6,10 +6,10 @@ from typing import Any
 import httpx
 from starlette.applications import Starlette
 
-from frontdesk.access.callers import Callers
-from frontdesk.access.clients import AuthenticatedClient, ClientRecord, authenticate
-from frontdesk.access.keys import KeyRing
-from frontdesk.access.tokens import Tokens
+from frontdesk.access.clients.callers import Callers
+from frontdesk.access.clients.registry import AuthenticatedClient, ClientRecord, authenticate
+from frontdesk.access.clients.tokens import Tokens
+from frontdesk.access.keys.ring import KeyRing
 from frontdesk.doors.oauth import oauth_routes
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database

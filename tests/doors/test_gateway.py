@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.access.clients import set_limits
-from frontdesk.access.meter import Meter
+from frontdesk.access.clients.registry import set_limits
+from frontdesk.access.limits.rate_limiter import RateLimiter
 from frontdesk.app import build_app
 from frontdesk.doors.arrival import ANSWER_WHOLE, BODY_WHOLE
 from frontdesk.doors.gateway import LONGEST_ADDRESS
@@ -172,7 +172,7 @@ async def test_a_limit_set_by_command_holds_within_seconds(world: World) -> None
 
 async def test_without_the_database_the_gateway_answers_at_once_and_recovers(world: World) -> None:
     client = await world.client(per_minute=1000)
-    await world.service.meter.settle()
+    await world.service.limiter.settle()
     await world.database.close()
     try:
         async with asyncio.timeout(30):
@@ -187,11 +187,11 @@ async def test_without_the_database_the_gateway_answers_at_once_and_recovers(wor
 async def test_an_unexpected_error_is_answered_without_its_text(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def broken(_meter: Meter, _caller: object) -> None:
+    async def broken(_limiter: RateLimiter, _caller: object) -> None:
         raise RuntimeError("what went wrong inside")
 
     client = await world.client()
-    monkeypatch.setattr(Meter, "charge", broken)
+    monkeypatch.setattr(RateLimiter, "charge", broken)
     answer = await client.get("/api/capabilities")
     assert "inside" not in check_gateway_problem(answer, 500, "internal")["detail"]
     assert "unexpected error" in caplog.text
@@ -311,8 +311,8 @@ def test_settings_that_would_open_more_than_meant_are_refused(name: str, value: 
 async def test_the_quota_is_kept_by_another_process_after_a_restart(world: World) -> None:
     client = await world.client(quota=3)
     await client.get("/api/capabilities")
-    await world.service.meter.settle()
-    restarted = replace(world.service, meter=Meter(world.database))
+    await world.service.limiter.settle()
+    restarted = replace(world.service, limiter=RateLimiter(world.database))
     transport = httpx.ASGITransport(app=build_app(restarted))
     async with httpx.AsyncClient(transport=transport, base_url="http://test", headers=client.headers) as again:
         statuses = [(await again.get("/api/capabilities")).status_code for _ in range(3)]

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from frontdesk.access.clients import disable_client
-from frontdesk.access.scopes import SCOPES
+from frontdesk.access.clients.registry import disable_client
+from frontdesk.access.clients.scopes import SCOPES
 from tests.doors.oauth_desk import HELD, URL, Desk, check_refusal
 
 

@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from frontdesk.access.scopes import SCOPES
+from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.answers import problem_response, www_authenticate
+from frontdesk.doors.responses import problem_response, www_authenticate
 from frontdesk.settings import Settings
 from tests.doors.oauth_desk import HELD, URL, Desk, check_refusal
 

@@ -9,7 +9,7 @@ from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 from schemathesis.specs.openapi.definitions import OPENAPI_31
 
-from frontdesk.access.scopes import SCOPES
+from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.domain.errors import CATALOGUE
 from frontdesk.doors.examples import ANSWERS, READ_BACKS
 from frontdesk.doors.openapi import openapi_document

@@ -14,7 +14,7 @@ from frontdesk.doors import pages
 from frontdesk.doors.docs.errors_page import RULES
 from frontdesk.doors.docs.markup import json_markup, linked, prose, sample
 from frontdesk.doors.docs.reference_page import STEPS
-from frontdesk.engine import reading
+from frontdesk.engine import arguments
 from frontdesk.logs import JsonLines
 from frontdesk.operations import OPERATIONS
 from tests.world import World
@@ -162,7 +162,7 @@ async def test_the_errors_page_explains_every_code(world: World) -> None:
 
 
 async def test_the_errors_page_explains_every_rule(world: World) -> None:
-    assert set(RULES) == reading._RULES | set(reading._PYDANTIC_RULES.values()) | {"cursor", "declined"}
+    assert set(RULES) == arguments._RULES | set(arguments._PYDANTIC_RULES.values()) | {"cursor", "declined"}
     found = await page(world, "/errors.html")
     for rule in RULES:
         assert rule in found.text

@@ -1,6 +1,6 @@
 """The REST door: trace ids, the order of checks, tokens and scopes."""
 
-from frontdesk.access.scopes import SCOPES
+from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.doors.bodies import LARGEST_BODY
 from frontdesk.operations import OPERATIONS
 from tests.doors.rest_calls import ADA, MATCH, TRACE, example

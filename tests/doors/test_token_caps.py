@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.access.token_failures import PER_ADDRESS, PER_CLIENT
+from frontdesk.access.limits.failed_tokens import PER_ADDRESS, PER_CLIENT
 from frontdesk.app import build_app
 from frontdesk.store import database as store
 from tests.doors.gateway_answers import check_gateway_problem

@@ -4,7 +4,7 @@ import asyncpg
 import httpx
 import pytest
 
-from frontdesk.engine.audit import chain_hash, seal
+from frontdesk.audit.trail import chain_hash, seal
 from tests.world import World, book, confirmed, patient_id, slots
 
 

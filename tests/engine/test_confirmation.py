@@ -6,7 +6,7 @@ import re
 import httpx
 import pytest
 
-from frontdesk.access.scopes import SCOPES
+from frontdesk.access.clients.scopes import SCOPES
 from tests.world import World, book, confirmed, patient_id, slots
 
 

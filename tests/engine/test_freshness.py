@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from frontdesk.app import build_app, build_service
-from frontdesk.engine.warm import CurrentVersions
+from frontdesk.engine.answer_cache import CurrentVersions
 from frontdesk.store.database import Database, DatabaseUnavailable
 from frontdesk.systems.port import Basis
 from tests.shared_database import opened
@@ -41,7 +41,7 @@ async def nodes(world: World, database_dsn: str) -> AsyncIterator[list[httpx.Asy
                 transport=transport, base_url="http://test", headers={"Authorization": token}, timeout=60
             )
             found.append(await stack.enter_async_context(client))
-            stack.push_async_callback(service.meter.settle)
+            stack.push_async_callback(service.limiter.settle)
         yield found
 
 
@@ -136,7 +136,7 @@ async def test_no_search_misses_what_was_answered_before_it_began(nodes: list[ht
 async def test_searches_at_once_share_their_questions(world: World) -> None:
     agent = await world.client()
     wanted = {**SEARCH, "providerId": 10}
-    for _ in range(3):  # the lease of the meter grows with the rate
+    for _ in range(3):  # the lease of the limiter grows with the rate
         await asyncio.gather(*(agent.get("/api/slots", params=wanted) for _ in range(32)))
     counted = []
     for _ in range(5):

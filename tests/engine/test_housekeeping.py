@@ -6,10 +6,10 @@ import asyncio
 import asyncpg
 import pytest
 
-from frontdesk.engine.audit import AuditTrail
-from frontdesk.engine.housekeeping import forget_old_events, forget_old_intents
-from frontdesk.engine.request_counts import forget_old_requests
-from frontdesk.engine.webhooks.delivering import Deliverer
+from frontdesk.access.limits.usage import forget_old_requests
+from frontdesk.audit.trail import AuditTrail
+from frontdesk.housekeeping import forget_old_events, forget_old_intents
+from frontdesk.outbound.webhooks.deliverer import Deliverer
 from frontdesk.store.chores import practices_with
 from tests.world import World, patient_id, slots
 

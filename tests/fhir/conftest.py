@@ -7,7 +7,7 @@ import pytest
 
 from frontdesk.practice_file import parse
 from frontdesk.store.database import Database
-from frontdesk.systems.fhir.mapping import PracticeMap
+from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.settings import fhir_settings
 from tests.fhir.door import Door
 from tests.fhir.practice import Upstream, be_patient, fhir_world, file_text, opened

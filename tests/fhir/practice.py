@@ -19,9 +19,9 @@ from frontdesk.app import build_app, build_service
 from frontdesk.practice_file import parse
 from frontdesk.settings import Settings
 from frontdesk.store.database import SERVICE_ROLE, Database
-from frontdesk.store.embedded import EmbeddedPostgres
+from frontdesk.store.embedded.server import EmbeddedPostgres
 from frontdesk.store.practices import import_practice, practice_id_of
-from frontdesk.systems.fhir.breaker import Breaker
+from frontdesk.systems.fhir.transport.breaker import Breaker
 from tests.fhir.door import Door
 from tests.fhir.fake import Fake
 from tests.fhir.medplum import medplum
@@ -238,7 +238,7 @@ async def settle(world: World, *, every: float = 30) -> None:
 
 def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that is busy with other things is not taken for a server that is away."""
-    monkeypatch.setattr("frontdesk.systems.fhir.client.CONNECT_SECONDS", 30.0)
+    monkeypatch.setattr("frontdesk.systems.fhir.transport.client.CONNECT_SECONDS", 30.0)
     monkeypatch.setattr("frontdesk.systems.fhir.upstream.FIRST_STATEMENT_SECONDS", 30.0)
 
 

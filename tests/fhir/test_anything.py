@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.systems.fhir.capabilities import capabilities
-from frontdesk.systems.fhir.mapping import Facts, PracticeMap
-from frontdesk.systems.fhir.people import changed_patient, is_same, person
-from frontdesk.systems.fhir.resources import (
+from frontdesk.systems.fhir.resources.appointments import Facts, PracticeMap
+from frontdesk.systems.fhir.resources.elements import (
     outcome_text,
     version_of,
 )
-from frontdesk.systems.fhir.slots import schedules, slot
+from frontdesk.systems.fhir.resources.patients import changed_patient, is_same, person
+from frontdesk.systems.fhir.resources.slots import schedules, slot
 from frontdesk.systems.port import patient_data
 
 Resource = dict[str, Any]

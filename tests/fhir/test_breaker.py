@@ -2,7 +2,7 @@
 
 import pytest
 
-from frontdesk.systems.fhir import breaker
+from frontdesk.systems.fhir.transport import breaker
 from frontdesk.systems.port import SystemUnavailable
 from tests.fhir.practice import Moment
 

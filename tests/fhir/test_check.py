@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.store.embedded import EmbeddedPostgres
+from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.cli.command_line import CommandLine
 from tests.fhir.door import Answer, Door, Request
 from tests.fhir.fake import Fake

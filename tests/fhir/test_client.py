@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from frontdesk.systems.fhir import client
-from frontdesk.systems.fhir.client import AnswerLost, Declined
-from frontdesk.systems.fhir.deadline import Deadline
+from frontdesk.systems.fhir.transport import client
+from frontdesk.systems.fhir.transport.client import AnswerLost, Declined
+from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.port import SystemUnavailable
 from tests.fhir.door import Answer, Door
 from tests.fhir.token_server import Open, Server, a_patient, as_json, door, open_client, server

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from frontdesk.store.database import Database
-from frontdesk.store.embedded import EmbeddedPostgres
+from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.fhir.calls import CHEN, booking, challenged
 from tests.fhir.door import Answer, Backend, Request
 from tests.fhir.practice import Upstream, fhir_world, new_database

@@ -7,11 +7,11 @@ import httpx
 import pytest
 from icalendar import Calendar
 
-from frontdesk.access.sealing import Sealer
-from frontdesk.engine.feeds import add_feed
-from frontdesk.engine.webhooks.delivering import Deliverer
-from frontdesk.engine.webhooks.endpoints import add_endpoint
-from frontdesk.engine.webhooks.sending import Sender
+from frontdesk.access.keys.sealing import Sealer
+from frontdesk.outbound.feeds import add_feed
+from frontdesk.outbound.webhooks.deliverer import Deliverer
+from frontdesk.outbound.webhooks.endpoints import add_endpoint
+from frontdesk.outbound.webhooks.sender import Sender
 from frontdesk.store.directories import load_directory
 from tests.fhir.calls import ZAPHOD, booking, challenged
 from tests.fhir.door import Request

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from frontdesk.systems.fhir.mapping import Facts, PracticeMap
-from frontdesk.systems.fhir.resources import (
+from frontdesk.systems.fhir.resources.appointments import Facts, PracticeMap
+from frontdesk.systems.fhir.resources.elements import (
     instant,
     minute,
     outcome_text,

@@ -102,7 +102,7 @@ async def test_a_name_that_is_not_found_keeps_nobody_else_waiting(
 async def test_lost_writes_are_settled_beside_a_server_that_hangs(
     town: World, upstream: Upstream, healthy: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("frontdesk.systems.fhir.reconciler.PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr("frontdesk.systems.fhir.writing.reconciler.PAUSE_SECONDS", 0.05)
     sick, well = await town.client(), await town.client("healthy")
     lost = {}
     for client, server in ((sick, upstream), (well, healthy)):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from frontdesk.store.database import Database
-from frontdesk.systems.fhir import breaker
+from frontdesk.systems.fhir.transport import breaker
 from tests.fhir.calls import SEARCH, ZAPHOD, booking, challenged, search
 from tests.fhir.door import Answer, Door, Fault, Request
 from tests.fhir.misbehaving import Gathering, lose_answers
@@ -109,7 +109,7 @@ async def test_at_most_so_many_requests_are_under_way(database: Database, tmp_pa
 async def test_the_reconciler_settles_by_itself(
     fhir: World, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("frontdesk.systems.fhir.reconciler.PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr("frontdesk.systems.fhir.writing.reconciler.PAUSE_SECONDS", 0.05)
     agent = await fhir.client()
     body = await challenged(agent, "/api/appointments", await booking(agent))
     upstream.door.harm = lose_answers

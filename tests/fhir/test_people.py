@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.systems.fhir.people import changed_patient, differs, is_same, new_patient, person
+from frontdesk.systems.fhir.resources.patients import changed_patient, differs, is_same, new_patient, person
 from frontdesk.systems.port import patient_data
 
 Resource = dict[str, Any]

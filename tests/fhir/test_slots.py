@@ -5,9 +5,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.systems.fhir.mapping import PracticeMap
+from frontdesk.systems.fhir.resources.appointments import PracticeMap
+from frontdesk.systems.fhir.resources.slots import Slot, fits, open_runs, schedules, slot
 from frontdesk.systems.fhir.settings import Coding
-from frontdesk.systems.fhir.slots import Slot, fits, open_runs, schedules, slot
 from tests.fhir.practice import VISITS
 
 Resource = dict[str, Any]

@@ -7,8 +7,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from frontdesk.systems.fhir.client import FhirClient
 from frontdesk.systems.fhir.settings import fhir_settings
+from frontdesk.systems.fhir.transport.client import FhirClient
 from tests.fhir.door import Answer, Door
 
 SECRETS = {"HARBOR_TOKEN": "fixed-token", "HARBOR_SECRET": "s3cret&more"}

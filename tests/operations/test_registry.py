@@ -8,9 +8,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from frontdesk.access.scopes import SCOPES
+from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.domain.errors import CATALOGUE
-from frontdesk.engine.reading import Arguments, read
+from frontdesk.engine.arguments import Arguments, read
 from frontdesk.operations import OPERATIONS, Operation
 from frontdesk.operations._records import Record
 from frontdesk.operations._schemas import plain_schema

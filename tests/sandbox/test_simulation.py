@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from frontdesk.domain.errors import BY_GATEWAY, CATALOGUE
-from frontdesk.engine.housekeeping import forget_old_intents
 from frontdesk.engine.simulation import HEADER, RETRY_SECONDS, SCENARIOS
+from frontdesk.housekeeping import forget_old_intents
 from tests.world import PRACTICE, World, patient_id, rules, slots
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "sandbox.md"
@@ -238,7 +238,7 @@ async def test_token_and_scope_are_checked_first(sandbox: World) -> None:
 
 async def test_a_warm_simulation_asks_the_database_nothing(sandbox: World) -> None:
     agent = await agent_of(sandbox)
-    for known in (sandbox.service.callers, sandbox.service.meter):
+    for known in (sandbox.service.callers, sandbox.service.limiter):
         known._monotonic = lambda: 0.0  # what is warm is read again after some seconds, and none pass here
     await agent.get("/api/practice", headers={HEADER: "not_found"})
     before = sandbox.database.statements

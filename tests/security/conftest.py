@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from frontdesk.store.embedded import EmbeddedPostgres
+from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.security.real_server import RealServer, real_server
 from tests.shared_database import as_owner, opened, shared_database
 

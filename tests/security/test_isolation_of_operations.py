@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.access.scopes import SCOPES
+from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.operations import OPERATIONS, Operation
 from tests.security.two_practices import (
     BY_NAME,

@@ -24,7 +24,7 @@ SOMETHING = {
 }
 # Looked up before anybody knows the practice. Every other table belongs to practices.
 WITHOUT_PRACTICE = {
-    "practice", "client", "client_secret", "operator", "operator_link", "operator_session", "sealed_key",
+    "practice", "client", "client_secret", "staff", "staff_link", "staff_session", "sealed_key",
     "token_failure", "migration",
 }  # fmt: skip
 

@@ -10,9 +10,9 @@ import httpx
 import jwt
 import pytest
 
-from frontdesk.access.clients import set_limits
+from frontdesk.access.clients.registry import set_limits
 from frontdesk.store.database import Database
-from frontdesk.store.embedded import EmbeddedPostgres
+from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.security.real_server import RealServer, real_server
 from tests.shared_database import as_owner, opened, shared_database
 

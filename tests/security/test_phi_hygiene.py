@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from frontdesk.store.database import session_settings
-from frontdesk.store.embedded import EmbeddedPostgres
+from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.security.real_server import RealServer, real_server
 from tests.security.two_practices import BY_NAME, call, call_tool
 from tests.shared_database import as_owner, opened, shared_database

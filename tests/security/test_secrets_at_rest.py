@@ -13,13 +13,13 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from frontdesk.access.clients import authenticate
-from frontdesk.access.keys import PURPOSES, KeyRing
-from frontdesk.access.sealing import load_secret_key
-from frontdesk.access.tokens import Tokens
+from frontdesk.access.clients.registry import authenticate
+from frontdesk.access.clients.tokens import Tokens
+from frontdesk.access.keys.ring import PURPOSES, KeyRing
+from frontdesk.access.keys.sealing import load_secret_key
 from frontdesk.settings import Settings
 from frontdesk.store.database import SERVICE_ROLE, Database
-from frontdesk.store.embedded import EmbeddedPostgres
+from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.world import PRACTICE
 
 NEW = "a new secret key that is long enough to be one"

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from frontdesk.operations import OPERATIONS, Operation
 from frontdesk.operations._schemas import plain_schema
 from frontdesk.store.database import session_settings
-from frontdesk.store.embedded import EmbeddedPostgres
+from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.security.two_practices import (
     BY_NAME,
     PERSON,

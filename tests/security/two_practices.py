@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from frontdesk.engine.audit import seal
+from frontdesk.audit.trail import seal
 from frontdesk.operations import OPERATIONS, Operation
 from frontdesk.practice_file import parse
 from frontdesk.store.practices import import_practice
@@ -111,7 +111,7 @@ async def _filled(world: World, slug: str, ids: dict[str, Any], person: dict[str
         challenge = await call(agent, BY_NAME[name], arguments(name, ids))
         assert challenge.status_code == 428, challenge.text
         side.tokens[name] = challenge.json()["confirmationToken"]
-    await world.service.meter.settle()
+    await world.service.limiter.settle()
     return side
 
 

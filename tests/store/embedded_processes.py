@@ -12,19 +12,20 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from frontdesk.store import embedded
-from frontdesk.store.embedded import EmbeddedPostgres
-from frontdesk.store.embedded_account import Account, wheel_binaries
+from frontdesk.store.server.account import Account, wheel_binaries
+
+from frontdesk.store.embedded import server
+from frontdesk.store.embedded.server import EmbeddedPostgres
 
 OURSELVES = Account()
-SOURCE = Path(embedded.__file__).parents[2]
+SOURCE = Path(server.__file__).parents[3]
 
 USER = """
 import sys
 from pathlib import Path
-from frontdesk.store import embedded
-embedded.SHORT_SOCKETS = Path(sys.argv[2])
-embedded.EmbeddedPostgres(Path(sys.argv[1])).start(progress=lambda step: print(step, flush=True))
+from frontdesk.store.embedded import server
+server.SHORT_SOCKETS = Path(sys.argv[2])
+server.EmbeddedPostgres(Path(sys.argv[1])).start(progress=lambda step: print(step, flush=True))
 print("ready", flush=True)
 sys.stdin.read()
 """

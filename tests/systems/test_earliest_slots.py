@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.access.caller import Caller
+from frontdesk.access.clients.caller import Caller
 from frontdesk.domain.calendar import Busy, OpenTimes, free_lane
 from frontdesk.domain.directory import (
     Closure,

@@ -7,10 +7,10 @@ from typing import Any
 
 import orjson
 
-from frontdesk.access.sealing import Sealer
-from frontdesk.engine.webhooks.delivering import Deliverer
-from frontdesk.engine.webhooks.endpoints import Endpoint, add_endpoint, show_endpoint
-from frontdesk.engine.webhooks.sending import Sender
+from frontdesk.access.keys.sealing import Sealer
+from frontdesk.outbound.webhooks.deliverer import Deliverer
+from frontdesk.outbound.webhooks.endpoints import Endpoint, add_endpoint, show_endpoint
+from frontdesk.outbound.webhooks.sender import Sender
 from frontdesk.practice_file import parse
 from frontdesk.store.database import Database
 from frontdesk.store.practices import import_practice

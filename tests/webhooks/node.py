@@ -4,9 +4,9 @@ import asyncio
 import sys
 from datetime import timedelta
 
-from frontdesk.access.sealing import Sealer
-from frontdesk.engine.webhooks.delivering import Deliverer
-from frontdesk.engine.webhooks.sending import Sender
+from frontdesk.access.keys.sealing import Sealer
+from frontdesk.outbound.webhooks.deliverer import Deliverer
+from frontdesk.outbound.webhooks.sender import Sender
 from frontdesk.store.database import Database
 from tests.webhooks.desk import SECRET_KEY
 

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from frontdesk.engine.webhooks.deliveries import list_attempts, list_deliveries, replay
-from frontdesk.engine.webhooks.delivering import MOST_ATTEMPTS, wait_after
-from frontdesk.engine.webhooks.endpoints import WebhookError
+from frontdesk.outbound.webhooks.deliverer import MOST_ATTEMPTS, wait_after
+from frontdesk.outbound.webhooks.deliveries import list_attempts, list_deliveries, replay
+from frontdesk.outbound.webhooks.endpoints import WebhookError
 from tests.webhooks.desk import Desk
 from tests.webhooks.receiver import Receiver
 

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from frontdesk.access.sealing import Sealer
-from frontdesk.engine.webhooks.endpoints import (
+from frontdesk.access.keys.sealing import Sealer
+from frontdesk.outbound.webhooks.endpoints import (
     WebhookError,
     add_endpoint,
     list_endpoints,

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from frontdesk.engine.audit import seal
-from frontdesk.engine.audit_verify import verify_chain
-from frontdesk.engine.webhooks.deliveries import list_deliveries
-from frontdesk.engine.webhooks.endpoints import pause_endpoint, resume_endpoint
+from frontdesk.audit.trail import seal
+from frontdesk.audit.verify import verify_chain
+from frontdesk.outbound.webhooks.deliveries import list_deliveries
+from frontdesk.outbound.webhooks.endpoints import pause_endpoint, resume_endpoint
 from tests.webhooks.desk import Desk
 from tests.webhooks.receiver import Receiver
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from icalendar import Calendar
 
-from frontdesk.engine.feeds import FeedError, add_feed, list_feeds, revoke_feed
+from frontdesk.outbound.feeds import FeedError, add_feed, list_feeds, revoke_feed
 from frontdesk.store.directories import load_directory
 from frontdesk.store.practices import practice_id_of
 from tests.world import World, book, confirmed, slots

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from standardwebhooks import WebhookVerificationError
 
-from frontdesk.engine.webhooks.deliveries import replay
-from frontdesk.engine.webhooks.events import EVENT_TYPES
+from frontdesk.outbound.webhooks.deliveries import replay
+from frontdesk.outbound.webhooks.events import EVENT_TYPES
 from tests.webhooks.desk import Desk
 from tests.webhooks.receiver import Receiver
 

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from frontdesk.engine.housekeeping import forget_old_events
-from frontdesk.engine.webhooks import delivering
-from frontdesk.engine.webhooks.endpoints import pause_endpoint, resume_endpoint
+from frontdesk.housekeeping import forget_old_events
+from frontdesk.outbound.webhooks import deliverer
+from frontdesk.outbound.webhooks.endpoints import pause_endpoint, resume_endpoint
 from tests.webhooks.desk import Desk
 from tests.webhooks.receiver import Receiver
 
@@ -94,7 +94,7 @@ async def test_an_endpoint_added_to_an_emptied_outbox_hears_of_what_happens_next
 async def test_more_practices_than_a_look_takes_in_take_turns(
     desk: Desk, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivering, "_LOOK_AT_ONCE", 2)
+    monkeypatch.setattr(deliverer, "_LOOK_AT_ONCE", 2)
     desks = [desk, *[await desk.another_practice(f"other-{number}") for number in range(4)]]
     for each in desks:
         await each.endpoint(receiver.url(f"/{each.practice_id}"))

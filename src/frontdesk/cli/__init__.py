@@ -11,18 +11,18 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from frontdesk import __version__
-from frontdesk.cli.audits import add_audit_commands
+from frontdesk.cli.audit import add_audit_commands
 from frontdesk.cli.backups import add_backup_commands
 from frontdesk.cli.clients import add_client_commands
-from frontdesk.cli.databases import add_db_commands
 from frontdesk.cli.doctor import add_doctor_command
 from frontdesk.cli.events import add_events_commands
 from frontdesk.cli.feeds import add_feed_commands
 from frontdesk.cli.keys import add_keys_commands
-from frontdesk.cli.operators import add_operator_commands
 from frontdesk.cli.output import BAD_INPUT, BadInput, report
 from frontdesk.cli.practices import add_practice_commands
-from frontdesk.cli.serving import add_serve_command
+from frontdesk.cli.schema import add_db_commands
+from frontdesk.cli.serve import add_serve_command
+from frontdesk.cli.staff import add_staff_commands
 from frontdesk.cli.webhooks import add_webhook_commands
 
 
@@ -69,7 +69,7 @@ def _parser() -> Parser:
         add_serve_command,
         add_practice_commands,
         add_client_commands,
-        add_operator_commands,
+        add_staff_commands,
         add_webhook_commands,
         add_events_commands,
         add_feed_commands,

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from frontdesk import __version__
 from frontdesk.cli.commands import add_command
-from frontdesk.cli.opening import Session, on_database, owner_dsn, prepare_data_dir, start_database, wait_for
+from frontdesk.cli.connection import Session, on_database, owner_dsn, prepare_data_dir, start_database, wait_for
 from frontdesk.cli.output import BadInput, CommandError, answer, details, instant
 from frontdesk.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from frontdesk.cli.commands import Commands
-    from frontdesk.store.backups import Content
+    from frontdesk.store.embedded.backups import Content
 
 _STAGING = ".restoring"
 
@@ -41,7 +41,7 @@ def add_backup_commands(commands: "Commands") -> None:
 def _backup(args: argparse.Namespace) -> None:
     from tempfile import TemporaryDirectory
 
-    from frontdesk.store.backups import SECRET_KEY, BackupError, dump, pack
+    from frontdesk.store.embedded.backups import SECRET_KEY, BackupError, dump, pack
 
     settings = _embedded_settings("backed up with its own tools, such as pg_dump")
     if args.file.exists():
@@ -84,7 +84,7 @@ def _backup(args: argparse.Namespace) -> None:
 
 
 def _restore(args: argparse.Namespace) -> None:
-    from frontdesk.store.backups import BackupError
+    from frontdesk.store.embedded.backups import BackupError
 
     settings = _embedded_settings("restored with its own tools, such as pg_restore")
     if not args.file.is_file():
@@ -125,8 +125,8 @@ def _restore_aside(file: Path, staging: Path, settings: Settings) -> dict[str, A
     """The whole data directory under another name, running once and checked; what to tell about it."""
     from dataclasses import replace
 
-    from frontdesk.store.backups import DUMP, SECRET_KEY, load, unpack
-    from frontdesk.store.embedded import EmbeddedPostgres
+    from frontdesk.store.embedded.backups import DUMP, SECRET_KEY, load, unpack
+    from frontdesk.store.embedded.server import EmbeddedPostgres
     from frontdesk.store.migrate import migrate
 
     manifest = unpack(file, staging)
@@ -155,8 +155,8 @@ def _restore_aside(file: Path, staging: Path, settings: Settings) -> dict[str, A
 
 async def _check(session: Session, *, keys: bool) -> int:
     """Every audit trail is whole, and the keys open where there is a secret for them; how many practices there are."""
-    from frontdesk.engine.audit import practice_ids
-    from frontdesk.engine.audit_verify import verify_chain
+    from frontdesk.audit.trail import practice_ids
+    from frontdesk.audit.verify import verify_chain
 
     found = await practice_ids(session.database)
     for practice_id in found:

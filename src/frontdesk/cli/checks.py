@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from frontdesk.cli.commands import add_command
-from frontdesk.cli.opening import Session, with_database
+from frontdesk.cli.connection import Session, with_database
 from frontdesk.cli.output import FAILURE, answer, table
 
 if TYPE_CHECKING:
     from frontdesk.cli.commands import Commands
-    from frontdesk.engine.system_check import SystemCheck
+    from frontdesk.systems.check import SystemCheck
 
 
 def add_check_command(group: "Commands") -> None:
@@ -23,8 +23,8 @@ def _check(args: argparse.Namespace) -> int:
     from frontdesk.cli.practices import known_slug
 
     async def work(session: Session) -> "SystemCheck":
-        from frontdesk.engine.system_check import check_system
         from frontdesk.store.practices import practice_id_of
+        from frontdesk.systems.check import check_system
 
         practice_id = await practice_id_of(session.database, await known_slug(session, args.slug))
         assert practice_id is not None

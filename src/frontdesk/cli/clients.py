@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import add_command, add_group
-from frontdesk.cli.opening import Session, with_database
+from frontdesk.cli.connection import Session, with_database
 from frontdesk.cli.output import BadInput, answer, details, instant, table
 
 if TYPE_CHECKING:
-    from frontdesk.access.clients import Also, ClientRecord
+    from frontdesk.access.clients.registry import Also, ClientRecord
     from frontdesk.cli.commands import Commands
 
 
@@ -53,8 +53,8 @@ def _add_limits(command: argparse.ArgumentParser) -> None:
 
 def _add(args: argparse.Namespace) -> None:
     async def work(session: Session) -> "tuple[ClientRecord, str]":
-        from frontdesk.access.clients import DEFAULT_PER_MINUTE, DEFAULT_QUOTA, add_client
-        from frontdesk.access.scopes import SCOPES
+        from frontdesk.access.clients.registry import DEFAULT_PER_MINUTE, DEFAULT_QUOTA, add_client
+        from frontdesk.access.clients.scopes import SCOPES
 
         return await add_client(
             session.database,
@@ -73,7 +73,7 @@ def _add(args: argparse.Namespace) -> None:
 
 def _list(args: argparse.Namespace) -> None:
     async def work(session: Session) -> "list[ClientRecord]":
-        from frontdesk.access.clients import list_clients
+        from frontdesk.access.clients.registry import list_clients
         from frontdesk.cli.practices import known_slug
 
         practice = None if args.practice is None else await known_slug(session, args.practice)
@@ -87,7 +87,7 @@ def _list(args: argparse.Namespace) -> None:
 
 def _show(args: argparse.Namespace) -> None:
     async def work(session: Session) -> "ClientRecord":
-        from frontdesk.access.clients import show_client
+        from frontdesk.access.clients.registry import show_client
 
         return await show_client(session.database, args.id)
 
@@ -96,7 +96,7 @@ def _show(args: argparse.Namespace) -> None:
 
 def _disable(args: argparse.Namespace) -> None:
     async def work(session: Session) -> "ClientRecord":
-        from frontdesk.access.clients import disable_client
+        from frontdesk.access.clients.registry import disable_client
 
         return await disable_client(session.database, args.id, also=_recorded("disable_client"))
 
@@ -105,7 +105,7 @@ def _disable(args: argparse.Namespace) -> None:
 
 def _enable(args: argparse.Namespace) -> None:
     async def work(session: Session) -> "ClientRecord":
-        from frontdesk.access.clients import enable_client
+        from frontdesk.access.clients.registry import enable_client
 
         return await enable_client(session.database, args.id, also=_recorded("enable_client"))
 
@@ -114,7 +114,7 @@ def _enable(args: argparse.Namespace) -> None:
 
 def _rotate_secret(args: argparse.Namespace) -> None:
     async def work(session: Session) -> "tuple[ClientRecord, str]":
-        from frontdesk.access.clients import DEFAULT_RETIREMENT, rotate_secret
+        from frontdesk.access.clients.registry import DEFAULT_RETIREMENT, rotate_secret
 
         retirement = timedelta(0) if args.at_once else DEFAULT_RETIREMENT
         return await rotate_secret(
@@ -133,7 +133,7 @@ def _set_limits(args: argparse.Namespace) -> None:
         raise BadInput("frontdesk client set-limits: give --per-minute, --quota or both.")
 
     async def work(session: Session) -> "ClientRecord":
-        from frontdesk.access.clients import set_limits
+        from frontdesk.access.clients.registry import set_limits
 
         return await set_limits(
             session.database, args.id, per_minute=args.per_minute, quota=args.quota, also=_recorded("change_client")
@@ -146,7 +146,7 @@ def _recorded(action: str) -> "Also":
     """An audit record that commits with the change, under the name that the console gives to the same action."""
 
     async def also(connection: Any, practice_id: int, client_id: str) -> None:
-        from frontdesk.access.operators import COMMAND_LINE, record
+        from frontdesk.access.staff.members import COMMAND_LINE, record
 
         now = datetime.now(UTC)
         await record(connection, practice_id, now, COMMAND_LINE, f"console.{action}", "executed", client_id)

@@ -14,11 +14,11 @@ from typing import Any
 
 import orjson
 
-from frontdesk.access.clients import add_client, authenticate
-from frontdesk.access.keys import KeyRing
-from frontdesk.access.operators import OperatorError, add_operator, show_operator
+from frontdesk.access.clients.registry import add_client, authenticate
+from frontdesk.access.keys.ring import KeyRing
+from frontdesk.access.staff.members import StaffError, add_staff, show_staff
+from frontdesk.cli.connection import Progress, Session
 from frontdesk.cli.demo_calendar import count_ahead, fill_calendar
-from frontdesk.cli.opening import Progress, Session
 from frontdesk.demo import demo_practice
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database
@@ -41,7 +41,7 @@ class Credentials:
 class Demo:
     agent: Credentials
     integration: Credentials
-    operator_id: str
+    staff_id: str
     """Who signs in to the demo's console."""
     placed_on: date
     """The day around which its closures and absences lie."""
@@ -63,7 +63,7 @@ async def prepare_demo(session: Session, ring: KeyRing, now: datetime, progress:
             placed_on=await _prepare_practice(session.database, known, now, progress),
             agent=await _client(session.database, ring, "agent", known.agent if known else None),
             integration=await _client(session.database, ring, "integration", known.integration if known else None),
-            operator_id=await _operator(session.database, known.operator_id if known else None),
+            staff_id=await _operator(session.database, known.staff_id if known else None),
         )
         if demo != known:
             _write(path, demo)
@@ -109,10 +109,10 @@ async def _client(database: Database, ring: KeyRing, grant: str, known: Credenti
 async def _operator(database: Database, known: str | None) -> str:
     """The person of before if they may still sign in, or a new one."""
     if known is not None:
-        with contextlib.suppress(OperatorError):
-            if not (await show_operator(database, known)).disabled:
+        with contextlib.suppress(StaffError):
+            if not (await show_staff(database, known)).disabled:
                 return known
-    return (await add_operator(database, practice=SLUG, name="Demo admin", role="admin")).operator_id
+    return (await add_staff(database, practice=SLUG, name="Demo admin", role="admin")).staff_id
 
 
 def _read(path: Path) -> Demo | None:
@@ -121,7 +121,7 @@ def _read(path: Path) -> Demo | None:
         agent, integration = (
             Credentials(stored[grant]["clientId"], stored[grant]["clientSecret"]) for grant in ("agent", "integration")
         )
-        return Demo(agent, integration, stored["operatorId"], date.fromisoformat(stored["placedOn"]))
+        return Demo(agent, integration, stored["staffId"], date.fromisoformat(stored["placedOn"]))
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
 
@@ -131,7 +131,7 @@ def _write(path: Path, demo: Demo) -> None:
     descriptor, made = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            document = {**demo.document(), "operatorId": demo.operator_id, "placedOn": demo.placed_on}
+            document = {**demo.document(), "staffId": demo.staff_id, "placedOn": demo.placed_on}
             file.write(orjson.dumps(document, option=orjson.OPT_INDENT_2))
         Path(made).replace(path)
     finally:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from frontdesk.cli.commands import add_command
-from frontdesk.cli.opening import owner_dsn, prepare_data_dir, reached, service_dsn, start_database, wait_for
+from frontdesk.cli.connection import owner_dsn, prepare_data_dir, reached, service_dsn, start_database, wait_for
 from frontdesk.cli.output import FAILURE, CommandError, answer, table
 from frontdesk.settings import Settings, SettingsError, load_settings
 
@@ -139,7 +139,7 @@ def _port(settings: Settings) -> tuple[State, str]:
 def _identity_provider(settings: Settings) -> tuple[State, str]:
     if settings.oidc_issuer is None:
         return "skipped", "none is set: people sign in to the console by links"
-    from frontdesk.access.identity_provider import IdentityError, IdentityProvider, ProviderUnavailable
+    from frontdesk.access.staff.identity_provider import IdentityError, IdentityProvider, ProviderUnavailable
 
     try:
         wait_for(IdentityProvider(settings, lambda: datetime.now(UTC)).begin())
@@ -190,8 +190,8 @@ def _migrations(applied: dict[int, str], known: dict[int, str]) -> tuple[State, 
 
 
 async def _keys(settings: Settings, database: "Database") -> tuple[State, str]:
-    from frontdesk.access.keys import PURPOSES, examine_keys
-    from frontdesk.access.sealing import load_secret_key
+    from frontdesk.access.keys.ring import PURPOSES, examine_keys
+    from frontdesk.access.keys.sealing import load_secret_key
 
     if await database.fetchval("SELECT count(*) FROM sealed_key") == 0:
         return "skipped", "there are none yet: the first start makes them"
@@ -259,7 +259,7 @@ async def _outbox(database: "Database") -> tuple[State, str]:
 
 
 async def _practices(database: "Database") -> list[int]:
-    from frontdesk.engine.audit import practice_ids
+    from frontdesk.audit.trail import practice_ids
 
     return await practice_ids(database)
 
@@ -280,8 +280,8 @@ async def _waited(check: str, look: Coroutine[Any, Any, tuple[State, str]]) -> F
 
 def _sentence(error: Exception) -> str:
     """Never what a database or library said: that may quote what is stored."""
-    from frontdesk.access.sealing import SealingError
-    from frontdesk.store.embedded import EmbeddedPostgresError
+    from frontdesk.access.keys.sealing import SealingError
+    from frontdesk.store.embedded.server import EmbeddedPostgresError
 
     if isinstance(error, CommandError | SealingError | EmbeddedPostgresError):
         return str(error)

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import add_command, add_group
-from frontdesk.cli.opening import Session, with_database
+from frontdesk.cli.connection import Session, with_database
 from frontdesk.cli.output import BadInput, to_json
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def _tail(args: argparse.Namespace) -> None:
     since = None if args.since is None else event_number(args.since)
 
     def show(row: Any) -> None:
-        from frontdesk.engine.webhooks.events import event_document, event_name
+        from frontdesk.outbound.webhooks.events import event_document, event_name
 
         document = {"id": event_name(row["event_id"]), **event_document(row)}
         ids = " ".join(str(value) for value in document["data"].values())
@@ -41,7 +41,7 @@ def _tail(args: argparse.Namespace) -> None:
         print(to_json(document, indent=None) if args.json else line, flush=args.follow)
 
     async def work(session: Session) -> None:
-        from frontdesk.engine.webhooks.events import events_after, newest_events
+        from frontdesk.outbound.webhooks.events import events_after, newest_events
 
         practice_id = await known_practice(session, args.practice)
 

@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import add_command, add_group
+from frontdesk.cli.connection import Session, with_database
 from frontdesk.cli.events import known_practice
-from frontdesk.cli.opening import Session, with_database
 from frontdesk.cli.output import BadInput, answer, details, instant, table
 
 if TYPE_CHECKING:
     from frontdesk.cli.commands import Commands
-    from frontdesk.engine.feeds import Feed
+    from frontdesk.outbound.feeds import Feed
 
 
 def add_feed_commands(commands: "Commands") -> None:
@@ -30,7 +30,7 @@ def add_feed_commands(commands: "Commands") -> None:
 
 def _add(args: argparse.Namespace) -> None:
     async def work(session: Session) -> "tuple[Feed, str]":
-        from frontdesk.engine.feeds import FeedError, add_feed
+        from frontdesk.outbound.feeds import FeedError, add_feed
         from frontdesk.store.directories import load_directory
 
         practice_id = await known_practice(session, args.practice)
@@ -56,7 +56,7 @@ def _add(args: argparse.Namespace) -> None:
 
 def _list(args: argparse.Namespace) -> None:
     async def work(session: Session) -> "list[Feed]":
-        from frontdesk.engine.feeds import list_feeds
+        from frontdesk.outbound.feeds import list_feeds
 
         return await list_feeds(session.database, await known_practice(session, args.practice))
 
@@ -68,7 +68,7 @@ def _list(args: argparse.Namespace) -> None:
 
 def _revoke(args: argparse.Namespace) -> None:
     async def work(session: Session) -> "Feed":
-        from frontdesk.engine.feeds import FeedError, revoke_feed
+        from frontdesk.outbound.feeds import FeedError, revoke_feed
 
         try:
             return await revoke_feed(session.database, args.id, datetime.now(UTC))

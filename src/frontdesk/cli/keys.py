@@ -4,11 +4,11 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import add_command, add_group
-from frontdesk.cli.opening import Session, with_database
+from frontdesk.cli.connection import Session, with_database
 from frontdesk.cli.output import BadInput, answer, instant, table
 
 if TYPE_CHECKING:
-    from frontdesk.access.keys import KeyRecord
+    from frontdesk.access.keys.ring import KeyRecord
     from frontdesk.cli.commands import Commands
 
 
@@ -27,7 +27,7 @@ def add_keys_commands(commands: "Commands") -> None:
 
 
 def _rotate(args: argparse.Namespace) -> None:
-    from frontdesk.access.keys import PURPOSES
+    from frontdesk.access.keys.ring import PURPOSES
 
     if args.purpose is not None and args.purpose not in PURPOSES:
         raise BadInput(f"There is no purpose {args.purpose!r}; there are {', '.join(PURPOSES)}.")
@@ -51,8 +51,8 @@ def _list(args: argparse.Namespace) -> None:
 
 def _reseal(args: argparse.Namespace) -> None:
     async def work(session: Session) -> int:
-        from frontdesk.access.sealing import load_secret_key
-        from frontdesk.engine.webhooks.endpoints import reseal_secrets
+        from frontdesk.access.keys.sealing import load_secret_key
+        from frontdesk.outbound.webhooks.endpoints import reseal_secrets
 
         ring = await session.ring()
         return await ring.reseal() + await reseal_secrets(session.database, load_secret_key(session.settings))

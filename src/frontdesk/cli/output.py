@@ -86,16 +86,16 @@ def report(error: BaseException, *, as_json: bool) -> int:
 
 
 def _explain(error: BaseException) -> tuple[str, int]:
-    from frontdesk.access.client_rules import ClientError
-    from frontdesk.access.operators import OperatorError
-    from frontdesk.access.sealing import SealingError
+    from frontdesk.access.clients.rules import ClientError
+    from frontdesk.access.keys.sealing import SealingError
+    from frontdesk.access.staff.members import StaffError
     from frontdesk.settings import SettingsError
     from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
-    from frontdesk.store.embedded import EmbeddedPostgresError
+    from frontdesk.store.embedded.server import EmbeddedPostgresError
     from frontdesk.store.migrate import MigrationError
 
     match error:
-        case SettingsError() | ClientError() | OperatorError():
+        case SettingsError() | ClientError() | StaffError():
             return str(error), BAD_INPUT
         case EmbeddedPostgresError() | MigrationError() | SealingError():
             return str(error), FAILURE

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.checks import add_check_command
 from frontdesk.cli.commands import add_command, add_group
-from frontdesk.cli.opening import Session, with_database
+from frontdesk.cli.connection import Session, with_database
 from frontdesk.cli.output import BAD_INPUT, BadInput, answer, details, table, to_json
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ def _import(args: argparse.Namespace) -> int | None:
 
 
 def _imported(args: argparse.Namespace) -> "PracticeFile":
-    from frontdesk.access.operators import COMMAND_LINE, record
-    from frontdesk.engine.practice_import import checked_file
+    from frontdesk.access.staff.members import COMMAND_LINE, record
+    from frontdesk.store.practice_import import checked_file
     from frontdesk.store.practices import import_practice
 
     text = _read(args.file)

@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from frontdesk.cli.commands import add_command
+from frontdesk.cli.connection import Session, with_database
 from frontdesk.cli.events import event_number
-from frontdesk.cli.opening import Session, with_database
 from frontdesk.cli.output import BadInput, answer, instant, table
 
 if TYPE_CHECKING:
     from frontdesk.cli.commands import Commands
-    from frontdesk.engine.webhooks.deliveries import Attempt, Delivery
+    from frontdesk.outbound.webhooks.deliveries import Attempt, Delivery
 
 T = TypeVar("T")
 
@@ -31,8 +31,8 @@ def add_delivery_commands(group: "Commands") -> None:
 
 def on_webhooks(work: Callable[[Session], Awaitable[T]]) -> T:
     """A command's work; what it refuses is about what was typed."""
-    from frontdesk.engine.webhooks.endpoints import WebhookError
-    from frontdesk.engine.webhooks.targets import TargetError
+    from frontdesk.outbound.webhooks.endpoints import WebhookError
+    from frontdesk.outbound.webhooks.targets import TargetError
 
     try:
         return with_database(work)
@@ -41,7 +41,7 @@ def on_webhooks(work: Callable[[Session], Awaitable[T]]) -> T:
 
 
 def _deliveries(args: argparse.Namespace) -> None:
-    from frontdesk.engine.webhooks.deliveries import STATES
+    from frontdesk.outbound.webhooks.deliveries import STATES
 
     if args.limit < 1:
         raise BadInput("frontdesk webhook deliveries: --limit must be at least 1.")
@@ -52,7 +52,7 @@ def _deliveries(args: argparse.Namespace) -> None:
         return
 
     async def work(session: Session) -> "list[Delivery]":
-        from frontdesk.engine.webhooks.deliveries import list_deliveries
+        from frontdesk.outbound.webhooks.deliveries import list_deliveries
 
         return await list_deliveries(session.database, args.id, args.state, args.limit)
 
@@ -77,7 +77,7 @@ def _deliveries(args: argparse.Namespace) -> None:
 
 def _answer_attempts(args: argparse.Namespace, event_id: int) -> None:
     async def work(session: Session) -> "list[Attempt]":
-        from frontdesk.engine.webhooks.deliveries import list_attempts
+        from frontdesk.outbound.webhooks.deliveries import list_attempts
 
         return await list_attempts(session.database, args.id, event_id)
 
@@ -91,7 +91,7 @@ def _replay(args: argparse.Namespace) -> None:
     event_id = None if args.event is None else event_number(args.event)
 
     async def work(session: Session) -> list[int]:
-        from frontdesk.engine.webhooks.deliveries import replay
+        from frontdesk.outbound.webhooks.deliveries import replay
 
         return await replay(session.database, args.id, event_id, datetime.now(UTC))
 

@@ -5,15 +5,15 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import add_command, add_group
+from frontdesk.cli.connection import Session
 from frontdesk.cli.events import known_practice
-from frontdesk.cli.opening import Session
 from frontdesk.cli.output import FAILURE, answer, details, instant, table
 from frontdesk.cli.webhook_deliveries import add_delivery_commands, on_webhooks
 
 if TYPE_CHECKING:
     from frontdesk.cli.commands import Commands
-    from frontdesk.engine.webhooks.endpoints import Endpoint
-    from frontdesk.engine.webhooks.sending import Sent
+    from frontdesk.outbound.webhooks.endpoints import Endpoint
+    from frontdesk.outbound.webhooks.sender import Sent
 
 
 def add_webhook_commands(commands: "Commands") -> None:
@@ -50,9 +50,9 @@ def add_webhook_commands(commands: "Commands") -> None:
 
 def _add(args: argparse.Namespace) -> None:
     async def work(session: Session) -> "tuple[Endpoint, str]":
-        from frontdesk.access.sealing import load_secret_key
-        from frontdesk.engine.webhooks.endpoints import add_endpoint
-        from frontdesk.engine.webhooks.sending import Sender
+        from frontdesk.access.keys.sealing import load_secret_key
+        from frontdesk.outbound.webhooks.endpoints import add_endpoint
+        from frontdesk.outbound.webhooks.sender import Sender
 
         practice_id = await known_practice(session, args.practice)
         sender = Sender(allow_private=session.settings.webhook_allow_private)
@@ -68,7 +68,7 @@ def _add(args: argparse.Namespace) -> None:
 
 def _list(args: argparse.Namespace) -> None:
     async def work(session: Session) -> "list[Endpoint]":
-        from frontdesk.engine.webhooks.endpoints import list_endpoints
+        from frontdesk.outbound.webhooks.endpoints import list_endpoints
 
         practice_id = None if args.practice is None else await known_practice(session, args.practice)
         return await list_endpoints(session.database, practice_id)
@@ -84,7 +84,7 @@ def _list(args: argparse.Namespace) -> None:
 
 def _show(args: argparse.Namespace) -> None:
     async def work(session: Session) -> "Endpoint":
-        from frontdesk.engine.webhooks.endpoints import show_endpoint
+        from frontdesk.outbound.webhooks.endpoints import show_endpoint
 
         return await show_endpoint(session.database, args.id)
 
@@ -93,9 +93,9 @@ def _show(args: argparse.Namespace) -> None:
 
 def _test(args: argparse.Namespace) -> int:
     async def work(session: Session) -> "Sent":
-        from frontdesk.access.sealing import load_secret_key
-        from frontdesk.engine.webhooks.endpoints import live_secrets, show_endpoint
-        from frontdesk.engine.webhooks.sending import Sender, send_test
+        from frontdesk.access.keys.sealing import load_secret_key
+        from frontdesk.outbound.webhooks.endpoints import live_secrets, show_endpoint
+        from frontdesk.outbound.webhooks.sender import Sender, send_test
 
         endpoint = await show_endpoint(session.database, args.id)
         now = datetime.now(UTC)
@@ -118,7 +118,7 @@ def _test(args: argparse.Namespace) -> int:
 
 def _pause(args: argparse.Namespace) -> None:
     async def work(session: Session) -> "Endpoint":
-        from frontdesk.engine.webhooks.endpoints import pause_endpoint
+        from frontdesk.outbound.webhooks.endpoints import pause_endpoint
 
         return await pause_endpoint(session.database, args.id, datetime.now(UTC))
 
@@ -127,7 +127,7 @@ def _pause(args: argparse.Namespace) -> None:
 
 def _resume(args: argparse.Namespace) -> None:
     async def work(session: Session) -> "Endpoint":
-        from frontdesk.engine.webhooks.endpoints import resume_endpoint
+        from frontdesk.outbound.webhooks.endpoints import resume_endpoint
 
         return await resume_endpoint(session.database, args.id, datetime.now(UTC))
 
@@ -136,7 +136,7 @@ def _resume(args: argparse.Namespace) -> None:
 
 def _remove(args: argparse.Namespace) -> None:
     async def work(session: Session) -> None:
-        from frontdesk.engine.webhooks.endpoints import remove_endpoint
+        from frontdesk.outbound.webhooks.endpoints import remove_endpoint
 
         await remove_endpoint(session.database, args.id)
 
@@ -146,8 +146,8 @@ def _remove(args: argparse.Namespace) -> None:
 
 def _rotate_secret(args: argparse.Namespace) -> None:
     async def work(session: Session) -> "tuple[Endpoint, str]":
-        from frontdesk.access.sealing import load_secret_key
-        from frontdesk.engine.webhooks.endpoints import DEFAULT_RETIREMENT, rotate_secret
+        from frontdesk.access.keys.sealing import load_secret_key
+        from frontdesk.outbound.webhooks.endpoints import DEFAULT_RETIREMENT, rotate_secret
 
         retirement = timedelta(0) if args.at_once else DEFAULT_RETIREMENT
         sealer = load_secret_key(session.settings)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple
 
-from frontdesk.access.caller import Caller
-from frontdesk.bounded import keep
+from frontdesk.access.clients.caller import Caller
+from frontdesk.cache import keep
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.negotiation import response_type
 from frontdesk.engine.simulation import META_KEY

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from frontdesk.domain.errors import BINDING, BY_GATEWAY, CATALOGUE, FieldError, Problem, invalid
-from frontdesk.doors.answers import PROBLEM_TYPE, TRACE_HEADER
 from frontdesk.doors.examples import CONFIRMATION_TOKEN, EXPIRES_AT, READ_BACKS, REQUEST_ID
+from frontdesk.doors.responses import PROBLEM_TYPE, TRACE_HEADER
 from frontdesk.operations import Operation
 
 _EVERYWHERE = frozenset(

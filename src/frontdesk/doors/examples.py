@@ -6,7 +6,7 @@ Tests hold every answer to its operation's model, and every read-back to what th
 from collections.abc import Mapping
 from typing import Any
 
-from frontdesk.access.scopes import SCOPES
+from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.operations import OPERATIONS
 
 REQUEST_ID = "4bf92f3577b34da6a3ce929d0e0e4736"

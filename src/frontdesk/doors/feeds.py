@@ -4,8 +4,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from frontdesk.doors.answers import TRACE_HEADER, request_id_of
-from frontdesk.engine.feeds import CalendarFeeds
+from frontdesk.doors.responses import TRACE_HEADER, request_id_of
+from frontdesk.outbound.feeds import CalendarFeeds
 
 _HEADERS = {
     "Cache-Control": "private, max-age=300",

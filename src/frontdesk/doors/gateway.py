@@ -14,11 +14,10 @@ from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-from frontdesk.access.caller import Caller
-from frontdesk.access.callers import Callers
-from frontdesk.access.meter import Meter, Refused
+from frontdesk.access.clients.caller import Caller
+from frontdesk.access.clients.callers import Callers
+from frontdesk.access.limits.rate_limiter import RateLimiter, Refused
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.answers import TRACE, answer_headers, problem_answer, trace_id_of
 from frontdesk.doors.arrival import (
     ANSWER_WHOLE,
     Arrival,
@@ -31,9 +30,10 @@ from frontdesk.doors.arrival import (
     read_head,
     send_messages,
 )
-from frontdesk.doors.faults import unexpected_error
+from frontdesk.doors.error_handlers import unexpected_error
 from frontdesk.doors.request_log import RequestLog
-from frontdesk.engine.warm import WarmAnswers
+from frontdesk.doors.responses import TRACE, answer_headers, problem_answer, trace_id_of
+from frontdesk.engine.answer_cache import AnswerCache
 from frontdesk.settings import Settings
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -60,8 +60,8 @@ class Gateway:
         app: App,
         door_of: Callable[[str], Door | None],
         callers: Callers,
-        meter: Meter,
-        warm: WarmAnswers,
+        limiter: RateLimiter,
+        warm: AnswerCache,
         settings: Settings,
         requests: RequestLog,
     ) -> None:
@@ -69,7 +69,7 @@ class Gateway:
         self._app = app
         self._door_of = door_of
         self._callers = callers
-        self._meter = meter
+        self._limiter = limiter
         self._warm = warm
         self._settings = settings
         self._requests = requests
@@ -93,11 +93,11 @@ class Gateway:
                 raise _too_long(head)
             if head.token and path.startswith(_COUNTED):
                 caller = self._callers.at_hand(head.token, began)
-                limits = None if caller is None else self._meter.charge_at_once(caller, began)
+                limits = None if caller is None else self._limiter.charge_at_once(caller, began)
                 if limits is None:
                     caller = await self._callers.recognize(head.token)
                     if caller is not None:
-                        limits = await self._meter.charge(caller)
+                        limits = await self._limiter.charge(caller)
                         caller = await self._callers.recognize(head.token)  # that may have taken a while
                 if limits is not None:
                     added += limits

@@ -18,14 +18,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from frontdesk.access.clients import AuthenticatedClient
-from frontdesk.access.keys import KeyRing
-from frontdesk.access.scopes import SCOPES
-from frontdesk.access.tokens import IssuedToken, Tokens
+from frontdesk.access.clients.registry import AuthenticatedClient
+from frontdesk.access.clients.scopes import SCOPES
+from frontdesk.access.clients.tokens import IssuedToken, Tokens
+from frontdesk.access.keys.ring import KeyRing
 from frontdesk.domain.errors import FieldError, Problem
-from frontdesk.doors.answers import TRACE_HEADER, problem_response, request_id_of, www_authenticate
 from frontdesk.doors.bodies import content_length, read_body
 from frontdesk.doors.request_log import RequestLog, kind_of, log_line
+from frontdesk.doors.responses import TRACE_HEADER, problem_response, request_id_of, www_authenticate
 from frontdesk.settings import Settings
 
 Authenticate = Callable[[str, str, str | None], Awaitable[AuthenticatedClient]]

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from frontdesk.access.scopes import SCOPES
+from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.doors.error_responses import (
     HEADERS,
     SCHEMAS,

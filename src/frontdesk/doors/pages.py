@@ -14,8 +14,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from frontdesk.domain.errors import CATALOGUE, Problem
-from frontdesk.doors.answers import TRACE_HEADER, request_id_of
 from frontdesk.doors.published import Assets, Published, published
+from frontdesk.doors.responses import TRACE_HEADER, request_id_of
 from frontdesk.doors.rest import PREFIX
 from frontdesk.settings import Settings
 

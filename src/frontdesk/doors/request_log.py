@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from frontdesk.access.caller import Caller
-from frontdesk.bounded import keep
+from frontdesk.access.clients.caller import Caller
+from frontdesk.cache import keep
 from frontdesk.logs import Lines, as_json
 
 _MOST_KINDS = 1024

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from urllib.parse import parse_qsl
 
 from frontdesk.domain.errors import BINDING, BY_GATEWAY, FieldError, Problem, invalid
-from frontdesk.doors.answers import TRACE, answer_headers, problem_answer, trace_id_of
 from frontdesk.doors.arrival import (
     SIMULATE,
     Arrival,
@@ -22,8 +21,9 @@ from frontdesk.doors.arrival import (
 )
 from frontdesk.doors.bodies import read_body, require_json_body
 from frontdesk.doors.request_log import RequestLog, log_line
+from frontdesk.doors.responses import TRACE, answer_headers, problem_answer, trace_id_of
+from frontdesk.engine.arguments import Arguments, from_http
 from frontdesk.engine.execute import Call, Engine
-from frontdesk.engine.reading import Arguments, from_http
 from frontdesk.operations import OPERATIONS, Operation
 from frontdesk.settings import Settings
 

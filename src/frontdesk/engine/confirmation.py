@@ -15,11 +15,11 @@ from typing import Any
 import orjson
 from pydantic import BaseModel
 
-from frontdesk.access.caller import Caller
+from frontdesk.access.clients.caller import Caller
+from frontdesk.audit.trail import AuditEntry, AuditTrail
 from frontdesk.domain.appointments import conflict_detail
 from frontdesk.domain.errors import FieldError, Problem, declined, invalid
 from frontdesk.domain.local_time import iso_utc
-from frontdesk.engine.audit import AuditEntry, AuditTrail
 from frontdesk.operations import Context, Operation, Proposal
 from frontdesk.operations._fields import WriteInput
 from frontdesk.store.database import Database, DatabaseUnavailable

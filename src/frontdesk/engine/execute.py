@@ -8,17 +8,17 @@ from typing import Any
 
 import orjson
 
-from frontdesk.access.caller import Caller
-from frontdesk.access.callers import Callers
+from frontdesk.access.clients.caller import Caller
+from frontdesk.access.clients.callers import Callers
+from frontdesk.audit.trail import AuditEntry, AuditTrail
 from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import local_date
 from frontdesk.domain.slot_ids import SlotIds
 from frontdesk.engine import simulation
-from frontdesk.engine.audit import AuditEntry, AuditTrail
+from frontdesk.engine.answer_cache import Answer, AnswerCache, Question
+from frontdesk.engine.arguments import Arguments, read
 from frontdesk.engine.confirmation import Writes
-from frontdesk.engine.reading import Arguments, read
-from frontdesk.engine.warm import Answer, Question, WarmAnswers
 from frontdesk.operations import Context, Operation
 from frontdesk.operations._fields import Input
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
@@ -52,7 +52,7 @@ class Engine:
     cursors: Callable[[int], Cursors]
     audit: AuditTrail
     writes: Writes
-    warm: WarmAnswers
+    warm: AnswerCache
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def execute(self, call: Call) -> Answer:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from frontdesk.access.caller import Caller
+from frontdesk.access.clients.caller import Caller
 from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.slot_ids import SlotIds
 from frontdesk.systems.port import Change, SchedulingSystem

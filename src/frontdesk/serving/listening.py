@@ -11,8 +11,8 @@ import uvicorn
 from uvicorn.server import HANDLED_SIGNALS
 
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.answers import problem_answer
 from frontdesk.doors.arrival import encoded
+from frontdesk.doors.responses import problem_answer
 from frontdesk.serving.wire import Wire, WireState
 from frontdesk.settings import Settings
 

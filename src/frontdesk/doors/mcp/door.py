@@ -13,7 +13,6 @@ from typing import Any
 import orjson
 
 from frontdesk.domain.errors import BY_GATEWAY, Problem
-from frontdesk.doors.answers import TRACE, problem_answer, trace_id_of
 from frontdesk.doors.arrival import (
     SIMULATE,
     Arrival,
@@ -42,8 +41,9 @@ from frontdesk.doors.mcp.results import (
 )
 from frontdesk.doors.mcp.tools import TOOLS
 from frontdesk.doors.request_log import RequestLog, log_line
+from frontdesk.doors.responses import TRACE, problem_answer, trace_id_of
+from frontdesk.engine.arguments import Arguments, from_tool
 from frontdesk.engine.execute import Call, Engine
-from frontdesk.engine.reading import Arguments, from_tool
 from frontdesk.engine.simulation import META_KEY
 from frontdesk.operations import Operation
 from frontdesk.settings import Settings

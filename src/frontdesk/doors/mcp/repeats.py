@@ -8,9 +8,9 @@ calls whose answers may be kept are.
 import re
 from typing import Any, NamedTuple
 
-from frontdesk.bounded import keep
+from frontdesk.cache import keep
 from frontdesk.doors.arrival import Head
-from frontdesk.engine.warm import Question
+from frontdesk.engine.answer_cache import Question
 from frontdesk.operations import Operation
 
 _MOST = 2048

@@ -15,7 +15,7 @@ from frontdesk.domain.errors import Problem
 from frontdesk.doors.mcp.instructions import INSTRUCTIONS
 from frontdesk.doors.mcp.messages import HANDSHAKE_VERSIONS, META, VERSIONS, Rejection
 from frontdesk.doors.mcp.tools import tool
-from frontdesk.engine.warm import Answer
+from frontdesk.engine.answer_cache import Answer
 from frontdesk.operations import OPERATIONS, Operation
 
 _SERVER = {"name": "frontdesk", "title": "Practice front desk", "version": __version__}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from frontdesk.systems.fhir.resources import Resource, listed
+from frontdesk.systems.fhir.resources.elements import Resource, listed
 
 ALWAYS = frozenset(
     (

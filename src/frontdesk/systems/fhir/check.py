@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from frontdesk.systems.fhir.auth import Misconfigured
 from frontdesk.systems.fhir.capabilities import NEEDS, capabilities
-from frontdesk.systems.fhir.client import Parameters
-from frontdesk.systems.fhir.mapping import PracticeMap
-from frontdesk.systems.fhir.resources import stamp
-from frontdesk.systems.fhir.slots import Schedule
+from frontdesk.systems.fhir.resources.appointments import PracticeMap
+from frontdesk.systems.fhir.resources.elements import stamp
+from frontdesk.systems.fhir.resources.slots import Schedule
+from frontdesk.systems.fhir.transport.auth import Misconfigured
+from frontdesk.systems.fhir.transport.client import Parameters
 from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.port import SystemUnavailable
 

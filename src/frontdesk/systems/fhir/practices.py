@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from frontdesk.store.database import Database, DatabaseUnavailable
 from frontdesk.store.directories import DirectoryCache, StoredDirectory
-from frontdesk.systems.fhir.breaker import BreakerState
-from frontdesk.systems.fhir.reconciler import Reconciler
+from frontdesk.systems.fhir.transport.breaker import BreakerState
+from frontdesk.systems.fhir.writing.reconciler import Reconciler
 from frontdesk.systems.port import SystemUnavailable
 
 if TYPE_CHECKING:
-    from frontdesk.systems.fhir.mapping import PracticeMap
+    from frontdesk.systems.fhir.resources.appointments import PracticeMap
     from frontdesk.systems.fhir.system import FhirSystem
     from frontdesk.systems.fhir.upstream import Upstream
 

@@ -13,7 +13,7 @@ import orjson
 
 from frontdesk.domain.ids import new_appointment_id, new_patient_id
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
-from frontdesk.systems.fhir.mapping import Facts
+from frontdesk.systems.fhir.resources.appointments import Facts
 from frontdesk.systems.port import Change, SystemUnavailable, WriteRecord
 
 _MOST_TAKEN = 4

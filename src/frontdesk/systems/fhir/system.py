@@ -16,16 +16,16 @@ from frontdesk.domain.directory import Directory
 from frontdesk.domain.patients import Contact, Patient
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
-from frontdesk.systems.fhir.deadline import together
-from frontdesk.systems.fhir.exchange import UNAVAILABLE, OutcomeOpen
-from frontdesk.systems.fhir.finding import SlotFinder
-from frontdesk.systems.fhir.mapping import PracticeMap
-from frontdesk.systems.fhir.reading import Reader
+from frontdesk.systems.fhir.reading.lookups import Reader
+from frontdesk.systems.fhir.reading.open_slots import SlotFinder
 from frontdesk.systems.fhir.records import PendingWrite
-from frontdesk.systems.fhir.resources import CLAIMS, Resource, identifier_values, reference_of, references
-from frontdesk.systems.fhir.slots import Slot
+from frontdesk.systems.fhir.resources.appointments import PracticeMap
+from frontdesk.systems.fhir.resources.elements import CLAIMS, Resource, identifier_values, reference_of, references
+from frontdesk.systems.fhir.resources.slots import Slot
+from frontdesk.systems.fhir.transport.deadline import together
 from frontdesk.systems.fhir.upstream import Upstream
-from frontdesk.systems.fhir.writing import Asked, Writer
+from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, OutcomeOpen
+from frontdesk.systems.fhir.writing.writes import Asked, Writer
 from frontdesk.systems.offers import named, offered
 from frontdesk.systems.port import (
     AppointmentFilter,

@@ -15,12 +15,12 @@ import httpx
 from frontdesk.domain.directory import Directory
 from frontdesk.store.database import Database
 from frontdesk.systems.fhir.capabilities import UNKNOWN, Capabilities, capabilities
-from frontdesk.systems.fhir.client import FhirClient
-from frontdesk.systems.fhir.deadline import Deadline
-from frontdesk.systems.fhir.mapping import PracticeMap
 from frontdesk.systems.fhir.records import Records
+from frontdesk.systems.fhir.resources.appointments import PracticeMap
+from frontdesk.systems.fhir.resources.slots import Schedule, schedules
 from frontdesk.systems.fhir.settings import Coding, FhirSettings, fhir_settings
-from frontdesk.systems.fhir.slots import Schedule, schedules
+from frontdesk.systems.fhir.transport.client import FhirClient
+from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.port import SystemUnavailable
 
 STATEMENT_SECONDS = 600.0

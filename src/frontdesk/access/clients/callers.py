@@ -1,0 +1,157 @@
+"""From an access token to the caller: what the token proves, and whether its client and practice may call now.
+
+The status of a client and its practice is one query, kept for a few seconds, so that disabling and suspending take hold
+on every node within `MOST_SECONDS`, and at once where the notification arrives. A warm check asks the database nothing.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from frontdesk.access.clients.caller import Caller
+from frontdesk.access.clients.tokens import Tokens
+from frontdesk.cache import keep
+from frontdesk.domain.errors import Problem
+from frontdesk.store.database import Database, DatabaseUnavailable
+
+FRESH_SECONDS = 2.0
+MOST_SECONDS = 5.0
+_KEPT = 10_000
+
+
+class _AtHand(NamedTuple):
+    caller: Caller
+    status: "_Status"
+    expires_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Status:
+    read_at: float  # before the query was sent: nothing that happened later is promised
+    practice_id: int
+    practice_slug: str
+    directory_version: int
+    disabled: bool
+    suspended: bool
+
+
+class Callers:
+    def __init__(
+        self,
+        database: Database,
+        tokens: Tokens,
+        *,
+        seconds: Callable[[], float] | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`seconds` is the tokens' clock, where there is a faster way to read it."""
+        self._database = database
+        self._tokens = tokens
+        self._seconds = seconds or (lambda: tokens.clock().timestamp())
+        self._monotonic = monotonic
+        self._kept: dict[str, _Status] = {}  # by client id, read longest ago first
+        self._at_hand: dict[str, _AtHand] = {}  # by token, oldest first
+        self._reading: dict[str, asyncio.Task[_Status]] = {}
+        self._tasks: set[asyncio.Task[_Status]] = set()  # the event loop itself forgets tasks
+
+    def at_hand(self, token: str, now: float) -> Caller | None:
+        """The caller, where token and status have been checked and are as good as new; None where they must be. `now`
+        is the monotonic clock's."""
+        known = self._at_hand.get(token)
+        if known is None:
+            return None
+        caller, status, expires_at = known
+        if (
+            self._kept.get(caller.client_id) is not status
+            or now - status.read_at >= FRESH_SECONDS
+            or expires_at <= self._seconds()
+        ):
+            return None
+        return caller
+
+    async def identify(self, token: str | None) -> Caller:
+        """Problem `unauthorized` or `forbidden_tenant` for whoever may not call."""
+        if not token:
+            raise Problem("unauthorized", "The request has no access token.")
+        claims = await self._tokens.verify(token)
+        status = self._kept.get(claims.client_id)
+        if status is None:
+            status = await self._read(claims.client_id)
+        else:
+            age = self._monotonic() - status.read_at
+            if age >= MOST_SECONDS:
+                status = await self._read(claims.client_id)
+            elif age >= FRESH_SECONDS:
+                self._start_reading(claims.client_id)
+        if status.disabled:
+            raise Problem("unauthorized", "The client of this access token has been disabled.")
+        if status.suspended or status.practice_slug != claims.practice_slug:
+            raise Problem("forbidden_tenant")
+        caller = Caller(
+            claims.client_id,
+            status.practice_id,
+            status.practice_slug,
+            claims.scopes,
+            claims.grant,
+            status.directory_version,
+        )
+        keep(self._at_hand, token, _AtHand(caller, status, claims.expires_at.timestamp()), _KEPT)
+        return caller
+
+    async def recognize(self, token: str) -> Caller | None:
+        """The caller, None for whoever may not call. Problem `upstream_unavailable` where that cannot be told."""
+        try:
+            return await self.identify(token)
+        except Problem:
+            return None
+        except DatabaseUnavailable as error:
+            detail = "The access token cannot be checked at the moment; the call was not executed."
+            raise Problem("upstream_unavailable", detail, retry_after=2) from error
+
+    def on_change(self, kind: str, id: str) -> None:  # noqa: A002
+        """Word from another process: what is kept, or being read, about it is out of date."""
+        if kind == "client":
+            self._kept.pop(id, None)
+            self._reading.pop(id, None)
+        elif kind == "practice":
+            self._kept = {client: status for client, status in self._kept.items() if status.practice_slug != id}
+            self._reading.clear()
+
+    async def _read(self, client_id: str) -> _Status:
+        # Whoever gives up waiting does not take the others' answer away.
+        return await asyncio.shield(self._start_reading(client_id))
+
+    def _start_reading(self, client_id: str) -> asyncio.Task[_Status]:
+        """One query per client at a time, whoever waits for it."""
+        task = self._reading.get(client_id)
+        if task is None:
+            task = self._reading[client_id] = asyncio.create_task(self._query(client_id))
+            self._tasks.add(task)
+            task.add_done_callback(self._finished)
+        return task
+
+    async def _query(self, client_id: str) -> _Status:
+        read_at = self._monotonic()
+        try:
+            row = await self._database.fetchrow(
+                """SELECT p.practice_id, p.slug, p.version, c.disabled, p.suspended
+                   FROM client c JOIN practice p USING (practice_id) WHERE c.client_id = $1""",
+                client_id,
+            )
+        finally:
+            current = self._reading.get(client_id) is asyncio.current_task()  # no change was announced meanwhile
+            if current:
+                del self._reading[client_id]
+        if row is None:
+            raise Problem("unauthorized", "The client of this access token does not exist.")
+        status = _Status(read_at, *row.values())
+        if current:
+            keep(self._kept, client_id, status, _KEPT)
+        return status
+
+    def _finished(self, task: "asyncio.Task[_Status]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever waits has it; in the background the next call tries again

@@ -1,0 +1,60 @@
+"""What a client may be: the rules for its name, grant, scopes and limits, each said in one sentence."""
+
+import difflib
+from collections.abc import Collection, Sequence
+from typing import cast, get_args
+
+from frontdesk.access.clients.caller import Grant
+from frontdesk.access.clients.scopes import SCOPES
+
+_LONGEST_NAME = 100
+_LARGEST_PER_MINUTE = 2**31 - 1
+_LARGEST_QUOTA = 2**63 - 1
+
+
+class ClientError(Exception):
+    """One sentence about what was asked for and cannot be done. `field` says which part of it, where it is one."""
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+def checked_name(name: str) -> str:
+    name = name.strip()
+    if not name or len(name) > _LONGEST_NAME or not name.isprintable():
+        raise ClientError(f"A client's name is one line of 1 to {_LONGEST_NAME} characters.", "name")
+    return name
+
+
+def checked_grant(grant: str) -> Grant:
+    if grant not in get_args(Grant):
+        raise ClientError(f"A client's grant is {' or '.join(get_args(Grant))}.", "grant")
+    return cast(Grant, grant)
+
+
+def checked_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
+    if not scopes:
+        raise ClientError("A client needs at least one scope.", "scopes")
+    for scope in scopes:
+        if scope not in SCOPES:
+            raise ClientError(f"There is no scope {scope!r}{closest(scope, SCOPES)}.", "scopes")
+    return ordered(scopes)
+
+
+def check_limits(per_minute: int | None, quota: int | None) -> None:
+    for field, name, value, most in (
+        ("per_minute", "per-minute cap", per_minute, _LARGEST_PER_MINUTE),
+        ("quota", "quota", quota, _LARGEST_QUOTA),
+    ):
+        if value is not None and not 1 <= value <= most:
+            raise ClientError(f"The {name} must be between 1 and {most}.", field)
+
+
+def ordered(scopes: Collection[str]) -> tuple[str, ...]:
+    return tuple(scope for scope in SCOPES if scope in scopes)
+
+
+def closest(word: str, known: Collection[str]) -> str:
+    found = difflib.get_close_matches(word, known, n=1, cutoff=0.0)
+    return f"; the closest is {found[0]!r}" if found else ""

@@ -1,0 +1,145 @@
+"""Access tokens: JWTs (RFC 9068) that we sign and that only we accept.
+
+One algorithm, our own keys, our own issuer and audience; nothing that a token says about itself chooses how it is
+checked. A token that was verified once is remembered until it expires.
+"""
+
+import re
+import secrets
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, cast, get_args
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from frontdesk.access.clients.caller import Grant
+from frontdesk.access.clients.registry import AuthenticatedClient
+from frontdesk.access.clients.scopes import SCOPES
+from frontdesk.access.keys.ring import KeyRing
+from frontdesk.cache import keep
+from frontdesk.domain.errors import Problem
+from frontdesk.settings import Settings
+
+_ALGORITHM = "EdDSA"
+_TYPE = "at+jwt"
+_CLAIMS = ("iss", "aud", "sub", "practice", "scope", "grant", "iat", "exp", "jti")
+_LONGEST = 4096  # ours are far shorter; nobody makes us decode a megabyte
+_COMPACT = re.compile(r"[\w-]+\.[\w-]+\.[\w-]{86}\Z", re.ASCII)  # no padding: one spelling per token
+_REMEMBERED = 10_000
+_SKEW_SECONDS = 60  # a node whose clock runs ahead may have issued it
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedToken:
+    text: str
+    expires_in: int
+    scopes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    client_id: str
+    practice_slug: str
+    scopes: frozenset[str]
+    grant: Grant
+    expires_at: datetime
+
+
+class Tokens:
+    def __init__(
+        self, ring: KeyRing, settings: Settings, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self._ring = ring
+        self._address = settings.public_url
+        self._lifetime = settings.token_lifetime_seconds
+        self.clock = clock
+        self._verified: dict[str, Claims] = {}  # oldest first
+
+    def issue(
+        self, client: AuthenticatedClient, scopes: Collection[str], *, lifetime: int | None = None
+    ) -> IssuedToken:
+        """A token for the usual time, or for `lifetime` seconds."""
+        now, lifetime = int(self.clock().timestamp()), lifetime or self._lifetime
+        ordered = tuple(scope for scope in SCOPES if scope in scopes)
+        key = self._ring.signing_key
+        claims = {
+            "iss": self._address,
+            "aud": self._address,
+            "sub": client.client_id,
+            "client_id": client.client_id,
+            "practice": client.practice_slug,
+            "scope": " ".join(ordered),
+            "grant": client.grant,
+            "iat": now,
+            "exp": now + lifetime,
+            "jti": secrets.token_urlsafe(16),
+        }
+        text = jwt.encode(claims, key.private, algorithm=_ALGORITHM, headers={"kid": key.kid, "typ": _TYPE})
+        return IssuedToken(text, lifetime, ordered)
+
+    async def verify(self, token: str) -> Claims:
+        """What the token says, or Problem `unauthorized`. Costs a dictionary look-up when the token is known."""
+        claims = self._verified.get(token)
+        if claims is None:
+            claims = self._check(token, await self._key_of(token))
+            keep(self._verified, token, claims, _REMEMBERED)
+        if claims.expires_at <= self.clock():
+            raise Problem("unauthorized", "The access token has expired.")
+        return claims
+
+    async def _key_of(self, token: str) -> Ed25519PublicKey:
+        if len(token) > _LONGEST or not _COMPACT.match(token):
+            raise _invalid()
+        try:
+            header = jwt.get_unverified_header(token)
+        except jwt.InvalidTokenError:
+            raise _invalid() from None
+        kid = header.get("kid")
+        if not isinstance(kid, str) or header.get("typ") != _TYPE or header.get("alg") != _ALGORITHM:
+            raise _invalid()
+        key = self._ring.verification_keys.get(kid)
+        if key is None:
+            await self._ring.refresh()
+            key = self._ring.verification_keys.get(kid)
+        if key is None:
+            raise _invalid()
+        return key
+
+    def _check(self, token: str, key: Ed25519PublicKey) -> Claims:
+        try:
+            claims = jwt.decode(
+                token,
+                key,
+                algorithms=[_ALGORITHM],
+                audience=self._address,
+                issuer=self._address,
+                # Times are compared below, with our clock.
+                options={
+                    "require": list(_CLAIMS),
+                    "strict_aud": True,
+                    "verify_exp": False,
+                    "verify_iat": False,
+                    "verify_nbf": False,
+                },
+            )
+            return self._read(claims)
+        except (jwt.InvalidTokenError, ValueError, TypeError, AttributeError, OverflowError):
+            raise _invalid() from None
+
+    def _read(self, claims: dict[str, Any]) -> Claims:
+        earliest = self.clock().timestamp() + _SKEW_SECONDS
+        if max(claims["iat"], claims.get("nbf", 0)) > earliest or claims["grant"] not in get_args(Grant):
+            raise ValueError
+        return Claims(
+            client_id=claims["sub"],
+            practice_slug=claims["practice"],
+            scopes=frozenset(claims["scope"].split()),
+            grant=cast(Grant, claims["grant"]),
+            expires_at=datetime.fromtimestamp(claims["exp"], UTC),
+        )
+
+
+def _invalid() -> Problem:
+    return Problem("unauthorized", "The access token is not valid.")

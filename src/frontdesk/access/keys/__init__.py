@@ -1,0 +1,1 @@
+"""The secret key and what is sealed with it: the key ring for tokens, slot ids and cursors."""

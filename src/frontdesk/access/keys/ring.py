@@ -1,0 +1,257 @@
+"""The service's own keys: made once, kept sealed in the database, known to every process, replaced without a pause.
+
+A new key is known everywhere before anybody uses it: processes look for new keys every `REFRESH_SECONDS`, and a key is
+used to make something only `SETTLING` after its creation. A replaced key still opens and verifies what was made with it
+for as long as such things live.
+"""
+
+import asyncio
+import logging
+import secrets
+import time
+from base64 import urlsafe_b64encode
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from frontdesk.access.keys.sealing import Sealer, SealingError
+from frontdesk.store.database import Database, DatabaseUnavailable
+
+TOKEN_SIGNING = "token-signing"  # noqa: S105 - a purpose, not a secret
+SLOT_IDS = "slot-ids"
+CURSORS = "cursors"
+CLIENT_SECRETS = "client-secrets"
+PURPOSES = (TOKEN_SIGNING, SLOT_IDS, CURSORS, CLIENT_SECRETS)
+
+REFRESH_SECONDS = 5.0
+SETTLING = timedelta(seconds=10)
+
+_ID_LIFETIME = timedelta(days=7)  # of slot ids and cursors that callers may still hold
+_SHORTEST_REFRESH = 1.0
+_LOCK = 0x6B657973  # any fixed number: "keys"
+_SELECT = """
+SELECT key_id, purpose, sealed, created_at, retired_at FROM sealed_key
+ORDER BY retired_at DESC NULLS FIRST, created_at DESC
+"""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    kid: str
+    private: Ed25519PrivateKey
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRecord:
+    """What may be told about a key: everything but the key."""
+
+    key_id: str
+    purpose: str
+    created_at: datetime
+    retired_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    record: KeyRecord
+    secret: bytes
+
+
+class KeyRing:
+    def __init__(
+        self,
+        database: Database,
+        sealer: Sealer,
+        *,
+        token_lifetime_seconds: int = 3600,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._database = database
+        self._sealer = sealer
+        self._clock = clock
+        self._monotonic = monotonic
+        # How long what was made with a replaced key stays good. None: for ever.
+        self._lifetimes: dict[str, timedelta | None] = {
+            TOKEN_SIGNING: timedelta(seconds=token_lifetime_seconds),
+            SLOT_IDS: _ID_LIFETIME,
+            CURSORS: _ID_LIFETIME,
+            CLIENT_SECRETS: None,
+        }
+        self._keys: dict[str, list[_Key]] = {}  # by purpose, newest first
+        self._generation = 0
+        self._moments: list[float] = []  # at which a key begins or ceases to be usable
+        self._refreshed_at = float("-inf")
+        self._refreshing = asyncio.Lock()
+
+    @property
+    def signing_key(self) -> SigningKey:
+        key = self._usable(TOKEN_SIGNING)[0]
+        return SigningKey(key.record.key_id, _key_pair(key.secret)[0])
+
+    @property
+    def verification_keys(self) -> dict[str, Ed25519PublicKey]:
+        return {key.record.key_id: _key_pair(key.secret)[1] for key in self._usable(TOKEN_SIGNING)}
+
+    def secrets(self, purpose: str) -> list[bytes]:
+        """The first makes, all of them open."""
+        return [key.secret for key in self._usable(purpose)]
+
+    def state(self, seconds: float) -> int:
+        """The same for as long as the same keys are used: what was made under one state would be made so again."""
+        return self._generation + bisect_right(self._moments, seconds)
+
+    def jwks(self) -> dict[str, Any]:
+        """The public halves (RFC 7517, RFC 8037)."""
+        return {
+            "keys": [
+                {"kty": "OKP", "crv": "Ed25519", "use": "sig", "alg": "EdDSA", "kid": kid, "x": _base64(key)}
+                for kid, key in self.verification_keys.items()
+            ]
+        }
+
+    async def load(self) -> None:
+        """Reads the keys; makes those that have never existed, once, however many processes start together."""
+        await self._read()
+        if any(purpose not in self._keys for purpose in PURPOSES):
+            async with self._database.transaction() as connection:
+                await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
+                present = {row["purpose"] for row in await connection.fetch("SELECT DISTINCT purpose FROM sealed_key")}
+                for purpose in PURPOSES:
+                    if purpose not in present:
+                        await self._insert(connection, purpose)
+            await self._read()
+
+    async def refresh(self) -> None:
+        """Reads the keys again, at most once a second however often it is asked for."""
+        async with self._refreshing:
+            if self._monotonic() - self._refreshed_at >= _SHORTEST_REFRESH:
+                await self._read()
+
+    async def keep_fresh(self) -> None:
+        """Runs as long as the service does."""
+        while True:
+            await asyncio.sleep(REFRESH_SECONDS)
+            try:
+                await self.refresh()
+            except (DatabaseUnavailable, SealingError) as error:
+                _log.warning("the keys could not be read again: %s", type(error).__name__)
+
+    async def rotate(self, purpose: str) -> KeyRecord:
+        """Adds a key that takes over after `SETTLING`, and forgets those whose products have all expired."""
+        lifetime = self._lifetimes[purpose]
+        async with self._database.transaction() as connection:
+            await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
+            now = self._clock()
+            await connection.execute(
+                "UPDATE sealed_key SET retired_at = $2 WHERE purpose = $1 AND retired_at IS NULL", purpose, now
+            )
+            if lifetime is not None:
+                await connection.execute(
+                    "DELETE FROM sealed_key WHERE purpose = $1 AND retired_at <= $2",
+                    purpose,
+                    now - lifetime - SETTLING,
+                )
+            made = await self._insert(connection, purpose)
+        await self._read()
+        return made
+
+    async def reseal(self) -> int:
+        """Seals every key anew, under the newest secret key; the older secrets are then no longer needed."""
+        async with self._database.transaction() as connection:
+            await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
+            rows = await connection.fetch(_SELECT)
+            for row in rows:
+                context = _context(row["purpose"], row["key_id"])
+                sealed = self._sealer.seal(self._sealer.open(row["sealed"], context), context)
+                await connection.execute("UPDATE sealed_key SET sealed = $2 WHERE key_id = $1", row["key_id"], sealed)
+        return len(rows)
+
+    async def list_keys(self) -> list[KeyRecord]:
+        """Every key there is, newest first."""
+        return [_record(row) for row in await self._database.fetch(_SELECT)]
+
+    def _usable(self, purpose: str) -> list[_Key]:
+        """The key in use, then every other that is still good."""
+        now = self._clock()
+        lifetime = self._lifetimes[purpose]
+        keys = self._keys[purpose]
+        settled = [key for key in keys if key.record.created_at <= now - SETTLING]
+        in_use = settled[0] if settled else keys[-1]
+        return [in_use] + [
+            key
+            for key in keys
+            if key is not in_use
+            and (key.record.retired_at is None or lifetime is None or now < key.record.retired_at + lifetime + SETTLING)
+        ]
+
+    async def _read(self) -> None:
+        self._refreshed_at = self._monotonic()
+        known = {key.record.key_id: key.secret for keys in self._keys.values() for key in keys}
+        found: dict[str, list[_Key]] = {}
+        for row in await self._database.fetch(_SELECT):
+            record = _record(row)
+            secret = known.get(record.key_id) or self._sealer.open(
+                row["sealed"], _context(record.purpose, record.key_id)
+            )
+            found.setdefault(record.purpose, []).append(_Key(record, secret))
+        if found != self._keys:
+            self._generation += len(self._moments) + 1
+            self._keys = found
+            self._moments = sorted(moment.timestamp() for moment in self._turning_points())
+
+    def _turning_points(self) -> Iterator[datetime]:
+        for purpose, keys in self._keys.items():
+            lifetime = self._lifetimes[purpose]
+            for key in keys:
+                yield key.record.created_at + SETTLING
+                if key.record.retired_at is not None and lifetime is not None:
+                    yield key.record.retired_at + lifetime + SETTLING
+
+    async def _insert(self, connection: Any, purpose: str) -> KeyRecord:
+        # 32 random bytes are a secret of any of the purposes, an Ed25519 private key among them.
+        made = KeyRecord(secrets.token_hex(8), purpose, self._clock(), None)
+        sealed = self._sealer.seal(secrets.token_bytes(32), _context(purpose, made.key_id))
+        await connection.execute(
+            "INSERT INTO sealed_key (key_id, purpose, sealed, created_at) VALUES ($1, $2, $3, $4)",
+            made.key_id,
+            purpose,
+            sealed,
+            made.created_at,
+        )
+        return made
+
+
+async def examine_keys(database: Database, sealer: Sealer) -> list[tuple[KeyRecord, bool]]:
+    """Every key there is, once it has been opened, and whether the newest secret seals it. Makes none."""
+    found = []
+    for row in await database.fetch(_SELECT):
+        record = _record(row)
+        sealer.open(row["sealed"], _context(record.purpose, record.key_id))
+        found.append((record, sealer.seals_like(row["sealed"])))
+    return found
+
+
+@lru_cache(maxsize=32)
+def _key_pair(secret: bytes) -> tuple[Ed25519PrivateKey, Ed25519PublicKey]:
+    private = Ed25519PrivateKey.from_private_bytes(secret)
+    return private, private.public_key()
+
+
+def _record(row: Any) -> KeyRecord:
+    return KeyRecord(row["key_id"], row["purpose"], row["created_at"], row["retired_at"])
+
+
+def _context(purpose: str, key_id: str) -> bytes:
+    return f"{purpose}/{key_id}".encode()
+
+
+def _base64(key: Ed25519PublicKey) -> str:
+    return urlsafe_b64encode(key.public_bytes_raw()).rstrip(b"=").decode()

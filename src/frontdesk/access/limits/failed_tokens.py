@@ -1,0 +1,106 @@
+"""Failed token calls: capped per client id and per address, on all nodes together, for a minute at a time.
+
+A guesser gets so many refusals and then nothing more, not even the news that a guess was right. Neither the client id
+nor the address is stored: only their hashes, and only until their minute is over.
+"""
+
+import asyncio
+import hashlib
+import logging
+import math
+import time
+from collections.abc import Awaitable, Callable
+from ipaddress import IPv6Address, ip_address
+from typing import TypeVar
+
+from frontdesk.cache import keep
+from frontdesk.domain.errors import Problem
+from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
+
+PER_CLIENT = 20
+PER_ADDRESS = 100
+_REMEMBERED = 10_000
+_FORGET_SECONDS = 60.0
+_DETAIL = "Too many token calls have failed for this client or from this address."
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class TokenFailures:
+    def __init__(self, database: Database, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._database = database
+        self._monotonic = monotonic
+        self._refused: dict[bytes, float] = {}  # until when; those who hammer on do not reach the database
+
+    async def guard(self, client_id: str, address: str | None, attempt: Callable[[], Awaitable[T]]) -> T:
+        """The result of the attempt. Only `unauthorized` is a failure: whoever is told more has proved the secret."""
+        client, source = _hash("client", client_id), _hash("address", _network(address))
+        await self._check(client, source)
+        try:
+            return await attempt()
+        except Problem as problem:
+            # Counted before it is answered: however many guess at once, no more of them are answered than the cap.
+            if problem.code == "unauthorized" and not await self._count(client, source):
+                await self._check(client, source)
+            raise
+
+    async def keep_forgetting(self) -> None:
+        """Runs for as long as the service does, on any number of nodes."""
+        while True:
+            await asyncio.sleep(_FORGET_SECONDS)
+            try:
+                await self.forget()
+            except (DatabaseUnavailable, OutcomeUnknown):
+                _log.warning("failed token calls could not be forgotten: the database is unavailable")
+
+    async def forget(self) -> None:
+        """Removes what is over, a bounded number at a time."""
+        await self._database.write(
+            """DELETE FROM token_failure WHERE subject IN (
+                   SELECT subject FROM token_failure WHERE started_at < now() - interval '60 seconds'
+                   LIMIT 10000 FOR UPDATE SKIP LOCKED)"""
+        )
+
+    async def _check(self, client: bytes, source: bytes) -> None:
+        now = self._monotonic()
+        until = max(self._refused.get(client, 0.0), self._refused.get(source, 0.0))
+        if until <= now:
+            sql = "SELECT * FROM token_calls_refused($1, $2, $3, $4)"
+            try:
+                rows = await self._database.fetch(sql, client, PER_CLIENT, source, PER_ADDRESS)
+            except DatabaseUnavailable as error:
+                raise _unavailable() from error
+            for row in rows:
+                keep(self._refused, row["subject"], now + row["seconds"], _REMEMBERED)
+                until = max(until, now + row["seconds"])
+        if until > now:
+            raise Problem("rate_limited", _DETAIL, retry_after=max(1, math.ceil(until - now)))
+
+    async def _count(self, client: bytes, source: bytes) -> bool:
+        sql = "SELECT count_failed_token_call($1, $2, $3, $4) AS counted"
+        try:
+            row = await self._database.write(sql, client, PER_CLIENT, source, PER_ADDRESS)
+        except (DatabaseUnavailable, OutcomeUnknown) as error:
+            raise _unavailable() from error
+        return row is not None and bool(row["counted"])
+
+
+def _hash(kind: str, text: str) -> bytes:
+    return hashlib.sha256(f"{kind}\n{text}".encode(errors="surrogatepass")).digest()
+
+
+def _network(address: str | None) -> str:
+    """An IPv6 host chooses among 2**64 addresses of its own: all of them are one."""
+    try:
+        found = ip_address(address or "")
+    except ValueError:
+        return ""
+    if isinstance(found, IPv6Address):
+        return str(found.ipv4_mapped or int(found) >> 64)
+    return str(found)
+
+
+def _unavailable() -> Problem:
+    return Problem("upstream_unavailable", "Credentials cannot be checked at the moment.", retry_after=2)

@@ -1,0 +1,294 @@
+"""The limiter: how many calls a client may still make, in this minute and in these 30 days.
+
+Never more than the cap, whatever the number of workers and nodes: PostgreSQL leases calls to them, and a call is made
+from a lease. Leases follow the rate, so that a warm call asks the database nothing: the next one is fetched in the
+background before this one is used up, and whoever has to wait waits together. What a lease did not use goes back, and
+what a dead worker held comes back when the minute ends. The quota is charged with what was made, reported within
+`REPORT_SECONDS`. Without the database nobody is let through.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import ceil
+from typing import Any
+
+from frontdesk.access.clients.caller import Caller
+from frontdesk.domain.errors import Problem
+from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
+
+MINUTE_SECONDS = 60
+QUOTA_SECONDS = 30 * 24 * 3600
+LEASE_SECONDS = 4.0  # for how long a limit that was changed without our hearing of it still holds
+REPORT_SECONDS = 0.3
+FIRST_LEASE = 20
+
+_LEASE_AHEAD_SECONDS = 2.0
+_REFUSED_SECONDS = 0.5  # a client that hammers on does not reach the database with every call
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+_SHORTEST_MEASURE = 0.05
+_REPORTS_AT_ONCE = 4
+_ATTEMPTS = 3
+_UNCOUNTED = "Calls cannot be counted at the moment; this one was not executed."
+_log = logging.getLogger(__name__)
+
+Headers = tuple[tuple[bytes, bytes], tuple[bytes, bytes]]
+
+
+@dataclass(slots=True)
+class _Lease:
+    """Calls of one minute. `used` and `unused` are what the database has not been told yet."""
+
+    minute: datetime
+    ends: float = 0.0
+    deadline: float = 0.0
+    renew: float = 0.0
+    low: int = -1  # more are fetched when no more than this are left
+    left: int = 0
+    used: int = 0
+    unused: int = 0
+
+    def give_up(self) -> None:
+        self.unused += self.left
+        self.left = 0
+
+
+@dataclass(slots=True)
+class _Account:
+    """What this process knows of one client."""
+
+    practice_id: int
+    client_id: str
+    lease: _Lease
+    asked_at: float
+    per_minute: int = 0
+    quota: int = 0
+    minute_used: int = 0
+    quota_used: int = 0
+    quota_ends: float = 0.0
+    policy: bytes = b""
+    waiting: int = 0
+    asking: "asyncio.Task[None] | None" = None
+    refused_until: float = 0.0
+    times: tuple[str, str] = ("", "")  # how long the minute and the quota go on, as the headers say it
+    times_until: float = 0.0  # when one of them changes
+
+    def headers(self, now: float, *, refused: bool = False) -> Headers:
+        """RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers): what is left, and for how long."""
+        used = self.lease.used
+        # Of a refused client's minute nothing is left, even where others hold calls that they have not made yet.
+        minute = 0 if refused else self.per_minute - self.minute_used - used
+        quota = self.quota - self.quota_used - used
+        if minute < 0 or quota < 0:
+            minute, quota = max(0, minute), max(0, quota)
+        if now >= self.times_until:
+            self._tell_times(now)
+        minute_ends, quota_ends = self.times
+        state = f'"minute";r={minute}{minute_ends}, "quota";r={quota}{quota_ends}'
+        return (b"ratelimit", state.encode()), (b"ratelimit-policy", self.policy)
+
+    def _tell_times(self, now: float) -> None:
+        """The same for up to a second."""
+        minute, quota = max(0.0, self.lease.ends - now), max(0.0, self.quota_ends - now)
+        self.times = (f";t={ceil(minute)}", f";t={ceil(quota)}")
+        self.times_until = now + min(minute % 1 or 1, quota % 1 or 1)
+
+    def refusal(self, now: float) -> "Refused":
+        if self.quota_used + self.lease.used >= self.quota:
+            return Refused(Problem("quota_exceeded"), self.headers(now))
+        retry_after = max(1, ceil(self.lease.ends - now))
+        return Refused(Problem("rate_limited", retry_after=retry_after), self.headers(now, refused=True))
+
+
+class Refused(Exception):  # noqa: N818 - an answer
+    """The call is not let through; what the answer says about the limits, where they are known."""
+
+    def __init__(self, problem: Problem, headers: Headers | tuple[()] = ()) -> None:
+        super().__init__(problem.code)
+        self.problem = problem
+        self.headers = headers
+
+
+class RateLimiter:
+    def __init__(self, database: Database, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._database = database
+        self._monotonic = monotonic
+        self._accounts: dict[str, _Account] = {}
+        self._tasks: set[asyncio.Task[None]] = set()  # the event loop itself forgets tasks
+
+    async def charge(self, caller: Caller) -> Headers:
+        """Counts one call; what the answer says about the limits. `Refused` where there is none left."""
+        now = self._monotonic()
+        account = self._accounts.get(caller.client_id)
+        if account is None:
+            account = _Account(caller.practice_id, caller.client_id, _Lease(_NEVER), now)
+            self._accounts[caller.client_id] = account
+        return self._take(account, await self._wait(account, now))
+
+    def charge_at_once(self, caller: Caller, now: float) -> Headers | None:
+        """The same where a lease is at hand; None where one has to be waited for, and nothing was counted. `now` is the
+        monotonic clock's."""
+        account = self._accounts.get(caller.client_id)
+        if account is None:
+            return None
+        lease = account.lease
+        if lease.left <= 0 or now >= lease.deadline:
+            return None
+        return self._take(account, now)
+
+    def _take(self, account: _Account, now: float) -> Headers:
+        lease = account.lease
+        lease.left -= 1
+        lease.used += 1
+        if (lease.left <= lease.low or now >= lease.renew) and account.asking is None:
+            self._ask(account)
+        return account.headers(now)
+
+    def on_change(self, kind: str, id: str) -> None:  # noqa: A002
+        """Word of a client that was changed: its limits are read again before its next call."""
+        account = self._accounts.get(id) if kind == "client" else None
+        if account is not None:
+            account.lease.deadline = account.refused_until = 0.0
+
+    async def keep_reporting(self) -> None:
+        """Runs for as long as the service does."""
+        try:
+            while True:
+                await asyncio.sleep(REPORT_SECONDS)
+                await self._report()
+        finally:
+            await self.settle()
+
+    async def settle(self) -> None:
+        """Reports every call and gives every lease back."""
+        for account in self._accounts.values():
+            account.lease.deadline = 0.0
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        await self._report()
+
+    async def _report(self) -> None:
+        now = self._monotonic()
+        due = []
+        for account in list(self._accounts.values()):
+            lease = account.lease
+            over = now >= lease.deadline
+            if lease.used or lease.unused or (over and lease.left):
+                due.append(account)
+            elif over and account.asking is None and now - account.asked_at > MINUTE_SECONDS:
+                del self._accounts[account.client_id]
+        for at in range(0, len(due), _REPORTS_AT_ONCE):
+            tasks = [self._ask(one, more=False) for one in due[at : at + _REPORTS_AT_ONCE] if one.asking is None]
+            if tasks:
+                await asyncio.wait(tasks)
+
+    async def _wait(self, account: _Account, now: float) -> float:
+        """Returns when the account's lease holds a call for this caller."""
+        while account.lease.left <= 0 or now >= account.lease.deadline:
+            if now < account.refused_until:
+                raise account.refusal(now)
+            account.waiting += 1
+            try:
+                # Whoever gives up waiting does not take the lease from the others.
+                await asyncio.shield(account.asking or self._ask(account))
+            except (DatabaseUnavailable, OutcomeUnknown) as error:
+                problem = Problem("upstream_unavailable", _UNCOUNTED, retry_after=2)
+                raise Refused(problem, account.headers(now) if account.policy else ()) from error
+            finally:
+                account.waiting -= 1
+            now = self._monotonic()
+        return now
+
+    def _ask(self, account: _Account, *, more: bool = True) -> "asyncio.Task[None]":
+        task = account.asking = self._start(self._exchange(account, more=more))
+        return task
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # Whoever waits has it; in the background the next call tries again.
+            _log.warning("calls could not be counted: %s", type(error).__name__)
+
+    async def _exchange(self, account: _Account, *, more: bool) -> None:
+        """One round trip: tells what was used, and takes what is granted."""
+        try:
+            await asyncio.sleep(0)  # calls that arrive together are asked for together
+            sent_at = self._monotonic()
+            lease = account.lease
+            if sent_at >= lease.deadline:
+                lease.give_up()
+            waiting, asked = 0, 0
+            if more:
+                rate = lease.used / max(sent_at - account.asked_at, _SHORTEST_MEASURE)
+                waiting = account.waiting
+                asked = max(0, max(FIRST_LEASE, int(rate * _LEASE_AHEAD_SECONDS)) - lease.left)
+            for attempt in range(1, _ATTEMPTS + 1):
+                try:
+                    row = await self._tell(account.practice_id, account.client_id, lease, waiting, asked)
+                    break
+                except OutcomeUnknown:  # a lease that got lost on the way comes back with the next minute
+                    if attempt == _ATTEMPTS:
+                        raise
+            account.asked_at = sent_at
+            self._know(account, row, sent_at)
+            if more:
+                _extend(account, row["granted"], sent_at, waiting=waiting, asked=asked)
+        finally:
+            account.asking = None
+
+    async def _tell(self, practice_id: int, client_id: str, lease: _Lease, waiting: int, asked: int) -> Any:
+        used, unused = lease.used, lease.unused
+        arguments = (practice_id, client_id, lease.minute, used, unused, waiting, asked)
+        try:
+            row = await self._database.write("SELECT * FROM lease_calls($1, $2, $3, $4, $5, $6, $7)", *arguments)
+        except DatabaseUnavailable:
+            raise  # nothing was counted: it is told again
+        except BaseException:
+            _told(lease, used, unused)  # it may have been counted: rather never than twice
+            raise
+        _told(lease, used, unused)
+        return row
+
+    def _know(self, account: _Account, row: Any, sent_at: float) -> None:
+        per_minute, quota, lease = row["per_minute"], row["quota"], account.lease
+        if row["minute_started_at"] != lease.minute:
+            lease.give_up()
+            if lease.used:  # the last calls of the minute that has ended
+                self._start(self._close(account.practice_id, account.client_id, lease))
+            lease = account.lease = _Lease(row["minute_started_at"])
+        elif (per_minute, quota) != (account.per_minute, account.quota):
+            lease.give_up()
+        # The minute may end a little earlier for us than for the database, and never later.
+        lease.ends = sent_at + row["minute_seconds"]
+        account.times_until = 0.0
+        account.per_minute, account.minute_used = per_minute, row["minute_used"]
+        account.quota, account.quota_used = quota, row["quota_used"]
+        account.quota_ends = sent_at + row["quota_seconds"]
+        account.policy = f'"minute";q={per_minute};w={MINUTE_SECONDS}, "quota";q={quota};w={QUOTA_SECONDS}'.encode()
+
+    async def _close(self, practice_id: int, client_id: str, lease: _Lease) -> None:
+        await self._tell(practice_id, client_id, lease, 0, 0)
+
+
+def _extend(account: _Account, granted: int, sent_at: float, *, waiting: int, asked: int) -> None:
+    lease = account.lease
+    lease.left += granted
+    lease.low = lease.left // 4 if granted or not asked else -1  # nothing is fetched ahead near the cap
+    lease.deadline = min(lease.ends, sent_at + LEASE_SECONDS)
+    lease.renew = sent_at + LEASE_SECONDS / 2
+    if granted < waiting:
+        account.refused_until = sent_at + _REFUSED_SECONDS
+
+
+def _told(lease: _Lease, used: int, unused: int) -> None:
+    lease.used -= used
+    lease.unused -= unused

@@ -1,0 +1,120 @@
+"""How many requests of each client ended how, added up in memory and written down every moment.
+
+Counting a request is one step in a dictionary: it waits for nobody. What a worker had not written down when it died is
+lost, and so is what a long database outage leaves no room for. The rate limiter, not this, decides who may call.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from frontdesk.store.chores import practices_with
+from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
+
+FLUSH_SECONDS = 2.0
+MOST_KEPT = 20_000  # different outcomes that wait to be written down
+_AT_ONCE = 100
+KEEP_FINE = timedelta(days=2)
+KEEP_COARSE = timedelta(days=35)
+_log = logging.getLogger(__name__)
+
+Outcome = tuple[str, str, str, int, str]  # client, operation, door, status, code
+_Key = tuple[int | None, str | None, str | None, str, int, str | None]  # the practice, then the same
+
+
+class Answered(Protocol):
+    """A kind of requests, as far as they are counted."""
+
+    @property
+    def door(self) -> str: ...
+    @property
+    def operation(self) -> str | None: ...
+    @property
+    def practice_id(self) -> int | None: ...
+    @property
+    def client_id(self) -> str | None: ...
+    @property
+    def status(self) -> int: ...
+    @property
+    def code(self) -> str | None: ...
+
+
+class UsageCounts:
+    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
+        self._database = database
+        self._clock = clock
+        self._counts: dict[_Key, int] = {}
+        self._noted: list[Answered] = []
+
+    def observe(self, kind: Answered, _milliseconds: float, _request_id: str | None) -> None:
+        """To be added up with others: that costs less than one by one."""
+        self._noted.append(kind)
+        if len(self._noted) >= _AT_ONCE:
+            self._add_up()
+
+    def _add_up(self) -> None:
+        """Whose practice is not known belongs on nobody's page, and people at the console are no clients."""
+        noted, self._noted = self._noted, []
+        for kind, requests in Counter(noted).items():
+            if kind.practice_id is None or kind.door == "console":
+                continue
+            key = (kind.practice_id, kind.client_id, kind.operation, kind.door, kind.status, kind.code)
+            self._add(key, requests)
+
+    def _add(self, key: _Key, requests: int) -> None:
+        if key in self._counts or len(self._counts) < MOST_KEPT:
+            self._counts[key] = self._counts.get(key, 0) + requests
+
+    async def keep_writing(self) -> None:
+        """Runs for as long as the service does."""
+        try:
+            while True:
+                await asyncio.sleep(FLUSH_SECONDS)
+                await self.flush()
+        finally:
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Writes down what has been counted, practice by practice. What the database certainly did not take waits."""
+        self._add_up()
+        counted, self._counts = self._counts, {}
+        by_practice: dict[int, dict[Outcome, int]] = {}
+        for (practice_id, client_id, operation, door, status, code), requests in counted.items():
+            assert practice_id is not None
+            outcome = (client_id or "", operation or "", door, status, code or "")
+            by_practice.setdefault(practice_id, {})[outcome] = requests
+        now = self._clock()
+        for practice_id, outcomes in by_practice.items():
+            try:
+                await self._write(practice_id, now, outcomes)
+            except OutcomeUnknown:
+                _log.warning("requests may have gone uncounted: the connection broke")
+            except DatabaseUnavailable:
+                self._put_back(practice_id, outcomes)
+
+    async def _write(self, practice_id: int, now: datetime, outcomes: dict[Outcome, int]) -> None:
+        columns = [list(column) for column in zip(*outcomes, strict=True)]
+        await self._database.write(
+            "SELECT count_requests($1, $2, $3, $4, $5, $6, $7, $8)", practice_id, now, *columns, list(outcomes.values())
+        )
+
+    def _put_back(self, practice_id: int, outcomes: dict[Outcome, int]) -> None:
+        for (client_id, operation, door, status, code), requests in outcomes.items():
+            self._add((practice_id, client_id or None, operation or None, door, status, code or None), requests)
+
+
+async def forget_old_requests(database: Database, now: datetime, most: int) -> int:
+    """Removes at most so many counts of each practice; returns how many."""
+    removed = 0
+    fine = await practices_with(database, "old fine counts", now - KEEP_FINE)
+    coarse = await practices_with(database, "old coarse counts", now - KEEP_COARSE)
+    for practice_id in sorted({*fine, *coarse}):
+        row = await database.write(
+            "SELECT forget_requests($1, $2, $3, $4) AS n", practice_id, now - KEEP_FINE, now - KEEP_COARSE, most
+        )
+        assert row is not None
+        removed += row["n"]
+    return removed

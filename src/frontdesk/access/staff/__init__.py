@@ -1,0 +1,1 @@
+"""Staff of a practice: sign-in links, identity providers and console sessions."""

@@ -1,0 +1,147 @@
+"""The audit trail as its readers see it: records found by what they say, and the chain in its order.
+
+Everything is read in batches, so that a trail of any length needs neither memory nor a long statement.
+"""
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from frontdesk.audit.trail import seal
+from frontdesk.store.database import Database
+
+BATCH = 5000
+_FEW = 100
+_OUT_OF_ORDER = timedelta(hours=1)  # records are numbered nearly, not exactly, in the order of their times
+
+_BATCH_BOUND = """
+SELECT record_id, at FROM audit_record WHERE practice_id = $1 AND record_id < $2 ORDER BY record_id DESC
+OFFSET $3 LIMIT 1
+"""
+_FOUND = """
+SELECT r.*, s.sequence, s.hash FROM audit_record r LEFT JOIN audit_seal s USING (practice_id, record_id)
+WHERE r.practice_id = $1 AND r.record_id < $2 AND r.record_id >= $3
+  AND ($4::text IS NULL OR r.actor = $4) AND ($5::text IS NULL OR r.operation = $5)
+  AND ($6::text IS NULL OR $6 = ANY (r.subject_ids)) AND ($7::text IS NULL OR r.outcome = $7)
+  AND ($8::timestamptz IS NULL OR r.at >= $8) AND ($9::timestamptz IS NULL OR r.at < $9)
+ORDER BY r.record_id DESC LIMIT $10
+"""
+_CHAIN = """
+SELECT s.sequence, s.record_id AS sealed_id, s.hash, r.practice_id, r.record_id, r.at, r.actor, r.operation, r.outcome,
+       r.subject_ids, r.request_id
+FROM audit_seal s LEFT JOIN audit_record r ON r.practice_id = s.practice_id AND r.record_id = s.record_id
+WHERE s.practice_id = $1 AND s.sequence > $2 ORDER BY s.sequence LIMIT $3
+"""
+AFTER_ALL = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which records; None: whatever it is."""
+
+    actor: str | None = None
+    operation: str | None = None
+    subject: str | None = None
+    outcome: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None  # not included
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    records: list[Any]
+    before: int | None
+    """Where to go on; None where nothing older can fit."""
+
+
+async def seal_pending(database: Database, practice_id: int) -> None:
+    """Seals what waits for it; records that come in meanwhile may wait a little longer."""
+    while await seal(database, practice_id) >= _FEW:
+        pass
+
+
+async def find_records(
+    database: Database,
+    practice_id: int,
+    wanted: Wanted,
+    most: int,
+    before: int = AFTER_ALL,
+    batches: int | None = None,
+) -> Found:
+    """The newest records that fit, newest first, each with its sequence and hash once it is sealed. `batches` bounds
+    how much of the trail is looked through before the answer."""
+    found: list[Any] = []
+    looked = 0
+    while True:
+        async with database.transaction(practice_id) as connection:
+            oldest = await connection.fetchrow(_BATCH_BOUND, practice_id, before, BATCH - 1)
+            first = 0 if oldest is None else oldest["record_id"]
+            found += await connection.fetch(
+                _FOUND,
+                practice_id,
+                before,
+                first,
+                wanted.actor,
+                wanted.operation,
+                wanted.subject,
+                wanted.outcome,
+                wanted.since,
+                wanted.until,
+                most - len(found),
+            )
+        if len(found) >= most:
+            return Found(found, found[-1]["record_id"])
+        if oldest is None or (wanted.since is not None and oldest["at"] < wanted.since - _OUT_OF_ORDER):
+            return Found(found, None)
+        before, looked = first, looked + 1
+        if looked == batches:
+            return Found(found, before)
+
+
+async def sealed_records(database: Database, practice_id: int) -> AsyncIterator[Any]:
+    """The chain in its order: a row per seal, with the record it covers; `record_id` is None where that is gone."""
+    sequence = 0
+    while True:
+        async with database.transaction(practice_id) as connection:
+            rows = await connection.fetch(_CHAIN, practice_id, sequence, BATCH)
+        for row in rows:
+            yield row
+        if len(rows) < BATCH:
+            return
+        sequence = rows[-1]["sequence"]
+
+
+async def exported_lines(database: Database, practice_slug: str, practice_id: int) -> AsyncIterator[str]:
+    """Every sealed record of a practice as one line of JSON, in the order of the chain."""
+    await seal_pending(database, practice_id)
+    async for row in sealed_records(database, practice_id):
+        known = {**row, "practice_id": practice_id, "record_id": row["sealed_id"]}
+        yield json.dumps(record_document(practice_slug, known), ensure_ascii=False)
+
+
+def record_document(practice_slug: str, row: Any) -> dict[str, Any]:
+    """A record for others to check; only its place in the chain is left of one that was removed."""
+    document = {
+        "practice": practice_slug,
+        "practiceId": row["practice_id"],
+        "sequence": row["sequence"],
+        "recordId": row["record_id"],
+    }
+    if row["at"] is not None:
+        document |= {
+            "at": exact_time(row["at"]),
+            "actor": row["actor"],
+            "operation": row["operation"],
+            "outcome": row["outcome"],
+            "subjectIds": list(row["subject_ids"]),
+            "requestId": row["request_id"],
+        }
+    document["hash"] = None if row["hash"] is None else row["hash"].hex()
+    return document
+
+
+def exact_time(moment: datetime) -> str:
+    """To the microsecond, as it enters the hash."""
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"

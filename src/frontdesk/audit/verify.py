@@ -1,0 +1,189 @@
+"""Whether a practice's audit trail is what was written: every record sealed, none changed, removed or reordered.
+
+Names each record that is not. Whoever owns the database can forge a whole chain from some record on; the head of the
+chain, noted elsewhere from time to time, shows that too.
+"""
+
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+import asyncpg
+
+from frontdesk.audit.reading import BATCH, seal_pending, sealed_records
+from frontdesk.audit.trail import chain_hash
+from frontdesk.store.database import Database
+
+MOST_FAULTS = 100
+_PATIENCE = timedelta(minutes=1)
+_SAID_EVERY = 200
+
+_HEAD = """
+SELECT (SELECT sequence FROM audit_head WHERE practice_id = $1) AS sequence,
+       (SELECT hash FROM audit_head WHERE practice_id = $1) AS hash,
+       (SELECT max(sequence) FROM audit_seal WHERE practice_id = $1) AS last_seal
+"""
+_RECORDS = """
+SELECT r.record_id, r.at, s.sequence, u.record_id IS NOT NULL AS waiting
+FROM audit_record r
+LEFT JOIN audit_seal s ON s.practice_id = r.practice_id AND s.record_id = r.record_id
+LEFT JOIN audit_unsealed u ON u.practice_id = r.practice_id AND u.record_id = r.record_id
+WHERE r.practice_id = $1 AND r.record_id > $2 ORDER BY r.record_id LIMIT $3
+"""
+_WAITING_FOR_NOTHING = """
+SELECT u.record_id FROM audit_unsealed u
+LEFT JOIN audit_record r ON r.practice_id = u.practice_id AND r.record_id = u.record_id
+WHERE u.practice_id = $1 AND r.record_id IS NULL ORDER BY u.record_id LIMIT $2
+"""
+
+Progress = Callable[[int, int], Awaitable[None]]
+FaultKind = Literal["changed", "reordered", "removed", "sealMissing", "headMismatch", "unsealed"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainFault:
+    kind: FaultKind
+    message: str
+    sequence: int | None = None
+    record_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChainReport:
+    sequence: int
+    """Of the head: how many records are sealed."""
+    hash: bytes
+    faults: tuple[ChainFault, ...]
+    """At most MOST_FAULTS of them."""
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "head": {"sequence": self.sequence, "hash": self.hash.hex()},
+            "faults": [
+                {"kind": fault.kind, "sequence": fault.sequence, "recordId": fault.record_id, "message": fault.message}
+                for fault in self.faults
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Misfit:
+    """A seal that does not follow from the seal before it and its record."""
+
+    previous: bytes
+    row: Any
+
+
+async def verify_chain(
+    database: Database, practice_id: int, now: datetime, progress: Progress | None = None
+) -> ChainReport:
+    """Seals what is pending, then checks everything. `progress(checked, expected)` hears how many seals were followed
+    so far, and lets others have their turn."""
+    with contextlib.suppress(asyncpg.UniqueViolationError):  # the head points back into the chain: found below
+        await seal_pending(database, practice_id)
+    async with database.transaction(practice_id) as connection:
+        head = await connection.fetchrow(_HEAD, practice_id)
+    faults = await _broken_links(database, practice_id, head, progress)
+    faults += await _unsealed_records(database, practice_id, now)
+    return ChainReport(head["sequence"] or 0, head["hash"] or b"", tuple(faults[:MOST_FAULTS]))
+
+
+async def _broken_links(database: Database, practice_id: int, head: Any, progress: Progress | None) -> list[ChainFault]:
+    faults: list[ChainFault] = []
+    misfits: list[_Misfit] = []
+    sequence, previous, head_hash = 0, b"", b""
+    followed = 0
+    async for row in sealed_records(database, practice_id):
+        if progress is not None and followed % _SAID_EVERY == 0:
+            await progress(followed, head["sequence"] or 0)
+        followed += 1
+        if len(faults) + len(misfits) >= MOST_FAULTS:
+            break
+        linked = row["sequence"] == sequence + 1
+        if not linked:
+            faults.append(_missing_seals(sequence + 1, row["sequence"] - 1))
+        if row["record_id"] is None:
+            message = f"Record {row['sealed_id']} (sequence {row['sequence']}) was removed."
+            faults.append(ChainFault("removed", message, row["sequence"], row["sealed_id"]))
+        elif linked and not _fits(previous, row, row["hash"]):
+            misfits.append(_Misfit(previous, row))
+        sequence, previous = row["sequence"], row["hash"]
+        if sequence == head["sequence"]:
+            head_hash = previous
+    else:
+        faults += _head_faults(head, sequence, head_hash)
+    return sorted([*faults, *_named(misfits)], key=lambda fault: fault.sequence or 0)
+
+
+def _head_faults(head: Any, last_seen: int, hash_seen: bytes) -> list[ChainFault]:
+    """`last_seen` may lie beyond the head that was read before: sealing goes on meanwhile."""
+    said, last_seal = head["sequence"] or 0, head["last_seal"] or 0
+    if said > last_seen:
+        return [_missing_seals(last_seen + 1, said)]
+    if said != last_seal:
+        message = f"The head of the chain is at sequence {said}, and its last seal at {last_seal}."
+        return [ChainFault("headMismatch", message, said)]
+    if (head["hash"] or b"") != hash_seen:
+        return [ChainFault("headMismatch", f"The head of the chain differs from its last seal, {said}.", said)]
+    return []
+
+
+def _missing_seals(first: int, last: int) -> ChainFault:
+    which = f"seal with sequence {first} is" if first == last else f"seals with sequence {first} to {last} are"
+    return ChainFault("sealMissing", f"The {which} missing.", first)
+
+
+def _named(misfits: list[_Misfit]) -> Iterable[ChainFault]:
+    """A seal that fits a record or a predecessor elsewhere was moved; one that fits nothing covers a changed record."""
+    for misfit in misfits:
+        row = misfit.row
+        place = f"Record {row['record_id']} (sequence {row['sequence']})"
+        if _belongs_elsewhere(misfit, misfits):
+            message = f"{place} does not follow the record before it: the order was changed."
+            yield ChainFault("reordered", message, row["sequence"], row["record_id"])
+        else:
+            message = f"{place} does not match its seal: it was changed, or the seal before it was."
+            yield ChainFault("changed", message, row["sequence"], row["record_id"])
+
+
+def _belongs_elsewhere(misfit: _Misfit, misfits: list[_Misfit]) -> bool:
+    return any(
+        _fits(misfit.previous, other.row, misfit.row["hash"])
+        or _fits(other.previous, misfit.row, misfit.row["hash"])
+        or _fits(other.row["hash"], misfit.row, misfit.row["hash"])
+        for other in misfits
+        if other is not misfit
+    )
+
+
+def _fits(previous: bytes, record: Any, sealed: bytes) -> bool:
+    try:
+        return chain_hash(previous, record) == sealed
+    except (TypeError, ValueError, OverflowError):
+        return False  # values that the service never writes
+
+
+async def _unsealed_records(database: Database, practice_id: int, now: datetime) -> list[ChainFault]:
+    async with database.transaction(practice_id) as connection:
+        gone = await connection.fetch(_WAITING_FOR_NOTHING, practice_id, MOST_FAULTS)
+    faults = [
+        ChainFault("removed", f"Record {row['record_id']} was removed before it was sealed.", None, row["record_id"])
+        for row in gone
+    ]
+    last = 0
+    while len(faults) < MOST_FAULTS:
+        async with database.transaction(practice_id) as connection:
+            rows = await connection.fetch(_RECORDS, practice_id, last, BATCH)
+        for row in rows:
+            number = row["record_id"]
+            if row["sequence"] is None and not row["waiting"]:
+                faults.append(ChainFault("sealMissing", f"Record {number} has no seal.", None, number))
+            elif row["sequence"] is None and row["at"] < now - _PATIENCE:
+                message = f"Record {number} has waited for its seal for over a minute."
+                faults.append(ChainFault("unsealed", message, None, number))
+        if len(rows) < BATCH:
+            break
+        last = rows[-1]["record_id"]
+    return faults

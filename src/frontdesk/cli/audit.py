@@ -1,0 +1,127 @@
+"""`frontdesk audit`: who did what, whether the trail is whole, and the trail for others to check."""
+
+import argparse
+import sys
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from frontdesk.cli.commands import add_command, add_group
+from frontdesk.cli.connection import Session, with_database
+from frontdesk.cli.output import FAILURE, BadInput, answer, table
+
+if TYPE_CHECKING:
+    from frontdesk.audit.verify import ChainReport
+    from frontdesk.cli.commands import Commands
+
+
+def add_audit_commands(commands: "Commands") -> None:
+    group = add_group(commands, "audit", "The audit trail: list, verify, export.")
+
+    command = add_command(group, "list", _list, "Show the newest records.")
+    _add_practice(command)
+    command.add_argument("--client", metavar="ID", help="only what this client did")
+    command.add_argument("--operation", metavar="NAME", help="only this operation, such as book_appointment")
+    command.add_argument("--subject", metavar="ID", help="only what touched this patient or appointment")
+    command.add_argument("--limit", metavar="N", type=int, default=50, help="at most so many (default 50)")
+
+    _add_practice(add_command(group, "verify", _verify, "Check that no record was changed, removed or reordered."))
+
+    command = add_command(
+        group,
+        "export",
+        _export,
+        "Write every sealed record as one JSON line, in the order of the chain. A record's hash is the SHA-256 of the "
+        "previous record's hash followed by practiceId, recordId, microseconds since 1970, actor, operation, outcome, "
+        "subjectIds joined by commas and requestId, each written as its length in bytes, a colon and the text.",
+    )
+    _add_practice(command)
+
+
+def _add_practice(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--practice", metavar="SLUG", help="only this practice's")
+
+
+async def _practices(session: Session, slug: str | None) -> list[tuple[str, int]]:
+    """Each practice is read by itself: nobody sees the rows of two at once."""
+    from frontdesk.cli.practices import known_slug
+
+    wanted = None if slug is None else await known_slug(session, slug)
+    rows = await session.database.fetch(
+        "SELECT slug, practice_id FROM practice WHERE $1::text IS NULL OR slug = $1 ORDER BY slug", wanted
+    )
+    return [(row["slug"], row["practice_id"]) for row in rows]
+
+
+def _list(args: argparse.Namespace) -> None:
+    if args.limit < 1:
+        raise BadInput("frontdesk audit list: --limit must be at least 1.")
+    from frontdesk.audit.reading import Wanted, exact_time, find_records, record_document
+
+    async def work(session: Session) -> list[tuple[str, Any]]:
+        wanted = Wanted(args.client, args.operation, args.subject)
+        found = []
+        for slug, practice_id in await _practices(session, args.practice):
+            newest = await find_records(session.database, practice_id, wanted, args.limit)
+            found += [(slug, row) for row in newest.records]
+        found.sort(key=lambda item: item[1]["at"], reverse=True)
+        return found[: args.limit]
+
+    found = with_database(work)
+    rows = [
+        (
+            exact_time(r["at"]),
+            slug,
+            r["actor"],
+            r["operation"],
+            r["outcome"],
+            " ".join(r["subject_ids"]),
+            r["request_id"],
+        )
+        for slug, r in found
+    ]
+    headings = ("TIME", "PRACTICE", "CLIENT", "OPERATION", "OUTCOME", "SUBJECTS", "REQUEST")
+    answer(args, [record_document(slug, r) for slug, r in found], table(headings, rows, "There is no such record."))
+
+
+def _verify(args: argparse.Namespace) -> int:
+    async def work(session: Session) -> "list[tuple[str, ChainReport]]":
+        from frontdesk.audit.verify import verify_chain
+
+        return [
+            (slug, await verify_chain(session.database, practice_id, datetime.now(UTC)))
+            for slug, practice_id in await _practices(session, args.practice)
+        ]
+
+    reports = with_database(work)
+    whole = not any(report.faults for _, report in reports)
+    document = {"whole": whole, "practices": [{"practice": slug, **report.document()} for slug, report in reports]}
+    rows = [
+        (slug, report.sequence, report.hash.hex() or None, "broken" if report.faults else "whole")
+        for slug, report in reports
+    ]
+    answer(args, document, table(("PRACTICE", "SEALED", "HEAD", "TRAIL"), rows, "There is no practice yet."))
+    for slug, report in reports:
+        for fault in report.faults:
+            print(f"{slug}: {fault.message}", file=sys.stderr)
+    return 0 if whole else FAILURE
+
+
+def _export(args: argparse.Namespace) -> None:
+    async def lines(session: Session) -> AsyncIterator[str]:
+        from frontdesk.audit.reading import exported_lines
+
+        for slug, practice_id in await _practices(session, args.practice):
+            async for line in exported_lines(session.database, slug, practice_id):
+                yield line
+
+    async def work(session: Session) -> None:
+        before, between, after = ("[\n", ",\n", "\n]\n") if args.json else ("", "\n", "\n")
+        sys.stdout.write(before)
+        first = True
+        async for line in lines(session):
+            sys.stdout.write(line if first else between + line)
+            first = False
+        sys.stdout.write(after if args.json or not first else "")
+
+    with_database(work)

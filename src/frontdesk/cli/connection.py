@@ -1,0 +1,170 @@
+"""How a command reaches the database: the embedded server is started for it, or the given one is asked.
+
+Owns what may go wrong on the way, one sentence each. A new database gets its tables; one that lacks only some of them
+is left to `frontdesk db migrate`, because servers of an older version may still be using it.
+"""
+
+import errno
+import os
+import pwd
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from frontdesk.cli.output import CommandError
+from frontdesk.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from frontdesk.access.keys.ring import KeyRing
+    from frontdesk.store.database import Database
+    from frontdesk.store.embedded.server import EmbeddedPostgres
+
+T = TypeVar("T")
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What a command works with."""
+
+    settings: Settings
+    database: "Database"
+
+    async def ring(self) -> "KeyRing":
+        from frontdesk.access.keys.ring import KeyRing
+        from frontdesk.access.keys.sealing import load_secret_key
+
+        ring = KeyRing(
+            self.database,
+            load_secret_key(self.settings),
+            token_lifetime_seconds=self.settings.token_lifetime_seconds,
+        )
+        await ring.load()
+        return ring
+
+
+def with_database(work: Callable[[Session], Awaitable[T]]) -> T:
+    """Runs a command's work on the database that the environment names."""
+    settings = started_settings()
+    return wait_for(on_database(settings, work))
+
+
+def started_settings() -> Settings:
+    """The settings, once the database they name has been started."""
+    settings = load_settings(os.environ)
+    start_database(settings, _to_terminal)
+    return settings
+
+
+def wait_for(work: Coroutine[Any, Any, T]) -> T:
+    import asyncio
+
+    return asyncio.run(work)
+
+
+async def on_database(settings: Settings, work: Callable[[Session], Awaitable[T]]) -> T:
+    """The work on a database that runs, once it has its tables."""
+    from frontdesk.store.database import Database
+    from frontdesk.store.migrate import migrate, status
+
+    owner = owner_dsn(settings)
+    applied = [state.applied_at is not None for state in await reached(settings, status(owner))]
+    if not any(applied):
+        await reached(settings, migrate(owner))
+    elif not all(applied):
+        raise CommandError("The database was made by an older version of frontdesk: run frontdesk db migrate.")
+    database = Database(service_dsn(settings), pool_size=2)
+    await reached(settings, database.open())
+    try:
+        return await work(Session(settings, database))
+    finally:
+        await database.close()
+
+
+def start_database(settings: Settings, progress: Progress) -> None:
+    """The embedded server runs from now until this process ends; a database given by URL is left alone."""
+    if settings.database_url is None or settings.secret_key is None:
+        prepare_data_dir(settings.data_dir)
+    if settings.database_url is None:
+        _embedded(settings).start(progress=progress)
+
+
+def service_dsn(settings: Settings) -> str:
+    from frontdesk.store.database import SERVICE_ROLE
+
+    return settings.database_url or _embedded(settings).dsn(SERVICE_ROLE)
+
+
+def owner_dsn(settings: Settings) -> str:
+    """A login that may change the schema."""
+    given = settings.migration_database_url or settings.database_url
+    return given or _embedded(settings).dsn("postgres")
+
+
+async def reached(settings: Settings, asked: Awaitable[T]) -> T:
+    """The database's answer, or one sentence about why there is none."""
+    from asyncpg import exceptions as pg
+
+    where = "The embedded PostgreSQL" if settings.database_url is None else "The database of FRONTDESK_DATABASE_URL"
+    try:
+        return await asked
+    except pg.InvalidAuthorizationSpecificationError:
+        raise CommandError(f"{where} does not accept this login.") from None
+    except pg.InvalidCatalogNameError:
+        raise CommandError(f"{where} does not exist on its server: create it first.") from None
+    except pg.InsufficientPrivilegeError:
+        raise CommandError(
+            f"{where} does not let this login do that: give one that owns the database as "
+            "FRONTDESK_MIGRATION_DATABASE_URL."
+        ) from None
+    except (pg.ClientConfigurationError, ValueError):
+        raise CommandError(f"{where} has no valid address: it looks like postgresql://user@host:5432/name.") from None
+    except (pg.OperatorInterventionError, pg.PostgresConnectionError, pg.TooManyConnectionsError):
+        raise CommandError(f"{where} takes no connections now.") from None
+    except TimeoutError:
+        raise CommandError(f"{where} cannot be reached (it did not answer in time).") from None
+    except OSError as error:
+        raise CommandError(f"{where} cannot be reached ({_reason(error)}).") from None
+
+
+def prepare_data_dir(folder: Path) -> None:
+    """A folder that is ours to write to; a new one is private."""
+    advice = "choose another with FRONTDESK_DATA_DIR"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        reason = "it is a file" if error.errno == errno.EEXIST else _reason(error)
+        raise CommandError(f"The data directory {folder} cannot be made ({reason}): {advice}.") from None
+    owner = folder.stat().st_uid
+    if owner != os.geteuid():
+        raise CommandError(
+            f"The data directory {folder} belongs to {_account(owner)}: run frontdesk as that account, or {advice}."
+        )
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise CommandError(f"The data directory {folder} cannot be written to: {advice}.")
+
+
+def _embedded(settings: Settings) -> "EmbeddedPostgres":
+    from frontdesk.store.embedded.server import EmbeddedPostgres
+
+    return EmbeddedPostgres(settings.postgres_dir)
+
+
+def _account(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"account {number}"
+
+
+def _reason(error: OSError) -> str:
+    number = error.errno or 0
+    text = os.strerror(number) if number > 0 else error.strerror or "no connection"
+    return text[:1].lower() + text[1:]
+
+
+def _to_terminal(step: str) -> None:
+    if sys.stderr.isatty():
+        print(f"{step} ...", file=sys.stderr)

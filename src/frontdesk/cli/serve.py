@@ -1,0 +1,126 @@
+"""`frontdesk serve`: everything from an empty folder to a service that answers, and what to type then."""
+
+import argparse
+import contextlib
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from frontdesk.cli.commands import add_command
+from frontdesk.cli.connection import Progress, Session, on_database, owner_dsn, reached, start_database, wait_for
+from frontdesk.cli.output import CommandError, to_json
+from frontdesk.cli.staff import sign_in_link
+from frontdesk.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from frontdesk.cli.commands import Commands
+    from frontdesk.cli.demo_data import Demo
+
+_BANNER = """
+  frontdesk is ready at {url}
+
+    REST     {url}/api
+    MCP      {url}/mcp
+    Docs     {url}/docs
+    Console  {url}/console
+"""
+_DEMO = """
+  This link signs you in to the demo practice's console. It works once, within {minutes} minutes:
+
+    {link}
+
+  Two clients may call the demo practice:
+
+    agent        client id      {agent.client_id}
+                 client secret  {agent.client_secret}
+    integration  client id      {integration.client_id}
+                 client secret  {integration.client_secret}
+
+  Paste these lines into another terminal: a token, what it may do, and the next free appointments.
+
+{requests}
+"""
+# Every address in quotes and no comments: the lines mean the same in every shell they are pasted into.
+_REQUESTS = """\
+TOKEN=$(curl -s "{url}/oauth/token" -d grant_type=client_credentials \\
+  -d "client_id={agent.client_id}" -d "client_secret={agent.client_secret}" \\
+  | sed 's/.*"access_token": *"\\([^"]*\\)".*/\\1/')
+curl -s "{url}/api/capabilities" -H "Authorization: Bearer $TOKEN"; echo
+curl -s "{url}/api/slots/first-available?visitTypeId=21&procedureId=102" -H "Authorization: Bearer $TOKEN"; echo"""
+_STOP = "\n  Ctrl-C stops it.\n"
+
+
+def add_serve_command(commands: "Commands") -> None:
+    command = add_command(commands, "serve", _serve, "Start the service, and with it everything it needs.")
+    command.add_argument("--host", metavar="HOST", help="the address to listen on (default 127.0.0.1)")
+    command.add_argument("--port", metavar="PORT", type=int, help="the port to listen on (default 8080)")
+    command.add_argument("--workers", metavar="N", type=int, help="processes that answer (default 1)")
+    command.add_argument("--demo", action="store_true", help="import a demo practice once, and print how to call it")
+
+
+def _serve(args: argparse.Namespace) -> None:
+    settings = load_settings(os.environ, host=args.host, port=args.port, workers=args.workers)
+    os.environ |= {  # how the options reach the workers
+        "FRONTDESK_HOST": settings.host,
+        "FRONTDESK_PORT": str(settings.port),
+        "FRONTDESK_WORKERS": str(settings.workers),
+    }
+    from frontdesk.serving import ServingError, serve
+
+    def prepare() -> Callable[[], None]:
+        start_database(settings, _say(args))
+        prepared = wait_for(_prepare(args, settings))
+        return lambda: _announce(args, settings, prepared)
+
+    try:
+        serve(settings, prepare)
+    except ServingError as error:
+        raise CommandError(str(error)) from None
+
+
+def _say(args: argparse.Namespace) -> Progress:
+    return (lambda _step: None) if args.json else (lambda step: print(f"{step} ...", flush=True))
+
+
+async def _prepare(args: argparse.Namespace, settings: Settings) -> "tuple[Demo, str] | None":
+    """The demo and a link into its console, where one is wanted. Everything that could fail fails here, with a
+    sentence, before any worker opens the service."""
+    from frontdesk.store.migrate import migrate
+
+    await reached(settings, migrate(owner_dsn(settings)))
+
+    async def work(session: Session) -> "tuple[Demo, str] | None":
+        ring = await session.ring()
+        if not args.demo:
+            return None
+        from frontdesk.cli.demo_data import prepare_demo
+
+        demo = await prepare_demo(session, ring, datetime.now(UTC), _say(args))
+        return demo, await sign_in_link(session, demo.staff_id)
+
+    return await on_database(settings, work)
+
+
+def _announce(args: argparse.Namespace, settings: Settings, prepared: "tuple[Demo, str] | None") -> None:
+    url = settings.public_url
+    if args.json:
+        document: dict[str, Any] = {"url": url, "docs": f"{url}/docs", "console": f"{url}/console"}
+        if prepared is not None:
+            document |= {"demo": prepared[0].document(), "signInLink": prepared[1]}
+        _print(to_json(document))
+        return
+    text = _BANNER.format(url=url)
+    if prepared is not None:
+        from frontdesk.access.staff.links import LINK_LIFETIME
+
+        demo, link = prepared
+        clients = {"agent": demo.agent, "integration": demo.integration}
+        minutes = int(LINK_LIFETIME.total_seconds() // 60)
+        text += _DEMO.format(requests=_REQUESTS.format(url=url, **clients), link=link, minutes=minutes, **clients)
+    _print(text + _STOP)
+
+
+def _print(text: str) -> None:
+    with contextlib.suppress(BrokenPipeError):  # nobody reads it, which is no reason to stop
+        print(text, flush=True)

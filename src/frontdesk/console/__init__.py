@@ -1,0 +1,1 @@
+"""The console: pages for the staff of a practice."""

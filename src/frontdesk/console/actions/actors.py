@@ -1,0 +1,35 @@
+"""Who did something, as people know them: the names behind the ids of clients and of people of the practice."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from frontdesk.access.staff.members import COMMAND_LINE
+from frontdesk.store.database import Database
+
+ActorKind = Literal["agent", "integration", "person", "other"]
+
+_NAMES = """
+SELECT client_id AS id, name, grant_kind AS kind FROM client WHERE practice_id = $1 AND client_id = ANY ($2)
+UNION ALL
+SELECT staff_id, name, 'person' FROM staff WHERE practice_id = $1 AND staff_id = ANY ($2)
+"""
+
+_UNNAMED = {COMMAND_LINE: "Command line", "demo": "Demo data"}
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    id: str
+    name: str
+    kind: ActorKind
+
+
+async def actors_of(database: Database, practice_id: int, ids: Iterable[str]) -> dict[str, Actor]:
+    """An actor for every id; one that has no name goes by its id, or by what it is."""
+    wanted = set(ids)
+    if not wanted:
+        return {}
+    rows = await database.fetch(_NAMES, practice_id, list(wanted))
+    named = {row["id"]: Actor(row["id"], row["name"], row["kind"]) for row in rows}
+    return {each: named.get(each) or Actor(each, _UNNAMED.get(each, each), "other") for each in wanted}

@@ -1,0 +1,196 @@
+"""The audit trail for whoever runs a practice: found by what it says, exported, and checked as a whole.
+
+A check of a long trail takes its time: it runs beside the requests, and how far it is stands in the database, so that
+every node can say so. Of one practice only one runs at a time.
+"""
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+import orjson
+
+from frontdesk.audit.reading import AFTER_ALL, Wanted, exported_lines, find_records
+from frontdesk.audit.trail import AuditTrail
+from frontdesk.audit.verify import ChainReport, verify_chain
+from frontdesk.console.actions.actors import Actor, actors_of
+from frontdesk.console.actions.recording import record_alone
+from frontdesk.console.actions.staff_member import Person, require
+from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
+
+PAGE = 50
+_BATCHES = 20  # how much of the trail one page looks through
+_SILENT = timedelta(seconds=30)  # a check that has not been heard of for so long has died with its worker
+_SAY_SECONDS = 1.0
+_log = logging.getLogger(__name__)
+
+_BEGIN = """
+INSERT INTO audit_check (practice_id, check_id, started_by, started_at, heard_at, checked, expected)
+VALUES ($1, $2, $3, $4, $4, 0, 0)
+ON CONFLICT (practice_id) DO UPDATE SET check_id = excluded.check_id, started_by = excluded.started_by,
+    started_at = excluded.started_at, heard_at = excluded.heard_at, checked = 0, expected = 0, finished_at = NULL,
+    report = NULL
+WHERE audit_check.finished_at IS NOT NULL OR audit_check.heard_at < $5
+RETURNING true
+"""
+_SAY = """
+UPDATE audit_check SET checked = $3, expected = $4, heard_at = $5 WHERE practice_id = $1 AND check_id = $2
+"""
+_END = """
+UPDATE audit_check SET checked = $3, expected = $3, heard_at = $4, finished_at = $4, report = $5::jsonb
+WHERE practice_id = $1 AND check_id = $2
+"""
+_ACTORS = """
+SELECT client_id AS id, name, grant_kind AS kind FROM client WHERE practice_id = $1
+UNION ALL
+SELECT staff_id, name, 'person' FROM staff WHERE practice_id = $1
+ORDER BY 2, 1
+"""
+
+CheckState = Literal["running", "whole", "broken", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    record_id: int
+    at: datetime
+    actor: Actor
+    operation: str
+    outcome: str
+    subjects: Sequence[str]
+    request_id: str
+    sequence: int | None  # None: not sealed yet
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPage:
+    records: Sequence[Record]
+    before: int | None  # where the next page begins; None: this is the end
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    state: CheckState
+    started_by: Actor
+    started_at: datetime
+    finished_at: datetime | None
+    checked: int
+    expected: int
+    report: Mapping[str, Any] | None
+
+
+@dataclass(slots=True)
+class AuditDesk:
+    database: Database
+    audit: AuditTrail
+    clock: Callable[[], datetime]
+    _running: set[asyncio.Task[None]] = field(default_factory=set)  # the event loop itself forgets tasks
+
+    async def actors(self, person: Person) -> list[Actor]:
+        """Who may have acted: the practice's clients and people, by name."""
+        require(person, "admin")
+        rows = await self.database.fetch(_ACTORS, person.practice_id)
+        return [Actor(row["id"], row["name"], row["kind"]) for row in rows]
+
+    async def find(self, person: Person, wanted: Wanted, before: int | None = None) -> RecordPage:
+        """A page of records. It may be short, or empty, and still not the last: only so much is looked through."""
+        require(person, "admin")
+        found = await find_records(
+            self.database, person.practice_id, wanted, PAGE + 1, AFTER_ALL if before is None else before, _BATCHES
+        )
+        rows, next_page = found.records, found.before
+        if len(rows) > PAGE:
+            rows, next_page = rows[:PAGE], rows[PAGE - 1]["record_id"]
+        named = await actors_of(self.database, person.practice_id, (row["actor"] for row in rows))
+        return RecordPage(
+            [
+                Record(
+                    record_id=row["record_id"],
+                    at=row["at"],
+                    actor=named[row["actor"]],
+                    operation=row["operation"],
+                    outcome=row["outcome"],
+                    subjects=row["subject_ids"],
+                    request_id=row["request_id"],
+                    sequence=row["sequence"],
+                )
+                for row in rows
+            ],
+            next_page,
+        )
+
+    async def export(self, person: Person) -> AsyncIterator[str]:
+        """Every sealed record as one line of JSON. That it was exported is recorded first, and so is in it."""
+        require(person, "admin")
+        await record_alone(self.audit, person, self.clock(), "console.export_audit")
+        return exported_lines(self.database, person.practice_slug, person.practice_id)
+
+    async def start_check(self, person: Person) -> None:
+        """Does nothing while a check of this practice runs somewhere."""
+        require(person, "admin")
+        check_id, now = secrets.token_hex(8), self.clock()
+        async with self.database.transaction(person.practice_id) as connection:
+            started = await connection.fetchval(
+                _BEGIN, person.practice_id, check_id, person.staff_id, now, now - _SILENT
+            )
+        if started:
+            await record_alone(self.audit, person, self.clock(), "console.verify_audit")
+            task = asyncio.create_task(self._check(person.practice_id, check_id), name="audit-check")
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+    async def last_check(self, person: Person) -> Check | None:
+        require(person, "admin")
+        async with self.database.transaction(person.practice_id) as connection:
+            row = await connection.fetchrow("SELECT * FROM audit_check WHERE practice_id = $1", person.practice_id)
+        if row is None:
+            return None
+        named = await actors_of(self.database, person.practice_id, [row["started_by"]])
+        report = None if row["report"] is None else orjson.loads(row["report"])
+        state: CheckState = "running"
+        if report is not None:
+            state = "broken" if report["faults"] else "whole"
+        elif row["heard_at"] < self.clock() - _SILENT:
+            state = "interrupted"
+        return Check(
+            state,
+            named[row["started_by"]],
+            row["started_at"],
+            row["finished_at"],
+            row["checked"],
+            row["expected"],
+            report,
+        )
+
+    async def close(self) -> None:
+        for task in list(self._running):
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    async def _check(self, practice_id: int, check_id: str) -> None:
+        said = time.monotonic()
+
+        async def progress(checked: int, expected: int) -> None:
+            nonlocal said
+            await asyncio.sleep(0)
+            if time.monotonic() - said >= _SAY_SECONDS:
+                said = time.monotonic()
+                await self._write(_SAY, practice_id, check_id, checked, expected, self.clock())
+
+        try:
+            report: ChainReport = await verify_chain(self.database, practice_id, self.clock(), progress)
+            document = orjson.dumps(report.document()).decode()
+            await self._write(_END, practice_id, check_id, report.sequence, self.clock(), document)
+        except (DatabaseUnavailable, OutcomeUnknown):
+            _log.warning("a check of the audit trail was broken off: the database is unavailable")
+        except Exception:
+            _log.exception("a check of the audit trail failed")
+
+    async def _write(self, sql: str, practice_id: int, *values: Any) -> None:
+        async with self.database.transaction(practice_id) as connection:
+            await connection.execute(sql, practice_id, *values)

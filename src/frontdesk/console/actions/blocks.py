@@ -1,0 +1,229 @@
+"""Blocked time: a provider's time off, or days on which a location is shut, made and taken back at the desk.
+
+It stands in the directory beside what the practice file says, under the same rules, and outlives an import. The
+directory's version moves with it, so that nothing is booked into it by whoever looked before. Appointments that lie in
+it stay; whoever blocks the time is told of them first.
+"""
+
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+import orjson
+from pydantic import ValidationError
+
+from frontdesk.access.clients.caller import Caller
+from frontdesk.audit.trail import AuditEntry, AuditTrail
+from frontdesk.console.actions.actors import Actor, actors_of
+from frontdesk.console.actions.staff_member import Person
+from frontdesk.domain.calendar import time_away
+from frontdesk.domain.directory import Directory, TimeOff
+from frontdesk.domain.errors import FieldError, Problem, invalid
+from frontdesk.domain.local_time import local_date, local_day_bounds, zone
+from frontdesk.store.changes import announce
+from frontdesk.store.database import Database
+from frontdesk.systems.port import AppointmentFilter, SchedulingSystem
+
+LONGEST = timedelta(days=366)
+_MOST_AFFECTED = 200
+NOT_HERE = "Time is blocked in the practice's own system."
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A provider's time from `starts` to `ends`, or a location's whole days from the one to the other. All local."""
+
+    provider_id: int | None
+    location_id: int | None
+    starts: datetime | date
+    ends: datetime | date
+    reason: str | None = None
+    by: Actor | None = None  # None: the practice file says so
+
+
+@dataclass(frozen=True, slots=True)
+class Affected:
+    """An appointment that lies in blocked time."""
+
+    id: str
+    start: datetime
+    patient: str
+    provider: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeskBlocks:
+    database: Database
+    systems: Callable[[Caller], Awaitable[SchedulingSystem]]
+    audit: AuditTrail
+    clock: Callable[[], datetime]
+    on_changed: Callable[[int], None]
+
+    async def offered(self, person: Person) -> bool:
+        return (await self.systems(person.caller())).kind == "native"
+
+    async def upcoming(self, person: Person) -> list[Block]:
+        """What is blocked from now on, by its beginning."""
+        directory = await (await self.systems(person.caller())).directory()
+        today = local_date(int(self.clock().timestamp()) // 60, directory.practice.time_zone) - timedelta(days=1)
+        rows = [
+            (row.starts, row.ends, row.reason, row.by, provider.id, None)
+            for provider in directory.providers.values()
+            if provider.active
+            for row in provider.time_off
+            if row.ends.date() >= today
+        ]
+        closed = [
+            (row.first, row.last, row.reason, row.by, None, location.id)
+            for location in directory.locations.values()
+            if location.active
+            for row in location.closures
+            if row.last >= today
+        ]
+        by = {row[3] for row in (*rows, *closed) if row[3] is not None}
+        actors = await actors_of(self.database, person.practice_id, by)
+        blocks = [
+            Block(provider_id, location_id, starts, ends, reason, actors.get(who or ""))
+            for starts, ends, reason, who, provider_id, location_id in (*rows, *closed)
+        ]
+        return sorted(blocks, key=lambda block: (str(block.starts), block.provider_id or 0, block.location_id or 0))
+
+    async def affected(self, person: Person, block: Block) -> list[Affected]:
+        """The live appointments in the time of a block, by their beginning. A look at patients: it is recorded."""
+        system = await self.systems(person.caller())
+        directory = await system.directory()
+        self._check_place(directory, block)
+        wanted = AppointmentFilter(
+            provider_id=block.provider_id,
+            location_id=block.location_id,
+            first=_day(block.starts) - timedelta(days=1),
+            last=_day(block.ends),
+        )
+        found = [
+            each
+            for each in await system.list_appointments(wanted, most=_MOST_AFFECTED, after=None)
+            if each.status in ("booked", "confirmed")
+            and _overlaps(block, each.starts_at, each.ends_at, directory.locations[each.location_id].time_zone)
+        ]
+        contacts = await system.contacts([each.patient_id for each in found]) if found else {}
+        if contacts:
+            entry = AuditEntry(
+                person.practice_id,
+                self.clock(),
+                person.staff_id,
+                "console.blocked_appointments",
+                "executed",
+                sorted(contacts),
+                secrets.token_hex(16),
+            )
+            await self.audit.append(entry, read=True)
+        return [
+            Affected(
+                each.id,
+                each.starts_at.astimezone(zone(directory.locations[each.location_id].time_zone)),
+                contacts[each.patient_id].name if each.patient_id in contacts else "A patient",
+                directory.providers[each.provider_id].name,
+            )
+            for each in found
+        ]
+
+    async def add(self, person: Person, block: Block) -> None:
+        """Blocking the same time twice changes nothing."""
+        await self._change(person, block, remove=False)
+
+    async def remove(self, person: Person, block: Block) -> None:
+        """Taking back what is not blocked changes nothing. What the practice file says returns with the next import."""
+        await self._change(person, block, remove=True)
+
+    async def _change(self, person: Person, block: Block, *, remove: bool) -> None:
+        system = await self.systems(person.caller())
+        if system.kind != "native":
+            raise Problem("capability_not_supported", NOT_HERE)
+        directory = await system.directory()
+        self._check_place(directory, block)
+        keys = ("starts", "ends") if block.provider_id is not None else ("first", "last")
+        row = {keys[0]: block.starts, keys[1]: block.ends, "reason": block.reason, "by": person.staff_id}
+        subject = f"location {block.location_id}" if block.provider_id is None else f"provider {block.provider_id}"
+        done = await self.database.write(
+            "SELECT change_block($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) AS outcome",
+            person.practice_id,
+            block.provider_id,
+            block.location_id,
+            orjson.dumps(row).decode(),
+            remove,
+            person.staff_id,
+            "console.unblock_time" if remove else "console.block_time",
+            subject,
+            self.clock(),
+            secrets.token_hex(16),
+        )
+        self.audit.seal_soon(person.practice_id)
+        if done is None or done["outcome"] == "not_found":
+            raise Problem("not_found", "There is no such provider or location.")
+        await announce(self.database, "practice", person.practice_slug)
+        self.on_changed(person.practice_id)
+
+    def _check_place(self, directory: Directory, block: Block) -> None:
+        if block.provider_id is not None:
+            place = directory.providers.get(block.provider_id)
+            found = place is not None and place.active
+        else:
+            location = directory.locations.get(block.location_id or 0)
+            found = location is not None and location.active
+        if not found:
+            raise Problem("not_found", "There is no such provider or location.")
+
+
+def provider_block(provider_id: int, starts: str, ends: str, reason: str, now: datetime | None) -> Block:
+    """From what a form says; problem `validation` by the rules of the practice file; with `now` nothing past."""
+    from frontdesk.practice_file.model import TimeOffPart  # here and below, not above: its models take time to make
+
+    try:
+        part = TimeOffPart.model_validate({"from": starts, "to": ends, "reason": reason.strip() or None})
+    except ValidationError as error:
+        raise _refused(error) from None
+    _check_length(part.ends - part.starts, part.ends.date(), now)
+    return Block(provider_id, None, part.starts, part.ends, part.reason)
+
+
+def location_block(location_id: int, first: str, last: str, reason: str, now: datetime | None) -> Block:
+    from frontdesk.practice_file.model import ClosurePart
+
+    try:
+        part = ClosurePart.model_validate({"from": first, "to": last, "reason": reason.strip() or None})
+    except ValidationError as error:
+        raise _refused(error) from None
+    _check_length(part.last - part.first, part.last, now)
+    return Block(None, location_id, part.first, part.last, part.reason)
+
+
+def _check_length(length: timedelta, last: date, now: datetime | None) -> None:
+    if now is None:
+        return
+    if length > LONGEST:
+        raise invalid([FieldError("to", "maxWindow", "to must be at most a year after from")])
+    if last < (now - timedelta(days=1)).date():
+        raise invalid([FieldError("to", "order", "to must not be in the past")])
+
+
+def _refused(error: ValidationError) -> Problem:
+    errors: Sequence[FieldError] = [
+        FieldError(str(fault["loc"][0]) if fault["loc"] else "$", "required", f"{fault['loc'][0]} {fault['msg']}")
+        for fault in error.errors(include_url=False, include_input=False)
+        if fault["loc"]
+    ]
+    return invalid(errors)
+
+
+def _overlaps(block: Block, starts_at: datetime, ends_at: datetime, time_zone: str) -> bool:
+    if isinstance(block.starts, datetime) and isinstance(block.ends, datetime):
+        start, end = time_away(TimeOff(block.starts, block.ends), time_zone)
+    else:
+        start = local_day_bounds(_day(block.starts), time_zone)[0]
+        end = local_day_bounds(_day(block.ends), time_zone)[1]
+    return starts_at < datetime.fromtimestamp(end * 60, tz=UTC) and ends_at > datetime.fromtimestamp(start * 60, tz=UTC)
+
+
+def _day(moment: datetime | date) -> date:
+    return moment.date() if isinstance(moment, datetime) else moment

@@ -1,0 +1,96 @@
+"""From an empty practice to its first booking: which steps are done, seen in what is stored."""
+
+from dataclasses import dataclass
+
+from frontdesk.console.actions.staff_member import Person, require
+from frontdesk.domain.directory import Directory
+from frontdesk.store.database import Database
+from frontdesk.store.directories import load_directory
+
+# A count of requests is forgotten after a while; what is in the audit trail is not. Whoever has booked has searched.
+_STATE = """
+SELECT (SELECT count(*) FROM client WHERE practice_id = $1 AND NOT disabled) AS clients,
+       (SELECT min(client_id) FROM client WHERE practice_id = $1 AND NOT disabled) AS client_id,
+       EXISTS (SELECT FROM client_usage WHERE practice_id = $1) AS called,
+       EXISTS (SELECT FROM request_count WHERE practice_id = $1 AND minutes = 60 AND status = 200
+               AND operation IN ('search_slots', 'find_first_available')) AS searched,
+       EXISTS (SELECT FROM appointment_trail t
+               JOIN audit_record r ON r.practice_id = t.practice_id AND r.record_id = t.record_id
+               WHERE t.practice_id = $1 AND r.operation = 'book_appointment' AND r.outcome = 'executed')
+       OR EXISTS (SELECT FROM request_count WHERE practice_id = $1 AND minutes = 60
+                  AND operation = 'book_appointment' AND status = 201) AS booked
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """What a first search may ask for."""
+
+    provider_id: int
+    location_id: int
+    visit_type_id: int
+    procedure_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    system: str
+    locations: int
+    providers: int
+    visit_types: int
+    providers_with_hours: int
+    clients: int
+    client_id: str | None  # one that may call
+    called: bool  # with a token, therefore
+    searched: bool
+    booked: bool
+    example: Example | None
+
+    @property
+    def has_directory(self) -> bool:
+        return bool(self.locations and self.providers and self.visit_types)
+
+    @property
+    def has_hours(self) -> bool:
+        """A FHIR server has its own."""
+        return self.system == "fhir" or self.providers_with_hours > 0
+
+    @property
+    def done(self) -> tuple[bool, ...]:
+        """Step by step, in their order."""
+        return (self.has_directory, self.has_hours, self.clients > 0, self.called, self.searched, self.booked)
+
+
+@dataclass(frozen=True, slots=True)
+class Checklist:
+    database: Database
+
+    async def progress(self, person: Person) -> Progress:
+        require(person, "admin")
+        directory = (await load_directory(self.database, person.practice_id)).directory
+        async with self.database.transaction(person.practice_id) as connection:
+            row = await connection.fetchrow(_STATE, person.practice_id)
+        providers = [provider for provider in directory.providers.values() if provider.active]
+        return Progress(
+            system=directory.practice.scheduling_system["kind"],
+            locations=sum(location.active for location in directory.locations.values()),
+            providers=len(providers),
+            visit_types=sum(visit_type.active for visit_type in directory.visit_types.values()),
+            providers_with_hours=sum(bool(provider.hours) for provider in providers),
+            clients=row["clients"],
+            client_id=row["client_id"],
+            called=row["called"] or row["booked"],
+            searched=row["searched"] or row["booked"],
+            booked=row["booked"],
+            example=_example(directory),
+        )
+
+
+def _example(directory: Directory) -> Example | None:
+    for provider in directory.providers.values():
+        for visit_type in directory.visit_types.values():
+            for procedure in visit_type.procedures:
+                offered = provider.active and visit_type.active and procedure.active
+                if offered and provider.hours and provider.performs(procedure.id):
+                    return Example(provider.id, provider.hours[0].location_id, visit_type.id, procedure.id)
+    return None

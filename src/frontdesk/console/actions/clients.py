@@ -1,0 +1,163 @@
+"""The clients of a practice, as whoever runs it changes them: added, changed, disabled, given a new secret.
+
+Every change commits with its audit record. A form that makes a secret works once: sent again, it changes nothing, and
+nobody sees the secret a second time. Refuses other practices' clients, as if there were none.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from frontdesk.access.clients.registry import (
+    Also,
+    ClientRecord,
+    add_client,
+    change_client,
+    disable_client,
+    enable_client,
+    list_clients,
+    rotate_secret,
+    show_client,
+)
+from frontdesk.access.clients.rules import ClientError, check_limits, checked_grant, checked_name, checked_scopes
+from frontdesk.access.keys.ring import KeyRing
+from frontdesk.access.staff.members import record
+from frontdesk.audit.trail import AuditTrail
+from frontdesk.console.actions.staff_member import Person, require
+from frontdesk.domain.errors import FieldError, Problem, invalid
+from frontdesk.engine.confirmation import KEEP_RESULTS
+from frontdesk.store.database import Database
+
+_CLAIM = """
+INSERT INTO intent (practice_id, intent_id, client_id, operation, fingerprint, state, result, created_at, expires_at,
+    keep_until)
+VALUES ($1, $2, $3, $4, '', 'consumed', jsonb_build_object('clientId', $5::text), $6, $7, $7)
+ON CONFLICT DO NOTHING RETURNING true
+"""
+_CLAIMED = "SELECT result ->> 'clientId' FROM intent WHERE practice_id = $1 AND intent_id = $2"
+
+
+class SecretShown(Exception):  # noqa: N818 - an answer
+    """This form has been sent before; its secret was shown then."""
+
+    def __init__(self, client_id: str) -> None:
+        super().__init__(client_id)
+        self.client_id = client_id
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    database: Database
+    ring: KeyRing
+    audit: AuditTrail
+    clock: Callable[[], datetime]
+
+    async def all(self, person: Person) -> list[ClientRecord]:
+        require(person, "admin")
+        return await list_clients(self.database, practice=person.practice_slug)
+
+    async def one(self, person: Person, client_id: str) -> ClientRecord:
+        require(person, "admin")
+        try:
+            client = await show_client(self.database, client_id)
+        except ClientError:
+            raise Problem("not_found", "There is no such client.") from None
+        if client.practice_slug != person.practice_slug:
+            raise Problem("not_found", "There is no such client.")
+        return client
+
+    async def add(
+        self, person: Person, *, name: str, grant: str, scopes: Sequence[str], per_minute: int, quota: int, once: str
+    ) -> tuple[ClientRecord, str]:
+        """The client and its secret. Whoever sends the same form again gets `SecretShown`."""
+        require(person, "admin")
+        check_client(name=name, grant=grant, scopes=scopes, per_minute=per_minute, quota=quota)
+        added = await add_client(
+            self.database,
+            self.ring,
+            practice=person.practice_slug,
+            name=name,
+            grant=grant,
+            scopes=scopes,
+            per_minute=per_minute,
+            quota=quota,
+            also=self._recorded(person, "add_client", once),
+            clock=self.clock,
+        )
+        self.audit.seal_soon(person.practice_id)
+        return added
+
+    async def rotate(
+        self, person: Person, client_id: str, *, retire_old_after: timedelta, once: str
+    ) -> tuple[ClientRecord, str]:
+        """The client and its second secret. The one before it works on for the given time."""
+        await self.one(person, client_id)
+        also = self._recorded(person, "rotate_client_secret", once)
+        rotated = await rotate_secret(
+            self.database, self.ring, client_id, retire_old_after=retire_old_after, also=also, clock=self.clock
+        )
+        self.audit.seal_soon(person.practice_id)
+        return rotated
+
+    async def change(
+        self, person: Person, client_id: str, *, name: str, scopes: Sequence[str], per_minute: int, quota: int
+    ) -> ClientRecord:
+        client = await self.one(person, client_id)
+        check_client(name=name, grant=client.grant, scopes=scopes, per_minute=per_minute, quota=quota)
+        changed = await change_client(
+            self.database,
+            client_id,
+            name=name,
+            scopes=scopes,
+            per_minute=per_minute,
+            quota=quota,
+            also=self._recorded(person, "change_client"),
+        )
+        self.audit.seal_soon(person.practice_id)
+        return changed
+
+    async def set_disabled(self, person: Person, client_id: str, *, disabled: bool) -> ClientRecord:
+        await self.one(person, client_id)
+        change = disable_client if disabled else enable_client
+        also = self._recorded(person, "disable_client" if disabled else "enable_client")
+        changed = await change(self.database, client_id, also=also)
+        self.audit.seal_soon(person.practice_id)
+        return changed
+
+    def _recorded(self, person: Person, action: str, once: str | None = None) -> Also:
+        """What commits with a change: the audit record, and that the form was used."""
+
+        async def also(connection: Any, practice_id: int, client_id: str) -> None:
+            now, operation = self.clock(), f"console.{action}"
+            await record(connection, practice_id, now, person.staff_id, operation, "executed", client_id)
+            if once is None:
+                return
+            form = hashlib.sha256(f"{person.staff_id}\n{once}".encode()).digest()
+            until = now + KEEP_RESULTS
+            if not await connection.fetchval(
+                _CLAIM, practice_id, form, person.staff_id, operation, client_id, now, until
+            ):
+                raise SecretShown(await connection.fetchval(_CLAIMED, practice_id, form))
+
+        return also
+
+
+def check_client(*, name: str, grant: str, scopes: Sequence[str], per_minute: int, quota: int) -> None:
+    """Every rule that is broken, said together: a Problem with all its fields."""
+    rules: tuple[Callable[[], object], ...] = (
+        lambda: checked_name(name),
+        lambda: checked_grant(grant),
+        lambda: checked_scopes(scopes),
+        lambda: check_limits(per_minute, None),
+        lambda: check_limits(None, quota),
+    )
+    errors = []
+    for rule in rules:
+        try:
+            rule()
+        except ClientError as error:
+            errors.append(FieldError(error.field or "$", "client", str(error)))
+    if errors:
+        raise invalid(errors)

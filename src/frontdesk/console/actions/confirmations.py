@@ -1,0 +1,81 @@
+"""Writes that were proposed and wait for their confirmation, and those that were confirmed lately.
+
+Shows who, which operation and how it stands; neither what was proposed nor anything it could be recognized by.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from frontdesk.console.actions.actors import Actor, actors_of
+from frontdesk.console.actions.staff_member import Person, require
+from frontdesk.engine.confirmation import KEEP_RESULTS
+from frontdesk.store.database import Database
+
+State = Literal["pending", "executing", "executed", "expired"]
+STATES: tuple[State, ...] = ("pending", "executing", "executed", "expired")
+MOST = 200
+
+# Its own forms keep a note here too, so that they work once: nobody proposed those.
+_SELECT = """
+SELECT client_id, operation, state, created_at, expires_at, keep_until, result ->> 'appointmentId' AS appointment_id
+FROM intent
+WHERE practice_id = $1 AND operation NOT LIKE 'console.%' AND ($2::text IS NULL OR client_id = $2)
+  AND ($3::text IS NULL OR $3 = CASE
+      WHEN state = 'consumed' THEN 'executed'
+      WHEN state = 'executing' THEN 'executing'
+      WHEN expires_at > $4 THEN 'pending'
+      ELSE 'expired' END)
+ORDER BY created_at DESC LIMIT $5
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    actor: Actor
+    operation: str
+    state: State
+    proposed_at: datetime
+    expires_at: datetime | None  # of one that can still be confirmed
+    executed_at: datetime | None
+    appointment_id: str | None  # of what came of it
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmations:
+    database: Database
+    clock: Callable[[], datetime]
+
+    async def recent(
+        self, person: Person, *, client_id: str | None = None, state: State | None = None
+    ) -> Sequence[Confirmation]:
+        """The newest, newest first; at most so many as a person looks through."""
+        require(person, "staff")
+        now = self.clock()
+        async with self.database.transaction(person.practice_id) as connection:
+            rows = await connection.fetch(_SELECT, person.practice_id, client_id, state, now, MOST)
+        named = await actors_of(self.database, person.practice_id, (row["client_id"] for row in rows))
+        found = []
+        for row in rows:
+            shown = _state(row["state"], row["expires_at"], now)
+            found.append(
+                Confirmation(
+                    actor=named[row["client_id"]],
+                    operation=row["operation"],
+                    state=shown,
+                    proposed_at=row["created_at"],
+                    expires_at=row["expires_at"] if shown == "pending" else None,
+                    executed_at=row["keep_until"] - KEEP_RESULTS if shown == "executed" else None,
+                    appointment_id=row["appointment_id"],
+                )
+            )
+        return found
+
+
+def _state(stored: str, expires_at: datetime, now: datetime) -> State:
+    if stored == "consumed":
+        return "executed"
+    if stored == "executing":
+        return "executing"
+    return "pending" if expires_at > now else "expired"

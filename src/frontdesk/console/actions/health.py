@@ -1,0 +1,81 @@
+"""How a practice's scheduling system and its record keeping are, for whoever runs it."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from frontdesk.audit.trail import AuditTrail
+from frontdesk.console.actions.recording import record_alone
+from frontdesk.console.actions.staff_member import Person, require
+from frontdesk.store.database import Database
+from frontdesk.store.directories import load_directory
+from frontdesk.systems.check import SystemCheck, check_system
+from frontdesk.systems.fhir.practices import Condition, FhirPractices
+
+CHECK_SECONDS = 20.0  # a person waits for it
+
+_RECORDS = """
+SELECT h.sequence,
+       (SELECT r.at FROM audit_seal s JOIN audit_record r ON r.practice_id = s.practice_id AND r.record_id = s.record_id
+        WHERE s.practice_id = $1 AND s.sequence = h.sequence) AS sealed_at,
+       (SELECT count(*) FROM audit_unsealed u WHERE u.practice_id = $1) AS waiting,
+       (SELECT min(r.at) FROM audit_unsealed u
+        JOIN audit_record r ON r.practice_id = u.practice_id AND r.record_id = u.record_id
+        WHERE u.practice_id = $1) AS waiting_since,
+       (SELECT count(*) FROM upstream_write w WHERE w.practice_id = $1) AS open_writes,
+       (SELECT min(w.began_at) FROM upstream_write w WHERE w.practice_id = $1) AS open_since
+FROM (SELECT 1) AS one LEFT JOIN audit_head h ON h.practice_id = $1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    kind: str
+    base_url: str | None  # of a FHIR server
+    database_milliseconds: float
+    sealed: int
+    sealed_at: datetime | None  # when the newest sealed record was made
+    waiting: int  # records that no seal covers yet
+    waiting_since: datetime | None
+    open_writes: int  # writes that left for a FHIR server and are not settled
+    open_since: datetime | None
+    condition: Condition | None  # of the way to a FHIR server, as the process that answers knows it
+
+
+@dataclass(frozen=True, slots=True)
+class SystemHealth:
+    database: Database
+    fhir: FhirPractices
+    audit: AuditTrail
+    environment: Mapping[str, str]
+    clock: Callable[[], datetime]
+
+    async def now(self, person: Person) -> Health:
+        require(person, "admin")
+        config = (await load_directory(self.database, person.practice_id)).directory.practice.scheduling_system
+        began = time.perf_counter()
+        await self.database.fetchval("SELECT 1")
+        milliseconds = (time.perf_counter() - began) * 1000
+        async with self.database.transaction(person.practice_id) as connection:
+            row = await connection.fetchrow(_RECORDS, person.practice_id)
+        return Health(
+            kind=config["kind"],
+            base_url=config.get("baseUrl"),
+            database_milliseconds=milliseconds,
+            sealed=row["sequence"] or 0,
+            sealed_at=row["sealed_at"],
+            waiting=row["waiting"],
+            waiting_since=row["waiting_since"],
+            open_writes=row["open_writes"],
+            open_since=row["open_since"],
+            condition=self.fhir.condition(person.practice_id) if config["kind"] == "fhir" else None,
+        )
+
+    async def check(self, person: Person) -> SystemCheck:
+        """Looks at everything, as far as time allows."""
+        require(person, "admin")
+        await record_alone(self.audit, person, self.clock(), "console.check_system")
+        return await check_system(
+            self.database, person.practice_id, self.environment, self.clock(), seconds=CHECK_SECONDS
+        )

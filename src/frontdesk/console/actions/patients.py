@@ -1,0 +1,185 @@
+"""Patients at the desk: found by the little that a caller says of themselves, and shown with their appointments.
+
+Searches are bounded and recorded with whom they found. Practices on another scheduling system match by all four
+fields, through the operation; here only the native calendar's people are searched.
+"""
+
+import re
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from frontdesk.access.clients.caller import Caller
+from frontdesk.audit.trail import AuditEntry, AuditTrail
+from frontdesk.console.actions.staff_member import Person
+from frontdesk.domain.appointments import Appointment
+from frontdesk.domain.directory import Directory
+from frontdesk.domain.errors import FieldError, Problem, invalid
+from frontdesk.domain.ids import PATIENT_ID
+from frontdesk.domain.local_time import zone
+from frontdesk.domain.names import digits, words
+from frontdesk.domain.patients import Patient
+from frontdesk.store.database import Database
+from frontdesk.systems.native import rows as native_rows
+from frontdesk.systems.port import AppointmentFilter, SchedulingSystem
+
+SHOWN = 25
+LONGEST_TEXT = 200
+_READ = 200  # rows that a search may look at before it sorts
+_MOST_WORDS = 6
+_FEWEST_DIGITS, _TAIL_DIGITS = 3, 7
+_MOST_APPOINTMENTS = 200
+_ISO_DATE = re.compile(r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b", re.ASCII)
+_US_DATE = re.compile(r"\b(\d{1,2})/(\d{1,2})/(\d{4})\b", re.ASCII)
+_PHONE = re.compile(r"[+(]?\d[\d\s().+-]*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a line of text says of somebody. `readings` are the beginnings of a first and a last name."""
+
+    readings: tuple[tuple[str, str], ...] = ()
+    tail: str | None = None  # the last digits of the phone number, last one first
+    dob: date | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PatientHits:
+    items: Sequence[Patient]
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PatientAppointment:
+    appointment: Appointment
+    start: datetime
+    end: datetime
+    provider: str
+    location: str
+    visit_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class PatientView:
+    patient: Patient
+    upcoming: Sequence[PatientAppointment]
+    past: Sequence[PatientAppointment]  # newest first
+    whole: bool
+    supports: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class DeskPatients:
+    database: Database
+    systems: Callable[[Caller], Awaitable[SchedulingSystem]]
+    audit: AuditTrail
+    clock: Callable[[], datetime]
+
+    async def searchable(self, person: Person) -> bool:
+        return (await self.systems(person.caller())).kind == "native"
+
+    async def supports(self, person: Person) -> frozenset[str]:
+        return (await self.systems(person.caller())).supports
+
+    async def search(self, person: Person, text: str) -> PatientHits:
+        if not await self.searchable(person):
+            raise Problem("capability_not_supported", "The practice's own system finds people by all four fields only.")
+        if len(text) > LONGEST_TEXT:
+            raise invalid([FieldError("search", "maxLength", f"search must be at most {LONGEST_TEXT} characters")])
+        wanted = understood(text)
+        if wanted == Wanted():
+            message = "search needs the beginning of a name, the last digits of a phone number, or a date of birth"
+            raise invalid([FieldError("search", "notBlank", message)])
+        rows = await self.database.fetch(
+            "SELECT * FROM search_patients($1, $2, $3, $4, $5, $6)",
+            person.practice_id,
+            [first for first, _ in wanted.readings],
+            [last for _, last in wanted.readings],
+            wanted.tail,
+            wanted.dob,
+            _READ,
+        )
+        rows.sort(key=lambda row: (row["last_key"], row["name_key"], row["number"]))
+        found = [native_rows.patient(row) for row in rows[:SHOWN]]
+        await self._note(person, "search_patients", [each.id for each in found])
+        return PatientHits(found, len(rows) > SHOWN)
+
+    async def read(self, person: Person, patient_id: str) -> PatientView:
+        system = await self.systems(person.caller())
+        patient = await system.get_patient(patient_id) if PATIENT_ID.match(patient_id) else None
+        if patient is None:
+            raise Problem("not_found", "There is no such patient.")
+        found: list[Appointment] = []
+        if "list_appointments" in system.supports:
+            wanted = AppointmentFilter(patient_id=patient.id)
+            found = await system.list_appointments(wanted, most=_MOST_APPOINTMENTS + 1, after=None)
+        directory = await system.directory()
+        await self._note(person, "patient", [patient.id])
+        shown = [_shown(appointment, directory) for appointment in found[:_MOST_APPOINTMENTS]]
+        now = self.clock()
+        return PatientView(
+            patient,
+            [each for each in shown if each.appointment.ends_at > now],
+            [each for each in reversed(shown) if each.appointment.ends_at <= now],
+            len(found) <= _MOST_APPOINTMENTS,
+            system.supports,
+        )
+
+    async def _note(self, person: Person, action: str, subjects: Sequence[str]) -> None:
+        entry = AuditEntry(
+            person.practice_id,
+            self.clock(),
+            person.staff_id,
+            f"console.{action}",
+            "executed",
+            subjects,
+            secrets.token_hex(16),
+        )
+        await self.audit.append(entry, read=True)
+
+
+def understood(text: str) -> Wanted:
+    """A date is a date of birth, digits are the end of a phone number, and all else is the beginning of names."""
+    dob = None
+    for pattern, order in ((_ISO_DATE, (1, 2, 3)), (_US_DATE, (3, 1, 2))):
+        if dob is None and (found := pattern.search(text)) is not None:
+            dob = _date(*(int(found.group(place)) for place in order))
+            text = text[: found.start()] + " " + text[found.end() :]
+    tail = None
+    if (found := _PHONE.search(text)) is not None and len(digits(found.group())) >= _FEWEST_DIGITS:
+        tail = digits(found.group())[-_TAIL_DIGITS:][::-1]
+        text = text[: found.start()] + " " + text[found.end() :]
+    return Wanted(_readings(text), tail, dob)
+
+
+def _readings(text: str) -> tuple[tuple[str, str], ...]:
+    """Every way to take the words as first and last names, which may have several words each."""
+    said = words(text)[:_MOST_WORDS]
+    if not said:
+        return ()
+    readings = [("", "".join(said)), ("".join(said), "")]
+    for cut in range(1, len(said)):
+        one, other = "".join(said[:cut]), "".join(said[cut:])
+        readings += [(one, other), (other, one)]
+    return tuple(readings)
+
+
+def _date(year: int, month: int, day: int) -> date | None:
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None
+
+
+def _shown(appointment: Appointment, directory: Directory) -> PatientAppointment:
+    location = directory.locations[appointment.location_id]
+    here = zone(location.time_zone)
+    return PatientAppointment(
+        appointment,
+        appointment.starts_at.astimezone(here),
+        appointment.ends_at.astimezone(here),
+        directory.providers[appointment.provider_id].name,
+        location.name,
+        directory.visit_types[appointment.visit_type_id].name,
+    )

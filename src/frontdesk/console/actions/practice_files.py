@@ -1,0 +1,104 @@
+"""The practice file at the console: taken home, and brought back: first judged and compared, then taken over.
+
+Refuses files of other practices, without a word about them, and another scheduling system: its settings name secrets of
+the machine that the service runs on, and those are not the practice's to send anywhere. What is taken over is exactly
+what was looked at: where the practice has changed since, nothing happens.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from frontdesk.access.staff.members import record
+from frontdesk.audit.trail import AuditTrail
+from frontdesk.console.actions.recording import record_alone
+from frontdesk.console.actions.staff_member import Person, require
+from frontdesk.domain.directory import Directory
+from frontdesk.domain.errors import Problem
+from frontdesk.practice_file import Fault, PracticeFile, PracticeFileError, dump, dump_json
+from frontdesk.store.database import Database
+from frontdesk.store.directories import StoredDirectory, load_directory
+from frontdesk.store.practice_import import Difference, differences, parsed, stated_slug
+from frontdesk.store.practices import export_practice, import_practice, stored_patients
+
+LARGEST_FILE = (
+    1024 * 1024
+)  # reading takes seconds beyond that, and the practices share a server: the command takes more
+_reading = asyncio.Semaphore(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a file would change. `version` is what the practice was at when they were compared."""
+
+    version: int
+    differences: Sequence[Difference]
+
+    @property
+    def is_empty(self) -> bool:
+        return all(difference.is_empty for difference in self.differences)
+
+
+@dataclass(frozen=True, slots=True)
+class PracticeFiles:
+    database: Database
+    audit: AuditTrail
+    clock: Callable[[], datetime]
+
+    async def export(self, person: Person, *, as_json: bool) -> str:
+        """Without the patients: those leave by the command line only."""
+        require(person, "admin")
+        file = await export_practice(self.database, person.practice_slug, with_patients=False)
+        assert file is not None
+        await record_alone(self.audit, person, self.clock(), "console.export_practice_file")
+        return dump_json(file) if as_json else dump(file)
+
+    async def preview(self, person: Person, text: str, *, prune: bool) -> Preview:
+        """PracticeFileError with every fault."""
+        require(person, "admin")
+        stored, file = await self._judged(person, text, prune=prune)
+        numbers = [patient.number for patient in file.patients]
+        patients = {row.number: row for row in await stored_patients(self.database, person.practice_id, numbers)}
+        return Preview(stored.version, differences(stored.directory, patients, file, prune=prune))
+
+    async def apply(self, person: Person, text: str, *, prune: bool, version: int) -> None:
+        """Takes the file over, all of it or nothing."""
+        require(person, "admin")
+        _, file = await self._judged(person, text, prune=prune)
+        now = self.clock()
+
+        async def also(connection: Any, practice_id: int) -> None:
+            reached = await connection.fetchval("SELECT version FROM practice WHERE practice_id = $1", practice_id)
+            if reached != version + 1:
+                raise Problem("conflict", "The practice has changed since this was compared. Compare it again.")
+            await record(connection, practice_id, now, person.staff_id, "console.import_practice_file", "executed")
+
+        await import_practice(self.database, file, now, prune=prune, also=also)
+        self.audit.seal_soon(person.practice_id)
+
+    async def _judged(self, person: Person, text: str, *, prune: bool) -> tuple[StoredDirectory, PracticeFile]:
+        stored = await load_directory(self.database, person.practice_id)
+        faults: list[Fault] = []
+        file: PracticeFile | None = None
+        try:
+            async with _reading:
+                file = await parsed(text, stored.directory, self.clock(), prune=prune)
+            slug: str | None = file.directory.practice.slug
+        except PracticeFileError as error:
+            faults += error.faults
+            slug = await asyncio.to_thread(stated_slug, text)
+        if slug is not None and slug != person.practice_slug:
+            faults.insert(0, Fault("practice.slug", f"must be {person.practice_slug}: this is another practice's file"))
+        if file is not None and _system(file.directory) != _system(stored.directory):
+            faults.append(
+                Fault("practice.schedulingSystem", "is changed with frontdesk practice import, on the server")
+            )
+        if faults or file is None:
+            raise PracticeFileError(faults)
+        return stored, file
+
+
+def _system(directory: Directory) -> dict[str, Any]:
+    return dict(directory.practice.scheduling_system)

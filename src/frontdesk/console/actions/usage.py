@@ -1,0 +1,151 @@
+"""How much a practice's clients call, and how it ended: against their caps and quotas, and over time."""
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from frontdesk.access.clients.registry import ClientRecord, list_clients
+from frontdesk.access.limits.rate_limiter import MINUTE_SECONDS, QUOTA_SECONDS
+from frontdesk.console.actions.staff_member import Person, require
+from frontdesk.store.database import Database
+
+Ending = Literal["succeeded", "challenged", "refused", "failed"]
+Error = tuple[int, str]  # status and code
+ENDINGS: tuple[Ending, ...] = ("succeeded", "challenged", "refused", "failed")
+
+_USED = """
+SELECT client_id, minute_started_at, minute_used, quota_started_at, quota_used FROM client_usage WHERE practice_id = $1
+"""
+_COUNTED = """
+SELECT began_at, status, code, operation, door, client_id, sum(requests)::bigint AS requests FROM request_count
+WHERE practice_id = $1 AND minutes = $2 AND began_at >= $3 AND ($4::text IS NULL OR client_id = $4)
+GROUP BY began_at, status, code, operation, door, client_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of time until now, in steps of one length. Counts are kept in periods of 5 and of 60 minutes."""
+
+    name: str
+    label: str
+    minutes: Literal[5, 60]
+    step: timedelta
+    steps: int
+
+
+SPANS = {
+    span.name: span
+    for span in (
+        Span("3h", "3 hours", 5, timedelta(minutes=5), 36),
+        Span("24h", "24 hours", 5, timedelta(minutes=30), 48),
+        Span("7d", "7 days", 60, timedelta(hours=6), 28),
+        Span("30d", "30 days", 60, timedelta(days=1), 30),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ClientUse:
+    """What a client has used of what it may. A minute or 30 days that have ended count as unused."""
+
+    client: ClientRecord
+    minute_used: int
+    quota_used: int
+    quota_ends: datetime | None  # None: it has not called in these 30 days
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One step of a span. `errors` are the problems that were answered, by status and code."""
+
+    began_at: datetime
+    requests: Counter[Ending] = field(default_factory=Counter)
+    errors: Counter[Error] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Requests of a span, and who made them through which door."""
+
+    span: Span
+    moments: Sequence[Moment]
+    operations: Counter[str] = field(default_factory=Counter)
+    troubled: Counter[str] = field(default_factory=Counter)  # operations that were refused or failed
+    clients: Counter[str] = field(default_factory=Counter)
+    doors: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def requests(self) -> Counter[Ending]:
+        return sum((moment.requests for moment in self.moments), Counter())
+
+    @property
+    def errors(self) -> Counter[Error]:
+        return sum((moment.errors for moment in self.moments), Counter())
+
+
+def ending(status: int) -> Ending:
+    if status == 428:
+        return "challenged"
+    if status < 400:
+        return "succeeded"
+    return "refused" if status < 500 else "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    database: Database
+    clock: Callable[[], datetime]
+
+    async def of_clients(self, person: Person) -> list[ClientUse]:
+        require(person, "admin")
+        clients = await list_clients(self.database, practice=person.practice_slug)
+        async with self.database.transaction(person.practice_id) as connection:
+            # The limiter goes by the database's clock, so whether a minute has ended is asked there.
+            now = await connection.fetchval("SELECT now()")
+            rows = {row["client_id"]: row for row in await connection.fetch(_USED, person.practice_id)}
+        uses = []
+        for client in clients:
+            row = rows.get(client.client_id)
+            minute = quota = 0
+            ends = None
+            if row is not None:
+                if now < row["minute_started_at"] + timedelta(seconds=MINUTE_SECONDS):
+                    minute = row["minute_used"]
+                ends = row["quota_started_at"] + timedelta(seconds=QUOTA_SECONDS)
+                quota, ends = (row["quota_used"], ends) if now < ends else (0, None)
+            uses.append(ClientUse(client, minute, quota, ends))
+        return uses
+
+    async def over_time(self, person: Person, span: Span, zone: ZoneInfo, client_id: str | None = None) -> Counted:
+        require(person, "admin")
+        steps = _steps(self.clock(), span, zone)
+        async with self.database.transaction(person.practice_id) as connection:
+            rows = await connection.fetch(_COUNTED, person.practice_id, span.minutes, steps[0], client_id)
+        counted = Counted(span, [Moment(began_at) for began_at in steps])
+        for row in rows:
+            requests, how = row["requests"], ending(row["status"])
+            moment = counted.moments[bisect_right(steps, row["began_at"]) - 1]
+            moment.requests[how] += requests
+            counted.operations[row["operation"]] += requests
+            counted.clients[row["client_id"]] += requests
+            counted.doors[row["door"]] += requests
+            if how in ("refused", "failed"):
+                moment.errors[row["status"], row["code"]] += requests
+                counted.troubled[row["operation"]] += requests
+        return counted
+
+
+def _steps(now: datetime, span: Span, zone: ZoneInfo) -> list[datetime]:
+    """The beginnings of the steps, of which the last holds now. They lie on multiples of the step, so that a chart does
+    not wander while it is looked at; long ones by the practice's clocks, so that a day is a day there."""
+    clocks = zone if span.step >= timedelta(hours=6) else UTC
+    wall = now.astimezone(clocks).replace(tzinfo=UTC).timestamp()
+    length = span.step.total_seconds()
+    newest = datetime.fromtimestamp(wall // length * length, UTC)
+    begun = [newest - span.step * back for back in range(span.steps - 1, -1, -1)]
+    return [moment.replace(tzinfo=clocks).astimezone(UTC) for moment in begun]

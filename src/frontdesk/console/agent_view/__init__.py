@@ -1,0 +1,1 @@
+"""The agent's view: a booking played step by step over REST and MCP, side by side."""

@@ -1,0 +1,271 @@
+"""The page "see what an agent sees": one call at a time, sent to both doors, with the raw messages side by side.
+
+The messages are real: a client's token, the gateway, the doors. Refuses to invent any. Nothing about a patient is ever
+part of an address: every step is a POST, and what later steps need is carried in the form.
+"""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+from starlette.responses import Response
+
+from frontdesk.access.clients.registry import ClientRecord
+from frontdesk.console.agent_view import narration
+from frontdesk.console.agent_view.exchange import Exchange, Sent, exchange, mcp_request, rest_request
+from frontdesk.console.agent_view.messages import panes
+from frontdesk.console.agent_view.scenarios import SCENARIOS, Scenario, Step
+from frontdesk.console.agent_view.state import Choice, State, Value, load_state
+from frontdesk.console.agent_view.tokens import commits
+from frontdesk.console.forms import Form
+from frontdesk.console.visit import Page, Visit
+from frontdesk.domain.errors import Problem
+from frontdesk.engine.simulation import SCENARIOS as SIMULATED
+from frontdesk.operations import OPERATIONS, Operation
+from frontdesk.operations._schemas import plain_schema
+
+PATH = "/agent"
+
+_BY_NAME = {operation.name: operation for operation in OPERATIONS}
+_TOKEN = "confirmationToken"  # noqa: S105 - a field's name
+_DEMO = "demo"
+_LONGEST_NUMBER = 18
+_ONLY_SANDBOX = (
+    "From here on something would really change. This page executes writes in sandbox practices only; "
+    "this practice is not one, so the agent's view ends with the challenge."
+)
+_BOTH_DOORS = ("", "")
+_TWICE = ("Sent first: this executes the write.", "The same token once more: the stored answer, nothing new happens.")
+_TWICE_BY_KEY = (
+    "An integration's write executes at once. With an Idempotency-Key it does so once.",
+    "The identical request once more: the stored answer, nothing new happens.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    name: str
+    value: str
+    choices: list[Choice]
+    required: bool
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A step that was run: what is shown of it."""
+
+    operation: Operation
+    arguments: Mapping[str, Value]
+    simulate: str | None
+    left: Exchange
+    right: Exchange
+    titles: tuple[str, str]
+    abouts: tuple[str, str]
+
+    @property
+    def answer(self) -> Any:
+        """The last word about it: where a write is sent twice, the second answer is the one that holds."""
+        return self.right.answer if self.abouts != _BOTH_DOORS else self.left.answer
+
+    @property
+    def refused(self) -> bool:
+        answer = self.answer
+        return not isinstance(answer, dict) or answer.get("code", "confirmation_required") != "confirmation_required"
+
+
+@dataclass(slots=True)
+class Walk:
+    """Where a person is: which client, which scenario and step (or an operation of their own choice), what is known."""
+
+    client: ClientRecord
+    scenario: Scenario | None
+    position: int
+    operation: Operation
+    state: State
+
+    @property
+    def step(self) -> Step | None:
+        steps = () if self.scenario is None else self.scenario.steps
+        return steps[self.position] if self.position < len(steps) else None
+
+
+async def start_page(visit: Visit) -> Response:
+    return await _render(visit, None, None, None)
+
+
+async def step_page(visit: Visit) -> Response:
+    form = await visit.form()
+    walk = await _walk(visit, form)
+    ran, typed = None, None
+    match form.get("do"):
+        case "run":
+            typed = _arguments(walk.operation, form)
+            ran = await _run(visit, walk, typed, form.get("simulate"))
+            if _advance(walk, ran):
+                typed = None
+        case "skip":
+            walk.position += 1
+            _follow(walk)
+        case "choose":
+            walk.scenario = None
+            walk.operation = _BY_NAME.get(form.get("choice"), OPERATIONS[0])
+    return await _render(visit, walk, ran, typed)
+
+
+async def _walk(visit: Visit, form: Form) -> Walk:
+    clients = await visit.desk.agent_view.clients(visit.person)
+    client = next((each for each in clients if each.client_id == form.get("client")), None)
+    if client is None:
+        raise Problem("not_found", "There is no such client.")
+    scenario = SCENARIOS.get(form.get("scenario"))
+    position = form.get("position")
+    walk = Walk(
+        client,
+        scenario,
+        int(position) if position.isdecimal() and len(position) <= 3 else 0,
+        _BY_NAME.get(form.get("operation"), OPERATIONS[0]),
+        load_state(form.get("state")),
+    )
+    _follow(walk)
+    return walk
+
+
+def _follow(walk: Walk) -> None:
+    """In a scenario the step says which operation is next."""
+    if walk.step is not None:
+        walk.operation = _BY_NAME[walk.step.operation]
+
+
+def _arguments(operation: Operation, form: Form) -> dict[str, Value]:
+    """What was typed, under the operation's own names. An empty field is not sent; the doors check the rest."""
+    arguments: dict[str, Value] = {}
+    for name, schema in sorted(_properties(operation).items(), key=lambda each: each[0] == _TOKEN):
+        text = form.get(f"arg.{name}")
+        if text:
+            number = schema.get("type") == "integer" and text.isdecimal() and len(text) <= _LONGEST_NUMBER
+            arguments[name] = int(text) if number else text
+    return arguments
+
+
+async def _run(visit: Visit, walk: Walk, arguments: dict[str, Value], simulate: str) -> Ran:
+    operation, view = walk.operation, visit.desk.agent_view
+    code = simulate if simulate in SIMULATED else None
+    request_id = secrets.token_hex(16)
+    trace = f"00-{request_id}-{secrets.token_hex(8)}-01"
+    token = await view.admit(visit.person, walk.client, operation, arguments, request_id)
+
+    async def send(sent: Sent) -> Exchange:
+        return await exchange(visit.request.app.state.front, view.public_url, token, sent)
+
+    titles, abouts = ("REST", "MCP"), _BOTH_DOORS
+    number = walk.position + 1
+    if not commits(walk.client, operation, arguments):
+        left = await send(rest_request(operation, arguments, trace=trace, simulate=code))
+        right = await send(mcp_request(operation, arguments, trace=trace, number=number, simulate=code))
+    elif walk.client.grant == "agent":
+        abouts = _TWICE
+        left = await send(rest_request(operation, arguments, trace=trace, simulate=code))
+        right = await send(mcp_request(operation, arguments, trace=trace, number=number))
+    else:
+        titles, abouts = ("REST", "REST, sent again"), _TWICE_BY_KEY
+        key = secrets.token_hex(16)
+        left = await send(rest_request(operation, arguments, trace=trace, simulate=code, key=key))
+        right = await send(rest_request(operation, arguments, trace=trace, key=key))
+    return Ran(operation, arguments, code, left, right, titles, abouts)
+
+
+def _advance(walk: Walk, ran: Ran) -> bool:
+    """Notes what the step has taught and goes on to the next one. A step that failed is there to be tried again."""
+    walk.state.learn(ran.operation, ran.arguments, ran.answer)
+    step = walk.step
+    if step is None:
+        return not ran.refused
+    walk.state.outcomes[walk.position] = ran.left.status
+    if ran.refused != (step.refused and ran.simulate == step.simulate):
+        return False
+    walk.position += 1
+    if ran.abouts == _TWICE_BY_KEY and walk.step is not None and walk.step.phase == "confirm":
+        walk.position += 1  # it was executed without a challenge: there is nothing to confirm
+    _follow(walk)
+    return True
+
+
+async def _render(visit: Visit, walk: Walk | None, ran: Ran | None, typed: dict[str, Value] | None) -> Response:
+    view, person = visit.desk.agent_view, visit.person
+    sandbox = await view.is_sandbox(person)
+    shown: dict[str, Any] = {
+        "clients": await view.clients(person),
+        "scenarios": SCENARIOS.values(),
+        "operations": OPERATIONS,
+        "sandbox": sandbox,
+        "simulated": SIMULATED if sandbox else {},
+        "walk": walk,
+        "ran": None,
+        "next": None,
+    }
+    if ran is not None:
+        resent = ran.abouts != _BOTH_DOORS
+        shown["ran"] = {
+            "operation": ran.operation,
+            "simulate": ran.simulate,
+            "panes": panes(ran.left, ran.right, view.public_url, ran.titles, ran.abouts),
+            "narration": narration.after(ran.operation, ran.answer, resent=resent),
+        }
+    if walk is not None and (walk.scenario is None or walk.step is not None):
+        today = view.engine.clock().date()
+        values = _suggested(walk, person.practice_slug == _DEMO, today) if typed is None else typed
+        kind = "commit" if commits(walk.client, walk.operation, values) else walk.operation.kind
+        shown["next"] = {
+            "kind": kind,
+            "again": typed is not None,
+            "confirming": _TOKEN in values,
+            "told": narration.before(walk.operation, confirming=_TOKEN in values),
+            "fields": _fields(walk, values, sandbox=sandbox),
+            "simulate": walk.step.simulate if walk.step is not None else None,
+            "blocked": _ONLY_SANDBOX if kind == "commit" and not sandbox else None,
+        }
+    return visit.render("agent_view.html", title="Agent's view", **shown)
+
+
+def _suggested(walk: Walk, demo: bool, today: date) -> dict[str, Value]:
+    """The values a step begins with: the challenged ones for a confirmation, else the step's own and what is known."""
+    step, state = walk.step, walk.state
+    confirming = step is None or step.phase == "confirm"
+    if confirming and state.pending is not None and state.pending[0] == walk.operation.name:
+        return dict(state.pending[1])
+    values: dict[str, Value] = {
+        name: state.known[name][0].value for name in _properties(walk.operation) if state.known.get(name)
+    }
+    if step is not None:
+        given = {**step.given, **(step.of_demo if demo else {})}
+        values |= {n: (today + v).isoformat() if isinstance(v, timedelta) else v for n, v in given.items()}
+    return values
+
+
+def _fields(walk: Walk, values: Mapping[str, Value], *, sandbox: bool) -> list[Field]:
+    """Of a step only what it needs, of an operation chosen freely everything it takes."""
+    required = plain_schema(walk.operation.input).get("required", [])
+    fields = []
+    for name, schema in _properties(walk.operation).items():
+        wanted = name in required or name in values if walk.scenario is not None else name != _TOKEN or sandbox
+        if wanted:
+            value = str(values.get(name, ""))
+            choices = walk.state.known.get(name, [])
+            offered = len(choices) > 1 and value in {str(choice.value) for choice in choices}
+            hint = schema.get("description", "")
+            fields.append(Field(name, value, choices if offered else [], name in required, hint))
+    return fields
+
+
+def _properties(operation: Operation) -> Mapping[str, Any]:
+    properties: Mapping[str, Any] = plain_schema(operation.input).get("properties", {})
+    return properties
+
+
+PAGES = (
+    Page("GET", PATH, start_page, role="admin"),
+    Page("POST", PATH, step_page, role="admin"),
+)

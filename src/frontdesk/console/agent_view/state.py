@@ -1,0 +1,102 @@
+"""What is carried from one step of the agent's view to the next, in the form itself: the server remembers nothing.
+
+It comes back from a browser, so it is read as anything else that a stranger sends: what does not fit is dropped.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from frontdesk.console.agent_view.narration import spoken
+from frontdesk.operations import Operation
+
+Value = int | str
+
+_LONGEST = 20_000
+_MOST_CHOICES = 12
+_ITEMS_ARE = {
+    "match_patient": "patientId",
+    "list_locations": "locationId",
+    "list_providers": "providerId",
+    "list_visit_types": "visitTypeId",
+    "list_procedures": "procedureId",
+    "search_slots": "slotId",
+    "find_first_available": "slotId",
+    "list_appointments": "appointmentId",
+}
+_MEMBERS = ("patientId", "appointmentId", "providerId", "locationId", "visitTypeId", "procedureId")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    value: Value
+    label: str
+
+
+@dataclass(slots=True)
+class State:
+    known: dict[str, list[Choice]] = field(default_factory=dict)  # by the name of an argument, likeliest first
+    pending: tuple[str, dict[str, Value]] | None = None  # a challenged write: its operation, its arguments with token
+    outcomes: dict[int, int] = field(default_factory=dict)  # the status of each step that was run
+
+    def learn(self, operation: Operation, arguments: Mapping[str, Value], answer: Any) -> None:
+        """What the answer to a call tells for later calls."""
+        if not isinstance(answer, dict):
+            return
+        if answer.get("code") == "confirmation_required" and isinstance(answer.get("confirmationToken"), str):
+            self.pending = (operation.name, {**arguments, "confirmationToken": answer["confirmationToken"]})
+            return
+        if "code" in answer:
+            return
+        if operation.kind == "write":
+            self.pending = None
+        for name, choices in self.known.items():  # what was chosen from several is what is meant from now on
+            choices.sort(key=lambda choice: choice.value != arguments.get(name))
+        listed, items = _ITEMS_ARE.get(operation.name), answer.get("items")
+        if listed is not None and isinstance(items, list):
+            self.known[listed] = [Choice(item["id"], _label(item)) for item in items[:_MOST_CHOICES]]
+        for member in _MEMBERS:
+            if isinstance(answer.get(member), int | str):
+                self.known[member] = [Choice(answer[member], "")]
+
+    def dump(self) -> str:
+        document = {
+            "known": {name: [[c.value, c.label] for c in choices] for name, choices in self.known.items()},
+            "pending": self.pending,
+            "outcomes": {str(step): status for step, status in self.outcomes.items()},
+        }
+        return orjson.dumps(document).decode()
+
+
+def load_state(text: str) -> State:
+    try:
+        document = orjson.loads(text) if len(text) <= _LONGEST else None
+    except orjson.JSONDecodeError:
+        document = None
+    if not isinstance(document, dict):
+        return State()
+    state = State()
+    for name, choices in _members(document.get("known")):
+        if isinstance(choices, list):
+            pairs = [pair for pair in choices[:_MOST_CHOICES] if isinstance(pair, list) and len(pair) == 2]
+            state.known[name] = [Choice(v, str(label)) for v, label in pairs if isinstance(v, int | str)]
+    pending = document.get("pending")
+    if isinstance(pending, list) and len(pending) == 2 and isinstance(pending[0], str):
+        arguments = {name: value for name, value in _members(pending[1]) if isinstance(value, int | str)}
+        state.pending = (pending[0], arguments)
+    for step, status in _members(document.get("outcomes")):
+        if step.isdecimal() and isinstance(status, int):
+            state.outcomes[int(step[:3])] = status
+    return state
+
+
+def _members(document: Any) -> list[tuple[str, Any]]:
+    return list(document.items()) if isinstance(document, dict) else []
+
+
+def _label(item: Mapping[str, Any]) -> str:
+    if "start" in item:
+        return spoken(str(item["start"]))
+    return str(item.get("name") or item.get("patientKind") or item["id"])

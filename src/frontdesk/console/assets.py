@@ -1,0 +1,28 @@
+"""The console's style sheets and scripts."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from frontdesk.console.calendar.grid import grid_css
+from frontdesk.domain.errors import Problem
+from frontdesk.doors.published import Assets
+
+PATH = "/console/assets"
+_STATIC = Assets("frontdesk.console", "static", {"grid.css": grid_css})
+
+
+def asset(name: str) -> str:
+    """The address of a file in `static/`, or of one that is written by code."""
+    return f"{PATH}/{_STATIC.names[name]}"
+
+
+def asset_routes() -> list[Route]:
+    async def serve(request: Request) -> Response:
+        found = _STATIC.get(request.path_params["name"])
+        if found is None:
+            raise Problem("not_found", "There is nothing at this path.")
+        headers = {"Content-Security-Policy": "default-src 'none'", "Cross-Origin-Resource-Policy": "same-origin"}
+        return found.answer(request, headers)
+
+    return [Route(f"{PATH}/{{name}}", serve)]

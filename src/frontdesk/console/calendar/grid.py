@@ -1,0 +1,20 @@
+"""Places in the calendar as classes, because the content security policy allows no inline styles. A row is one step of
+the axis."""
+
+from frontdesk.console.calendar.axis import HOUR, STEP
+from frontdesk.console.calendar.layout import MOST_LANES
+
+MOST_COLUMNS = 100
+_MOST_ROWS = 26 * HOUR // STEP  # no day is longer
+_ROWS_TOGETHER = HOUR // STEP // 2
+
+
+def grid_css() -> bytes:
+    rows, lanes, columns = (range(1, most + 1) for most in (_MOST_ROWS, MOST_LANES, MOST_COLUMNS))
+    rules = [f".at-{n}{{grid-row-start:{n}}}" for n in rows]
+    rules += [f".for-{n}{{grid-row-end:span {n}}}" for n in rows]
+    rules += [f".rows-{n}{{--rows:{n}}}" for n in rows if n % _ROWS_TOGETHER == 0]
+    rules += [f".lanes-{n}{{--lanes:{n}}}\n.lane-{n}{{grid-column-start:{n}}}" for n in lanes]
+    rules += [f".wide-{n}{{grid-column-end:span {n}}}" for n in lanes if n > 1]
+    rules += [f".columns-{n}{{--columns:{n}}}" for n in columns]
+    return "\n".join([*rules, ""]).encode()

@@ -1,0 +1,243 @@
+"""What a calendar page shows and where: days, provider columns, lanes, open and closed time. Pure; drawing is others'.
+
+Columns are the providers who have hours on that day or an appointment. Times are the location's own.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+
+from frontdesk.console.actions.actors import Actor
+from frontdesk.console.calendar.axis import HOUR, STEP, Axis, Place
+from frontdesk.console.calendar.view import CalendarView, Column, Day, Entry, Shade, ShadeKind
+from frontdesk.domain.appointments import Appointment
+from frontdesk.domain.calendar import OpenTimes, time_away
+from frontdesk.domain.directory import Directory, Location, Provider
+from frontdesk.domain.local_time import DAY_MINUTES, local_date, local_day_bounds, zone
+from frontdesk.domain.patients import Contact
+
+_USUAL_HOURS = (8 * HOUR, 17 * HOUR)
+_FEWEST_HOURS = 8 * HOUR
+_FEWEST_ROWS = 3  # of an appointment, however short: less could not be read or pressed
+_LANES_KEPT_FREE = 4  # of a provider with a larger capacity only as many as are used
+MOST_LANES = 12
+
+
+def lay_out(
+    directory: Directory,
+    locations: Sequence[Location],
+    days: Sequence[date],
+    now: datetime,
+    appointments: Sequence[Appointment],
+    contacts: Mapping[str, Contact],
+    actors: Mapping[str, Actor],
+    provider_id: int | None,
+    *,
+    hours_known: bool,
+) -> CalendarView:
+    """All locations are in one zone. Without known hours nothing is shaded, and everybody who works there is shown."""
+    name = locations[0].time_zone
+    minute = int(now.timestamp()) // 60
+    today = local_date(minute, name)
+    by_column: dict[tuple[date, int], list[Appointment]] = {}
+    for appointment in appointments:
+        day = local_date(_minute(appointment.starts_at), name)
+        by_column.setdefault((day, appointment.provider_id), []).append(appointment)
+    columns = {
+        day: [
+            (provider, _open_spans(directory, provider, locations, day) if hours_known else [])
+            for provider in directory.providers.values()
+            if provider_id in (None, provider.id)
+            and (
+                (provider.active and _scheduled(provider, locations, day if hours_known else None))
+                or (day, provider.id) in by_column
+            )
+        ]
+        for day in days
+    }
+    axis = Axis(days, name, *_hours(columns, appointments, name))
+    shown = []
+    for day in days:
+        closures = [
+            closure.reason or "Closed"
+            for location in locations
+            for closure in location.closures
+            if closure.first <= day <= closure.last
+        ]
+        shown.append(
+            Day(
+                date=day,
+                columns=[
+                    _column(directory, axis, day, name, provider, spans, closures if not spans else [],
+                            by_column.get((day, provider.id), []), contacts, actors)
+                    for provider, spans in columns[day]
+                ],
+                closures=closures,
+                starts=axis.instants(day),
+                now=axis.place(day, minute, minute + 1) if day == today else None,
+            )
+        )  # fmt: skip
+    if not hours_known:
+        shown = [replace(day, columns=[replace(column, shades=[]) for column in day.columns]) for day in shown]
+    return CalendarView(shown, name, axis.rows, axis.marks, locations, today, hours_known)
+
+
+def _column(
+    directory: Directory,
+    axis: Axis,
+    day: date,
+    name: str,
+    provider: Provider,
+    spans: Sequence[tuple[int, int]],
+    closures: Sequence[str],
+    appointments: Sequence[Appointment],
+    contacts: Mapping[str, Contact],
+    actors: Mapping[str, Actor],
+) -> Column:
+    begins, ends = local_day_bounds(day, name)
+    shades = [_shade("missing", place, "This hour does not exist", begins, ends, name) for place in axis.missing(day)]
+    edges = [begins, *(edge for span in spans for edge in span), ends]
+    for start, end in zip(edges[::2], edges[1::2], strict=True):
+        place = axis.place(day, start, end) if start < end else None
+        if place is not None:
+            shades.append(_shade("closed", place, "Closed", start, end, name))
+    for reason in closures:
+        place = axis.place(day, begins, ends)
+        if place is not None:
+            shades.append(_shade("closure", place, reason, begins, ends, name))
+    for off in provider.time_off:
+        start, end = time_away(off, name)
+        start, end = max(start, begins), min(end, ends)
+        place = axis.place(day, start, end) if start < end and not closures else None
+        if place is not None:
+            shades.append(_shade("off", place, off.reason or "Time off", start, end, name))
+    entries = _entries(directory, axis, day, name, appointments, contacts, actors)
+    capacity = min(provider.capacity, _LANES_KEPT_FREE)
+    lanes = max([capacity, *(entry.lane for entry in entries)])
+    entries = [replace(entry, width=_width(entry, entries, capacity, lanes)) for entry in entries]
+    opened = [(_local(start, name), _local(end, name)) for start, end in spans]
+    return Column(provider.id, provider.name, provider.capacity, lanes, opened, shades, entries)
+
+
+def _entries(
+    directory: Directory,
+    axis: Axis,
+    day: date,
+    name: str,
+    appointments: Sequence[Appointment],
+    contacts: Mapping[str, Contact],
+    actors: Mapping[str, Actor],
+) -> list[Entry]:
+    """Side by side where they overlap, the cancelled ones behind the others."""
+    ends: list[int] = []  # the first free row of each lane
+    entries = []
+    for appointment in sorted(appointments, key=lambda each: (each.status == "cancelled", each.starts_at, each.id)):
+        start, end = _minute(appointment.starts_at), _minute(appointment.ends_at)
+        place = axis.place(day, start, end)
+        if place is None:
+            continue
+        rows = max(place.rows, _FEWEST_ROWS)
+        place = Place(min(place.at, max(1, axis.rows - rows + 1)), rows)
+        lane = next((number for number, free in enumerate(ends) if free <= place.at), len(ends))
+        ends[lane : lane + 1] = [place.at + place.rows]
+        visit_type = directory.visit_types[appointment.visit_type_id]
+        procedure = visit_type.procedure(appointment.procedure_id)
+        entries.append(
+            Entry(
+                id=appointment.id,
+                status=appointment.status,
+                start=_local(start, name),
+                end=_local(end, name),
+                place=place,
+                lane=min(lane + 1, MOST_LANES),
+                width=1,
+                patient_id=appointment.patient_id,
+                patient=contacts.get(appointment.patient_id),
+                provider=directory.providers[appointment.provider_id].name,
+                visit_type=visit_type.name,
+                procedure="" if procedure is None else procedure.name,
+                location=directory.locations[appointment.location_id].name,
+                booked_by=None if appointment.booked_by is None else actors.get(appointment.booked_by),
+                moved=appointment.rescheduled_from is not None,
+            )
+        )
+    return sorted(entries, key=lambda entry: (entry.start, entry.lane))
+
+
+def _width(entry: Entry, entries: Sequence[Entry], capacity: int, lanes: int) -> int:
+    """Room to the right that nobody takes is used, but not that of the capacity: a free place stays to be seen."""
+    if entry.lane < capacity:
+        return 1
+    ends = entry.place.at + entry.place.rows
+    taken = [
+        other.lane
+        for other in entries
+        if other.lane > entry.lane and other.place.at < ends and other.place.at + other.place.rows > entry.place.at
+    ]
+    return min([lanes + 1, *taken]) - entry.lane
+
+
+def _hours(
+    columns: Mapping[date, Sequence[tuple[Provider, Sequence[tuple[int, int]]]]],
+    appointments: Sequence[Appointment],
+    name: str,
+) -> tuple[int, int]:
+    """The hours of the wall clock that are worth showing."""
+    spans = [span for providers in columns.values() for _, open_spans in providers for span in open_spans]
+    spans += [(_minute(each.starts_at), _minute(each.ends_at)) for each in appointments]
+    if not spans:
+        return _USUAL_HOURS
+    first = min(_wall(start, name) for start, _ in spans)
+    last = max(_wall(end - 1, name) + 1 for _, end in spans)
+    opens = first // HOUR * HOUR
+    closes = max(-(-last // HOUR) * HOUR, opens + _FEWEST_HOURS)
+    if any(_wall(start, name) > _wall(end - 1, name) for start, end in spans):  # over midnight, or a repeated hour
+        return 0, DAY_MINUTES
+    return min(opens, DAY_MINUTES - HOUR), min(closes, DAY_MINUTES)
+
+
+def _open_spans(
+    directory: Directory, provider: Provider, locations: Sequence[Location], day: date
+) -> list[tuple[int, int]]:
+    spans = sorted(
+        span
+        for location in locations
+        if location.id in provider.location_ids
+        for span in OpenTimes(directory.practice, provider, location).open_spans(day)
+    )
+    merged: list[tuple[int, int]] = []
+    for start, end in spans:
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _scheduled(provider: Provider, locations: Iterable[Location], day: date | None) -> bool:
+    """Whether the provider has hours there on that day, or on any, closed and away or not."""
+    places = {location.id for location in locations}
+    return any(
+        hours.location_id in places
+        and (day is None or day.weekday() in hours.days)
+        and (day is None or hours.effective_from is None or hours.effective_from <= day)
+        and (day is None or hours.effective_to is None or day <= hours.effective_to)
+        for hours in provider.hours
+    )
+
+
+def _shade(kind: ShadeKind, place: Place, label: str, start: int, end: int, name: str) -> Shade:
+    return Shade(kind, place, label, _local(start, name), _local(end, name))
+
+
+def _minute(moment: datetime) -> int:
+    return int(moment.timestamp()) // 60
+
+
+def _local(minute: int, name: str) -> datetime:
+    return datetime.fromtimestamp(minute * 60, tz=UTC).astimezone(zone(name))
+
+
+def _wall(minute: int, name: str) -> int:
+    local = _local(minute, name)
+    return local.hour * HOUR + local.minute // STEP * STEP

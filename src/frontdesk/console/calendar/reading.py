@@ -1,0 +1,148 @@
+"""The calendar that the desk looks at: a day or a week of one place, read through the practice's scheduling system.
+
+Who looked, and whose names were shown, is recorded before it is shown. A look that finds what the page shows already
+answers with nothing, shows nothing and leaves no record.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from typing import Literal
+
+from frontdesk.access.clients.caller import Caller
+from frontdesk.audit.trail import AuditEntry, AuditTrail
+from frontdesk.console.actions.actors import actors_of
+from frontdesk.console.actions.staff_member import Person
+from frontdesk.console.calendar.layout import lay_out
+from frontdesk.console.calendar.view import CalendarView
+from frontdesk.domain.appointments import Appointment
+from frontdesk.domain.directory import Directory, Location
+from frontdesk.domain.errors import Problem
+from frontdesk.domain.local_time import local_date
+from frontdesk.store.database import Database
+from frontdesk.systems.port import AppointmentFilter, SchedulingSystem
+
+Systems = Callable[[Caller], Awaitable[SchedulingSystem]]
+Clock = Callable[[], datetime]
+
+_PAGE = 500
+_MOST = 3000
+_BOOKED = "SELECT * FROM appointment_history($1, $2, 'book_appointment')"
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarQuery:
+    """`day` None is today; `location_id` None is every location, where they share a zone."""
+
+    day: date | None = None
+    span: Literal["day", "week"] = "day"
+    location_id: int | None = None
+    provider_id: int | None = None
+    cancelled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeskCalendar:
+    database: Database
+    systems: Systems
+    audit: AuditTrail
+    clock: Clock
+
+    async def directory(self, person: Person) -> Directory:
+        return await (await self.systems(person.caller())).directory()
+
+    async def read(
+        self, person: Person, query: CalendarQuery, *, purpose: str = "calendar", known: str | None = None
+    ) -> CalendarView | None:
+        """None where it is still as `known`, the tag of a view, says."""
+        system = await self.systems(person.caller())
+        if "list_appointments" not in system.supports:
+            raise Problem("capability_not_supported")
+        directory = await system.directory()
+        now = self.clock()
+        locations = shown_locations(directory, query.location_id)
+        days = _days(query, local_date(int(now.timestamp()) // 60, locations[0].time_zone))
+        found, whole = await _appointments(system, query, locations, days)
+        found = await self._with_bookers(person, found)
+        directory = await system.directory()  # reading may have met names that only a newer one knows
+        contacts = await system.contacts(list({each.patient_id for each in found})) if found else {}
+        actors = await actors_of(
+            self.database, person.practice_id, {each.booked_by for each in found if each.booked_by}
+        )
+        known_hours = system.kind == "native"
+        view = lay_out(
+            directory, locations, days, now, found, contacts, actors, query.provider_id, hours_known=known_hours
+        )
+        view = replace(view, whole=whole, tag=_tag(view))
+        if known == view.tag:
+            return None
+        entry = AuditEntry(
+            person.practice_id,
+            now,
+            person.staff_id,
+            f"console.{purpose}",
+            "executed",
+            sorted(contacts),
+            secrets.token_hex(16),
+        )
+        await self.audit.append(entry, read=True)
+        return view
+
+    async def _with_bookers(self, person: Person, found: Sequence[Appointment]) -> list[Appointment]:
+        """Who booked them: as the calendar has it, else as the audit trail does."""
+        unsaid = [each.id for each in found if each.booked_by is None]
+        if not unsaid:
+            return list(found)
+        rows = await self.database.fetch(_BOOKED, person.practice_id, unsaid)
+        by = {row["appointment_id"]: row["actor"] for row in rows if row["outcome"] == "executed"}
+        return [replace(each, booked_by=each.booked_by or by.get(each.id)) for each in found]
+
+
+def shown_locations(directory: Directory, location_id: int | None) -> list[Location]:
+    """The places of one page, all in one zone. Nothing asked for is all of them, or the first if zones differ."""
+    active = [location for location in directory.locations.values() if location.active]
+    if location_id is not None:
+        active = [location for location in active if location.id == location_id]
+    if not active:
+        raise Problem("not_found", "There is no such location.")
+    if len({location.time_zone for location in active}) > 1:
+        return active[:1]
+    return active
+
+
+def _days(query: CalendarQuery, today: date) -> list[date]:
+    day = query.day or today
+    if query.span == "day":
+        return [day]
+    monday = day - timedelta(days=day.weekday())
+    return [monday + timedelta(days=number) for number in range(7)]
+
+
+async def _appointments(
+    system: SchedulingSystem, query: CalendarQuery, locations: Sequence[Location], days: Sequence[date]
+) -> tuple[list[Appointment], bool]:
+    places = {location.id for location in locations}
+    wanted = AppointmentFilter(
+        provider_id=query.provider_id,
+        location_id=locations[0].id if len(places) == 1 else None,
+        first=days[0],
+        last=days[-1],
+    )
+    found: list[Appointment] = []
+    while True:
+        after = (found[-1].starts_at, found[-1].id) if found else None
+        page = await system.list_appointments(wanted, most=_PAGE, after=after)
+        found += page
+        if len(page) < _PAGE or len(found) >= _MOST:
+            shown = [
+                each for each in found if each.location_id in places and (query.cancelled or each.status != "cancelled")
+            ]
+            return shown, len(page) < _PAGE
+
+
+def _tag(view: CalendarView) -> str:
+    """Changes with what a page shows, and not with the time of day."""
+    still = [replace(day, now=None) for day in view.days]
+    return hashlib.sha256(repr((still, view.zone, view.rows, view.today)).encode()).hexdigest()[:32]

@@ -1,0 +1,76 @@
+"""What a calendar page shows: days of provider columns, with the rows that each thing takes on the time axis."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Literal
+
+from frontdesk.console.actions.actors import Actor
+from frontdesk.console.calendar.axis import HourMark, Place
+from frontdesk.domain.directory import Location
+from frontdesk.domain.patients import Contact
+
+ShadeKind = Literal["closed", "off", "closure", "missing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An appointment in its column. `patient` is None where the system does not know the person any more."""
+
+    id: str
+    status: str
+    start: datetime
+    end: datetime
+    place: Place
+    lane: int
+    width: int  # in lanes
+    patient_id: str
+    patient: Contact | None
+    provider: str
+    visit_type: str
+    procedure: str
+    location: str
+    booked_by: Actor | None
+    moved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shade:
+    kind: ShadeKind
+    place: Place
+    label: str
+    start: datetime
+    end: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    provider_id: int
+    provider: str
+    capacity: int  # how many at a time
+    lanes: int
+    open: Sequence[tuple[datetime, datetime]]
+    shades: Sequence[Shade]
+    entries: Sequence[Entry]
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    date: date
+    columns: Sequence[Column]
+    closures: Sequence[str]  # why the place is shut
+    starts: Sequence[int]  # when each row begins, minutes since 1970
+    now: Place | None
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarView:
+    days: Sequence[Day]
+    zone: str
+    rows: int
+    hours: Sequence[HourMark]
+    locations: Sequence[Location]
+    today: date
+    hours_known: bool  # False: only the practice's own system knows when somebody is in
+    whole: bool = True  # False: there are more appointments than a page can hold
+    tag: str = ""  # changes with what is shown, and not with the time of day

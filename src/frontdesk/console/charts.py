@@ -1,0 +1,145 @@
+"""Charts as plain geometry: columns of stacked parts for an SVG that templates draw. No drawing, no colours here.
+
+A chart is 1000 units wide and 200 high and is stretched to its place, so nothing in it is text: the labels stand beside
+it, and every number is in the table that goes with it.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import floor, log10
+from zoneinfo import ZoneInfo
+
+from frontdesk.console.actions.usage import ENDINGS, Counted, Error, Span
+from frontdesk.domain.errors import CATALOGUE
+
+WIDTH, HEIGHT = 1000, 200
+_SHOWN_ERRORS = 4
+_GAP = 0.25  # of a column's place
+_LABELS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    name: str
+    look: str  # a class in admin.css
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    look: str
+    y: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    label: str
+    counts: Sequence[int]  # one for each series
+    x: float
+    width: float
+    parts: Sequence[Part]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    id: str
+    title: str
+    description: str
+    series: Sequence[Series]
+    columns: Sequence[Column]
+    top: int
+    labels: Sequence[str]  # along the time, evenly spread
+
+    @property
+    def is_empty(self) -> bool:
+        return not any(series.total for series in self.series)
+
+
+def requests_chart(counted: Counted, zone: ZoneInfo) -> Chart:
+    totals = counted.requests
+    series = [Series(name.capitalize(), f"ends-{name}", totals[name]) for name in ENDINGS]
+    rows = [[moment.requests[name] for name in ENDINGS] for moment in counted.moments]
+    return _chart("requests-chart", "Requests over time", counted, series, rows, zone)
+
+
+def errors_chart(counted: Counted, zone: ZoneInfo) -> Chart:
+    """The most frequent errors one by one, the rest together."""
+    totals = counted.errors
+    shown = [error for error, _ in totals.most_common(_SHOWN_ERRORS)]
+    series = [Series(error_name(error), f"series-{place}", totals[error]) for place, error in enumerate(shown, 1)]
+    rows = [[moment.errors[error] for error in shown] for moment in counted.moments]
+    if len(totals) > len(shown):
+        series.append(Series("Others", "series-5", _rest(totals, shown)))
+        for row, moment in zip(rows, counted.moments, strict=True):
+            row.append(_rest(moment.errors, shown))
+    return _chart("errors-chart", "Errors by code over time", counted, series, rows, zone)
+
+
+def error_name(error: Error) -> str:
+    status, code = error
+    return f"{status} {code}".strip()
+
+
+def error_meaning(error: Error) -> str:
+    kind = CATALOGUE.get(error[1])
+    return "" if kind is None else kind.title
+
+
+def share(used: int, of: int) -> float:
+    """Per cent, for a bar that is 100 wide; what has been used a little can be seen."""
+    if used <= 0 or of <= 0:
+        return 0.0
+    return round(min(100.0, max(0.75, used * 100 / of)), 2)
+
+
+def _rest(errors: Counter[Error], shown: Sequence[Error]) -> int:
+    return sum(requests for error, requests in errors.items() if error not in shown)
+
+
+def _chart(
+    chart_id: str, title: str, counted: Counted, series: list[Series], rows: list[list[int]], zone: ZoneInfo
+) -> Chart:
+    top = _ceiling(max((sum(row) for row in rows), default=0))
+    place = WIDTH / len(rows)
+    columns = []
+    for number, (moment, row) in enumerate(zip(counted.moments, rows, strict=True)):
+        x = round((number + _GAP / 2) * place, 2)
+        width = round(place * (1 - _GAP), 2)
+        label = _label(moment.began_at, counted.span, zone)
+        columns.append(Column(label, row, x, width, _stacked(series, row, top)))
+    said = ", ".join(f"{one.total} {one.name.lower()}" for one in series if one.total) or "none"
+    description = f"In the last {counted.span.label}: {said}. The table below the chart has every number."
+    return Chart(chart_id, title, description, series, columns, top, _spread([column.label for column in columns]))
+
+
+def _stacked(series: Sequence[Series], row: Sequence[int], top: int) -> list[Part]:
+    parts, below = [], 0
+    for one, count in zip(series, row, strict=True):
+        if count:
+            height = count * HEIGHT / top
+            parts.append(Part(one.look, round(HEIGHT - (below + count) * HEIGHT / top, 2), round(height, 2)))
+            below += count
+    return parts
+
+
+def _ceiling(most: int) -> int:
+    """A round, even number that nothing exceeds: half of it stands at the middle line."""
+    if most <= 2:
+        return 2
+    magnitude: int = 10 ** floor(log10(most))
+    rounded = next(step * magnitude for step in (1, 2, 4, 6, 8, 10) if step * magnitude >= most)
+    return max(2, rounded)
+
+
+def _label(began_at: datetime, span: Span, zone: ZoneInfo) -> str:
+    local = began_at.astimezone(zone)
+    if span.step >= timedelta(days=1):
+        return f"{local:%a} {local.day} {local:%b}"
+    return f"{local:%H:%M}" if span.step < timedelta(minutes=30) else f"{local:%a %H:%M}"
+
+
+def _spread(labels: Sequence[str]) -> list[str]:
+    return [labels[round(at * (len(labels) - 1) / (_LABELS - 1))] for at in range(_LABELS)]

@@ -1,0 +1,113 @@
+"""Live calendar pages of this process: each stream hears when its practice's calendar or directory has changed.
+
+Every stream ends when the process is told to stop.
+"""
+
+import asyncio
+import contextlib
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from frontdesk.outbound.announcer import KIND
+
+
+class TooManyStreams(Exception):  # noqa: N818 - a state of the world
+    """Nobody else can be told at the moment."""
+
+
+class LiveCalendars:
+    """Who in this process wants to hear of which practice. Every stream ends when the process is told to stop."""
+
+    def __init__(self, most: int = 1000, most_each: int = 8) -> None:
+        self._most, self._most_each = most, most_each
+        self._open: Counter[str] = Counter()  # streams by whom they belong to
+        self._waiting: dict[str, set[asyncio.Event]] = {}
+        self._closed = False
+
+    @property
+    def streams(self) -> int:
+        return self._open.total()
+
+    def on_change(self, kind: str, id: str) -> None:  # noqa: A002
+        """Word of a changed calendar, or of a changed directory, which shows in the calendar, too."""
+        for event in self._waiting.get(f"{kind} {id}", ()):
+            event.set()
+
+    def look_again(self) -> None:
+        """Word of changes may have been missed."""
+        for events in self._waiting.values():
+            for event in events:
+                event.set()
+
+    def close(self) -> None:
+        self._closed = True
+        self.look_again()
+
+    @contextlib.contextmanager
+    def closed_by_signals(self) -> Iterator[None]:
+        """A server that is told to stop waits for open streams, so that they must hear of it first."""
+        loop = asyncio.get_running_loop()
+        previous: dict[signal.Signals, Any] = {}
+        with contextlib.suppress(ValueError):  # not the main thread: somebody else handles signals
+            for number in (signal.SIGINT, signal.SIGTERM):
+                previous[number] = signal.getsignal(number)
+                signal.signal(number, _before(previous[number], lambda: _soon(loop, self.close)))
+        try:
+            yield
+        finally:
+            with contextlib.suppress(ValueError):
+                for number, handler in previous.items():
+                    signal.signal(number, handler)
+
+    @contextlib.contextmanager
+    def listening(self, practice_id: int, practice_slug: str, whose: str) -> Iterator["Listener"]:
+        """Raises TooManyStreams."""
+        if self._closed or self.streams >= self._most or self._open[whose] >= self._most_each:
+            raise TooManyStreams
+        event, keys = asyncio.Event(), (f"{KIND} {practice_id}", f"practice {practice_slug}")
+        self._open[whose] += 1
+        for key in keys:
+            self._waiting.setdefault(key, set()).add(event)
+        try:
+            yield Listener(event, lambda: self._closed)
+        finally:
+            self._open[whose] -= 1
+            if not self._open[whose]:
+                del self._open[whose]
+            for key in keys:
+                self._waiting[key].discard(event)
+                if not self._waiting[key]:
+                    del self._waiting[key]
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    event: asyncio.Event
+    closed: Callable[[], bool]
+
+    async def next(self, seconds: float) -> Literal["changed", "quiet", "over"]:
+        """What comes first: a change, the end of a pause, or the end of this process."""
+        try:
+            async with asyncio.timeout(0 if self.closed() else seconds):  # 3.11's wait_for may swallow a cancellation
+                await self.event.wait()
+        except TimeoutError:
+            return "over" if self.closed() else "quiet"
+        self.event.clear()
+        return "over" if self.closed() else "changed"
+
+
+def _before(previous: Any, do: Callable[[], None]) -> Callable[[int, Any], None]:
+    def handle(number: int, frame: Any) -> None:
+        do()
+        if callable(previous):
+            previous(number, frame)
+
+    return handle
+
+
+def _soon(loop: asyncio.AbstractEventLoop, do: Callable[[], None]) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop has ended
+        loop.call_soon_threadsafe(do)

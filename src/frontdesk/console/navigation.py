@@ -1,0 +1,71 @@
+"""Where one can go from anywhere, and what is said after something was done."""
+
+from dataclasses import dataclass
+
+from frontdesk.console.actions.staff_member import Role
+
+HOME = "/calendar"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    path: str
+    label: str
+    icon: str  # a name in icons.html
+    role: Role
+    covers: tuple[str, ...] = ()  # further first parts of addresses that belong to it
+
+
+NAV: tuple[tuple[str, tuple[Place, ...]], ...] = (
+    (
+        "Front desk",
+        (
+            Place("/calendar", "Calendar", "calendar", "staff", ("/appointments", "/book", "/blocks", "/day-sheet")),
+            Place("/patients", "Patients", "people", "staff"),
+        ),
+    ),
+    (
+        "Agents",
+        (
+            Place("/clients", "Clients", "key", "admin"),
+            Place("/usage", "Usage", "chart", "admin"),
+            Place("/confirmations", "Confirmations", "check", "staff"),
+            Place("/agent", "Agent's view", "agent", "admin"),
+        ),
+    ),
+    (
+        "Practice",
+        (
+            Place("/setup", "Set-up", "list", "admin"),
+            Place("/practice", "Practice", "building", "admin"),
+            Place("/people", "People", "badge", "admin"),
+            Place("/audit", "Audit", "shield", "admin"),
+        ),
+    ),
+)
+
+# Texts are fixed: what stands in an address is only a key, so nobody can make a page say something.
+NOTICES = {
+    "person_changed": "The change has been made.",
+    "person_removed": "The person has been removed.",
+    "appointment_booked": "The appointment is booked.",
+    "appointment_moved": "The appointment has been moved.",
+    "appointment_cancelled": "The appointment is cancelled and its time is free again.",
+    "attendance_confirmed": "Attendance is confirmed.",
+    "arrival_recorded": "The arrival has been recorded.",
+    "visit_completed": "The visit has been recorded as completed.",
+    "no_show_recorded": "The no-show has been recorded.",
+    "patient_created": "The patient is on file.",
+    "patient_changed": "The patient's record has been changed.",
+    "nothing_changed": "Nothing was changed.",
+    "time_blocked": "The time is blocked. Nobody can book it from now on.",
+    "time_unblocked": "The time is open again.",
+    "client_changed": "The client has been changed.",
+    "client_disabled": "The client is disabled: its calls are refused within seconds.",
+    "client_enabled": "The client may call again.",
+    "secret_shown": "This was done before. The secret was shown then, and cannot be shown again.",
+    "practice_file_applied": "The practice file has been applied.",
+    "webhook_replayed": "What could not be delivered is being sent once more.",
+    "webhook_paused": "Nothing is sent to this endpoint until it is resumed.",
+    "webhook_resumed": "The endpoint is told again, also of what has waited.",
+}

@@ -1,0 +1,59 @@
+"""One's own account: who one is here, where one is signed in, the theme, and the ways out."""
+
+from datetime import timedelta
+
+from starlette.responses import RedirectResponse, Response
+
+from frontdesk.console.cookies import SESSION, delete_cookie
+from frontdesk.console.pages.sign_in import local_address
+from frontdesk.console.rendering import THEME_COOKIE, theme_of
+from frontdesk.console.visit import Page, Visit
+
+_YEAR = timedelta(days=365)
+
+
+async def _account(visit: Visit) -> Response:
+    sessions = await visit.console.sign_in.sessions_of(visit.session)
+    return visit.render("account.html", title="Your account", sessions=sessions, session=visit.session)
+
+
+async def _sign_out(visit: Visit) -> Response:
+    await visit.console.sign_in.sign_out(visit.session)
+    return _left(visit)
+
+
+async def _sign_out_everywhere(visit: Visit) -> Response:
+    await visit.console.sign_in.sign_out_everywhere(visit.session)
+    return _left(visit)
+
+
+async def _choose_theme(visit: Visit) -> Response:
+    """Without a script: a form, and back to where one was. With one, the script sets the same cookie."""
+    form = await visit.form()
+    response = RedirectResponse(local_address(form.get("next")), 303)
+    chosen = "light" if theme_of(visit.request) == "dark" else "dark"
+    response.set_cookie(
+        THEME_COOKIE, chosen, max_age=int(_YEAR.total_seconds()), path="/console", samesite="lax",
+        secure=visit.console.settings.public_url.startswith("https://"),
+    )  # fmt: skip
+    return response
+
+
+async def _alive(_visit: Visit) -> Response:
+    """For a page that was left open: its script asks, and leaves it when nobody is signed in any more."""
+    return Response(status_code=204)
+
+
+def _left(visit: Visit) -> Response:
+    response = RedirectResponse("/console/sign-in?left", 303)
+    delete_cookie(response, SESSION, visit.console.settings)
+    return response
+
+
+PAGES = (
+    Page("GET", "/account", _account),
+    Page("POST", "/sign-out", _sign_out),
+    Page("POST", "/sign-out-everywhere", _sign_out_everywhere),
+    Page("POST", "/theme", _choose_theme),
+    Page("GET", "/alive", _alive, counts_as_use=False),
+)

@@ -1,0 +1,152 @@
+"""One appointment: what it is, its history, and what the desk does with it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from frontdesk.console.pages.slot_choice import slot_choice
+from frontdesk.console.visit import Page, Visit
+from frontdesk.domain.errors import Problem
+
+_STEPS: Mapping[str, tuple[str, str]] = {
+    "confirm": ("confirm_attendance", "attendance_confirmed"),
+    "cancel": ("cancel_appointment", "appointment_cancelled"),
+}
+_RECORDED = {"arrived": "arrival_recorded", "completed": "visit_completed", "noShow": "no_show_recorded"}
+# What an operation did, and what it would have done.
+DONE: Mapping[str, tuple[str, str]] = {
+    "book_appointment": ("Booked", "Booking"),
+    "confirm_attendance": ("Attendance confirmed", "Confirming attendance"),
+    "cancel_appointment": ("Cancelled", "Cancelling"),
+    "reschedule_appointment": ("Moved", "Moving"),
+    "console.record_arrived": ("Arrived", "Recording the arrival"),
+    "console.record_completed": ("Completed", "Recording the visit"),
+    "console.record_no_show": ("Recorded as no-show", "Recording a no-show"),
+}
+
+
+async def _appointment(visit: Visit) -> Response:
+    return await _shown(visit, None)
+
+
+async def _shown(visit: Visit, refused: Problem | None, reason: str = "") -> Response:
+    view = await visit.desk.appointments.read(visit.person, visit.request.path_params["appointment_id"])
+    return visit.render(
+        "appointment.html",
+        title="Appointment",
+        status=200 if refused is None else refused.status,
+        view=view,
+        appointment=view.appointment,
+        refused=refused,
+        reason=reason,
+        happened=happened,
+    )
+
+
+async def _step(visit: Visit) -> Response:
+    form = await visit.form()
+    appointment_id = visit.request.path_params["appointment_id"]
+    operation, notice = _STEPS[visit.request.url.path.rpartition("/")[2]]
+    arguments: dict[str, Any] = {"appointmentId": appointment_id}
+    reason = form.get("reason")
+    if reason and operation == "cancel_appointment":
+        arguments["reason"] = reason
+    try:
+        await visit.desk.run(visit.person, operation, arguments, idempotency_key=form.get("key") or None)
+    except Problem as problem:
+        return await _refused(visit, problem, reason)
+    return visit.redirect(f"/appointments/{appointment_id}", notice=notice)
+
+
+async def _record(visit: Visit) -> Response:
+    form = await visit.form()
+    appointment_id, status = visit.request.path_params["appointment_id"], form.get("status")
+    try:
+        await visit.desk.appointments.record(visit.person, appointment_id, status, form.get("key"))
+    except Problem as problem:
+        return await _refused(visit, problem)
+    return visit.redirect(f"/appointments/{appointment_id}", notice=_RECORDED[status])
+
+
+async def _move(visit: Visit) -> Response:
+    view = await visit.desk.appointments.read(visit.person, visit.request.path_params["appointment_id"])
+    appointment = view.appointment
+    if "reschedule_appointment" not in view.may:
+        raise Problem("conflict", "This appointment cannot be moved any more.")
+    choice = await slot_choice(
+        visit,
+        visit_type_id=appointment.visit_type_id,
+        procedure_id=appointment.procedure_id,
+        provider_id=appointment.provider_id,
+        location_id=appointment.location_id,
+    )
+    return visit.render(
+        "move.html",
+        title="Move appointment",
+        view=view,
+        choice=choice,
+        choose=f"/console/appointments/{appointment.id}/move/confirm",
+    )
+
+
+async def _confirm_move(visit: Visit) -> Response:
+    return await _move_summary(visit, visit.request.query_params.get("slot", ""), None)
+
+
+async def _move_summary(visit: Visit, slot_id: str, refused: Problem | None) -> Response:
+    view = await visit.desk.appointments.read(visit.person, visit.request.path_params["appointment_id"])
+    slot = await visit.desk.run(visit.person, "get_slot", {"slotId": slot_id})
+    return visit.render(
+        "move_confirm.html",
+        title="Move appointment",
+        status=200 if refused is None else refused.status,
+        view=view,
+        slot=slot,
+        refused=refused,
+    )
+
+
+async def _do_move(visit: Visit) -> Response:
+    form = await visit.form()
+    appointment_id = visit.request.path_params["appointment_id"]
+    arguments = {"appointmentId": appointment_id, "slotId": form.get("slot")}
+    try:
+        await visit.desk.run(visit.person, "reschedule_appointment", arguments, idempotency_key=form.get("key") or None)
+    except Problem as problem:
+        if problem.code in ("slot_unavailable", "validation", "conflict", "upstream_unavailable"):
+            return await _move_summary(visit, form.get("slot"), problem)
+        raise
+    return visit.redirect(f"/appointments/{appointment_id}", notice="appointment_moved")
+
+
+async def _refused(visit: Visit, problem: Problem, reason: str = "") -> Response:
+    """Beside the form where it was tried; a record that does not exist has no such page."""
+    if problem.code == "not_found":
+        raise problem
+    return await _shown(visit, problem, reason)
+
+
+def happened(operation: str, outcome: str) -> str:
+    """A line of the audit trail in words."""
+    done, trying = DONE.get(operation, (operation, operation))
+    if outcome == "executed":
+        return done
+    if outcome == "unchanged":
+        return f"{done} (nothing changed)"
+    if outcome == "confirmation_required":
+        return f"{trying} was proposed"
+    if outcome in ("confirmation_incomplete", "incomplete"):
+        return f"{trying}: the outcome is not known yet"
+    return f"{trying} was refused ({outcome.replace('_', ' ')})"
+
+
+PAGES = (
+    Page("GET", "/appointments/{appointment_id}", _appointment),
+    Page("POST", "/appointments/{appointment_id}/confirm", _step),
+    Page("POST", "/appointments/{appointment_id}/cancel", _step),
+    Page("POST", "/appointments/{appointment_id}/record", _record),
+    Page("GET", "/appointments/{appointment_id}/move", _move),
+    Page("GET", "/appointments/{appointment_id}/move/confirm", _confirm_move),
+    Page("POST", "/appointments/{appointment_id}/move", _do_move),
+)

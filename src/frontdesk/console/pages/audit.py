@@ -1,0 +1,125 @@
+"""The audit trail: found by what it says, exported line by line, and checked as a whole."""
+
+from collections.abc import AsyncIterator
+from datetime import date, datetime, time, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.responses import Response, StreamingResponse
+
+from frontdesk.audit.reading import Wanted
+from frontdesk.console.visit import Page, Visit
+from frontdesk.domain.errors import CATALOGUE
+from frontdesk.operations import OPERATIONS
+
+_LARGEST_ID = 2**63 - 1
+_EARLIEST = date(2000, 1, 1)
+_ACTIONS = (
+    "console.add_client",
+    "console.change_client",
+    "console.rotate_client_secret",
+    "console.disable_client",
+    "console.enable_client",
+    "console.import_practice_file",
+    "console.export_practice_file",
+    "console.export_audit",
+    "console.verify_audit",
+    "console.sign_in",
+)
+OPERATION_NAMES = (*(operation.name for operation in OPERATIONS), *_ACTIONS)
+OUTCOMES = ("executed", "unchanged", "replayed", *CATALOGUE)
+_FILTERS = ("actor", "operation", "outcome", "subject", "from", "to")
+
+
+async def _audit(visit: Visit) -> Response:
+    asked = {name: visit.request.query_params.get(name, "").strip() for name in _FILTERS}
+    before = visit.request.query_params.get("before", "")
+    faults: dict[str, str] = {}
+    wanted = _wanted(visit, asked, faults)
+    place = int(before) if before.isascii() and before.isdecimal() and int(before[:20]) <= _LARGEST_ID else None
+    page = None if faults else await visit.desk.audit.find(visit.person, wanted, place)
+    kept = {name: value for name, value in asked.items() if value}
+    return visit.render(
+        "audit.html",
+        title="Audit",
+        status=422 if faults else 200,
+        asked=asked,
+        faults=faults,
+        page=page,
+        actors=await _actor_options(visit, asked["actor"]),
+        operations=OPERATION_NAMES,
+        outcomes=OUTCOMES,
+        further=None if page is None or page.before is None else _address({**kept, "before": str(page.before)}),
+        newest=_address(kept) if place is not None else None,
+        narrowed=bool(kept),
+        check=await visit.desk.audit.last_check(visit.person),
+    )
+
+
+async def _check(visit: Visit) -> Response:
+    """How the check goes, for a script that asks while it runs."""
+    check = await visit.desk.audit.last_check(visit.person)
+    return visit.render("audit_check.html", title="Audit", check=check)
+
+
+async def _verify(visit: Visit) -> Response:
+    await visit.desk.audit.start_check(visit.person)
+    return visit.redirect("/audit#check")
+
+
+async def _export(visit: Visit) -> Response:
+    lines = await visit.desk.audit.export(visit.person)
+    name = f"audit-{visit.person.practice_slug}-{visit.console.clock():%Y-%m-%d}.jsonl"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingResponse(_ended(lines), headers=headers, media_type="application/x-ndjson")
+
+
+async def _ended(lines: AsyncIterator[str]) -> AsyncIterator[str]:
+    async for line in lines:
+        yield line + "\n"
+
+
+def _wanted(visit: Visit, asked: dict[str, str], faults: dict[str, str]) -> Wanted:
+    since, until = _day(asked, "from", faults), _day(asked, "to", faults)
+    if since is not None and until is not None and until < since:
+        faults["to"] = "The last day lies before the first."
+    return Wanted(
+        actor=asked["actor"] or None,
+        operation=asked["operation"] or None,
+        subject=asked["subject"] or None,
+        outcome=asked["outcome"] or None,
+        since=None if since is None else datetime.combine(since, time(), visit.zone),
+        until=None if until is None else datetime.combine(until + timedelta(days=1), time(), visit.zone),
+    )
+
+
+def _day(asked: dict[str, str], name: str, faults: dict[str, str]) -> date | None:
+    if not asked[name]:
+        return None
+    try:
+        day = date.fromisoformat(asked[name])
+    except ValueError:
+        faults[name] = "A day looks like 2026-11-15."
+        return None
+    if not _EARLIEST <= day <= date(9000, 1, 1):
+        faults[name] = "There are no records of that day."
+        return None
+    return day
+
+
+async def _actor_options(visit: Visit, chosen: str) -> list[tuple[str, str]]:
+    known = [(actor.id, actor.name) for actor in await visit.desk.audit.actors(visit.person)]
+    options = [("", "Everybody"), *known, ("command-line", "Command line")]
+    return options if chosen in dict(options) else [*options, (chosen, chosen)]
+
+
+def _address(parameters: dict[str, Any]) -> str:
+    return "/console/audit" + (f"?{urlencode(parameters)}" if parameters else "")
+
+
+PAGES = (
+    Page("GET", "/audit", _audit, role="admin"),
+    Page("GET", "/audit/check", _check, role="admin", counts_as_use=False),
+    Page("POST", "/audit/verify", _verify, role="admin"),
+    Page("GET", "/audit/export", _export, role="admin"),
+)

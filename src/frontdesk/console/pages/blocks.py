@@ -1,0 +1,121 @@
+"""Blocked time: what lies ahead, more of it, and taking it back. Appointments in the way are shown before."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from starlette.responses import Response
+
+from frontdesk.console.actions.blocks import NOT_HERE, Affected, Block, location_block, provider_block
+from frontdesk.console.forms import Form
+from frontdesk.console.pages.calendar import read_day, read_id
+from frontdesk.console.visit import Page, Visit
+from frontdesk.domain.directory import Directory
+from frontdesk.domain.errors import FieldError, Problem, invalid
+
+_FIELDS = ("who", "from", "from_time", "to", "to_time", "reason")
+_LABELS = {"from": "From", "to": "To", "reason": "Reason", "who": "Who"}
+
+
+async def _blocks(visit: Visit) -> Response:
+    asked = visit.request.query_params
+    given = dict.fromkeys(_FIELDS, "")
+    provider_id = read_id(asked.get("provider", ""))
+    if provider_id is not None:
+        given["who"] = f"provider-{provider_id}"
+    day = read_day(asked.get("date", ""))
+    if day is not None:
+        given["from"] = given["to"] = day.isoformat()
+    return await _page(visit, given)
+
+
+async def _block(visit: Visit) -> Response:
+    form = await visit.form()
+    given = {name: form.get(name) for name in _FIELDS}
+    try:
+        block = _read(given, visit)
+        if form.get("anyway") != "yes":
+            affected = await visit.desk.blocks.affected(visit.person, block)
+            if affected:
+                return await _page(visit, given, affected=affected)
+        await visit.desk.blocks.add(visit.person, block)
+    except Problem as problem:
+        if problem.code != "validation":
+            raise
+        return await _page(visit, given, problem=problem)
+    return visit.redirect("/blocks", notice="time_blocked")
+
+
+async def _unblock(visit: Visit) -> Response:
+    form = await visit.form()
+    block = _stored(form)
+    await visit.desk.blocks.remove(visit.person, block)
+    return visit.redirect("/blocks", notice="time_unblocked")
+
+
+async def _page(
+    visit: Visit, given: dict[str, str], problem: Problem | None = None, affected: Sequence[Affected] = ()
+) -> Response:
+    offered = await visit.desk.blocks.offered(visit.person)
+    directory = await visit.desk.calendar.directory(visit.person)
+    return visit.render(
+        "blocks.html",
+        title="Blocked time",
+        status=200 if problem is None else problem.status,
+        offered=offered,
+        not_here=NOT_HERE,
+        whom=_whom(directory),
+        names=dict(_whom(directory)),
+        blocks=await visit.desk.blocks.upcoming(visit.person) if offered else [],
+        given=given,
+        affected=affected,
+        faults={} if problem is None else {
+            error.field: error.message.replace(error.field, _LABELS.get(error.field, "This"), 1)
+            for error in problem.errors
+        },
+    )  # fmt: skip
+
+
+def _whom(directory: Directory) -> list[tuple[str, str]]:
+    providers = [(f"provider-{each.id}", each.name) for each in directory.providers.values() if each.active]
+    locations = [
+        (f"location-{each.id}", f"{each.name}, everybody") for each in directory.locations.values() if each.active
+    ]
+    return [*providers, *locations]
+
+
+def _read(given: dict[str, str], visit: Visit) -> Block:
+    """A provider's time, to the minute or whole days; a location's whole days."""
+    kind, _, number = given["who"].partition("-")
+    place = read_id(number)
+    if place is None or kind not in ("provider", "location"):
+        raise invalid([FieldError("who", "required", "who must be chosen")])
+    now, last = visit.console.clock(), given["to"] or given["from"]
+    if kind == "location":
+        if given["from_time"] or given["to_time"]:
+            raise invalid([FieldError("from", "range", "from must be a whole day: a location closes for whole days")])
+        return location_block(place, given["from"], last, given["reason"], now)
+    starts = f"{given['from']}T{given['from_time'] or '00:00'}"
+    ends = f"{last}T{given['to_time']}" if given["to_time"] else f"{_day_after(last)}T00:00"
+    return provider_block(place, starts, ends, given["reason"], now)
+
+
+def _stored(form: Form) -> Block:
+    """One that the page listed, as it listed it."""
+    kind, _, number = form.get("who").partition("-")
+    place = read_id(number)
+    if place is None or kind not in ("provider", "location"):
+        raise Problem("not_found", "There is no such provider or location.")
+    made = location_block if kind == "location" else provider_block
+    return made(place, form.get("starts"), form.get("ends"), "", None)
+
+
+def _day_after(text: str) -> str:
+    day = read_day(text)
+    return text if day is None else (day + timedelta(days=1)).isoformat()
+
+
+PAGES = (
+    Page("GET", "/blocks", _blocks),
+    Page("POST", "/blocks", _block),
+    Page("POST", "/blocks/remove", _unblock),
+)

@@ -1,0 +1,196 @@
+"""Clients: who may call, with which grant, scopes and limits. A secret is in the answer to the form that made it, and
+nowhere else: not in an address, not in a page that can be opened again."""
+
+from datetime import timedelta
+
+from starlette.responses import Response
+
+from frontdesk.access.clients.registry import DEFAULT_PER_MINUTE, DEFAULT_QUOTA, DEFAULT_RETIREMENT, ClientRecord
+from frontdesk.access.clients.scopes import SCOPES
+from frontdesk.console.actions.clients import SecretShown, check_client
+from frontdesk.console.actions.usage import SPANS
+from frontdesk.console.charts import requests_chart, share
+from frontdesk.console.form_faults import faults_of, whole_number
+from frontdesk.console.forms import Form
+from frontdesk.console.visit import Page, Visit
+from frontdesk.domain.errors import Problem
+
+_OVERLAPS = {
+    "0": ("At once", timedelta(0)),
+    "1": ("After an hour", timedelta(hours=1)),
+    "24": ("After a day", DEFAULT_RETIREMENT),
+    "168": ("After a week", timedelta(days=7)),
+}
+SCOPE_MEANINGS = {
+    "practices:read": "the practice, its locations, providers and visit types",
+    "slots:read": "free times",
+    "patients:read": "patients, found by name and date of birth",
+    "patients:write": "new patients, and changes to known ones",
+    "appointments:read": "appointments",
+    "appointments:book": "booking and rescheduling",
+    "appointments:cancel": "cancelling",
+    "appointments:confirm": "confirming that a patient comes",
+}
+
+
+async def _list(visit: Visit) -> Response:
+    uses = await visit.desk.usage.of_clients(visit.person)
+    return visit.render("clients.html", title="Clients", uses=uses, share=share, now=visit.console.clock())
+
+
+async def _new(visit: Visit) -> Response:
+    typed = Form(
+        {
+            "name": [""],
+            "grant": ["agent"],
+            "scopes": list(SCOPES),
+            "per_minute": [str(DEFAULT_PER_MINUTE)],
+            "quota": [str(DEFAULT_QUOTA)],
+        }
+    )
+    return _new_form(visit, typed, {})
+
+
+def _new_form(visit: Visit, typed: Form, faults: dict[str, str]) -> Response:
+    return visit.render(
+        "client_new.html",
+        title="Add a client",
+        status=422 if faults else 200,
+        typed=typed,
+        faults=faults,
+        scopes=SCOPE_MEANINGS,
+    )
+
+
+async def _add(visit: Visit) -> Response:
+    form = await visit.form()
+    (per_minute, quota), faults = _limits(form), _faults(form, form.get("grant"))
+    if faults:
+        return _new_form(visit, form, faults)
+    try:
+        client, secret = await visit.desk.clients.add(
+            visit.person,
+            name=form.get("name"),
+            grant=form.get("grant"),
+            scopes=form.all("scopes"),
+            per_minute=per_minute,
+            quota=quota,
+            once=form.get("once"),
+        )
+    except SecretShown as shown:
+        return visit.redirect(f"/clients/{shown.client_id}", notice="secret_shown")
+    return _secret(visit, client, secret, f"{client.name} can call now")
+
+
+def _limits(form: Form, faults: dict[str, str] | None = None) -> tuple[int, int]:
+    noted = {} if faults is None else faults
+    return whole_number(form, "per_minute", "The cap", noted), whole_number(form, "quota", "The quota", noted)
+
+
+def _faults(form: Form, grant: str) -> dict[str, str]:
+    """Everything that is wrong with what was typed, in the order of the fields."""
+    unreadable: dict[str, str] = {}
+    per_minute, quota = _limits(form, unreadable)
+    try:
+        check_client(name=form.get("name"), grant=grant, scopes=form.all("scopes"), per_minute=per_minute, quota=quota)
+    except Problem as problem:
+        return {**faults_of(problem), **unreadable}
+    return unreadable
+
+
+async def _show(visit: Visit) -> Response:
+    client = await visit.desk.clients.one(visit.person, visit.request.path_params["client_id"])
+    return await _client_page(visit, client, _as_typed(client), {})
+
+
+async def _client_page(visit: Visit, client: ClientRecord, typed: Form, faults: dict[str, str]) -> Response:
+    counted = await visit.desk.usage.over_time(visit.person, SPANS["24h"], visit.zone, client.client_id)
+    uses = await visit.desk.usage.of_clients(visit.person)
+    return visit.render(
+        "client.html",
+        title=client.name,
+        status=422 if faults else 200,
+        client=client,
+        typed=typed,
+        faults=faults,
+        scopes=SCOPE_MEANINGS,
+        overlaps=[(key, label) for key, (label, _) in _OVERLAPS.items()],
+        use=next(use for use in uses if use.client.client_id == client.client_id),
+        chart=requests_chart(counted, visit.zone),
+        share=share,
+        now=visit.console.clock(),
+    )
+
+
+def _as_typed(client: ClientRecord) -> Form:
+    return Form(
+        {
+            "name": [client.name],
+            "scopes": list(client.scopes),
+            "per_minute": [str(client.per_minute)],
+            "quota": [str(client.quota)],
+        }
+    )
+
+
+async def _change(visit: Visit) -> Response:
+    client_id, form = visit.request.path_params["client_id"], await visit.form()
+    client = await visit.desk.clients.one(visit.person, client_id)
+    (per_minute, quota), faults = _limits(form), _faults(form, client.grant)
+    if faults:
+        return await _client_page(visit, client, form, faults)
+    await visit.desk.clients.change(
+        visit.person, client_id, name=form.get("name"), scopes=form.all("scopes"), per_minute=per_minute, quota=quota
+    )
+    return visit.redirect(f"/clients/{client_id}", notice="client_changed")
+
+
+async def _rotate(visit: Visit) -> Response:
+    client_id, form = visit.request.path_params["client_id"], await visit.form()
+    if form.get("overlap") not in _OVERLAPS:
+        raise Problem("validation", "Choose when the old secret stops.")
+    _, overlap = _OVERLAPS[form.get("overlap")]
+    try:
+        client, secret = await visit.desk.clients.rotate(
+            visit.person, client_id, retire_old_after=overlap, once=form.get("once")
+        )
+    except SecretShown:
+        return visit.redirect(f"/clients/{client_id}", notice="secret_shown")
+    return _secret(visit, client, secret, f"A new secret for {client.name}")
+
+
+async def _disable(visit: Visit) -> Response:
+    client_id = visit.request.path_params["client_id"]
+    await visit.desk.clients.set_disabled(visit.person, client_id, disabled=True)
+    return visit.redirect(f"/clients/{client_id}", notice="client_disabled")
+
+
+async def _enable(visit: Visit) -> Response:
+    client_id = visit.request.path_params["client_id"]
+    await visit.desk.clients.set_disabled(visit.person, client_id, disabled=False)
+    return visit.redirect(f"/clients/{client_id}", notice="client_enabled")
+
+
+def _secret(visit: Visit, client: ClientRecord, secret: str, title: str) -> Response:
+    retiring = [record.retires_at for record in client.secrets if record.retires_at is not None]
+    return visit.render(
+        "client_secret.html",
+        title=title,
+        client=client,
+        secret=secret,
+        retiring=retiring[0] if retiring else None,
+        now=visit.console.clock(),
+        public_url=visit.console.settings.public_url,
+    )
+
+
+PAGES = (
+    Page("GET", "/clients", _list, role="admin"),
+    Page("POST", "/clients", _add, role="admin"),
+    Page("GET", "/clients/new", _new, role="admin"),
+    Page("GET", "/clients/{client_id}", _show, role="admin"),
+    Page("POST", "/clients/{client_id}", _change, role="admin"),
+    Page("POST", "/clients/{client_id}/rotate", _rotate, role="admin"),
+    Page("POST", "/clients/{client_id}/disable", _disable, role="admin"),
+    Page("POST", "/clients/{client_id}/enable", _enable, role="admin"),
+)

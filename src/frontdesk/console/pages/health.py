@@ -1,0 +1,58 @@
+"""How the scheduling system and the record keeping are, and whether events reach those who want to hear of them."""
+
+from starlette.responses import Response
+
+from frontdesk.console.visit import Page, Visit
+from frontdesk.systems.check import SystemCheck
+
+
+async def _system(visit: Visit) -> Response:
+    return await _system_page(visit, None)
+
+
+async def _check_system(visit: Visit) -> Response:
+    return await _system_page(visit, await visit.desk.health.check(visit.person))
+
+
+async def _system_page(visit: Visit, checked: SystemCheck | None) -> Response:
+    return visit.render(
+        "system.html",
+        title="Scheduling system",
+        health=await visit.desk.health.now(visit.person),
+        last_check=await visit.desk.audit.last_check(visit.person),
+        checked=checked,
+    )
+
+
+async def _webhooks(visit: Visit) -> Response:
+    return visit.render(
+        "webhooks.html",
+        title="Webhooks",
+        told=await visit.desk.webhooks.all(visit.person),
+        slug=visit.person.practice_slug,
+    )
+
+
+async def _replay(visit: Visit) -> Response:
+    await visit.desk.webhooks.replay_dead(visit.person, visit.request.path_params["endpoint_id"])
+    return visit.redirect("/practice/webhooks", notice="webhook_replayed")
+
+
+async def _pause(visit: Visit) -> Response:
+    await visit.desk.webhooks.set_paused(visit.person, visit.request.path_params["endpoint_id"], paused=True)
+    return visit.redirect("/practice/webhooks", notice="webhook_paused")
+
+
+async def _resume(visit: Visit) -> Response:
+    await visit.desk.webhooks.set_paused(visit.person, visit.request.path_params["endpoint_id"], paused=False)
+    return visit.redirect("/practice/webhooks", notice="webhook_resumed")
+
+
+PAGES = (
+    Page("GET", "/practice/system", _system, role="admin"),
+    Page("POST", "/practice/system", _check_system, role="admin"),
+    Page("GET", "/practice/webhooks", _webhooks, role="admin"),
+    Page("POST", "/practice/webhooks/{endpoint_id}/replay", _replay, role="admin"),
+    Page("POST", "/practice/webhooks/{endpoint_id}/pause", _pause, role="admin"),
+    Page("POST", "/practice/webhooks/{endpoint_id}/resume", _resume, role="admin"),
+)

@@ -1,0 +1,69 @@
+"""Live updates: a stream of words that the calendar has changed. A page that hears one asks for what it shows again.
+
+A stream says nothing about anybody. It ends with the session, with the process, and when the reader goes away.
+"""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from frontdesk.console.desk import reached
+from frontdesk.console.live_updates import Listener, TooManyStreams
+from frontdesk.console.visit import Page, Visit
+from frontdesk.domain.errors import Problem
+
+HEARTBEAT_SECONDS = 15.0
+_CHECK_SECONDS = 5.0
+_RETRY = b"retry: 2000\n\n"
+_CHANGED = b"event: calendar\ndata: changed\n\n"
+_SIGNED_OUT = b"event: signed-out\ndata: bye\n\n"
+_ALIVE = b": still here\n\n"
+
+
+class _Stream(StreamingResponse):
+    """Gives its place back however it ends, also where nobody ever reads it."""
+
+    def __init__(self, visit: Visit, listener: Listener, place: ExitStack) -> None:
+        super().__init__(
+            _words(visit, listener),
+            headers={"X-Accel-Buffering": "no"},  # a proxy in between must not collect them
+            media_type="text/event-stream",
+        )
+        self._place = place
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._place:
+            await super().__call__(scope, receive, send)
+
+
+async def _live(visit: Visit) -> Response:
+    person, place = visit.person, ExitStack()
+    try:
+        listener = place.enter_context(
+            visit.desk.live.listening(person.practice_id, person.practice_slug, person.staff_id)
+        )
+    except TooManyStreams:
+        raise Problem("rate_limited", "Too many pages are being kept up to date.", retry_after=30) from None
+    return _Stream(visit, listener, place)
+
+
+async def _words(visit: Visit, listener: Listener) -> AsyncIterator[bytes]:
+    yield _RETRY
+    checked = time.monotonic()
+    while (word := await listener.next(HEARTBEAT_SECONDS)) != "over":
+        if time.monotonic() - checked >= _CHECK_SECONDS:
+            checked = time.monotonic()
+            try:
+                signed_in = await reached(visit.still_signed_in())
+            except Problem:  # it cannot be told: the reader comes back and asks again
+                return
+            if not signed_in:
+                yield _SIGNED_OUT
+                return
+        yield _CHANGED if word == "changed" else _ALIVE
+
+
+PAGES = (Page("GET", "/live", _live, counts_as_use=False),)

@@ -1,0 +1,166 @@
+"""Patients: found, shown with their appointments, put on file and changed. No address says who is searched for."""
+
+from typing import Any
+
+from starlette.responses import Response
+
+from frontdesk.console.actions.patients import PatientHits
+from frontdesk.console.forms import Form
+from frontdesk.console.pages.slot_choice import carried
+from frontdesk.console.visit import Page, Visit
+from frontdesk.domain.errors import Problem
+
+FIELDS = ("firstName", "lastName", "dob", "phone", "email")
+_LABELS = {
+    "firstName": "First name",
+    "lastName": "Last name",
+    "dob": "Date of birth",
+    "phone": "Phone",
+    "email": "E-mail",
+}
+
+
+async def _search_form(visit: Visit) -> Response:
+    return await _search_page(visit)
+
+
+async def _search(visit: Visit) -> Response:
+    form = await visit.form()
+    if not await visit.desk.patients.searchable(visit.person):
+        return await _match(visit, form)
+    text = form.get("search")
+    hits, faults, status = await searched(visit, text)
+    return await _search_page(visit, text=text, hits=hits, faults=faults, status=status)
+
+
+async def searched(visit: Visit, text: str) -> tuple[PatientHits | None, dict[str, str], int]:
+    """Who was found, or what is wrong with the text, and the status that goes with it."""
+    try:
+        return await visit.desk.patients.search(visit.person, text), {}, 200
+    except Problem as problem:
+        if problem.code != "validation":
+            raise
+        return None, faults_of(problem), problem.status
+
+
+async def _match(visit: Visit, form: Form) -> Response:
+    """By all four fields, where the people are in another system."""
+    given = {name: form.get(name) for name in FIELDS if name != "email"}
+    try:
+        found = await visit.desk.run(visit.person, "match_patient", given)
+    except Problem as problem:
+        if problem.code not in ("validation", "not_found"):
+            raise
+        missed = problem.code == "not_found"
+        return await _search_page(visit, given=given, faults=faults_of(problem), status=problem.status, missed=missed)
+    return visit.redirect(f"/patients/{found['items'][0]['id']}")
+
+
+async def _search_page(
+    visit: Visit,
+    *,
+    text: str = "",
+    given: dict[str, str] | None = None,
+    hits: PatientHits | None = None,
+    faults: dict[str, str] | None = None,
+    missed: bool = False,
+    status: int = 200,
+) -> Response:
+    return visit.render(
+        "patients.html",
+        title="Patients",
+        status=status,
+        searchable=await visit.desk.patients.searchable(visit.person),
+        can_create="create_patient" in await visit.desk.patients.supports(visit.person),
+        text=text,
+        given=given or dict.fromkeys(FIELDS, ""),
+        hits=hits,
+        faults=faults or {},
+        missed=missed,
+    )
+
+
+async def _patient(visit: Visit) -> Response:
+    view = await visit.desk.patients.read(visit.person, visit.request.path_params["patient_id"])
+    return visit.render("patient.html", title="Patient", view=view, patient=view.patient)
+
+
+async def _new(visit: Visit) -> Response:
+    return _form_page(visit, dict.fromkeys(FIELDS, ""))
+
+
+async def _create(visit: Visit) -> Response:
+    form = await visit.form()
+    given = {name: form.get(name) for name in FIELDS}
+    arguments = {name: value for name, value in given.items() if value or name != "email"}
+    try:
+        made = await visit.desk.run(visit.person, "create_patient", arguments, idempotency_key=form.get("key") or None)
+    except Problem as problem:
+        if problem.code not in ("validation", "conflict"):
+            raise
+        return _form_page(visit, given, problem)
+    if visit.request.query_params.get("then") == "book":
+        return visit.redirect(f"/book/{made['patientId']}{carried(visit)}", notice="patient_created")
+    return visit.redirect(f"/patients/{made['patientId']}", notice="patient_created")
+
+
+async def _edit(visit: Visit) -> Response:
+    body = await visit.desk.run(visit.person, "get_patient", {"patientId": visit.request.path_params["patient_id"]})
+    return _form_page(visit, {name: body.get(name, "") for name in FIELDS}, patient_id=body["id"])
+
+
+async def _update(visit: Visit) -> Response:
+    form = await visit.form()
+    patient_id = visit.request.path_params["patient_id"]
+    before = await visit.desk.run(visit.person, "get_patient", {"patientId": patient_id})
+    given = {name: form.get(name) for name in FIELDS}
+    changed: dict[str, Any] = {name: value for name, value in given.items() if value != before.get(name, "")}
+    if not changed.get("email", "unchanged"):
+        del changed["email"]  # an address that is on file can be changed and not taken away
+    if not changed:
+        return visit.redirect(f"/patients/{patient_id}", notice="nothing_changed")
+    try:
+        await visit.desk.run(
+            visit.person,
+            "update_patient",
+            {"patientId": patient_id, **changed},
+            idempotency_key=form.get("key") or None,
+        )
+    except Problem as problem:
+        if problem.code not in ("validation", "conflict"):
+            raise
+        return _form_page(visit, given, problem, patient_id)
+    return visit.redirect(f"/patients/{patient_id}", notice="patient_changed")
+
+
+def _form_page(
+    visit: Visit, given: dict[str, str], problem: Problem | None = None, patient_id: str | None = None
+) -> Response:
+    return visit.render(
+        "patient_form.html",
+        title="New patient" if patient_id is None else "Edit patient",
+        status=200 if problem is None else problem.status,
+        patient_id=patient_id,
+        given=given,
+        faults={} if problem is None else faults_of(problem),
+        problem=problem,
+        action=visit.request.url.path + (f"?{visit.request.url.query}" if visit.request.url.query else ""),
+    )
+
+
+def faults_of(problem: Problem) -> dict[str, str]:
+    """What to say beside each field: its rule, under the name that the form gives it."""
+    return {
+        error.field: error.message.replace(error.field, _LABELS.get(error.field, "This"), 1) for error in problem.errors
+    }
+
+
+PAGES = (
+    Page("GET", "/patients", _search_form),
+    Page("POST", "/patients", _search),
+    Page("GET", "/patients/new", _new),
+    Page("POST", "/patients/new", _create),
+    Page("GET", "/patients/{patient_id}", _patient),
+    Page("GET", "/patients/{patient_id}/edit", _edit),
+    Page("POST", "/patients/{patient_id}/edit", _update),
+)

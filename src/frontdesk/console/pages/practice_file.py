@@ -1,0 +1,89 @@
+"""The practice file: downloaded, and uploaded in two steps: what it would change is shown before it is taken over."""
+
+from starlette.responses import PlainTextResponse, Response
+
+from frontdesk.console.actions.practice_files import LARGEST_FILE
+from frontdesk.console.forms import Form
+from frontdesk.console.visit import Page, Visit
+from frontdesk.domain.errors import Problem
+from frontdesk.practice_file import Fault, PracticeFileError
+
+_LARGEST_FORM = LARGEST_FILE + 64 * 1024  # beside the file, a few fields
+_FORMATS = {"yaml": "application/yaml", "json": "application/json"}
+
+
+async def _practice(visit: Visit) -> Response:
+    return _page(visit, text="", prune=False)
+
+
+def _page(visit: Visit, *, text: str, prune: bool, faults: tuple[Fault, ...] = ()) -> Response:
+    return visit.render(
+        "practice_file.html",
+        title="Practice file",
+        status=422 if faults else 200,
+        text=text,
+        prune=prune,
+        faults=faults,
+        largest=LARGEST_FILE // 1024 // 1024,
+    )
+
+
+async def _download(visit: Visit) -> Response:
+    ending = visit.request.path_params["ending"]
+    if ending not in _FORMATS:
+        raise Problem("not_found", "There is no such page.")
+    text = await visit.desk.practice_file.export(visit.person, as_json=ending == "json")
+    headers = {"Content-Disposition": f'attachment; filename="{visit.person.practice_slug}.{ending}"'}
+    return PlainTextResponse(text, headers=headers, media_type=f"{_FORMATS[ending]}; charset=utf-8")
+
+
+async def _preview(visit: Visit) -> Response:
+    form = await visit.form()
+    return await _compared(visit, _text(form), prune=bool(form.get("prune")))
+
+
+async def _compared(visit: Visit, text: str, *, prune: bool, changed: bool = False) -> Response:
+    if not text.strip():
+        return _page(visit, text=text, prune=prune, faults=(Fault("$", "choose a file, or paste its text"),))
+    try:
+        preview = await visit.desk.practice_file.preview(visit.person, text, prune=prune)
+    except PracticeFileError as error:
+        return _page(visit, text=text, prune=prune, faults=error.faults)
+    return visit.render(
+        "practice_preview.html",
+        title="What the file changes",
+        status=409 if changed else 200,
+        preview=preview,
+        text=text,
+        prune=prune,
+        changed=changed,
+    )
+
+
+async def _apply(visit: Visit) -> Response:
+    form = await visit.form()
+    text, prune, version = _text(form), bool(form.get("prune")), form.get("version")
+    if not version.isdecimal() or len(version) > 18:
+        return await _compared(visit, text, prune=prune)
+    try:
+        await visit.desk.practice_file.apply(visit.person, text, prune=prune, version=int(version))
+    except PracticeFileError as error:
+        return _page(visit, text=text, prune=prune, faults=error.faults)
+    except Problem as problem:
+        if problem.code != "conflict":
+            raise
+        return await _compared(visit, text, prune=prune, changed=True)
+    return visit.redirect("/practice", notice="practice_file_applied")
+
+
+def _text(form: Form) -> str:
+    """The chosen file's, or else what was pasted."""
+    return next((text for text in (*form.all("file"), *form.all("text")) if text.strip()), "")
+
+
+PAGES = (
+    Page("GET", "/practice", _practice, role="admin"),
+    Page("GET", "/practice/file.{ending}", _download, role="admin"),
+    Page("POST", "/practice/preview", _preview, role="admin", largest_body=_LARGEST_FORM),
+    Page("POST", "/practice/apply", _apply, role="admin", largest_body=_LARGEST_FORM),
+)

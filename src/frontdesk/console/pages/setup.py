@@ -1,0 +1,112 @@
+"""The set-up: what leads a new practice to its first booking, step by step, with the exact commands."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from starlette.responses import Response
+
+from frontdesk.console.actions.checklist import Progress
+from frontdesk.console.visit import Page, Visit
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    title: str
+    done: bool
+    text: str
+    link: tuple[str, str] | None = None  # address and words
+    commands: tuple[str, ...] = ()
+
+
+async def _setup(visit: Visit) -> Response:
+    progress = await visit.desk.checklist.progress(visit.person)
+    steps = _steps(progress, visit)
+    following = next((number for number, step in enumerate(steps) if not step.done), None)
+    return visit.render("setup.html", title="Set-up", steps=steps, following=following)
+
+
+def _steps(progress: Progress, visit: Visit) -> list[Step]:
+    url = visit.console.settings.public_url
+    slug = visit.person.practice_slug
+    imported, hours, client, called, searched, booked = progress.done
+    today = visit.console.clock().astimezone(visit.zone).date()
+    week = today + timedelta(days=7)
+    token = (
+        "read -rs SECRET",
+        f"TOKEN=$(curl -s {url}/oauth/token -d grant_type=client_credentials -d client_id={progress.client_id or 'ID'} "
+        '--data-urlencode "client_secret=$SECRET" '
+        "| python3 -c \"import json, sys; print(json.load(sys.stdin)['access_token'])\")",
+        f'curl -s {url}/api/capabilities -H "Authorization: Bearer $TOKEN"',
+    )
+    search: tuple[str, ...] = ()
+    if progress.example is not None:
+        asked = progress.example
+        search = (
+            f'curl -s "{url}/api/slots?providerId={asked.provider_id}&locationId={asked.location_id}'
+            f'&visitTypeId={asked.visit_type_id}&procedureId={asked.procedure_id}&from={today}&to={week}" '
+            '-H "Authorization: Bearer $TOKEN"',
+        )
+    return [
+        Step(
+            "Describe the practice",
+            imported,
+            f"There are {_count(progress.locations, 'location')}, {_count(progress.providers, 'provider')} and "
+            f"{_count(progress.visit_types, 'visit type')}. They come with the practice file, as YAML or JSON.",
+            ("/console/practice", "Upload the practice file"),
+            () if imported else (f"frontdesk practice import {slug}.yaml",),
+        ),
+        _hours(progress, hours),
+        Step(
+            "Add a client",
+            client,
+            f"Calls are taken from {_count(progress.clients, 'client')}. A client is an agent or an integration, with "
+            "scopes and limits of its own.",
+            ("/console/clients" if client else "/console/clients/new", "Clients" if client else "Add a client"),
+            () if client else (f'frontdesk client add --practice {slug} --name "Phone agent" --grant agent',),
+        ),
+        Step(
+            "Fetch a token and use it",
+            called,
+            "A client has called." if called else "The client trades its id and secret for a token of an hour.",
+            ("/docs/guides/quick-start", "The quick start"),
+            () if called or not client else token,
+        ),
+        Step(
+            "Search for a free time",
+            searched,
+            "A client has searched." if searched else "Nothing is reserved by searching.",
+            ("/console/agent", "See what an agent sees"),
+            () if searched else search,
+        ),
+        Step(
+            "Book the first appointment",
+            booked,
+            "The first booking is in the calendar."
+            if booked
+            else "An agent's booking is proposed, read back, and executed with the token of its confirmation.",
+            ("/console/calendar", "The calendar") if booked else ("/docs/guides/booking-over-rest", "How to book"),
+        ),
+    ]
+
+
+def _hours(progress: Progress, done: bool) -> Step:
+    if progress.system == "fhir":
+        return Step(
+            "Reach the scheduling system",
+            done,
+            "Free times come from the practice's own FHIR server.",
+            ("/console/practice/system", "Check the scheduling system"),
+        )
+    return Step(
+        "Set weekly hours",
+        done,
+        f"Hours are set for {_count(progress.providers_with_hours, 'provider')}. Without hours there is no free time.",
+        ("/console/practice", "Hours are in the practice file"),
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
+
+
+PAGES = (Page("GET", "/setup", _setup, role="admin"),)

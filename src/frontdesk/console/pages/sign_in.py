@@ -1,0 +1,100 @@
+"""Signing in by a one-time link.
+
+The token is behind the # of the address, where no server sees it. The page puts it into a form, and only a press of the
+button uses it up: a mail scanner or a preview that opens the link does not. The form is good only in the browser that
+it was shown in, so that nobody can sign somebody else in as themselves.
+"""
+
+import hashlib
+import hmac
+import re
+from datetime import timedelta
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from frontdesk.access.staff.sessions import LONGEST, new_token
+from frontdesk.console.browsers import browser_name
+from frontdesk.console.cookies import SESSION, SIGN_IN, delete_cookie, read_cookie, session_token, set_cookie
+from frontdesk.console.forms import read_form
+from frontdesk.console.rendering import render
+from frontdesk.console.visit import CSRF_FIELD, PREFIX, Attempt, Console, answered, check_same_origin
+from frontdesk.domain.errors import Problem
+from frontdesk.doors.bodies import LARGEST_BODY
+
+_FORM_LIFETIME = timedelta(hours=1)
+_LOCAL = re.compile(r"/console/[A-Za-z0-9_./?&=%+:~-]*\Z")
+_FAULTS = {
+    "unauthorized": "This link has been used already, or is too old. Ask for a new one.",
+    "rate_limited": "Too many links have failed from here. Wait a minute, then try again.",
+    "upstream_unavailable": "Signing in is not possible at the moment. Try again in a few seconds.",
+}
+
+
+def sign_in_routes(console: Console) -> list[Route]:
+    settings = console.settings
+
+    async def show(request: Request, _attempt: Attempt) -> Response:
+        return sign_in_page(request, console)
+
+    async def use(request: Request, _attempt: Attempt) -> Response:
+        check_same_origin(request, settings)
+        form = await read_form(request, LARGEST_BODY)
+        proof = read_cookie(request, SIGN_IN, settings)
+        if proof is None or not hmac.compare_digest(_form_token(proof), form.get(CSRF_FIELD).encode()):
+            return sign_in_page(request, console, 403, "This page was open for too long. Press the button again.")
+        link = form.get("link").rpartition("#")[2]
+        browser = browser_name(request.headers.get("user-agent", ""))
+        # Every link counts for itself, so that failures with one lock nobody out; an address is capped.
+        name = "console link " + hashlib.sha256(link.encode(errors="surrogatepass")).hexdigest()
+        address = None if request.client is None else request.client.host
+        try:
+            token = await console.failures.guard(name, address, lambda: console.sign_in.by_link(link, browser))
+        except Problem as problem:
+            return sign_in_page(request, console, problem.status, _FAULTS[problem.code])
+        return await signed_in(request, console, token, form.get("next"))
+
+    return [
+        Route(f"{PREFIX}/sign-in", answered("/sign-in", show), methods=["GET"]),
+        Route(f"{PREFIX}/sign-in", answered("/sign-in", use), methods=["POST"]),
+    ]
+
+
+def sign_in_page(request: Request, console: Console, status: int = 200, fault: str | None = None) -> Response:
+    proof = read_cookie(request, SIGN_IN, console.settings) or new_token()
+    response = render(
+        request,
+        "sign_in.html",
+        status,
+        title="Sign in",
+        fault=fault,
+        left="left" in request.query_params,
+        csrf=_form_token(proof).decode(),
+        next=local_address(request.query_params.get("next", "")),
+        provider=console.has_provider,
+    )
+    set_cookie(response, SIGN_IN, proof, console.settings, _FORM_LIFETIME)
+    return response
+
+
+async def signed_in(request: Request, console: Console, token: str, then: str) -> Response:
+    """The session goes into the browser. One that was there before ends: no session outlives a sign-in over it."""
+    before = await console.sign_in.find(session_token(request, console.settings), in_use=False)
+    if before is not None:
+        await console.sign_in.sign_out(before)
+    response = RedirectResponse(local_address(then), 303)
+    set_cookie(response, SESSION, token, console.settings, LONGEST)
+    delete_cookie(response, SIGN_IN, console.settings)
+    return response
+
+
+def local_address(text: str) -> str:
+    """An address within the console, or its first page: nobody is led elsewhere by what stands in a link."""
+    return text if _LOCAL.match(text) and len(text) <= 500 else f"{PREFIX}/"
+
+
+def _form_token(proof: str) -> bytes:
+    return (
+        hmac.new(proof.encode(errors="surrogatepass"), b"frontdesk sign-in form", hashlib.sha256).hexdigest().encode()
+    )

@@ -1,0 +1,113 @@
+"""Open times to choose from, by day: what booking and moving share. The search is the operations' own."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from frontdesk.console.pages.calendar import read_day, read_id
+from frontdesk.console.visit import Visit
+from frontdesk.domain.directory import Directory, Provider
+from frontdesk.domain.errors import Problem
+from frontdesk.domain.local_time import local_date
+
+_CARRIED = ("provider", "location", "date", "visit")
+_DAYS = 7
+_MOST = 200
+_MOST_OF_ANYONE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTimes:
+    """What is open of one provider at one location on one day: slot ids and local times."""
+
+    provider: str
+    location: str
+    starts: list[tuple[str, datetime]]
+
+
+@dataclass(frozen=True, slots=True)
+class SlotChoice:
+    """`days` hold what is open from `first` on; `later` is where to go on looking. Not `whole`: there is more."""
+
+    first: date
+    provider_id: int | None
+    location_id: int | None
+    providers: Sequence[tuple[object, str]]
+    locations: Sequence[tuple[object, str]]
+    days: Sequence[tuple[date, Sequence[OpenTimes]]]
+    whole: bool
+    earlier: date | None
+    later: date | None
+
+
+async def slot_choice(
+    visit: Visit,
+    *,
+    visit_type_id: int,
+    procedure_id: int,
+    provider_id: int | None = None,
+    location_id: int | None = None,
+) -> SlotChoice:
+    """What the address asks for, else the given provider and location; none is whoever comes first."""
+    asked = visit.request.query_params
+    directory = await visit.desk.calendar.directory(visit.person)
+    supports = await visit.desk.patients.supports(visit.person)
+    if "provider" in asked:
+        provider_id = read_id(asked["provider"])
+    if "location" in asked:
+        location_id = read_id(asked["location"])
+    performing = [each for each in directory.providers.values() if each.active and each.performs(procedure_id)]
+    today = local_date(int(visit.console.clock().timestamp()) // 60, visit.session.time_zone)
+    first = max(read_day(asked.get("date", "")) or today, today)
+    arguments: dict[str, Any] = {"visitTypeId": visit_type_id, "procedureId": procedure_id, "from": first.isoformat()}
+    one_place = provider_id is not None and location_id is not None
+    if not one_place and "find_first_available" not in supports:
+        raise Problem("capability_not_supported")
+    if one_place:
+        arguments |= {"providerId": provider_id, "locationId": location_id, "limit": _MOST}
+        arguments["to"] = (first + timedelta(days=_DAYS - 1)).isoformat()
+        found = await visit.desk.run(visit.person, "search_slots", arguments)
+    else:
+        named = {"providerId": provider_id, "locationId": location_id, "limit": _MOST_OF_ANYONE}
+        arguments |= {name: value for name, value in named.items() if value is not None}
+        found = await visit.desk.run(visit.person, "find_first_available", arguments)
+    by_day: dict[date, dict[tuple[int, int], OpenTimes]] = {}
+    for item in found["items"]:
+        start, place = datetime.fromisoformat(item["start"]), (item["providerId"], item["locationId"])
+        there = by_day.setdefault(start.date(), {}).setdefault(
+            place, OpenTimes(directory.providers[place[0]].name, directory.locations[place[1]].name, [])
+        )
+        there.starts.append((item["id"], start))
+    last = max(by_day, default=first)
+    later = first + timedelta(days=_DAYS) if one_place else last + timedelta(days=1)
+    horizon = today + timedelta(days=directory.practice.booking_horizon_days)
+    return SlotChoice(
+        first=first,
+        provider_id=provider_id,
+        location_id=location_id,
+        providers=[("", "Any provider"), *((each.id, each.name) for each in performing)],
+        locations=[("", "Any location"), *_places(directory, performing)],
+        days=[(day, [places[place] for place in sorted(places)]) for day, places in sorted(by_day.items())],
+        whole=one_place or len(found["items"]) < _MOST_OF_ANYONE,
+        earlier=max(first - timedelta(days=_DAYS), today) if first > today else None,
+        later=later if later <= horizon else None,
+    )
+
+
+def carried(visit: Visit) -> str:
+    """What an address says about where, when and what for, as the query of the step that follows."""
+    asked = visit.request.query_params
+    kept = {name: asked[name] for name in _CARRIED if name in asked}
+    for name in ("provider", "location"):
+        if name in kept and read_id(kept[name]) is None:
+            del kept[name]
+    if "date" in kept and read_day(kept["date"]) is None:
+        del kept["date"]
+    return "?" + urlencode(kept) if kept else ""
+
+
+def _places(directory: Directory, performing: Sequence[Provider]) -> list[tuple[object, str]]:
+    places = {location_id for provider in performing for location_id in provider.location_ids}
+    return [(each.id, each.name) for each in directory.locations.values() if each.active and each.id in places]

@@ -1,0 +1,37 @@
+"""Usage: what clients have used of what they may, and how their requests ended over time."""
+
+from starlette.responses import Response
+
+from frontdesk.console.actions.usage import SPANS
+from frontdesk.console.charts import error_meaning, errors_chart, requests_chart, share
+from frontdesk.console.visit import Page, Visit
+from frontdesk.domain.errors import CATALOGUE
+
+_FIRST = "24h"
+
+
+async def _usage(visit: Visit) -> Response:
+    asked = visit.request.query_params
+    span = SPANS.get(asked.get("span", _FIRST), SPANS[_FIRST])
+    uses = await visit.desk.usage.of_clients(visit.person)
+    names = {use.client.client_id: use.client.name for use in uses}
+    client_id = asked.get("client") if asked.get("client") in names else None
+    counted = await visit.desk.usage.over_time(visit.person, span, visit.zone, client_id)
+    return visit.render(
+        "usage.html",
+        title="Usage",
+        spans=list(SPANS.values()),
+        span=span,
+        client_id=client_id,
+        names=names,
+        uses=[use for use in uses if client_id in (None, use.client.client_id)],
+        counted=counted,
+        requests=requests_chart(counted, visit.zone),
+        errors=errors_chart(counted, visit.zone),
+        error_meaning=error_meaning,
+        documented=CATALOGUE,
+        share=share,
+    )
+
+
+PAGES = (Page("GET", "/usage", _usage, role="admin"),)

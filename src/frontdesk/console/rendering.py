@@ -1,0 +1,80 @@
+"""Templates to answers. Whatever a template puts in is escaped, and every answer carries the same strict headers."""
+
+import secrets
+from datetime import datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from frontdesk.console.assets import asset
+from frontdesk.console.calendar.grid import MOST_COLUMNS
+from frontdesk.console.times import FILTERS
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+THEME_COOKIE = "frontdesk_theme"
+
+
+@cache
+def _templates() -> "Environment":
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # with the first page: it takes its time
+
+    environment = Environment(
+        loader=PackageLoader("frontdesk.console", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.globals.update(asset=asset, most_columns=MOST_COLUMNS, new_key=new_key)
+    environment.filters.update(FILTERS)
+    environment.filters["when"] = when
+    return environment
+
+
+def render(request: Request, template: str, status: int = 200, **values: Any) -> Response:
+    html = _templates().get_template(template).render(theme=theme_of(request), **values)
+    return HTMLResponse(html, status)
+
+
+def theme_of(request: Request) -> str | None:
+    """The theme that was chosen in this browser; None follows the system's."""
+    chosen = request.cookies.get(THEME_COOKIE)
+    return chosen if chosen in ("light", "dark") else None
+
+
+def with_headers(response: Response, request_id: str) -> Response:
+    """`no-store` unless the page knows better; the rest without exception."""
+    response.headers.update(HEADERS)
+    response.headers.setdefault("Cache-Control", "no-store")
+    response.headers["X-SVC-TRACE-ID"] = request_id
+    return response
+
+
+def new_key() -> str:
+    """For a form that writes: sent twice, it executes once."""
+    return secrets.token_urlsafe(24)
+
+
+def when(moment: datetime, zone: ZoneInfo) -> str:
+    """A moment as people read it, in the practice's zone."""
+    local = moment.astimezone(zone)
+    return f"{local:%a} {local.day} {local:%b %Y, %H:%M}"

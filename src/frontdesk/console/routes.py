@@ -1,0 +1,73 @@
+"""The console: what a practice's people see of their calendar and their agents. Every page is one of PAGES."""
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from frontdesk.console.agent_view import pages as agent_view
+from frontdesk.console.assets import asset_routes
+from frontdesk.console.navigation import HOME
+from frontdesk.console.pages import (
+    account,
+    appointments,
+    audit,
+    blocks,
+    bookings,
+    calendar,
+    clients,
+    confirmations,
+    health,
+    live,
+    patients,
+    practice_file,
+    setup,
+    staff,
+    usage,
+)
+from frontdesk.console.pages.sign_in import sign_in_routes
+from frontdesk.console.visit import PREFIX, Console, Page, Visit, guarded
+from frontdesk.domain.errors import Problem
+
+
+async def _home(visit: Visit) -> Response:
+    return visit.redirect(HOME)
+
+
+async def _nothing(_visit: Visit) -> Response:
+    raise Problem("not_found", "There is no such page.")
+
+
+PAGES: tuple[Page, ...] = (
+    Page("GET", "/", _home),
+    *account.PAGES,
+    *calendar.PAGES,
+    *live.PAGES,
+    *appointments.PAGES,
+    *bookings.PAGES,
+    *patients.PAGES,
+    *blocks.PAGES,
+    *staff.PAGES,
+    *agent_view.PAGES,
+    *clients.PAGES,
+    *usage.PAGES,
+    *confirmations.PAGES,
+    *setup.PAGES,
+    *practice_file.PAGES,
+    *health.PAGES,
+    *audit.PAGES,
+)
+# Behind all others: whoever is signed in learns that there is nothing, anybody else is led to the sign-in.
+_REST = (Page("GET", "/{rest:path}", _nothing), Page("POST", "/{rest:path}", _nothing))
+
+
+def console_routes(console: Console) -> list[Route]:
+    async def entrance(_request: Request) -> Response:
+        return RedirectResponse(f"{PREFIX}/", 308)
+
+    return [
+        Route(PREFIX, entrance),
+        *asset_routes(),
+        *sign_in_routes(console),
+        *guarded(PAGES, console),
+        *guarded(_REST, console),
+    ]

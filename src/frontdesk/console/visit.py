@@ -1,0 +1,250 @@
+"""One request of a signed-in person: the guard in front of every page, and what a page is given.
+
+The guard answers whoever has no session, whoever lacks the role, and every POST that did not come from a form of this
+session. A Problem becomes a calm page; anything else is logged and becomes one that says nothing.
+"""
+
+import hashlib
+import hmac
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+from urllib.parse import quote, urlsplit
+from zoneinfo import ZoneInfo
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from frontdesk.access.limits.failed_tokens import TokenFailures
+from frontdesk.access.staff.sessions import IDLE, Session, SignIn
+from frontdesk.console.actions.staff_member import Person, Role
+from frontdesk.console.cookies import session_token
+from frontdesk.console.desk import Desk, reached
+from frontdesk.console.forms import Form as Form
+from frontdesk.console.forms import read_form
+from frontdesk.console.navigation import NAV, NOTICES
+from frontdesk.console.rendering import render, with_headers
+from frontdesk.domain.errors import Problem
+from frontdesk.doors.bodies import LARGEST_BODY
+from frontdesk.doors.request_log import kind_of, log_line
+from frontdesk.doors.responses import request_id_of
+from frontdesk.settings import Settings
+
+PREFIX = "/console"
+CSRF_FIELD = "csrf"
+CSRF_HEADER = "X-CSRF-Token"
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+_log = logging.getLogger("frontdesk.request")
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    """What every page of the console works with."""
+
+    settings: Settings
+    desk: Desk
+    sign_in: SignIn
+    failures: TokenFailures
+    clock: Callable[[], datetime]
+    has_provider: bool  # people may also sign in through an identity provider
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    method: str  # GET or POST
+    path: str  # below /console
+    handler: "Callable[[Visit], Awaitable[Response]]"
+    role: Role = "staff"  # the least
+    largest_body: int = LARGEST_BODY
+    counts_as_use: bool = True  # false where a script asks by itself: that keeps nobody signed in
+
+
+@dataclass
+class Visit:
+    """One request of a signed-in person."""
+
+    request: Request
+    person: Person
+    session: Session
+    console: Console
+    page: Page
+    posted: Form = field(default_factory=Form)
+
+    @property
+    def desk(self) -> Desk:
+        return self.console.desk
+
+    @property
+    def csrf(self) -> str:
+        return csrf_of(self.request, self.console.settings)
+
+    @cached_property
+    def zone(self) -> ZoneInfo:
+        """The practice's."""
+        return ZoneInfo(self.session.time_zone)
+
+    async def form(self) -> Form:
+        """What was posted; the guard has read it already."""
+        return self.posted
+
+    async def still_signed_in(self) -> bool:
+        """For answers that go on for long: whether the person would still be let in. Does not count as use."""
+        token = session_token(self.request, self.console.settings)
+        return await self.console.sign_in.find(token, in_use=False) is not None
+
+    def render(self, template: str, *, title: str, status: int = 200, **values: Any) -> Response:
+        return render(
+            self.request,
+            template,
+            status,
+            title=title,
+            person=self.person,
+            practice_name=self.session.practice_name,
+            zone=self.zone,
+            nav=_navigation(self.person, self.page),
+            csrf=self.csrf,
+            notice=NOTICES.get(self.request.query_params.get("notice", "")),
+            here=here(self.request),
+            idle_seconds=int(IDLE.total_seconds()),
+            **values,
+        )
+
+    def redirect(self, path: str, notice: str | None = None) -> Response:
+        """To a page below /console. `notice` is a key of NOTICES."""
+        if notice is not None:
+            assert notice in NOTICES, notice
+            path += f"{'&' if '?' in path else '?'}notice={notice}"
+        return RedirectResponse(PREFIX + path, 303)
+
+
+def guarded(pages: Sequence[Page], console: Console) -> list[Route]:
+    return [Route(PREFIX + page.path, _endpoint(page, console), methods=[page.method]) for page in pages]
+
+
+def csrf_of(request: Request, settings: Settings) -> str:
+    """Made from the session's own token, which only this browser and we know: another session's is another."""
+    token = session_token(request, settings) or ""
+    return hmac.new(token.encode(errors="surrogatepass"), b"frontdesk console csrf", hashlib.sha256).hexdigest()
+
+
+def here(request: Request) -> str:
+    return request.url.path + (f"?{request.url.query}" if request.url.query else "")
+
+
+def check_same_origin(request: Request, settings: Settings) -> None:
+    """A form of another site is refused by what browsers say of it themselves, before any token is looked at.
+
+    With `no-referrer` a browser sends the Origin `null` from our own forms, too; then the token alone decides.
+    """
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    ours = {request.headers.get("host", ""), urlsplit(settings.public_url).netloc}
+    if site not in (None, "same-origin") or (origin not in (None, "null") and urlsplit(origin).netloc not in ours):
+        raise Problem("forbidden_scope", "This form was not sent from the console.")
+
+
+@dataclass(slots=True)
+class Attempt:
+    """A request on its way: what is known of it when it fails."""
+
+    request_id: str
+    visit: Visit | None = None
+
+
+def answered(operation: str, work: Callable[[Request, Attempt], Awaitable[Response]]) -> Endpoint:
+    """Every fault as a page, every answer under the console's headers, every request as a line in the log."""
+
+    async def endpoint(request: Request) -> Response:
+        began = time.monotonic()
+        attempt = Attempt(request_id_of(request.headers.get("traceparent")))
+        try:
+            response = await work(request, attempt)
+        except Problem as problem:
+            response = _problem_page(request, problem, attempt)
+        except Exception:
+            _log.exception("unexpected error", extra={"requestId": attempt.request_id})
+            response = _problem_page(request, Problem("internal"), attempt)
+        person = None if attempt.visit is None else attempt.visit.person
+        practice, practice_id, who = None, None, None
+        if person is not None:
+            practice, practice_id, who = person.practice_slug, person.practice_id, person.staff_id
+        method, status = request.method, response.status_code
+        kind = kind_of("console", operation, practice, practice_id, who, method, status, None)
+        log_line(kind, (time.monotonic() - began) * 1000, attempt.request_id)
+        return with_headers(response, attempt.request_id)
+
+    return endpoint
+
+
+def _endpoint(page: Page, console: Console) -> Endpoint:
+    async def visited(request: Request, attempt: Attempt) -> Response:
+        token = session_token(request, console.settings)
+        session = await console.sign_in.find(token, in_use=page.counts_as_use)
+        if session is None:
+            return _signed_out(request)
+        attempt.visit = Visit(request, person_of(session), session, console, page)
+        return await _answer(attempt.visit)
+
+    return answered(page.path, visited)
+
+
+async def _answer(visit: Visit) -> Response:
+    page, settings = visit.page, visit.console.settings
+    if not visit.person.may(page.role):
+        raise Problem("forbidden_scope", f"This page is for people with the role {page.role}.")
+    if visit.request.method == "POST":
+        check_same_origin(visit.request, settings)
+        visit.posted = await read_form(visit.request, page.largest_body)
+        sent = visit.request.headers.get(CSRF_HEADER) or visit.posted.get(CSRF_FIELD)
+        if not hmac.compare_digest(sent.encode(errors="surrogatepass"), visit.csrf.encode()):
+            raise Problem("forbidden_scope", "This form belongs to another session. Open the page again and retry.")
+    return await reached(page.handler(visit))
+
+
+def person_of(session: Session) -> Person:
+    return Person(
+        session.staff_id,
+        session.name,
+        session.role,
+        session.practice_id,
+        session.practice_slug,
+        session.directory_version,
+    )
+
+
+def _problem_page(request: Request, problem: Problem, attempt: Attempt) -> Response:
+    """What went wrong, in the frame of the console where somebody is signed in."""
+    values = {"problem": problem, "request_id": attempt.request_id}
+    if attempt.visit is not None:
+        response = attempt.visit.render("problem.html", title=problem.kind.title, status=problem.status, **values)
+    else:
+        response = render(request, "problem_outside.html", problem.status, title=problem.kind.title, **values)
+    if problem.retry_after is not None:
+        response.headers["Retry-After"] = str(problem.retry_after)
+    return response
+
+
+def _signed_out(request: Request) -> Response:
+    """A person who opens a page is led to the sign-in and back; a script or a form is told."""
+    destination = request.headers.get("sec-fetch-dest", "document")
+    if request.method in ("GET", "HEAD") and destination == "document":
+        return RedirectResponse(f"{PREFIX}/sign-in?next={quote(here(request), safe='')}", 303)
+    problem = Problem("unauthorized", "You are not signed in any more. Sign in and try again.")
+    return render(request, "problem_outside.html", 401, title="Signed out", problem=problem, request_id=None)
+
+
+def _navigation(person: Person, page: Page) -> list[dict[str, Any]]:
+    """The places that this person may go to; the one whose part of the console the page belongs to is marked."""
+    part = "/" + page.path.split("/")[1]
+    groups = [(label, [place for place in places if person.may(place.role)]) for label, places in NAV]
+    return [
+        {"label": label, "places": [(place, part == place.path or part in place.covers) for place in places]}
+        for label, places in groups
+        if places
+    ]

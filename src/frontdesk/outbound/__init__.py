@@ -1,0 +1,1 @@
+"""What leaves the service by itself: change notifications, webhooks and calendar feeds."""

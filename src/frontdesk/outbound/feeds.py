@@ -1,0 +1,188 @@
+"""Calendar feeds: one provider's appointments as a calendar that others subscribe to, under a secret address.
+
+Busy times only, unless the feed was made with names. Cancelled appointments are left out: a subscriber replaces all it
+has. Only the hash of a secret is stored. The address names the practice, because rows are only seen by whoever does.
+"""
+
+import asyncio
+import hashlib
+import re
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from frontdesk import __version__
+from frontdesk.access.clients.caller import Caller
+from frontdesk.audit.trail import AuditEntry, AuditTrail
+from frontdesk.domain.appointments import Appointment
+from frontdesk.domain.directory import Directory
+from frontdesk.domain.errors import Problem
+from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
+from frontdesk.systems.port import AppointmentFilter, SchedulingSystem, SystemUnavailable
+
+_BACK = timedelta(days=30)
+_PAGE = 500
+_ADDRESS = re.compile(r"([1-9][0-9]{0,17})-([A-Za-z0-9_-]{43})\Z")
+_ID = re.compile(r"feed_([1-9][0-9]{0,17})_[0-9a-f]{16}\Z")
+_SELECT = """
+SELECT f.*, p.slug FROM calendar_feed f JOIN practice p ON p.practice_id = f.practice_id
+WHERE f.practice_id = $1 ORDER BY f.created_at, f.feed_id
+"""
+_INSERT = """
+INSERT INTO calendar_feed (practice_id, feed_id, provider_id, digest, with_names, created_at)
+VALUES ($1, $2, $3, $4, $5, $6)
+"""
+
+
+class FeedError(Exception):
+    """One sentence about what was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    feed_id: str
+    practice_slug: str
+    provider_id: int
+    with_names: bool
+    created_at: datetime
+    revoked_at: datetime | None
+
+
+async def add_feed(
+    database: Database, practice_id: int, directory: Directory, provider_id: int, *, with_names: bool, now: datetime
+) -> tuple[Feed, str]:
+    """The new feed and the path of its address, which cannot be shown again."""
+    if provider_id not in directory.providers:
+        raise FeedError(f"The practice has no provider {provider_id}.")
+    feed_id = f"feed_{practice_id}_{secrets.token_hex(8)}"
+    secret = secrets.token_urlsafe(32)
+    async with database.transaction(practice_id) as connection:
+        await connection.execute(_INSERT, practice_id, feed_id, provider_id, _digest(secret), with_names, now)
+    feed = Feed(feed_id, directory.practice.slug, provider_id, with_names, now, None)
+    return feed, f"/feeds/{practice_id}-{secret}.ics"
+
+
+async def list_feeds(database: Database, practice_id: int) -> list[Feed]:
+    async with database.transaction(practice_id) as connection:
+        rows = await connection.fetch(_SELECT, practice_id)
+    return [_feed(row) for row in rows]
+
+
+async def revoke_feed(database: Database, feed_id: str, now: datetime) -> Feed:
+    """Its address leads nowhere from now on."""
+    named = _ID.match(feed_id)
+    practice_id = int(named.group(1)) if named else 0
+    async with database.transaction(practice_id) as connection:
+        await connection.execute(
+            """UPDATE calendar_feed SET revoked_at = $3
+               WHERE practice_id = $1 AND feed_id = $2 AND revoked_at IS NULL""",
+            practice_id,
+            feed_id,
+            now,
+        )
+    for feed in await list_feeds(database, practice_id):
+        if feed.feed_id == feed_id:
+            return feed
+    raise FeedError(f"There is no calendar feed {feed_id!r}.")
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarFeeds:
+    """Answers whoever has the address of a feed."""
+
+    database: Database
+    systems: Callable[[Caller], Awaitable[SchedulingSystem]]
+    audit: AuditTrail
+    clock: Callable[[], datetime]
+
+    async def read(self, address: str, request_id: str) -> bytes:
+        """The calendar behind an address. Unknown and revoked ones are told apart by nobody."""
+        try:
+            return await self._read(address, request_id)
+        except (SystemUnavailable, DatabaseUnavailable) as error:
+            raise Problem("upstream_unavailable", retry_after=getattr(error, "retry_after", 2)) from error
+        except OutcomeUnknown as error:  # the audit record may be missing: nothing is shown
+            raise Problem("internal") from error
+
+    async def _read(self, address: str, request_id: str) -> bytes:
+        found = _ADDRESS.match(address)
+        row: Any = None
+        if found is not None:
+            digest = _digest(found.group(2))
+            row = await self.database.fetchrow("SELECT * FROM calendar_feed_of($1, $2)", int(found.group(1)), digest)
+        if found is None or row is None:
+            raise Problem("not_found", "There is no calendar at this address.")
+        practice_id = int(found.group(1))
+        caller = Caller(row["feed_id"], practice_id, row["slug"], frozenset(), "integration", row["version"])
+        system = await self.systems(caller)
+        directory = await system.directory()
+        now = self.clock()
+        appointments = [
+            appointment
+            for appointment in await _appointments(system, row["provider_id"], directory, now)
+            if appointment.status != "cancelled"
+        ]
+        patients = list(dict.fromkeys(appointment.patient_id for appointment in appointments))
+        people = await system.contacts(patients) if row["with_names"] else {}
+        names = {patient_id: contact.name for patient_id, contact in people.items()}
+        entry = AuditEntry(practice_id, now, row["feed_id"], "read_calendar_feed", "executed", list(names), request_id)
+        await self.audit.append(entry, read=True)
+        # Beside the event loop: a busy practice has thousands of appointments.
+        return await asyncio.to_thread(_calendar, directory, row["provider_id"], appointments, names)
+
+
+async def _appointments(
+    system: SchedulingSystem, provider_id: int, directory: Directory, now: datetime
+) -> list[Appointment]:
+    """A day more on both sides, whatever zone the location is in."""
+    ahead = timedelta(days=directory.practice.booking_horizon_days + 1)
+    wanted = AppointmentFilter(
+        provider_id=provider_id, first=(now - _BACK - timedelta(days=1)).date(), last=(now + ahead).date()
+    )
+    found: list[Appointment] = []
+    while True:
+        after = (found[-1].starts_at, found[-1].id) if found else None
+        page = await system.list_appointments(wanted, most=_PAGE, after=after)
+        found += page
+        if len(page) < _PAGE:
+            return found
+
+
+def _calendar(directory: Directory, provider_id: int, appointments: list[Appointment], names: dict[str, str]) -> bytes:
+    from icalendar import Calendar, Event  # takes its time, and few practices have a feed
+
+    calendar = Calendar()
+    calendar.add("prodid", f"-//frontdesk//frontdesk {__version__}//EN")
+    calendar.add("version", "2.0")
+    calendar.add("x-wr-calname", f"{directory.providers[provider_id].name}, {directory.practice.name}")
+    calendar.add("refresh-interval", timedelta(minutes=15), parameters={"VALUE": "DURATION"})
+    for appointment in appointments:
+        event = Event()
+        event.add("uid", hashlib.sha256(f"calendar {appointment.id}".encode()).hexdigest()[:32] + "@frontdesk")
+        event.add("dtstamp", appointment.updated_at.astimezone(UTC))
+        event.add("dtstart", appointment.starts_at.astimezone(UTC))
+        event.add("dtend", appointment.ends_at.astimezone(UTC))
+        event.add("summary", names.get(appointment.patient_id, "Busy"))
+        event.add("location", directory.locations[appointment.location_id].name)
+        event.add("status", "CONFIRMED")
+        event.add("class", "PRIVATE")
+        calendar.add_component(event)
+    text: bytes = calendar.to_ical()
+    return text
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def _feed(row: Any) -> Feed:
+    return Feed(
+        feed_id=row["feed_id"],
+        practice_slug=row["slug"],
+        provider_id=row["provider_id"],
+        with_names=row["with_names"],
+        created_at=row["created_at"],
+        revoked_at=row["revoked_at"],
+    )

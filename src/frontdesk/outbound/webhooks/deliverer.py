@@ -1,0 +1,189 @@
+"""Delivery: what is due goes out, by any number of nodes, at least once and in order per subject.
+
+A delivery is leased before it is sent and ended after; whoever dies in between leaves a lease that runs out. An
+endpoint that hangs holds a few places for a few seconds, then rests: it never stands in the way of others.
+"""
+
+import asyncio
+import contextlib
+import logging
+import random
+import secrets
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import orjson
+
+from frontdesk.access.keys.sealing import Sealer, SealingError
+from frontdesk.outbound.webhooks.endpoints import opened_secrets
+from frontdesk.outbound.webhooks.events import event_document, event_name
+from frontdesk.outbound.webhooks.sender import MOST_AT_ONCE, Sender, Sent
+from frontdesk.outbound.webhooks.signing import signed_headers
+from frontdesk.store.chores import practices_with
+from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
+
+LEASE = timedelta(seconds=30)
+PATIENCE = timedelta(days=1)
+KEPT = timedelta(days=30)
+MOST_ATTEMPTS = 15
+MOST_PER_ENDPOINT = 4
+_PAUSE_SECONDS = 1.0
+_SETTLE_SECONDS = 0.02
+_FORGET_EVERY = timedelta(minutes=10)
+_FORGET_AT_ONCE = 1000
+_LOOK_AT_ONCE = 1000  # practices: more than these take turns, so that looking for work stays cheap
+_FIRST_WAIT = timedelta(seconds=5)
+_LONGEST_WAIT = timedelta(hours=12)
+
+_LOOK = "SELECT * FROM look_for_webhooks($1, $2, $3)"
+_TAKE = "SELECT * FROM take_webhook_deliveries($1, $2, $3, $4, $5, $6)"
+_FINISH = "SELECT finish_webhook_delivery($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS paused"
+_FORGET = "SELECT forget_webhook_deliveries($1, $2, $3)"
+_log = logging.getLogger(__name__)
+
+
+def wait_after(attempts: int, jitter: float) -> timedelta | None:
+    """How long to wait after so many failed attempts: about three days in all, then None. `jitter` lies in 0..1."""
+    if attempts >= MOST_ATTEMPTS:
+        return None
+    wait: timedelta = min(_FIRST_WAIT * 3 ** (attempts - 1), _LONGEST_WAIT)
+    return wait * (0.9 + 0.2 * jitter)
+
+
+class Deliverer:
+    """One node's share of the work. `on_paused` is told the practice whose endpoint was paused."""
+
+    def __init__(
+        self,
+        database: Database,
+        sealer: Sealer,
+        sender: Sender,
+        on_paused: Callable[[int], None],
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        lease: timedelta = LEASE,
+    ) -> None:
+        self._database = database
+        self._sealer = sealer
+        self._sender = sender
+        self._on_paused = on_paused
+        self._clock = clock
+        self._lease = lease
+        self._holder = secrets.token_hex(8)
+        self._sending: set[asyncio.Task[None]] = set()
+        self._ended = asyncio.Event()
+        self._forget_at = clock()
+        self._looked_until = 0
+
+    async def keep_delivering(self) -> None:
+        """Runs for as long as the service does."""
+        try:
+            while True:
+                self._ended.clear()
+                try:
+                    await self.start_due()
+                    await self._forget_old()
+                except (DatabaseUnavailable, OutcomeUnknown):
+                    _log.warning("webhooks were put off: the database is unavailable")
+                except Exception as error:  # whatever it is, the next round tries again
+                    _log.error("webhooks were put off", exc_info=error)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_PAUSE_SECONDS):  # Python 3.11's wait_for may swallow a cancellation
+                        await self._ended.wait()
+                await asyncio.sleep(_SETTLE_SECONDS)  # several that end together are followed up together
+        finally:
+            for task in self._sending:
+                task.cancel()
+            await asyncio.gather(*self._sending, return_exceptions=True)
+            await self._sender.close()
+
+    async def start_due(self) -> list[asyncio.Task[None]]:
+        """Begins to send what is due, as much as there are places for."""
+        looked_at = await self._database.fetch(_LOOK, self._looked_until, _LOOK_AT_ONCE, self._clock())
+        self._looked_until = looked_at[-1]["practice_id"] if len(looked_at) == _LOOK_AT_ONCE else 0
+        practices = [row["practice_id"] for row in looked_at if row["due"]]
+        random.shuffle(practices)  # nobody is always the last
+        started = []
+        for practice_id in practices:
+            places = MOST_AT_ONCE - len(self._sending)
+            if places == 0:
+                break
+            now = self._clock()
+            # May be repeated: what was taken and never sent is taken again when its lease has run out.
+            taken = await self._database.fetch(
+                _TAKE, practice_id, now, self._holder, now + self._lease, places, MOST_PER_ENDPOINT
+            )
+            for row in taken:
+                task = asyncio.create_task(self._deliver(practice_id, row), name="webhook")
+                self._sending.add(task)
+                task.add_done_callback(self._end)
+                started.append(task)
+        return started
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._sending.discard(task)
+        self._ended.set()
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("a webhook delivery ended unexpectedly: it will be sent again", exc_info=task.exception())
+
+    async def _deliver(self, practice_id: int, row: Any) -> None:
+        sent = await self._send(row)
+        now = self._clock()
+        wait = None if sent.failure is None else wait_after(row["attempts"] + 1, random.random())  # noqa: S311
+        try:
+            ended = await self._database.fetchrow(
+                _FINISH,
+                practice_id,
+                row["endpoint_id"],
+                row["event_id"],
+                self._holder,
+                now,
+                sent.status,
+                sent.milliseconds,
+                sent.failure,
+                None if wait is None else now + wait,
+                PATIENCE,
+                secrets.token_hex(16),
+            )
+        except DatabaseUnavailable:
+            _log.warning("the end of a webhook delivery could not be noted: it will be sent again")
+            return
+        self._tell(practice_id, row, sent, dead=sent.failure is not None and wait is None)
+        assert ended is not None
+        if ended["paused"] is not None:
+            _log.warning(
+                "webhook endpoint paused",
+                extra={"practiceId": practice_id, "endpoint": row["endpoint_id"], "reason": ended["paused"]},
+            )
+            self._on_paused(practice_id)
+
+    async def _send(self, row: Any) -> Sent:
+        body = orjson.dumps(event_document(row))
+        try:
+            keys = opened_secrets(self._sealer, row["endpoint_id"], row["secrets"])
+        except SealingError:
+            return Sent(None, 0, "secret cannot be opened")
+        headers = signed_headers(keys, event_name(row["event_id"]), self._clock(), body)
+        return await self._sender.send(row["url"], headers, body)
+
+    def _tell(self, practice_id: int, row: Any, sent: Sent, *, dead: bool) -> None:
+        level = logging.WARNING if dead else logging.INFO
+        _log.log(
+            level,
+            "webhook dead letter" if dead else "webhook",
+            extra={
+                "practiceId": practice_id,
+                "endpoint": row["endpoint_id"],
+                "event": event_name(row["event_id"]),
+                "status": sent.status,
+                "milliseconds": sent.milliseconds,
+                "failure": sent.failure,
+            },
+        )
+
+    async def _forget_old(self) -> None:
+        now = self._clock()
+        if now >= self._forget_at:
+            self._forget_at = now + _FORGET_EVERY
+            for practice_id in await practices_with(self._database, "ended deliveries", now - KEPT):
+                await self._database.fetchval(_FORGET, practice_id, now - KEPT, _FORGET_AT_ONCE)

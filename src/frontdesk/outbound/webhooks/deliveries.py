@@ -1,0 +1,94 @@
+"""The delivery log: what became of each event at each endpoint, attempt by attempt; sending something once more."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from frontdesk.outbound.webhooks.endpoints import WebhookError, practice_of, show_endpoint
+from frontdesk.store.database import Database
+
+STATES = ("pending", "delivered", "dead")
+
+_SELECT = """
+SELECT d.event_id, d.state, d.attempts, d.due_at, o.type, o.occurred_at, a.at, a.status, a.milliseconds, a.failure
+FROM webhook_delivery d
+JOIN outbox o ON o.practice_id = d.practice_id AND o.event_id = d.event_id
+LEFT JOIN LATERAL (
+    SELECT t.at, t.status, t.milliseconds, t.failure FROM webhook_attempt t
+    WHERE t.practice_id = d.practice_id AND t.endpoint_id = d.endpoint_id AND t.event_id = d.event_id
+    ORDER BY t.attempt_id DESC LIMIT 1
+) a ON true
+WHERE d.practice_id = $1 AND d.endpoint_id = $2 AND ($3::text IS NULL OR d.state = $3)
+ORDER BY d.event_id DESC LIMIT $4
+"""
+_ATTEMPTS = """
+SELECT at, status, milliseconds, failure FROM webhook_attempt
+WHERE practice_id = $1 AND endpoint_id = $2 AND event_id = $3 ORDER BY attempt_id
+"""
+# A delivery that waits or is being sent is left alone: it needs no second one.
+_REPLAY = """
+UPDATE webhook_delivery SET state = 'pending', attempts = 0, holder = '', due_at = $4
+WHERE practice_id = $1 AND endpoint_id = $2
+  AND CASE WHEN $3::bigint IS NULL THEN state = 'dead' ELSE event_id = $3 AND state <> 'pending' END
+RETURNING event_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    at: datetime
+    status: int | None
+    milliseconds: int
+    failure: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    event_id: int
+    type: str
+    occurred_at: datetime
+    state: str
+    attempts: int
+    due_at: datetime | None  # when it is tried next; None where it is not
+    last: Attempt | None
+
+
+async def list_deliveries(database: Database, endpoint_id: str, state: str | None, most: int) -> list[Delivery]:
+    """The newest, newest first."""
+    endpoint = await show_endpoint(database, endpoint_id)
+    async with database.transaction(endpoint.practice_id) as connection:
+        rows = await connection.fetch(_SELECT, endpoint.practice_id, endpoint_id, state, most)
+    return [
+        Delivery(
+            event_id=row["event_id"],
+            type=row["type"],
+            occurred_at=row["occurred_at"],
+            state=row["state"],
+            attempts=row["attempts"],
+            due_at=row["due_at"] if row["state"] == "pending" else None,
+            last=None if row["at"] is None else _attempt(row),
+        )
+        for row in rows
+    ]
+
+
+async def list_attempts(database: Database, endpoint_id: str, event_id: int) -> list[Attempt]:
+    endpoint = await show_endpoint(database, endpoint_id)
+    async with database.transaction(endpoint.practice_id) as connection:
+        rows = await connection.fetch(_ATTEMPTS, endpoint.practice_id, endpoint_id, event_id)
+    return [_attempt(row) for row in rows]
+
+
+async def replay(database: Database, endpoint_id: str, event_id: int | None, now: datetime) -> list[int]:
+    """Sends every dead letter once more, or one event that has ended, dead or delivered; returns which."""
+    await show_endpoint(database, endpoint_id)
+    practice_id = practice_of(endpoint_id)
+    async with database.transaction(practice_id) as connection:
+        rows = await connection.fetch(_REPLAY, practice_id, endpoint_id, event_id, now)
+    if event_id is not None and not rows:
+        raise WebhookError("This event has not ended at this endpoint: there is nothing to replay.")
+    return sorted(row["event_id"] for row in rows)
+
+
+def _attempt(row: Any) -> Attempt:
+    return Attempt(row["at"], row["status"], row["milliseconds"], row["failure"])

@@ -1,0 +1,264 @@
+"""The endpoints of a practice: added, listed, paused, resumed, removed, and their secrets.
+
+An endpoint's id names its practice, because rows are only seen by whoever named that. Secrets are sealed under the
+operator's secret key, and shown once.
+"""
+
+import difflib
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from frontdesk.access.keys.sealing import Sealer
+from frontdesk.outbound.webhooks.events import EVENT_TYPES
+from frontdesk.outbound.webhooks.signing import new_secret, secret_text
+from frontdesk.store.database import Database
+
+DEFAULT_RETIREMENT = timedelta(days=1)
+_ID = re.compile(r"whk_([1-9][0-9]{0,17})_[0-9a-f]{16}\Z")
+
+_PRACTICES = """
+SELECT practice_id FROM practice WHERE has_webhooks AND ($1::bigint IS NULL OR practice_id = $1) ORDER BY slug
+"""
+_SELECT = """
+SELECT w.*, p.slug,
+       (SELECT count(*) FROM webhook_delivery d
+        WHERE d.practice_id = w.practice_id AND d.endpoint_id = w.endpoint_id AND d.state = 'pending') AS pending,
+       (SELECT count(*) FROM webhook_delivery d
+        WHERE d.practice_id = w.practice_id AND d.endpoint_id = w.endpoint_id AND d.state = 'dead') AS dead,
+       (SELECT max(s.retires_at) FROM webhook_secret s
+        WHERE s.practice_id = w.practice_id AND s.endpoint_id = w.endpoint_id) AS old_secret_until
+FROM webhook_endpoint w JOIN practice p ON p.practice_id = w.practice_id
+WHERE w.practice_id = $1 AND ($2::text IS NULL OR w.endpoint_id = $2) ORDER BY w.created_at, w.endpoint_id
+"""
+_SEALED = "SELECT endpoint_id, number, sealed FROM webhook_secret WHERE practice_id = $1 FOR UPDATE"
+_RESUME = """
+UPDATE webhook_endpoint SET paused_at = NULL, pause_reason = NULL, failures = 0, failing_since = NULL, rest_until = NULL
+WHERE practice_id = $1 AND endpoint_id = $2
+"""
+_ADD_SEALED = """
+INSERT INTO webhook_secret (practice_id, endpoint_id, number, sealed, created_at)
+SELECT $1, $2, coalesce(max(number), 0) + 1, $3, $4 FROM webhook_secret WHERE practice_id = $1 AND endpoint_id = $2
+"""
+
+
+class WebhookError(Exception):
+    """One sentence about what was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    practice_id: int
+    practice_slug: str
+    endpoint_id: str
+    url: str
+    events: tuple[str, ...]  # none: all
+    paused_at: datetime | None
+    pause_reason: str | None
+    failing_since: datetime | None
+    created_at: datetime
+    old_secret_until: datetime | None
+    pending: int
+    dead: int
+
+
+def practice_of(endpoint_id: str) -> int:
+    found = _ID.match(endpoint_id)
+    if found is None:
+        raise no_such_endpoint(endpoint_id)
+    return int(found.group(1))
+
+
+def no_such_endpoint(endpoint_id: str) -> WebhookError:
+    return WebhookError(f"There is no webhook endpoint {endpoint_id!r}.")
+
+
+async def add_endpoint(
+    database: Database, sealer: Sealer, practice_id: int, url: str, events: Sequence[str], now: datetime
+) -> tuple[Endpoint, str]:
+    """The new endpoint and its secret. It is told what happens from now on. The URL has been checked."""
+    for event in events:
+        if event not in EVENT_TYPES:
+            [closest] = difflib.get_close_matches(event, EVENT_TYPES, n=1, cutoff=0.0)
+            raise WebhookError(f"There is no event {event!r}; the closest is {closest!r}.")
+    endpoint_id = f"whk_{practice_id}_{secrets.token_hex(8)}"
+    secret = new_secret()
+    async with database.transaction(practice_id) as connection:
+        await connection.execute("UPDATE practice SET has_webhooks = true WHERE practice_id = $1", practice_id)
+        await connection.execute(
+            """INSERT INTO webhook_endpoint (practice_id, endpoint_id, url, events, after_event_id, created_at)
+               SELECT $1, $2, $3, $4, coalesce(max(event_id), 0), $5 FROM outbox WHERE practice_id = $1""",
+            practice_id,
+            endpoint_id,
+            url,
+            list(dict.fromkeys(events)),
+            now,
+        )
+        sealed = sealer.seal(secret, _context(endpoint_id))
+        await connection.execute(_ADD_SEALED, practice_id, endpoint_id, sealed, now)
+    return await show_endpoint(database, endpoint_id), secret_text(secret)
+
+
+async def list_endpoints(database: Database, practice_id: int | None = None) -> list[Endpoint]:
+    """A practice's endpoints, or everybody's, practice by practice."""
+    rows = await database.fetch(_PRACTICES, practice_id)
+    found = []
+    for row in rows:
+        found += await _select(database, row["practice_id"], None)
+    return found
+
+
+async def show_endpoint(database: Database, endpoint_id: str) -> Endpoint:
+    found = await _select(database, practice_of(endpoint_id), endpoint_id)
+    if not found:
+        raise no_such_endpoint(endpoint_id)
+    return found[0]
+
+
+async def pause_endpoint(database: Database, endpoint_id: str, now: datetime) -> Endpoint:
+    """Nothing is sent until it is resumed; what happens meanwhile waits."""
+    practice_id = practice_of(endpoint_id)
+    async with database.transaction(practice_id) as connection:
+        await connection.execute(
+            """UPDATE webhook_endpoint SET paused_at = $3, pause_reason = 'operator'
+               WHERE practice_id = $1 AND endpoint_id = $2 AND paused_at IS NULL""",
+            practice_id,
+            endpoint_id,
+            now,
+        )
+    return await show_endpoint(database, endpoint_id)
+
+
+async def resume_endpoint(database: Database, endpoint_id: str, now: datetime) -> Endpoint:
+    """What has waited is due at once, with all its attempts before it."""
+    practice_id = practice_of(endpoint_id)
+    async with database.transaction(practice_id) as connection:
+        # Deliveries before their endpoint, like whoever finishes one: nobody waits in a circle.
+        await connection.execute(
+            """UPDATE webhook_delivery SET due_at = $3, attempts = 0
+               WHERE practice_id = $1 AND endpoint_id = $2 AND state = 'pending' AND holder = ''""",
+            practice_id,
+            endpoint_id,
+            now,
+        )
+        await connection.execute(_RESUME, practice_id, endpoint_id)
+    return await show_endpoint(database, endpoint_id)
+
+
+async def remove_endpoint(database: Database, endpoint_id: str) -> None:
+    practice_id = practice_of(endpoint_id)
+    await show_endpoint(database, endpoint_id)
+    async with database.transaction(practice_id) as connection:
+        # Waits for whoever hands out deliveries, so that none is added to what is about to go.
+        await connection.execute("SELECT FROM practice WHERE practice_id = $1 FOR NO KEY UPDATE", practice_id)
+        # And for whoever is noting the end of one, so that no attempt is added either.
+        await connection.execute(
+            "SELECT FROM webhook_delivery WHERE practice_id = $1 AND endpoint_id = $2 FOR UPDATE",
+            practice_id,
+            endpoint_id,
+        )
+        for table in ("webhook_attempt", "webhook_delivery", "webhook_secret", "webhook_endpoint"):
+            await connection.execute(
+                f"DELETE FROM {table} WHERE practice_id = $1 AND endpoint_id = $2",  # noqa: S608
+                practice_id,
+                endpoint_id,
+            )
+        await connection.execute(
+            """UPDATE practice SET has_webhooks = EXISTS (SELECT FROM webhook_endpoint WHERE practice_id = $1)
+               WHERE practice_id = $1""",
+            practice_id,
+        )
+
+
+async def rotate_secret(
+    database: Database, sealer: Sealer, endpoint_id: str, now: datetime, *, retire_old_after: timedelta
+) -> tuple[Endpoint, str]:
+    """A second secret. Messages carry a signature by each until the one before it retires; any older one goes now."""
+    practice_id = practice_of(endpoint_id)
+    secret = new_secret()
+    async with database.transaction(practice_id) as connection:
+        # The row is locked: two rotations at once leave two secrets, not three.
+        if not await connection.fetch(
+            "SELECT FROM webhook_endpoint WHERE practice_id = $1 AND endpoint_id = $2 FOR UPDATE",
+            practice_id,
+            endpoint_id,
+        ):
+            raise no_such_endpoint(endpoint_id)
+        of_endpoint = "WHERE practice_id = $1 AND endpoint_id = $2"
+        await connection.execute(
+            f"DELETE FROM webhook_secret {of_endpoint} AND retires_at IS NOT NULL",  # noqa: S608
+            practice_id,
+            endpoint_id,
+        )
+        await connection.execute(
+            f"UPDATE webhook_secret SET retires_at = $3 {of_endpoint}",  # noqa: S608
+            practice_id,
+            endpoint_id,
+            now + retire_old_after,
+        )
+        sealed = sealer.seal(secret, _context(endpoint_id))
+        await connection.execute(_ADD_SEALED, practice_id, endpoint_id, sealed, now)
+    return await show_endpoint(database, endpoint_id), secret_text(secret)
+
+
+async def live_secrets(database: Database, sealer: Sealer, endpoint: Endpoint, now: datetime) -> list[bytes]:
+    async with database.transaction(endpoint.practice_id) as connection:
+        sealed = await connection.fetchval(
+            "SELECT webhook_secrets($1, $2, $3)", endpoint.practice_id, endpoint.endpoint_id, now
+        )
+    return opened_secrets(sealer, endpoint.endpoint_id, sealed)
+
+
+async def reseal_secrets(database: Database, sealer: Sealer) -> int:
+    """Seals every secret anew, under the newest secret key; returns how many there are."""
+    count = 0
+    for row in await database.fetch(_PRACTICES, None):
+        async with database.transaction(row["practice_id"]) as connection:
+            for secret in await connection.fetch(_SEALED, row["practice_id"]):
+                context = _context(secret["endpoint_id"])
+                sealed = sealer.seal(sealer.open(secret["sealed"], context), context)
+                await connection.execute(
+                    """UPDATE webhook_secret SET sealed = $4
+                       WHERE practice_id = $1 AND endpoint_id = $2 AND number = $3""",
+                    row["practice_id"],
+                    secret["endpoint_id"],
+                    secret["number"],
+                    sealed,
+                )
+                count += 1
+    return count
+
+
+def opened_secrets(sealer: Sealer, endpoint_id: str, sealed: Sequence[bytes]) -> list[bytes]:
+    return [sealer.open(one, _context(endpoint_id)) for one in sealed]
+
+
+def _context(endpoint_id: str) -> bytes:
+    """A sealed secret that was copied to another endpoint does not open there."""
+    return f"webhook {endpoint_id}".encode()
+
+
+async def _select(database: Database, practice_id: int, endpoint_id: str | None) -> list[Endpoint]:
+    async with database.transaction(practice_id) as connection:
+        rows = await connection.fetch(_SELECT, practice_id, endpoint_id)
+    return [_endpoint(row) for row in rows]
+
+
+def _endpoint(row: Any) -> Endpoint:
+    return Endpoint(
+        practice_id=row["practice_id"],
+        practice_slug=row["slug"],
+        endpoint_id=row["endpoint_id"],
+        url=row["url"],
+        events=tuple(row["events"]),
+        paused_at=row["paused_at"],
+        pause_reason=row["pause_reason"],
+        failing_since=row["failing_since"],
+        created_at=row["created_at"],
+        old_secret_until=row["old_secret_until"],
+        pending=row["pending"],
+        dead=row["dead"],
+    )

@@ -1,0 +1,153 @@
+"""The server process: starts the workers, replaces those that end, and ends them all when it is told to stop.
+
+Each worker is a fresh interpreter at the other end of a socket pair: "go" and "ready" pass through it, and its end
+tells either side of the other's.
+"""
+
+import contextlib
+import logging
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from frontdesk.serving.address import ServingError, free_address, shared_socket
+from frontdesk.settings import Settings
+
+SERVICE = "frontdesk.serving.lifespan:create"
+GO, READY = b"g", b"r"
+_STOP_SECONDS = 5.0
+_LIFE_SECONDS = 3.0  # a worker that ends sooner is replaced only then: one that always fails must not keep us busy
+_MOMENT_SECONDS = 0.1
+_log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class _Worker:
+    process: subprocess.Popen[bytes]
+    control: socket.socket
+    started: float = field(default_factory=time.monotonic)
+
+    def go(self) -> None:
+        with contextlib.suppress(OSError):  # it has ended, which is noticed elsewhere
+            self.control.sendall(GO)
+
+    def end(self, seconds: float) -> int:
+        """Its status once it has ended. It has so many seconds for that."""
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            _log.warning("A worker did not end in time", extra={"worker": self.process.pid})
+            self.process.kill()
+        self.control.close()
+        return self.process.wait()
+
+
+def serve(settings: Settings, prepare: Callable[[], Callable[[], None]], factory: str = SERVICE) -> None:
+    """Serves until it is told to stop what `factory`, as module:function, makes in each worker. The workers import what
+    they need while `prepare` runs, and open it afterwards; once they all answer, what it returned is called. Settings
+    reach them through the environment."""
+    address = free_address(settings.host, settings.port)
+    command = [sys.executable, "-P", "-m", "frontdesk.serving.worker", address, str(settings.port), factory]
+    workers: list[_Worker] = []
+    try:
+        workers += [_start(command) for _ in range(settings.workers)]
+        on_ready = prepare()
+        free_address(settings.host, settings.port)
+        # Held as long as we serve: nobody else gets the port while a worker is replaced.
+        with _told_to_stop() as told, shared_socket(address, settings.port):
+            for worker in workers:
+                worker.go()
+            _log_lines(settings.log_level)
+            _supervise(workers, command, told, on_ready)
+    finally:
+        _stop(workers)
+
+
+def _log_lines(level: str) -> None:
+    from frontdesk.logs import configure_logging  # while the workers start, and not before
+
+    configure_logging(level)
+
+
+def _start(command: list[str]) -> _Worker:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        # Ctrl-C in a terminal reaches workers, too: it has to wait there until they know what to do about it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            process = subprocess.Popen(  # noqa: S603 - ourselves
+                [*command, str(theirs.fileno())], stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return _Worker(process, ours)
+
+
+@contextlib.contextmanager
+def _told_to_stop() -> Iterator[socket.socket]:
+    """A socket that can be read from once a signal has come."""
+    told, tell = socket.socketpair()
+    tell.setblocking(False)
+    with told, tell:
+        signal.set_wakeup_fd(tell.fileno(), warn_on_full_buffer=False)
+        for number in (signal.SIGINT, signal.SIGTERM):  # for good: what comes later must not interrupt the ending
+            signal.signal(number, lambda *_: None)
+        try:
+            yield told
+        finally:
+            signal.set_wakeup_fd(-1)
+
+
+def _supervise(workers: list[_Worker], command: list[str], told: socket.socket, on_ready: Callable[[], None]) -> None:
+    starting: set[_Worker] | None = set(workers)  # None: all of them have been ready once
+    due: list[float] = []  # when those that ended are replaced
+    while True:
+        timeout = max(0.0, min(due) - time.monotonic()) if due else None
+        readable, _, _ = select.select([told, *(worker.control for worker in workers)], [], [], timeout)
+        if told in readable:
+            return
+        for worker in [worker for worker in workers if worker.control in readable]:
+            if _word(worker) == READY:
+                if starting is not None:
+                    starting.discard(worker)
+                continue
+            status = worker.end(_STOP_SECONDS)
+            workers.remove(worker)
+            if select.select([told], [], [], _MOMENT_SECONDS)[0]:
+                return  # what ended it was meant for all of us
+            if starting is not None:
+                raise ServingError("The service could not be kept running; the lines above say why.")
+            _log.error("Unexpected exit of a worker", extra={"worker": worker.process.pid, "status": status})
+            due.append(worker.started + _LIFE_SECONDS)
+        if starting is not None and not starting:
+            starting = None
+            on_ready()
+        for moment in [moment for moment in due if moment <= time.monotonic()]:
+            due.remove(moment)
+            try:
+                workers.append(_start(command))
+            except OSError as error:
+                _log.error("A worker could not be replaced: %s", type(error).__name__)
+                due.append(time.monotonic() + _LIFE_SECONDS)
+            else:
+                workers[-1].go()
+
+
+def _word(worker: _Worker) -> bytes:
+    try:
+        return worker.control.recv(1)
+    except OSError:
+        return b""
+
+
+def _stop(workers: list[_Worker]) -> None:
+    for worker in workers:
+        worker.process.terminate()
+    deadline = time.monotonic() + _STOP_SECONDS
+    for worker in workers:
+        worker.end(max(0.0, deadline - time.monotonic()))

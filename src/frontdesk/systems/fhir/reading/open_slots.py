@@ -1,0 +1,155 @@
+"""Open slots of a FHIR server: the one question that search, live read and booking ask.
+
+Owns which schedules are asked and for which time. What counts as open is said in `slots`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from math import ceil, floor
+
+from frontdesk.domain.directory import Location, Procedure, VisitType
+from frontdesk.domain.local_time import DAY_MINUTES, local_date, local_day_bounds
+from frontdesk.domain.slot_ids import SlotRef
+from frontdesk.systems.fhir.resources.appointments import PracticeMap
+from frontdesk.systems.fhir.resources.elements import stamp
+from frontdesk.systems.fhir.resources.slots import Schedule, Slot, fits, open_runs, slot
+from frontdesk.systems.fhir.transport.deadline import Deadline, together
+from frontdesk.systems.fhir.upstream import Upstream
+from frontdesk.systems.offers import offered_pairs
+from frontdesk.systems.port import FoundSlots, OpenSlots, SlotQuery
+
+_FIRST_LOOK_DAYS = 7  # an open-ended search looks ahead this far, then twice as far, until it has enough
+_AT_ONCE = 40
+
+Position = tuple[int, int, int]  # start, provider, location
+
+
+class SlotFinder:
+    def __init__(self, upstream: Upstream, version: int, practice: PracticeMap, deadline: Deadline) -> None:
+        self._upstream = upstream
+        self._version = version
+        self._practice = practice
+        self._deadline = deadline
+
+    async def find(self, query: SlotQuery, now: datetime, most: int, after: Position | None) -> FoundSlots:
+        directory = self._practice.directory
+        visit_type = directory.visit_types.get(query.visit_type_id)
+        procedure = None if visit_type is None else visit_type.procedure(query.procedure_id)
+        if visit_type is None or procedure is None:
+            return FoundSlots(query.visit_type_id, None, ())
+        pairs = list(offered_pairs(directory, visit_type, procedure, query))
+        bounds = {place.id: self._bounds(place, query, now) for _, place in pairs}
+        wanted = {(provider.id, place.id) for provider, place in pairs}
+        services = self._practice.services(visit_type.id, procedure.id)
+        known = await self._schedules() if wanted else []
+        calendars = [s for s in known if (s.provider_id, s.location_id) in wanted and fits(s, services)]
+        found: list[Position] = []
+        for first, last in self._windows(bounds.values(), query, after) if calendars else ():
+            runs = await self._runs(calendars, visit_type, procedure, first, last + procedure.duration_minutes)
+            starts = {
+                (start, calendar.provider_id, calendar.location_id)
+                for calendar in calendars
+                for schedule, start in runs
+                if schedule == calendar.reference and first <= start < last
+            }
+            found += sorted(
+                position
+                for position in starts
+                if bounds[position[2]][0] <= position[0] < bounds[position[2]][1] and (not after or position > after)
+            )
+            if len(found) >= most:
+                break
+        return FoundSlots(query.visit_type_id, procedure, self._grouped(found[:most]))
+
+    async def run(
+        self, ref: SlotRef, visit_type: VisitType, procedure: Procedure, now: datetime, held: AbstractSet[str]
+    ) -> tuple[Slot, ...] | None:
+        """The slots that a booking would take; None where it cannot have them now."""
+        place = self._practice.directory.locations[ref.location_id]
+        query = SlotQuery(visit_type.id, procedure.id, ref.provider_id, place.id, None, None)
+        earliest, latest = self._bounds(place, query, now)
+        if procedure.duration_minutes != ref.duration_minutes or not earliest <= ref.start < latest:
+            return None
+        services = self._practice.services(visit_type.id, procedure.id)
+        calendars = [
+            schedule
+            for schedule in await self._schedules()
+            if (schedule.provider_id, schedule.location_id) == (ref.provider_id, ref.location_id)
+            and fits(schedule, services)
+        ]
+        until = ref.start + ref.duration_minutes
+        runs = await self._runs(calendars, visit_type, procedure, ref.start, until, held=held, only_free=not held)
+        return next((run for (_, start), run in sorted(runs.items()) if start == ref.start), None)
+
+    async def _schedules(self) -> list[Schedule]:
+        return await self._upstream.schedules(self._deadline, self._version, self._practice)
+
+    async def _runs(
+        self,
+        calendars: Sequence[Schedule],
+        visit_type: VisitType,
+        procedure: Procedure,
+        first: int,
+        last: int,
+        *,
+        held: AbstractSet[str] = frozenset(),
+        only_free: bool = True,
+    ) -> dict[tuple[str, int], tuple[Slot, ...]]:
+        """Runs of slots that start from `first` on, read up to `last`."""
+        references = list(dict.fromkeys(calendar.reference for calendar in calendars))
+        wanted = [("start", f"ge{_stamp(first)}"), ("start", f"lt{_stamp(last)}")]
+        if only_free:
+            wanted.append(("status", "free"))
+        chunks = [references[at : at + _AT_ONCE] for at in range(0, len(references), _AT_ONCE)]
+        answers = await together(
+            *(
+                self._upstream.client.search(self._deadline, "Slot", [("schedule", ",".join(some)), *wanted])
+                for some in chunks
+            )
+        )
+        slots = [known for answer in answers for resource in answer if (known := slot(resource)) is not None]
+        services = self._practice.services(visit_type.id, procedure.id)
+        return open_runs(slots, services, procedure.duration_minutes, held)
+
+    def _bounds(self, place: Location, query: SlotQuery, now: datetime) -> tuple[int, int]:
+        """From when to when slots at a location may start: its own dates, the notice, the horizon."""
+        practice, seconds = self._practice.directory.practice, now.timestamp()
+        today = local_date(floor(seconds) // 60, place.time_zone)
+        horizon = today + timedelta(days=practice.booking_horizon_days)
+        first = max(query.first or today, today)
+        last = min(query.last or horizon, horizon)
+        if first > last:
+            return 0, 0
+        earliest = max(floor(seconds) // 60 + 1, ceil(seconds / 60) + practice.minimum_notice_minutes)
+        return (
+            max(local_day_bounds(first, place.time_zone)[0], earliest),
+            local_day_bounds(last, place.time_zone)[1],
+        )
+
+    def _windows(
+        self, bounds: Iterable[tuple[int, int]], query: SlotQuery, after: Position | None
+    ) -> Iterator[tuple[int, int]]:
+        """The time to look at: the asked one at once, an open end in growing steps."""
+        spans = [(first, last) for first, last in bounds if first < last]
+        if not spans:
+            return
+        first, end = min(start for start, _ in spans), max(last for _, last in spans)
+        if after is not None:
+            first = max(first, after[0])
+        step = end - first if query.last is not None else _FIRST_LOOK_DAYS * DAY_MINUTES
+        while first < end:
+            yield first, min(first + step, end)
+            first, step = first + step, step * 2
+
+    def _grouped(self, found: Sequence[Position]) -> list[OpenSlots]:
+        zones = self._practice.directory.locations
+        return [
+            OpenSlots(provider, place, zones[place].time_zone, [start for start, _, _ in group])
+            for (provider, place), group in groupby(found, key=lambda position: position[1:])
+        ]
+
+
+def _stamp(minutes: int) -> str:
+    return stamp(datetime.fromtimestamp(minutes * 60, tz=UTC))

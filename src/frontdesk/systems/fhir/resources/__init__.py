@@ -1,0 +1,1 @@
+"""FHIR R4 resources translated to domain records and back. Pure."""

@@ -1,0 +1,280 @@
+"""Appointment resources to appointments and back, by what the practice file says stands for what. Pure.
+
+docs/fhir.md has the table of what is mapped to what.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from frontdesk.domain.appointments import Appointment
+from frontdesk.domain.directory import Directory, Procedure, VisitType
+from frontdesk.systems.fhir.resources.elements import (
+    INTENTS,
+    Resource,
+    coding_resource,
+    codings,
+    concept,
+    inside,
+    instant,
+    last_updated,
+    listed,
+    references,
+    relative,
+    stamp,
+    stated,
+    with_identifier,
+    without_identifiers,
+)
+from frontdesk.systems.fhir.settings import Coding, FhirSettings, Service
+
+# What is not here is not shown: proposals, waiting lists, and what was entered in error.
+STATUSES = {
+    "pending": "booked",
+    "booked": "booked",
+    "arrived": "arrived",
+    "checked-in": "arrived",
+    "fulfilled": "completed",
+    "noshow": "noShow",
+    "cancelled": "cancelled",
+}
+RECORDED = {"arrived": "arrived", "completed": "fulfilled", "noShow": "noshow"}  # by the practice, after the fact
+ATTENDED = ("arrived", "checked-in", "fulfilled")
+TAKES_TIME = ("pending", "booked", "arrived", "checked-in", "fulfilled")
+_MOVED = ("status", "serviceType", "start", "end", "minutesDuration", "slot")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What only we know about an appointment."""
+
+    attendance_confirmed_at: datetime | None = None
+    cancelled_at: datetime | None = None
+    rescheduled_from: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PracticeMap:
+    """Which upstream record stands for which id of the directory. Former references still lead back to their ids."""
+
+    settings: FhirSettings
+    directory: Directory
+    location_ids: Mapping[str, int]
+    provider_ids: Mapping[str, int]
+
+    def services(self, visit_type_id: int, procedure_id: int) -> tuple[Service, Service]:
+        return self.settings.visit_type(visit_type_id), self.settings.procedure(procedure_id)
+
+    def provider_references(self, provider_id: int) -> list[str]:
+        return [reference for reference, number in self.provider_ids.items() if number == provider_id]
+
+    def service_of(self, resource: Resource) -> tuple[VisitType, Procedure] | None:
+        """The visit type and procedure of an appointment; where only the procedure is said, its first visit type."""
+        said = codings(resource.get("serviceType")) | set(references(actors(resource), "HealthcareService"))
+        by_procedure_only = None
+        for visit_type in self.directory.visit_types.values():
+            for procedure in visit_type.procedures:
+                if _token(self.settings.procedure(procedure.id)) not in said:
+                    continue
+                if _token(self.settings.visit_type(visit_type.id)) in said:
+                    return visit_type, procedure
+                by_procedure_only = by_procedure_only or (visit_type, procedure)
+        return by_procedure_only
+
+    def place_of(self, resource: Resource) -> tuple[int, int] | None:
+        """The provider and the location; a provider who works at one location only is there where none is said."""
+        people = references(actors(resource), "Practitioner")
+        provider_id = next((self.provider_ids[each] for each in people if each in self.provider_ids), None)
+        provider = None if provider_id is None else self.directory.providers.get(provider_id)
+        if provider is None:
+            return None
+        said = references(actors(resource), "Location")
+        known = [self.location_ids[each] for each in said if each in self.location_ids]
+        if said or len(provider.location_ids) != 1:
+            places = [number for number in known if number in self.directory.locations]
+        else:
+            places = list(provider.location_ids)
+        return (provider.id, places[0]) if places else None
+
+    def appointment(self, resource: Resource, local_id: str, patient_id: str, facts: Facts) -> Appointment | None:
+        """None for one that the practice file has no words for."""
+        service, place, status = self.service_of(resource), self.place_of(resource), self.status(resource)
+        starts, ends = instant(resource.get("start")), instant(resource.get("end"))
+        if service is None or place is None or status is None or starts is None:
+            return None
+        visit_type, procedure = service
+        starts = starts.replace(microsecond=0)  # positions in a list are whole seconds
+        updated = last_updated(resource) or starts
+        return Appointment(
+            id=local_id,
+            patient_id=patient_id,
+            provider_id=place[0],
+            location_id=place[1],
+            visit_type_id=visit_type.id,
+            procedure_id=procedure.id,
+            status=status,
+            starts_at=starts,
+            ends_at=ends
+            if ends is not None and ends > starts
+            else starts + timedelta(minutes=procedure.duration_minutes),
+            created_at=instant(resource.get("created")) or updated,
+            updated_at=updated,
+            attendance_confirmed_at=facts.attendance_confirmed_at if status == "confirmed" else None,
+            cancelled_at=(facts.cancelled_at or updated) if status == "cancelled" else None,
+            cancellation_reason=_reason(resource) if status == "cancelled" else None,
+            rescheduled_from=facts.rescheduled_from,
+        )
+
+    def status(self, resource: Resource) -> str | None:
+        status = STATUSES.get(str(resource.get("status")))
+        return "confirmed" if status == "booked" and self.is_confirmed(resource) else status
+
+    def is_confirmed(self, resource: Resource) -> bool:
+        tag = self.settings.attendance
+        if tag is not None:
+            tags = listed(inside(resource, "meta").get("tag"))
+            return any((each.get("system"), each.get("code")) == (tag.system, tag.code) for each in tags)
+        return any(
+            each.get("status") == "accepted"
+            for each in listed(resource.get("participant"))
+            if (relative(each.get("actor")) or "").startswith("Patient/")
+        )
+
+    def new_appointment(self, data: Mapping[str, Any], patient: str, slots: list[str], intent: str) -> Resource:
+        """What a booking creates. The patient's own answer is still to come: `confirm_attendance` gives it."""
+        return stated(
+            {
+                "resourceType": "Appointment",
+                "identifier": [{"system": INTENTS, "value": intent}],
+                "status": "booked",
+                "created": stamp(datetime.fromisoformat(data["askedAt"])),
+                **self._slot_fields(data, slots),
+                "participant": [
+                    {"actor": {"reference": patient}, "status": "needs-action"},
+                    *self._practice_participants(data),
+                ],
+            }
+        )
+
+    def moved(self, resource: Resource, data: Mapping[str, Any], slots: list[str], intent: str) -> Resource:
+        """The same appointment at another time, with whom and where the new slot says; to be confirmed anew."""
+        others = [each for each in listed(resource.get("participant")) if not self._of_practice(each)]
+        moved = stated(
+            {
+                **resource,
+                "identifier": with_identifier(resource, INTENTS, intent),
+                "status": "booked",
+                **self._slot_fields(data, slots),
+                "participant": [*others, *self._practice_participants(data)],
+            }
+        )
+        return self._with_attendance(moved, confirmed=False)
+
+    def in_status(self, resource: Resource, status: str, reason: str | None, intent: str) -> Resource:
+        """The same appointment in a status of ours. Where it comes from one that it can be in no longer, all that
+        belonged to that goes."""
+        marked = {**resource, "identifier": with_identifier(resource, INTENTS, intent)}
+        if status == "confirmed":
+            return self._with_attendance(marked, confirmed=True)
+        said = {"text": reason} if reason and status == "cancelled" else None
+        return stated({**marked, "status": RECORDED.get(status, status), "cancelationReason": said})
+
+    def place_and_time(self, resource: Resource) -> Resource:
+        """What a move changes about an appointment, as it is before: enough to put it back, and nobody's name."""
+        kept = {key: resource[key] for key in _MOVED if key in resource}
+        participants = [each for each in listed(resource.get("participant")) if self._of_practice(each)]
+        return {**kept, "participant": participants, "confirmed": self.is_confirmed(resource)}
+
+    def put_back(self, resource: Resource, before: Resource, intent: str) -> Resource:
+        """An appointment where it was before a move, which is no longer an outcome of its intent."""
+        others = [each for each in listed(resource.get("participant")) if not self._of_practice(each)]
+        restored = {
+            **{key: value for key, value in resource.items() if key not in _MOVED},
+            **{key: value for key, value in before.items() if key in _MOVED},
+            "identifier": without_identifiers(resource, INTENTS, intent),
+            "participant": [*others, *listed(before.get("participant"))],
+        }
+        return self._with_attendance(stated(restored), confirmed=before["confirmed"])
+
+    def differs(self, asked: Resource, stored: Resource) -> bool:
+        """Whether a server booked something else than it was asked to."""
+        slots = set(references(stored.get("slot")))
+        return (
+            instant(stored.get("start")) != instant(asked.get("start"))
+            or instant(stored.get("end")) != instant(asked.get("end"))
+            or (bool(slots) and slots != set(references(asked.get("slot"))))
+            or not set(references(actors(asked))) <= set(references(actors(stored)))
+        )
+
+    def _slot_fields(self, data: Mapping[str, Any], slots: list[str]) -> Resource:
+        visit_type = self.directory.visit_types[data["visitTypeId"]]
+        procedure = visit_type.procedure(data["procedureId"])
+        assert procedure is not None
+        starts, ends = (datetime.fromisoformat(data[key]).astimezone(UTC) for key in ("startsAt", "endsAt"))
+        services = zip(self.services(visit_type.id, procedure.id), (visit_type.name, procedure.name), strict=True)
+        return {
+            "serviceType": [concept(service, name) for service, name in services if isinstance(service, Coding)],
+            "start": stamp(starts),
+            "end": stamp(ends),
+            "minutesDuration": int((ends - starts).total_seconds()) // 60,
+            "slot": [{"reference": slot} for slot in slots],
+        }
+
+    def _practice_participants(self, data: Mapping[str, Any]) -> list[Resource]:
+        services = self.services(data["visitTypeId"], data["procedureId"])
+        taking_part = [
+            self.settings.providers[data["providerId"]],
+            self.settings.locations[data["locationId"]],
+            *(service for service in services if isinstance(service, str)),
+        ]
+        return [{"actor": {"reference": each}, "status": "accepted"} for each in dict.fromkeys(taking_part)]
+
+    def _of_practice(self, participant: Resource) -> bool:
+        kind = (relative(participant.get("actor")) or "").partition("/")[0]
+        return kind in ("Practitioner", "PractitionerRole", "Location", "HealthcareService")
+
+    def _with_attendance(self, resource: Resource, *, confirmed: bool) -> Resource:
+        tag = self.settings.attendance
+        if tag is not None:
+            meta = inside(resource, "meta")
+            tags = [
+                each
+                for each in listed(meta.get("tag"))
+                if (each.get("system"), each.get("code")) != (tag.system, tag.code)
+            ]
+            meta = stated({**meta, "tag": [*tags, coding_resource(tag)] if confirmed else tags})
+            return stated({**resource, "meta": meta})
+        status = "accepted" if confirmed else "needs-action"
+        participants = [
+            {**each, "status": status} if (relative(each.get("actor")) or "").startswith("Patient/") else each
+            for each in listed(resource.get("participant"))
+        ]
+        return {**resource, "participant": participants}
+
+
+def undone(resource: Resource, intent: str) -> Resource:
+    """A record that should not have been made: out of use, and no longer the outcome of its intent."""
+    identifiers = without_identifiers(resource, INTENTS, intent)
+    if resource["resourceType"] == "Patient":
+        return stated({**resource, "identifier": identifiers, "active": False})
+    reason = {"text": "Booked differently from what was asked for"}
+    return stated({**resource, "identifier": identifiers, "status": "cancelled", "cancelationReason": reason})
+
+
+def actors(resource: Resource) -> list[Any]:
+    return [participant.get("actor") for participant in listed(resource.get("participant"))]
+
+
+def patient_of(resource: Resource) -> str | None:
+    return next(iter(references(actors(resource), "Patient")), None)
+
+
+def _token(service: Service) -> str:
+    return service.token if isinstance(service, Coding) else service
+
+
+def _reason(resource: Resource) -> str | None:
+    reason = inside(resource, "cancelationReason")
+    spelt = [reason.get("text"), *(coding.get("display") for coding in listed(reason.get("coding")))]
+    return next((text for text in spelt if isinstance(text, str) and text), None)

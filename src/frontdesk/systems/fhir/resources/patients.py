@@ -1,0 +1,160 @@
+"""Patient resources to people and back. Pure: the server is asked elsewhere."""
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+from frontdesk.domain.names import words
+from frontdesk.domain.patients import Patient, name_key, same_phone
+from frontdesk.systems.fhir.resources.elements import INTENTS, Resource, listed, stated, with_identifier
+
+_PREFERRED_NAMES = ("official", "usual")
+_PREFERRED_PHONES = ("mobile", "home")
+
+
+def person(resource: Resource, local_id: str, number: int, *, seen: bool) -> Patient | None:
+    """None for a record that lacks what a person is known by here: a name and a whole date of birth."""
+    name, dob = _name(resource), _birth_date(resource)
+    if name is None or dob is None:
+        return None
+    first_name, last_name = name
+    phones, emails = _contacts(resource, "phone", _PREFERRED_PHONES), _contacts(resource, "email")
+    return Patient(
+        id=local_id,
+        number=number,
+        first_name=first_name,
+        last_name=last_name,
+        dob=dob,
+        phone=phones[0] if phones else "",
+        email=emails[0] if emails else None,
+        seen=seen,
+    )
+
+
+def is_same(resource: Resource, first_name: str, last_name: str, phone: str, dob: date) -> bool:
+    """Our own match rule, on any name and any phone number that the record has. Merged records are nobody."""
+    replaced = any(link.get("type") == "replaced-by" for link in listed(resource.get("link")))
+    if resource.get("active") is False or replaced or _birth_date(resource) != dob:
+        return False
+    wanted = name_key(first_name, last_name)
+    return any(name_key(*name) == wanted for name in _names(resource)) and any(
+        same_phone(phone, stored) for stored in _contacts(resource, "phone")
+    )
+
+
+def new_patient(data: Mapping[str, Any], intent: str) -> Resource:
+    return stated(
+        {
+            "resourceType": "Patient",
+            "identifier": [{"system": INTENTS, "value": intent}],
+            "active": True,
+            "name": [{"use": "official", "family": data["lastName"], "given": [data["firstName"]]}],
+            "telecom": _telecom(data),
+            "birthDate": data["dob"],
+        }
+    )
+
+
+def changed_patient(resource: Resource, data: Mapping[str, Any], intent: str) -> Resource:
+    """The record with the given name, date of birth and contacts; everything else stays as it is."""
+    name = _name_element(resource)
+    names = [dict(each) for each in listed(resource.get("name"))]
+    if name is None:
+        names.insert(0, {"use": "official", "family": data["lastName"], "given": [data["firstName"]]})
+    elif _spelt(name) != (data["firstName"], data["lastName"]):
+        # A text that spelt out the old name goes; middle names stay.
+        kept = {key: value for key, value in name.items() if key != "text"}
+        given = [data["firstName"], *_given(name)[1:]]
+        names[names.index(name)] = {**kept, "family": data["lastName"], "given": given}
+    telecom = [dict(each) for each in listed(resource.get("telecom"))]
+    for contact in _telecom(data):
+        preferred = _PREFERRED_PHONES if contact["system"] == "phone" else ()
+        current = _contact_elements(resource, contact["system"], preferred)
+        if not current:
+            telecom.append(contact)
+        elif current[0].get("value") != contact["value"]:
+            telecom[telecom.index(current[0])] = {**current[0], "value": contact["value"]}
+    return stated(
+        {
+            **resource,
+            "identifier": with_identifier(resource, INTENTS, intent),
+            "name": names,
+            "telecom": telecom,
+            "birthDate": data["dob"],
+        }
+    )
+
+
+def differs(resource: Resource, data: Mapping[str, Any]) -> bool:
+    """Whether a stored record is not the person that was asked for."""
+    name, emails = _name(resource), _contacts(resource, "email")
+    return (
+        name is None
+        or [words(part) for part in name] != [words(data["firstName"]), words(data["lastName"])]
+        or resource.get("birthDate") != data["dob"]
+        or not any(same_phone(data["phone"], stored) for stored in _contacts(resource, "phone"))
+        or (data.get("email") is not None and data["email"].casefold() not in map(str.casefold, emails))
+    )
+
+
+def _telecom(data: Mapping[str, Any]) -> list[Resource]:
+    contacts = [{"system": "phone", "value": data["phone"]}]
+    if data.get("email") is not None:
+        contacts.append({"system": "email", "value": data["email"]})
+    return contacts
+
+
+def _birth_date(resource: Resource) -> date | None:
+    try:
+        return date.fromisoformat(resource["birthDate"])
+    except (KeyError, TypeError, ValueError):
+        return None  # none, or only a year or a month
+
+
+def _name(resource: Resource) -> tuple[str, str] | None:
+    element = _name_element(resource)
+    return None if element is None else _spelt(element)
+
+
+def _names(resource: Resource) -> list[tuple[str, str]]:
+    """Every first and last name that the record has, with middle names and without."""
+    elements = [each for each in listed(resource.get("name")) if _spelt(each) is not None]
+    return [
+        (first, element["family"]) for element in elements for first in (_given(element)[0], " ".join(_given(element)))
+    ]
+
+
+def _name_element(resource: Resource) -> Resource | None:
+    usable = [each for each in listed(resource.get("name")) if each.get("use") != "old" and _spelt(each) is not None]
+    return min(usable, key=lambda each: _rank(each.get("use"), _PREFERRED_NAMES), default=None)
+
+
+def _spelt(element: Resource) -> tuple[str, str] | None:
+    given, family = _given(element), element.get("family")
+    return (given[0], family) if given and isinstance(family, str) and family else None
+
+
+def _given(element: Resource) -> list[str]:
+    given = element.get("given")
+    return [part for part in given if isinstance(part, str) and part] if isinstance(given, list) else []
+
+
+def _contacts(resource: Resource, system: str, preferred: tuple[str, ...] = ()) -> list[str]:
+    return [str(element["value"]) for element in _contact_elements(resource, system, preferred)]
+
+
+def _contact_elements(resource: Resource, system: str, preferred: tuple[str, ...]) -> list[Resource]:
+    usable = [
+        each
+        for each in listed(resource.get("telecom"))
+        if each.get("system") == system and each.get("use") != "old" and isinstance(each.get("value"), str)
+    ]
+    return sorted(usable, key=lambda each: (_number(each.get("rank")), _rank(each.get("use"), preferred)))
+
+
+def _number(rank: Any) -> int:
+    return rank if isinstance(rank, int) else 99
+
+
+def _rank(use: Any, preferred: tuple[str, ...]) -> int:
+    return preferred.index(use) if use in preferred else len(preferred)

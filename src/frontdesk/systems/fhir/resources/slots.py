@@ -1,0 +1,126 @@
+"""Schedules and slots of a FHIR server, and which starts they leave open. Pure.
+
+An appointment takes a whole run of free slots, one after the other on one schedule, that covers its procedure: the
+server's slots decide when something can begin, and how much of the calendar it takes.
+"""
+
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from frontdesk.systems.fhir.resources.appointments import PracticeMap
+from frontdesk.systems.fhir.resources.elements import (
+    CLAIMS,
+    Resource,
+    codings,
+    identifier_values,
+    minute,
+    reference_of,
+    references,
+    relative,
+)
+from frontdesk.systems.fhir.settings import Coding, Service
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A calendar of one provider at one location, for some services or, where none are said, for all."""
+
+    reference: str
+    provider_id: int
+    location_id: int
+    codes: frozenset[str]
+    services: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    reference: str
+    schedule: str
+    starts: int  # minutes since 1970
+    ends: int
+    free: bool
+    codes: frozenset[str]
+    resource: Resource
+
+
+def schedules(found: Iterable[Resource], roles: Iterable[Resource], practice: PracticeMap) -> list[Schedule]:
+    """The schedules of the practice's providers as the file names them now. One that names no location belongs to a
+    provider's only one."""
+    provider_ids = {reference: number for number, reference in practice.settings.providers.items()}
+    place_ids = {reference: number for number, reference in practice.settings.locations.items()}
+    by_role = {reference_of(role): role for role in roles}
+    known = []
+    for resource in found:
+        if resource.get("active") is False:
+            continue
+        actors = references(resource.get("actor"))
+        held = [by_role[actor] for actor in actors if actor in by_role]
+        people = {*actors, *references([role.get("practitioner") for role in held])}
+        places = {actor for actor in actors if actor.startswith("Location/")}
+        if not places:
+            places = {place for role in held for place in references(role.get("location"))}
+        for provider_id in {provider_ids[each] for each in people if each in provider_ids}:
+            provider = practice.directory.providers.get(provider_id)
+            if provider is None:
+                continue
+            location_ids = {place_ids[place] for place in places if place in place_ids}
+            if not places and len(provider.location_ids) == 1:
+                location_ids = set(provider.location_ids)
+            codes = frozenset(codings(resource.get("serviceType")))
+            services = frozenset(actor for actor in actors if actor.startswith("HealthcareService/"))
+            known += [
+                Schedule(reference_of(resource), provider_id, place, codes, services) for place in sorted(location_ids)
+            ]
+    return sorted(known, key=lambda each: (each.provider_id, each.location_id, each.reference))
+
+
+def slot(resource: Resource) -> Slot | None:
+    """None for a slot without whole minutes, which cannot be offered."""
+    schedule, starts, ends = (
+        relative(resource.get("schedule")),
+        minute(resource.get("start")),
+        minute(resource.get("end")),
+    )
+    if schedule is None or starts is None or ends is None or ends <= starts:
+        return None
+    codes = frozenset(codings(resource.get("serviceType")))
+    free = resource.get("status") == "free" and not claims(resource)
+    return Slot(reference_of(resource), schedule, starts, ends, free, codes, resource)
+
+
+def claims(resource: Resource) -> list[str]:
+    return identifier_values(resource, CLAIMS)
+
+
+def fits(schedule: Schedule, services: Sequence[Service]) -> bool:
+    """Whether a schedule is meant for any of these services."""
+    if schedule.services and not schedule.services & {each for each in services if isinstance(each, str)}:
+        return False
+    return _covers(schedule.codes, services)
+
+
+def open_runs(
+    slots: Iterable[Slot], services: Sequence[Service], duration: int, held: AbstractSet[str] = frozenset()
+) -> dict[tuple[str, int], tuple[Slot, ...]]:
+    """By schedule and start: the slots that an appointment of this length would take. `held` slots count as free."""
+    by_start: dict[tuple[str, int], Slot] = {}
+    for each in sorted(slots, key=lambda each: (each.ends, each.reference)):
+        if (each.free or each.reference in held) and _covers(each.codes, services):
+            by_start.setdefault((each.schedule, each.starts), each)
+    runs = {}
+    for (schedule, starts), first in by_start.items():
+        run = [first]
+        while run[-1].ends < starts + duration:
+            following = by_start.get((schedule, run[-1].ends))
+            if following is None:
+                break
+            run.append(following)
+        else:
+            runs[schedule, starts] = tuple(run)
+    return runs
+
+
+def _covers(codes: AbstractSet[str], services: Sequence[Service]) -> bool:
+    tokens = {each.token for each in services if isinstance(each, Coding)}
+    return not codes or not tokens or bool(codes & tokens)

@@ -1,0 +1,1 @@
+"""Requests to a FHIR server: connections, authentication, deadlines and the circuit breaker."""

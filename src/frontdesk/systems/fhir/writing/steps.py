@@ -1,0 +1,224 @@
+"""Single steps of a write on a FHIR server, each with what is done when its answer is lost.
+
+Owns how slots are held and freed and how an outcome is found again. A step that did not happen ends the write with an
+`Ending` (`Stopped`); one of which nobody can tell leaves it open (`OutcomeOpen`). Which steps make up a write is said
+in `writing`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from frontdesk.systems.fhir.records import Ending, PendingWrite
+from frontdesk.systems.fhir.resources.appointments import TAKES_TIME, undone
+from frontdesk.systems.fhir.resources.elements import (
+    CLAIMS,
+    INTENTS,
+    Resource,
+    has_identifier,
+    identifier_values,
+    redacted,
+    reference_of,
+    stated,
+    version_of,
+    with_identifier,
+    without_identifiers,
+)
+from frontdesk.systems.fhir.resources.slots import Slot, claims
+from frontdesk.systems.fhir.transport.client import AnswerLost, Declined, FhirClient
+from frontdesk.systems.fhir.transport.deadline import Deadline
+from frontdesk.systems.port import SystemUnavailable
+
+UNAVAILABLE = "upstream_unavailable"
+_DECLINED = "The scheduling system declined this."
+
+
+class Stopped(Exception):  # noqa: N818 - a state of the write
+    """The write did not happen, and this is how it is told."""
+
+    def __init__(self, ending: Ending) -> None:
+        super().__init__(ending.outcome)
+        self.ending = ending
+
+
+class OutcomeOpen(Exception):  # noqa: N818
+    """The write may or may not have happened; `wrong` where something else has, which is still to be undone."""
+
+    def __init__(self, *, wrong: bool = False) -> None:
+        super().__init__("the outcome of a write is not known")
+        self.wrong = wrong
+
+
+class Exchange:
+    """The requests of one write. `releases` says what is to be freed or watched for if it ends now."""
+
+    def __init__(
+        self, client: FhirClient, deadline: Deadline, write: PendingWrite, private: Sequence[Any] = ()
+    ) -> None:
+        self._client = client
+        self._deadline = deadline
+        self._write = write
+        self._private = private  # values that an answer must not repeat
+        self.releases: list[Mapping[str, Any]] = []
+
+    async def claim(self, slots: Sequence[Slot]) -> None:
+        """Takes every slot, or stops. Whoever else wants one finds another version than they read."""
+        for slot in slots:
+            marked = {
+                **slot.resource,
+                "status": "busy",
+                "identifier": with_identifier(slot.resource, CLAIMS, self._write.id),
+            }
+            held = {"slot": slot.reference, "claims": [self._write.id], "ours": True}
+            try:
+                await self._client.update(self._deadline, marked)
+            except Declined as declined:
+                raise self._stopped(declined, Ending("slot_unavailable")) from declined
+            except SystemUnavailable as error:
+                raise Stopped(Ending(UNAVAILABLE, retry_after=error.retry_after)) from error
+            except AnswerLost as lost:
+                self.releases.append(held)  # it may arrive late
+                await self._claimed(slot, lost)
+            else:
+                self.releases.append(held)
+
+    async def _claimed(self, slot: Slot, lost: AnswerLost) -> None:
+        """Whether a slot became ours although nobody told us."""
+        unavailable = Stopped(Ending(UNAVAILABLE, retry_after=lost.retry_after))
+        try:
+            now = await self._client.read(self._deadline, slot.reference)
+        except SystemUnavailable:
+            raise unavailable from lost
+        if now is not None and self._write.id in claims(now):
+            return
+        if now is not None and version_of(now) != version_of(slot.resource):
+            raise Stopped(Ending("slot_unavailable")) from lost
+        raise unavailable from lost
+
+    async def create(self, resource: Resource) -> Resource:
+        """The created record, with our intent as an identifier that no second one can have."""
+        try:
+            return await self._client.create(self._deadline, resource, f"identifier={INTENTS}|{self._write.intent}")
+        except Declined as declined:
+            taken = resource["resourceType"] == "Appointment"
+            contended = Ending("slot_unavailable") if taken else Ending("conflict", reason="patient_exists")
+            raise self._stopped(declined, contended) from declined
+        except SystemUnavailable as error:
+            raise Stopped(Ending(UNAVAILABLE, retry_after=error.retry_after)) from error
+        except AnswerLost as lost:
+            try:
+                found = await self.created(resource["resourceType"])
+            except SystemUnavailable:
+                raise OutcomeOpen from lost
+            if found is not None:
+                return found
+            if lost.failed:
+                self.releases.append({"watch": resource["resourceType"]})  # it may have lied
+            raise self._unanswered(lost) from lost
+
+    async def adopt(self, stored: Resource) -> Resource:
+        """What an earlier attempt under the same intent made is ours from now on, and marked as such."""
+        if self._write.id in identifier_values(stored, CLAIMS):
+            return stored
+        marked = {**stored, "identifier": with_identifier(stored, CLAIMS, self._write.id)}
+        try:
+            return await self.change(stored, marked)
+        except Stopped as stopped:
+            raise OutcomeOpen from stopped
+
+    async def created(self, kind: str) -> Resource | None:
+        """What our intent created, whoever lost the answer."""
+        wanted = [("identifier", f"{INTENTS}|{self._write.intent}")]
+        found = await self._client.search(self._deadline, kind, wanted)
+        return next((each for each in found if has_identifier(each, INTENTS, self._write.intent)), None)
+
+    async def change(self, before: Resource, after: Resource) -> Resource:
+        """The changed record. Where it is no longer what was read, everything is to be judged anew."""
+        try:
+            return await self._client.update(self._deadline, after)
+        except Declined as declined:
+            raise self._stopped(declined, Ending("stale")) from declined
+        except SystemUnavailable as error:
+            raise Stopped(Ending(UNAVAILABLE, retry_after=error.retry_after)) from error
+        except AnswerLost as lost:
+            try:
+                now = await self._client.read(self._deadline, reference_of(before))
+            except SystemUnavailable:
+                raise OutcomeOpen from lost
+            if now is not None and has_identifier(now, INTENTS, self._write.intent):
+                return now
+            if now is None or version_of(now) != version_of(before):
+                raise Stopped(Ending("stale")) from lost  # ours can no longer arrive
+            raise self._unanswered(lost) from lost
+
+    async def undo(self, resource: Resource) -> None:
+        """Puts back what should not have happened; until that is certain the write stays open."""
+        try:
+            await self._client.update(self._deadline, resource)
+        except (Declined, SystemUnavailable, AnswerLost) as error:
+            raise OutcomeOpen(wrong=True) from error
+
+    async def release(self, *, final: bool = False) -> None:
+        """Frees what is to be freed, as far as that works now. A slot without our mark may still get it, until it is
+        `final` that nothing is on its way any more."""
+        left = []
+        for entry in self.releases:
+            try:
+                freed = await self._free(entry) or final
+            except (Declined, SystemUnavailable, AnswerLost):
+                freed = False
+            if not freed:
+                left.append(entry)
+        self.releases = left
+
+    async def _free(self, entry: Mapping[str, Any]) -> bool:
+        """Frees a slot, or undoes what came after all; False where there is no such thing, or not yet."""
+        if "watch" in entry:
+            return await self._undo_late(entry["watch"])
+        resource = await self._client.read(self._deadline, entry["slot"])
+        if resource is None:
+            return True
+        marks = claims(resource)
+        if entry["ours"] and self._write.id not in marks:
+            return False
+        if resource.get("status") != "busy" or not set(marks) <= set(entry["claims"]):
+            return True  # free already, or somebody else's
+        if not entry["ours"] and await self._is_used(entry["slot"]):
+            return True
+        identifiers = without_identifiers(resource, CLAIMS)
+        await self._client.update(self._deadline, stated({**resource, "status": "free", "identifier": identifiers}))
+        return True
+
+    async def _undo_late(self, kind: str) -> bool:
+        """What a server made although it said that it failed. A later attempt that found it has marked it as its."""
+        found = await self.created(kind)
+        if found is None:
+            return False
+        if identifier_values(found, CLAIMS) == [self._write.id]:
+            await self._client.update(self._deadline, undone(found, self._write.intent))
+        return True
+
+    async def _is_used(self, slot: str) -> bool:
+        found = await self._client.search(self._deadline, "Appointment", [("slot", slot)])
+        return any(each.get("status") in TAKES_TIME for each in found)
+
+    async def are_taken(self, slots: Sequence[str]) -> bool:
+        """Whether a server that marks its own slots has marked these."""
+        for slot in slots:
+            try:
+                found = await self._client.read(self._deadline, slot)
+            except SystemUnavailable as error:
+                raise OutcomeOpen from error
+            if found is not None and found.get("status") == "free":
+                return False
+        return True
+
+    def _stopped(self, declined: Declined, contended: Ending) -> Stopped:
+        if declined.contended:
+            return Stopped(contended)
+        return Stopped(Ending("declined", reason=redacted(declined.text, self._private) or _DECLINED))
+
+    def _unanswered(self, lost: AnswerLost) -> Exception:
+        """Not there now. A server that failed has ended; without its answer the request may still be on its way."""
+        if lost.text:
+            return Stopped(Ending("declined", reason=redacted(lost.text, self._private)))
+        return Stopped(Ending(UNAVAILABLE, retry_after=lost.retry_after)) if lost.failed else OutcomeOpen()

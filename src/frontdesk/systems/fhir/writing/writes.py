@@ -1,0 +1,264 @@
+"""Writes on a FHIR server: which steps each consists of, how it ended, and how one is settled whose answer was lost.
+
+A booking holds its slots first and creates the appointment then, so that nothing exists that has no time. A cancelled
+or moved appointment gives its old slots back last. What the server stored is compared with what was asked; a
+difference is undone and told.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import Any, NoReturn
+
+from frontdesk.systems.fhir.reading.lookups import Reader
+from frontdesk.systems.fhir.records import Ending, PendingWrite
+from frontdesk.systems.fhir.resources import patients
+from frontdesk.systems.fhir.resources.appointments import PracticeMap, undone
+from frontdesk.systems.fhir.resources.elements import (
+    CLAIMS,
+    INTENTS,
+    Resource,
+    has_identifier,
+    identifier_values,
+    reference_of,
+    with_identifier,
+)
+from frontdesk.systems.fhir.resources.slots import Slot
+from frontdesk.systems.fhir.transport.deadline import Deadline
+from frontdesk.systems.fhir.upstream import Upstream
+from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, Exchange, Stopped
+from frontdesk.systems.port import SystemUnavailable
+
+BOOKED_OTHERWISE = "The scheduling system booked something else than was asked for; it was undone."
+NOT_CARRIED_OUT = "The scheduling system accepted the change but did not carry it out."
+
+_EVENTS = {
+    "book": "appointment.booked",
+    "reschedule": "appointment.rescheduled",
+    "cancelled": "appointment.cancelled",
+    "confirmed": "appointment.confirmed",
+    "arrived": "appointment.arrived",
+    "completed": "appointment.completed",
+    "noShow": "appointment.noShow",
+    "create_patient": "patient.created",
+    "update_patient": "patient.updated",
+}
+_PRIVATE = ("firstName", "lastName", "phone", "dob", "email", "reason")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a write starts from: the judged data, the record it changes as it was read, and the slots it takes."""
+
+    data: Mapping[str, Any]
+    before: Resource | None = None
+    run: tuple[Slot, ...] = ()
+
+
+class Writer:
+    """One write. `write.data` is what is stored of it: ids, references and times, never anything about a person."""
+
+    def __init__(
+        self, upstream: Upstream, practice: PracticeMap, deadline: Deadline, write: PendingWrite, asked: Asked | None
+    ) -> None:
+        private = [] if asked is None else [asked.data.get(key) for key in _PRIVATE]
+        self._practice = practice
+        self._write = write
+        self._asked = asked or Asked({})
+        self._claims_slots = upstream.capabilities.can("Slot update")
+        self._read = upstream.client.read
+        self._deadline = deadline
+        self._reader = Reader(upstream, practice, deadline)
+        self._exchange = Exchange(upstream.client, deadline, write, private)
+
+    @property
+    def releases(self) -> list[Mapping[str, Any]]:
+        """The slots that are still to be freed."""
+        return self._exchange.releases
+
+    async def execute(self, now: datetime) -> Ending:
+        """How it ended. Raises OutcomeOpen where that is not known."""
+        steps = {
+            "book": self._book,
+            "reschedule": self._reschedule,
+            "status": self._status,
+            "create_patient": self._create_patient,
+            "update_patient": self._update_patient,
+        }
+        try:
+            ending = await steps[self._write.change](now)
+        except Stopped as stopped:
+            ending = replace(stopped.ending, subjects=self.subjects)
+        except SystemUnavailable as error:  # of a read between the steps
+            ending = Ending(UNAVAILABLE, self.subjects, retry_after=error.retry_after)
+        await self._exchange.release()
+        return ending
+
+    async def settle(self, now: datetime, *, final: bool) -> Ending | None:
+        """How a write ended that nobody works on any more; None where that cannot be told yet. Before it is `final` a
+        request may still be on its way. Raises SystemUnavailable or OutcomeOpen where it cannot be told now."""
+        found, data = await self._find(), self._write.data
+        if found is None and not final:
+            return None
+        wrong = found is not None and (data.get("wrong", False) or self._is_wrong(found))
+        if found is None or wrong:
+            self._exchange.releases = [
+                {"slot": slot, "claims": [self._write.id], "ours": True} for slot in data.get("slots", ())
+            ]
+        if found is None:
+            ending = Ending(UNAVAILABLE, self.subjects)
+        elif wrong:
+            ending = await self._undo_found(found)
+        else:
+            if self._write.change in ("book", "create_patient"):
+                found = await self._exchange.adopt(found)
+            ending = self._executed(reference_of(found), now)
+        await self._exchange.release(final=final)
+        return ending
+
+    async def _book(self, now: datetime) -> Ending:
+        run = self._asked.run
+        if not run:
+            raise Stopped(Ending("slot_unavailable"))
+        await self._refuse_overlap(None)
+        if self._claims_slots:
+            await self._exchange.claim(run)
+        stored = await self._exchange.adopt(await self._exchange.create(self._wanted()))
+        right = not self._practice.differs(self._wanted(), stored) and stored.get("status") in ("booked", "pending")
+        if right and not self._claims_slots:
+            right = await self._exchange.are_taken([slot.reference for slot in run])
+        if not right:
+            await self._exchange.undo(undone(stored, self._write.intent))
+            raise Stopped(Ending("declined", reason=BOOKED_OTHERWISE))
+        return self._executed(reference_of(stored), now)
+
+    async def _reschedule(self, now: datetime) -> Ending:
+        before, run, data = self._asked.before, self._asked.run, self._write.data
+        if before is None or not run:
+            raise Stopped(Ending("slot_unavailable"))
+        await self._refuse_overlap(reference_of(before))
+        if self._claims_slots:
+            await self._exchange.claim([slot for slot in run if slot.reference in data["slots"]])
+        after = self._practice.moved(before, data, [slot.reference for slot in run], self._write.intent)
+        after["identifier"] = with_identifier(after, CLAIMS, self._write.id)
+        stored = await self._exchange.change(before, after)
+        if self._practice.differs(after, stored) or self._practice.status(stored) != "booked":
+            await self._undo_change(before, stored, BOOKED_OTHERWISE)
+        return self._executed(data["reference"], now)
+
+    async def _status(self, now: datetime) -> Ending:
+        before, data = self._asked.before, self._write.data
+        assert before is not None
+        if self._practice.status(before) == data["status"]:
+            return Ending("unchanged", self.subjects, self._result())
+        reason = self._asked.data.get("reason")
+        after = self._practice.in_status(before, data["status"], reason, self._write.intent)
+        stored = await self._exchange.change(before, after)
+        if self._practice.status(stored) != data["status"]:
+            await self._undo_change(before, stored, NOT_CARRIED_OUT)
+        return self._executed(data["reference"], now)
+
+    async def _create_patient(self, now: datetime) -> Ending:
+        await self._refuse_double(None)
+        wanted = patients.new_patient(self._asked.data, self._write.intent)
+        wanted["identifier"] = with_identifier(wanted, CLAIMS, self._write.id)
+        stored = await self._exchange.adopt(await self._exchange.create(wanted))
+        if patients.differs(stored, self._asked.data):
+            await self._exchange.undo(undone(stored, self._write.intent))
+            raise Stopped(Ending("declined", reason=NOT_CARRIED_OUT))
+        return self._executed(reference_of(stored), now)
+
+    async def _update_patient(self, now: datetime) -> Ending:
+        before = self._asked.before
+        assert before is not None
+        await self._refuse_double(reference_of(before))
+        after = patients.changed_patient(before, self._asked.data, self._write.intent)
+        stored = await self._exchange.change(before, after)
+        if patients.differs(stored, self._asked.data):
+            await self._undo_change(before, stored, NOT_CARRIED_OUT)
+        return self._executed(self._write.data["reference"], now)
+
+    async def _undo_change(self, before: Resource, stored: Resource, reason: str) -> NoReturn:
+        await self._exchange.undo({**before, "meta": stored.get("meta")})  # as it was, at the version that is now
+        raise Stopped(Ending("declined", reason=reason))
+
+    async def _undo_found(self, found: Resource) -> Ending:
+        """Undoes what a lost write did instead of what it was asked for, as far as that is kept."""
+        change, data, intent = self._write.change, self._write.data, self._write.intent
+        if change in ("book", "create_patient"):
+            await self._exchange.undo(undone(found, intent))
+        elif change == "reschedule":
+            await self._exchange.undo(self._practice.put_back(found, data["before"], intent))
+        booked = change in ("book", "reschedule")
+        return Ending("declined", self.subjects, reason=BOOKED_OTHERWISE if booked else NOT_CARRIED_OUT)
+
+    async def _refuse_overlap(self, moved: str | None) -> None:
+        """Asked once more, now that no other write of this patient can begin."""
+        data = self._write.data
+        starts, ends = datetime.fromisoformat(data["startsAt"]), datetime.fromisoformat(data["endsAt"])
+        if await self._reader.is_busy(data["patient"], starts, ends, moved):
+            raise Stopped(Ending("declined", reason="patient_overlap"))
+
+    async def _refuse_double(self, changed: str | None) -> None:
+        data = self._asked.data
+        dob = date.fromisoformat(data["dob"])
+        found = await self._reader.matching(data["firstName"], data["lastName"], data["phone"], dob)
+        if any(reference_of(other) != changed for other in found):
+            raise Stopped(Ending("conflict", reason="patient_exists"))
+
+    async def _find(self) -> Resource | None:
+        """The record that the write made or changed; None where it did neither."""
+        if self._write.change in ("book", "create_patient"):
+            return await self._exchange.created("Appointment" if self._write.change == "book" else "Patient")
+        found = await self._read(self._deadline, self._write.data["reference"])
+        return found if found is not None and has_identifier(found, INTENTS, self._write.intent) else None
+
+    def _is_wrong(self, found: Resource) -> bool:
+        """Whether what a lost write left is something else than was asked for. Where a later write of ours has changed
+        it, that does not show any more."""
+        change, data = self._write.change, self._write.data
+        if identifier_values(found, INTENTS)[-1] != self._write.intent:
+            return False
+        if change == "status":
+            return bool(self._practice.status(found) == data["from"])
+        return change in ("book", "reschedule") and self._practice.differs(self._wanted(), found)
+
+    def _wanted(self) -> Resource:
+        data = self._write.data
+        wanted = self._practice.new_appointment(data, data["patient"], data["run"], self._write.intent)
+        return {**wanted, "identifier": with_identifier(wanted, CLAIMS, self._write.id)}
+
+    def _executed(self, reference: str, now: datetime) -> Ending:
+        """What is recorded of a write that happened. Slots that it held are the appointment's now."""
+        change, data = self._write.change, self._write.data
+        self._exchange.releases = list(data.get("givesUp", ()))
+        local_id = data["appointmentId"] if "appointmentId" in data else data["patientId"]
+        facts: dict[str, Any] = {}
+        if change == "reschedule":
+            facts = {"rescheduledFrom": data["before"]["start"], "attendanceConfirmedAt": None}
+        elif data.get("status") == "cancelled":
+            facts = {"cancelledAt": now}
+        elif data.get("status") == "confirmed":
+            facts = {"attendanceConfirmedAt": now}
+        ids = {key: data[key] for key in ("appointmentId", "patientId") if key in data}
+        return Ending(
+            "executed",
+            list(ids.values()),
+            self._result(),
+            event=_EVENTS[data.get("status") or change],
+            event_subject=ids,
+            record={"localId": local_id, "reference": reference, **facts},
+        )
+
+    def _result(self) -> dict[str, Any]:
+        data = self._write.data
+        if "appointmentId" not in data:
+            return {"patientId": data["patientId"]}
+        status = "booked" if self._write.change == "reschedule" else data.get("status")
+        return {"appointmentId": data["appointmentId"], **({"status": status} if status else {})}
+
+    @property
+    def subjects(self) -> list[str]:
+        """What a write is about that did not happen: the id that a new record would have had is nobody's."""
+        data, new = self._write.data, {"book": "appointmentId", "create_patient": "patientId"}.get(self._write.change)
+        return [data[key] for key in ("appointmentId", "patientId") if key in data and key != new]

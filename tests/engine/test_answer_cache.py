@@ -1,0 +1,323 @@
+"""Answers that are given again: to those who may have them, and while they are what would be answered anew."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from frontdesk.access.clients.callers import MOST_SECONDS
+from frontdesk.access.clients.registry import disable_client
+from frontdesk.access.keys.ring import CURSORS, SETTLING, SLOT_IDS
+from frontdesk.doors.rest import RestDoor
+from frontdesk.engine.answer_cache import LARGEST, AnswerCache
+from frontdesk.operations import OPERATIONS
+from frontdesk.store.practices import set_suspended
+from tests.access.stopped_clock import StoppedClock
+from tests.shared_database import shared_world
+from tests.world import MONDAY, PRACTICE, World, book, confirmed, patient_id, slots
+
+SEARCH = "/api/slots?providerId=10&locationId=1&visitTypeId=21&procedureId=101&from=2026-11-16&to=2026-11-18&limit=200"
+ON_DIRECTORY = (
+    "/api/practice",
+    "/api/locations",
+    "/api/locations/1",
+    "/api/providers?limit=2",
+    "/api/providers/10",
+    "/api/visit-types",
+    "/api/visit-types/21",
+    "/api/visit-types/21/procedures",
+)
+ON_CALENDAR = (SEARCH, "/api/slots/first-available?visitTypeId=22&procedureId=103&limit=50")
+NOTICE = PRACTICE.replace('phone: "+1 555 0100"}', 'phone: "+1 555 0100", minimumNoticeMinutes: 90}', 1)
+
+
+def kept(world: World) -> dict[Any, Any]:
+    return world.service.engine.warm._kept
+
+
+async def anew(world: World, agent: httpx.AsyncClient, path: str) -> bytes:
+    """What is answered by a door that nobody has introduced the caller to: it never gives an answer again."""
+    door = httpx.ASGITransport(app=RestDoor(world.service.engine, world.service.settings))
+    async with httpx.AsyncClient(transport=door, base_url="http://test", headers=agent.headers) as client:
+        answer = await client.get(path)
+    assert answer.status_code == 200, answer.text
+    return answer.content
+
+
+async def statements(world: World, agent: httpx.AsyncClient, path: str) -> int:
+    """Beside those of the limiter and of the caller's status, which happen now and then: the least of several."""
+    counted = []
+    for _ in range(5):
+        before = world.database.statements
+        assert (await agent.get(path)).status_code == 200
+        counted.append(world.database.statements - before)
+    return min(counted[1:])
+
+
+async def test_what_rests_on_the_directory_is_given_again_without_a_statement(world: World) -> None:
+    agent = await world.client()
+    for path in ON_DIRECTORY:
+        first = await agent.get(path)
+        assert await statements(world, agent, path) == 0
+        again = await agent.get(path)
+        assert (again.content, again.status_code) == (first.content, 200)
+        assert again.headers["content-type"] == first.headers["content-type"]
+        assert again.headers["x-svc-trace-id"] != first.headers["x-svc-trace-id"]
+    assert len(kept(world)) == len(ON_DIRECTORY)
+
+
+async def test_what_rests_on_the_calendar_is_given_again_after_one_statement(world: World) -> None:
+    agent = await world.client()
+    one = f"/api/slots/{(await slots(agent))[0]['id']}"
+    for path in (*ON_CALENDAR, one):
+        first = await agent.get(path)
+        assert await statements(world, agent, path) == 1
+        assert (await agent.get(path)).content == first.content == await anew(world, agent, path)
+
+
+async def test_every_call_still_counts_and_is_logged(world: World) -> None:
+    seen: list[Any] = []
+    world.service.requests.observers.append(lambda kind, *_: seen.append(kind))
+    agent = await world.client(per_minute=4)
+    answers = [await agent.get("/api/providers") for _ in range(5)]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 200, 429]
+    left = [answer.headers["ratelimit"].partition(";t=")[0] for answer in answers]
+    assert left == [f'"minute";r={n}' for n in (3, 2, 1, 0, 0)]
+    noted = [(each.operation, each.status, each.client_id) for each in seen if each.door == "rest"]
+    assert noted == [("list_providers", 200, agent.headers["X-Test-Client"])] * 4
+
+
+async def test_a_booking_shows_in_the_next_search(world: World) -> None:
+    agent = await world.client()
+    before = (await agent.get(SEARCH)).json()["items"]
+    appointment = await book(agent)
+    after = (await agent.get(SEARCH)).json()["items"]
+    assert after == before[1:]
+    reading = await agent.get(f"/api/slots/{before[0]['id']}")
+    assert reading.json()["available"] is False
+    await confirmed(agent, "POST", f"/api/appointments/{appointment}/cancel", {"reason": "ill"})
+    assert (await agent.get(SEARCH)).json()["items"] == before
+    assert (await agent.get(f"/api/slots/{before[0]['id']}")).json()["available"] is True
+
+
+@pytest.mark.parametrize("role", ["origin", "replica"])
+async def test_a_change_that_went_past_the_service_shows_in_the_next_search(
+    world: World, owner_dsn: str, role: str
+) -> None:
+    """Even in a session that turns ordinary triggers off."""
+    agent = await world.client()
+    await book(agent)
+    before = (await agent.get(SEARCH)).json()["items"]
+    owner = await asyncpg.connect(
+        owner_dsn, server_settings={"search_path": "frontdesk", "session_replication_role": role}
+    )
+    try:
+        for change in (
+            "UPDATE appointment SET starts_at = starts_at + interval '1 hour', ends_at = ends_at + interval '1 hour', "
+            "busy_until = busy_until + interval '1 hour'",
+            "UPDATE appointment SET provider_id = 11",
+            "UPDATE appointment SET provider_id = 10",
+            "UPDATE appointment SET status = 'cancelled'",
+            "UPDATE appointment SET status = 'booked'",
+            "DELETE FROM appointment",
+        ):
+            await owner.execute(change)
+            after = (await agent.get(SEARCH)).json()["items"]
+            assert after != before, change
+            before = after
+    finally:
+        await owner.close()
+
+
+async def test_an_import_shows_at_once(world: World) -> None:
+    agent = await world.client()
+    for path in (*ON_DIRECTORY, *ON_CALENDAR):
+        await agent.get(path)
+    changed = PRACTICE.replace("SLUG", "harbor").replace("Robert Chen", "Roberta Chen").replace("09:00", "10:00")
+    await world.import_file(changed)
+    for path in (*ON_DIRECTORY, *ON_CALENDAR):
+        assert (await agent.get(path)).content == await anew(world, agent, path), path
+    assert "Roberta" in (await agent.get("/api/providers/10")).text
+    assert (await agent.get(SEARCH)).json()["items"][0]["start"] == "2026-11-16T10:00:00-05:00"
+
+
+async def test_practices_do_not_share_answers(world: World) -> None:
+    here, there = await world.client("harbor"), await world.client("other")
+    await world.import_file(PRACTICE.replace("SLUG", "other").replace("Robert Chen", "Olga Other"))
+    await book(there)
+    for path in (*ON_DIRECTORY, *ON_CALENDAR):
+        for agent in (here, there, here, there):
+            assert (await agent.get(path)).content == await anew(world, agent, path)
+    assert "Olga" in (await there.get("/api/providers/10")).text
+    assert "Olga" not in (await here.get("/api/providers/10")).text
+
+
+async def test_a_caller_without_the_scope_gets_no_answer_that_another_got(world: World) -> None:
+    agent, reader = await world.client(), await world.client(scopes=["practices:read"])
+    assert (await agent.get(SEARCH)).status_code == 200
+    refused = await reader.get(SEARCH)
+    assert (refused.status_code, refused.json()["code"]) == (403, "forbidden_scope")
+
+
+async def test_what_cannot_be_accepted_is_refused_as_before(world: World) -> None:
+    agent = await world.client()
+    assert (await agent.get("/api/providers")).status_code == 200
+    assert (await agent.get("/api/providers", headers={"Accept": "image/png"})).status_code == 406
+    text = await agent.get("/api/providers", headers={"Accept": "text/plain"})
+    assert text.headers["content-type"] == "text/plain; charset=utf-8"
+
+
+@pytest.fixture
+def aged(world: World, monkeypatch: pytest.MonkeyPatch) -> StoppedClock:
+    """The time by which the status of clients is kept; no notification arrives."""
+    clock = StoppedClock()
+    monkeypatch.setattr(world.service.callers, "_monotonic", clock.monotonic)
+    return clock
+
+
+@pytest.mark.parametrize("path", ["/api/providers", SEARCH])
+async def test_a_disabled_client_gets_nothing_from_memory(world: World, aged: StoppedClock, path: str) -> None:
+    agent = await world.client()
+    assert (await agent.get(path)).status_code == 200
+    await disable_client(world.database, agent.headers["X-Test-Client"])
+    aged.advance(seconds=MOST_SECONDS)
+    assert (await agent.get(path)).status_code == 401
+
+
+@pytest.mark.parametrize("path", ["/api/providers", SEARCH])
+async def test_a_suspended_practice_gets_nothing_from_memory(world: World, aged: StoppedClock, path: str) -> None:
+    agent = await world.client()
+    assert (await agent.get(path)).status_code == 200
+    await set_suspended(world.database, "harbor", suspended=True)
+    aged.advance(seconds=MOST_SECONDS)
+    refused = await agent.get(path)
+    assert (refused.status_code, refused.json()["code"]) == (403, "forbidden_tenant")
+
+
+async def test_a_slot_is_gone_with_the_moment_in_which_its_notice_passes(world: World) -> None:
+    await world.import_file(NOTICE.replace("SLUG", "harbor"))
+    world.clock.now = world.clock.now.replace(day=16, hour=12, minute=30)  # ninety minutes before nine in New York
+    agent = await world.client()
+    nine = "2026-11-16T09:00:00-05:00"
+    assert (await agent.get(SEARCH)).json()["items"][0]["start"] == nine
+    slot = f"/api/slots/{(await slots(agent))[0]['id']}"
+    assert (await agent.get(slot)).json()["available"] is True
+    world.clock.advance(microseconds=1)
+    assert (await agent.get(SEARCH)).json()["items"][0]["start"] > nine
+    assert (await agent.get(slot)).json()["available"] is False
+
+
+@pytest.mark.parametrize("purpose", [SLOT_IDS, CURSORS])
+async def test_new_keys_are_used_as_soon_as_they_settle(world: World, purpose: str) -> None:
+    agent = await world.client()
+    paths = ["/api/providers?limit=2", SEARCH.replace("limit=200", "limit=5")]
+    before = [(await agent.get(path)).content for path in paths]
+    await world.service.ring.rotate(purpose)
+    assert [(await agent.get(path)).content for path in paths] == before, "not yet"
+    world.clock.advance(seconds=SETTLING.total_seconds())
+    after = [(await agent.get(path)).content for path in paths]
+    assert after == [await anew(world, agent, path) for path in paths]
+    assert after[1] != before[1]
+    assert (after[0] != before[0]) == (purpose == CURSORS)
+    world.clock.advance(days=8)  # now the old key has ceased to open anything
+    await world.renew(agent)
+    assert [(await agent.get(path)).content for path in paths] == [await anew(world, agent, path) for path in paths]
+
+
+@pytest.fixture(scope="module")
+async def moving(cluster: Any, template: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+    folder: Path = tmp_path_factory.mktemp("moving")
+    async with shared_world(cluster, template, folder) as built:
+        await built.import_file(NOTICE.replace("SLUG", "harbor"))
+        agent = await built.client()
+        await book(agent)
+        await book(agent, "Alan", procedureId=102)
+        yield built
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from([timedelta(microseconds=1), timedelta(seconds=59, microseconds=999_999)]),
+            st.integers(0, 600).map(lambda seconds: timedelta(seconds=seconds)),
+            st.integers(1, 30).map(lambda minutes: timedelta(minutes=minutes)),
+        ),
+        max_size=12,
+    )
+)
+@settings(max_examples=15)
+async def test_at_every_moment_the_answer_is_what_would_be_answered_anew(moving: World, steps: list[timedelta]) -> None:
+    moving.clock.now = moving.clock.now.replace(day=MONDAY.day, hour=11, minute=0, second=0, microsecond=0)
+    agent = await moving.client()
+    slot = f"/api/slots/{(await slots(agent))[0]['id']}"
+    for step in steps:
+        moving.clock.now += step
+        await moving.renew(agent)
+        for path in (*ON_CALENDAR, slot):
+            assert (await agent.get(path)).content == await anew(moving, agent, path), moving.clock.now
+
+
+async def test_protected_data_and_refusals_are_never_kept(world: World) -> None:
+    agent = await world.client()
+    patient = await patient_id(agent)
+    appointment = await book(agent)
+    before = set(kept(world))
+    for path in (
+        f"/api/patients/{patient}",
+        f"/api/appointments/{appointment}",
+        "/api/appointments?from=2026-11-16",
+        "/api/capabilities",
+        "/api/providers/99",
+        "/api/slots/slt_" + "A" * 40,
+        "/api/slots?providerId=0",
+    ):
+        await agent.get(path)
+    assert set(kept(world)) == before
+    assert b"Lovelace" not in b"".join(each.answer.content for each in kept(world).values())
+
+
+def test_only_harmless_reads_may_be_given_again() -> None:
+    resting = [operation for operation in OPERATIONS if operation.rests_on is not None]
+    assert len(resting) > 1
+    for operation in resting:
+        assert (operation.kind, operation.method, operation.reads_phi) == ("read", "GET", False)
+        assert operation.scope in ("practices:read", "slots:read")
+
+
+async def test_a_simulated_refusal_is_neither_kept_nor_hidden_by_what_is(world: World) -> None:
+    await world.import_file(PRACTICE.replace("SLUG, name", "harbor, sandbox: true, name", 1))
+    agent = await world.client()
+    wanted = {"Frontdesk-Simulate": "not_found"}
+    assert (await agent.get("/api/providers/10", headers=wanted)).status_code == 404
+    assert not kept(world)
+    assert (await agent.get("/api/providers/10")).status_code == 200
+    assert (await agent.get("/api/providers/10", headers=wanted)).status_code == 404
+
+
+async def test_memory_is_bounded_and_what_was_used_last_stays(world: World) -> None:
+    warm = world.service.engine.warm
+    warm._most_bytes = most = 300_000
+    agent = await world.client()
+    for number in range(1, 150):
+        await agent.get("/api/providers")
+        await agent.get(SEARCH.replace("limit=200", f"limit={number}"))
+        assert sum(each.size for each in kept(world).values()) == warm._bytes <= most
+    assert 5 < len(kept(world)) < 100
+    assert any(key[1] == "/api/providers" for key in kept(world))
+
+
+async def test_what_is_too_large_is_not_kept(world: World) -> None:
+    agent = await world.client()
+    await agent.get("/api/providers")
+    ((key, found),) = kept(world).items()
+    warm = AnswerCache(None, lambda _: 1, lambda _: 1)
+    found.answer.content = b"x" * LARGEST
+    caller = await world.service.callers.identify(agent.headers["Authorization"].removeprefix("Bearer "))
+    warm.keep(caller, key[1:], found.operation, found.answer, found.basis, found.stamp)
+    assert not warm._kept
