@@ -12,9 +12,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from frontdesk.store.server.account import Account, wheel_binaries
-
 from frontdesk.store.embedded import server
+from frontdesk.store.embedded.account import Account, wheel_binaries
 from frontdesk.store.embedded.server import EmbeddedPostgres
 
 OURSELVES = Account()

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from frontdesk.store.server.account import Account, account_for, reachable, wheel_binaries
 
 from frontdesk.store.embedded import account, server
+from frontdesk.store.embedded.account import Account, account_for, reachable, wheel_binaries
 from frontdesk.store.embedded.server import EmbeddedPostgres, EmbeddedPostgresError
 from tests.store.embedded_processes import (
     SOURCE,
