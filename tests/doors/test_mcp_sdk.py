@@ -130,7 +130,7 @@ async def test_the_sdk_connects_knowing_only_address_id_and_secret(served: Serve
 
 
 async def test_the_guide_s_programs_run_as_they_stand(served: Served, tmp_path: Path) -> None:
-    guide = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text()
+    guide = (Path(__file__).parents[2] / "docs" / "users" / "mcp.md").read_text()
     credentials = await served.client()
     given = {"FRONTDESK": served.url, "CLIENT_ID": credentials.client_id, "CLIENT_SECRET": credentials.secret}
 

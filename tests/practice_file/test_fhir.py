@@ -183,6 +183,6 @@ def test_whatever_stands_there_is_read_or_named(settings: dict[str, Any]) -> Non
 
 
 def test_the_documented_example_is_a_practice_file() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "fhir.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "users" / "fhir.md").read_text()
     file = parse(page.split("```yaml\n")[1].split("```")[0])
     assert file.directory.practice.scheduling_system["kind"] == "fhir"

@@ -12,7 +12,7 @@ from frontdesk.engine.simulation import HEADER, RETRY_SECONDS, SCENARIOS
 from frontdesk.housekeeping import forget_old_intents
 from tests.world import PRACTICE, World, patient_id, rules, slots
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "sandbox.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "users" / "sandbox.md"
 BEFORE_READING = [code for code, scenario in SCENARIOS.items() if scenario.moment == "before reading"]
 JUDGED = [code for code, scenario in SCENARIOS.items() if scenario.moment == "judging"]
 REFUSALS = [code for code in SCENARIOS if code not in ("confirmation_required", "confirmation_incomplete", "internal")]

@@ -12,7 +12,7 @@ from frontdesk.outbound.webhooks.events import EVENT_TYPES
 from tests.webhooks.desk import Desk
 from tests.webhooks.receiver import Receiver
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text()
+GUIDE = (Path(__file__).parents[2] / "docs" / "users" / "webhooks.md").read_text()
 
 
 async def test_the_receiver_of_the_guide_takes_an_event_in_once_and_no_forgery(desk: Desk, receiver: Receiver) -> None:

@@ -2,7 +2,7 @@
 
 `Frontdesk-Simulate` names the code. It is looked at after token, practice and scope, and refused outside sandboxes.
 A code is answered before the request is read, in place of the operation's judgement, or after a write has executed;
-the table of scenarios says which, and what is left behind. `docs/sandbox.md` shows the same table.
+the table of scenarios says which, and what is left behind. `docs/users/sandbox.md` shows the same table.
 """
 
 import secrets

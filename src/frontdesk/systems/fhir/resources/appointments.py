@@ -1,6 +1,6 @@
 """Appointment resources to appointments and back, by what the practice file says stands for what. Pure.
 
-docs/fhir.md has the table of what is mapped to what.
+docs/users/fhir.md has the table of what is mapped to what.
 """
 
 from collections.abc import Mapping

@@ -1,0 +1,22 @@
+"""Links between the documents of the repository lead to files that exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "clients").rglob("README.md")]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_relative_links_lead_to_files(document: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)", document.read_text())
+    assert [link for link in links if "://" not in link and not (document.parent / link).exists()] == []
+
+
+def test_the_index_lists_every_document() -> None:
+    index = (ROOT / "docs" / "README.md").read_text()
+    documents = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")]
+    listed = [path for path in documents if f"({path})" in index or f"({path.parent})" in index]
+    assert sorted(documents) == sorted([*listed, Path("README.md")])
