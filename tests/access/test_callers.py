@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from frontdesk.access.clients import callers as callers_module
 from frontdesk.access.clients.callers import Callers
 from frontdesk.access.clients.registry import add_client, authenticate, disable_client, enable_client
 from frontdesk.access.clients.tokens import Tokens
 from frontdesk.access.keys.ring import KeyRing
+from frontdesk.cache import BoundedCache
 from frontdesk.domain.errors import Problem
 from frontdesk.store.changes import ChangeListener, announce
 from frontdesk.store.database import Database, DatabaseUnavailable
@@ -243,12 +243,11 @@ async def test_only_a_bounded_number_of_clients_is_kept(
     practice: str,
     tokens: Tokens,
     clock: StoppedClock,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(callers_module, "_KEPT", 2)
+    callers._statuses = BoundedCache(2)
     issued = [await token_for(database, ring, practice, tokens, clock) for _ in range(3)]
     clients = [await client_of(callers, text) for text in issued]
-    assert list(callers._kept) == clients[1:]
+    assert [client_id for client_id, _ in callers._statuses.items()] == clients[1:]
     assert callers._reading == {}
     assert callers._tasks == set()
 

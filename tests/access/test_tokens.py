@@ -5,12 +5,12 @@ from datetime import timedelta
 import jwt
 import pytest
 
-from frontdesk.access.clients import tokens as tokens_module
 from frontdesk.access.clients.registry import AuthenticatedClient
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.clients.tokens import Tokens
 from frontdesk.access.keys.ring import SETTLING, TOKEN_SIGNING, KeyRing
 from frontdesk.access.keys.sealing import Sealer
+from frontdesk.cache import BoundedCache
 from frontdesk.domain.errors import Problem
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
@@ -113,10 +113,10 @@ async def test_a_known_token_costs_no_query_and_little_time(tokens: Tokens, data
     assert min(known) < min(checked) / 5  # a signature is not checked again
 
 
-async def test_only_a_bounded_number_of_tokens_is_remembered(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens_module, "_REMEMBERED", 3)
+async def test_only_a_bounded_number_of_tokens_is_remembered(tokens: Tokens) -> None:
+    tokens._verified = BoundedCache(3)
     texts = [tokens.issue(CLIENT, SCOPES).text for _ in range(5)]
     for text in texts:
         await tokens.verify(text)
-    assert list(tokens._verified) == texts[2:]
+    assert [text for text, _ in tokens._verified.items()] == texts[2:]
     await tokens.verify(texts[0])

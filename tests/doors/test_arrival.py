@@ -39,11 +39,11 @@ def test_the_same_headers_are_known_again_and_others_are_not() -> None:
 
 
 def test_long_headers_are_read_and_not_remembered() -> None:
-    before = dict(_heads)
+    before = dict(_heads.items())
     for letter in "abc":
         head = read_head([(b"authorization", b"Bearer " + letter.encode() * 30_000)])
         assert (head.token, head.number) == (letter * 30_000, None)
-    assert _heads == before
+    assert dict(_heads.items()) == before
 
 
 @pytest.mark.parametrize(
@@ -59,16 +59,16 @@ def test_long_headers_are_read_and_not_remembered() -> None:
     ids=["nobody", "secret", "session", "address", "write", "trace"],
 )
 def test_what_says_more_than_who_calls_or_comes_once_is_not_remembered(raw: list[tuple[bytes, bytes]]) -> None:
-    before = dict(_heads)
+    before = dict(_heads.items())
     assert read_head(raw).number is None
-    assert _heads == before
+    assert dict(_heads.items()) == before
 
 
 def test_only_a_bounded_number_of_heads_is_remembered() -> None:
     for number in range(5000):
         read_head([BEARER, (b"x-number", b"%d" % number)])
     assert len(_heads) <= 1024
-    assert (BEARER, (b"x-number", b"4999")) in _heads
+    assert _heads.get((BEARER, (b"x-number", b"4999"))) is not None
 
 
 @pytest.mark.parametrize("value", [b"a\r\nset-cookie: b", b"a\nb", b"a\rb", b"a\r\n"])

@@ -16,11 +16,11 @@ async def _practices(database: Database, count: int) -> list[int]:
 
 async def test_directories_of_many_practices_take_bounded_memory_and_stay_right(database: Database) -> None:
     practices = await _practices(database, 5)
-    cache = DirectoryCache(database, most_providers=7)
+    cache = DirectoryCache(database, most_providers=10)
     for _ in range(2):
         for number, practice_id in enumerate(practices):
             assert (await cache.at(practice_id, 1)).directory.practice.slug == f"p-{number}"
-            assert len(cache._kept) <= 2
+            assert len(cache._cached) <= 2
     assert cache.version(practices[-1]) == 1
     assert cache.version(practices[0]) == -1, "dropped, and so nothing that rests on it is given again"
 

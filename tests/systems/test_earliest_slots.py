@@ -196,10 +196,10 @@ async def test_what_is_remembered_of_calendars_stays_bounded_and_right(world: Wo
     await practice.imported()
     await practice.filled(0.9)
     system = await practice.system()
-    system._calendar.calendars = small = Calendars(most_numbers=300)
+    system._calendar.calendars = small = Calendars(most_bytes=5000)
     await practice.check()
-    assert small._numbers == sum(calendar.numbers for calendar in small._kept.values())
-    assert small._numbers <= 300
+    assert small._cached.weight == sum(calendar.size for calendar in small._cached.values())
+    assert small._cached.weight <= 5000
     await practice.cancelled(3)
     await practice.check()
-    assert small._numbers == sum(calendar.numbers for calendar in small._kept.values()) <= 300
+    assert small._cached.weight == sum(calendar.size for calendar in small._cached.values()) <= 5000

@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from frontdesk.access.clients.caller import Caller
-from frontdesk.cache import keep
+from frontdesk.cache import BoundedCache
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.negotiation import response_type
 from frontdesk.engine.simulation import META_KEY
@@ -69,11 +69,11 @@ def read_head(raw: RawHeaders) -> Head:
         head = _read(raw)
         if head.token and head.size <= _LARGEST_HEAD and _NEVER_KEPT.isdisjoint(head.headers):
             head = head._replace(number=next(_numbers))
-            keep(_heads, key, head, _MOST_HEADS)
+            _heads.put(key, head)
     return head
 
 
-_heads: dict[tuple[tuple[bytes, bytes], ...], Head] = {}  # oldest first
+_heads: BoundedCache[tuple[tuple[bytes, bytes], ...], Head] = BoundedCache(_MOST_HEADS)
 _numbers = count()
 
 

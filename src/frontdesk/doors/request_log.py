@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from frontdesk.access.clients.caller import Caller
-from frontdesk.cache import keep
+from frontdesk.cache import BoundedCache
 from frontdesk.logs import Lines, as_json
 
 _MOST_KINDS = 1024
@@ -65,11 +65,11 @@ def kind_of(
         shown = method if known else "OTHER"  # anything may be sent as a method, of any length
         kind = Kind(door, operation, practice_slug, practice_id, client_id, shown, status, code)
         if known:
-            keep(_kinds, key, kind, _MOST_KINDS)
+            _kinds.put(key, kind)
     return kind
 
 
-_kinds: dict[tuple[Any, ...], Kind] = {}  # oldest first
+_kinds: BoundedCache[tuple[Any, ...], Kind] = BoundedCache(_MOST_KINDS)
 
 Observer = Callable[[Kind, float, str | None], None]  # its milliseconds; no id where the gateway itself answered
 

@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 
 import orjson
 
+from frontdesk.cache import BoundedCache
 from frontdesk.domain.directory import (
     Closure,
     Directory,
@@ -32,37 +33,32 @@ class StoredDirectory:
 
 
 class DirectoryCache:
-    """Directories kept in memory. Whoever knows the current version gets it, loaded at most once at a time."""
+    """Caches directories by practice. Concurrent callers share one load."""
 
     def __init__(self, database: Database, most_providers: int = MOST_PROVIDERS) -> None:
         self._database = database
-        self._most_providers = most_providers
-        self._kept: dict[int, StoredDirectory] = {}  # loaded longest ago first
+        self._cached: BoundedCache[int, StoredDirectory] = BoundedCache(most_providers)
         self._loading: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
     async def at(self, practice_id: int, version: int | None) -> StoredDirectory:
-        """The directory at this version or a newer one; None is satisfied by whatever is kept."""
-        kept = self._kept.get(practice_id)
-        if kept is not None and (version is None or kept.version >= version):
-            return kept
+        """The directory at this version or a newer one; None accepts any cached version."""
+        cached = self._cached.get(practice_id)
+        if cached is not None and (version is None or cached.version >= version):
+            return cached
         async with self._loading.setdefault(practice_id, asyncio.Lock()):
-            kept = self._kept.get(practice_id)
-            if kept is None or (version is not None and kept.version < version):
-                kept = await self.newest(practice_id)
-        return kept
+            cached = self._cached.get(practice_id)
+            if cached is None or (version is not None and cached.version < version):
+                cached = await self.newest(practice_id)
+        return cached
 
     def version(self, practice_id: int) -> int:
-        """Of the directory that is kept; lower than any where there is none."""
-        kept = self._kept.get(practice_id)
-        return -1 if kept is None else kept.version
+        """The cached directory's version, or -1."""
+        cached = self._cached.get(practice_id)
+        return -1 if cached is None else cached.version
 
     async def newest(self, practice_id: int) -> StoredDirectory:
         loaded = await load_directory(self._database, practice_id)
-        self._kept.pop(practice_id, None)
-        self._kept[practice_id] = loaded
-        held = sum(len(each.directory.providers) for each in self._kept.values())
-        while held > self._most_providers and len(self._kept) > 1:
-            held -= len(self._kept.pop(next(iter(self._kept))).directory.providers)
+        self._cached.put(practice_id, loaded, weight=1 + len(loaded.directory.providers))
         return loaded
 
 

@@ -12,16 +12,16 @@ from typing import NamedTuple
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.clients.tokens import Tokens
-from frontdesk.cache import keep
+from frontdesk.cache import BoundedCache
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database, DatabaseUnavailable
 
 FRESH_SECONDS = 2.0
 MOST_SECONDS = 5.0
-_KEPT = 10_000
+_CACHED = 10_000
 
 
-class _AtHand(NamedTuple):
+class _Checked(NamedTuple):
     caller: Caller
     status: "_Status"
     expires_at: float
@@ -51,20 +51,20 @@ class Callers:
         self._tokens = tokens
         self._seconds = seconds or (lambda: tokens.clock().timestamp())
         self._monotonic = monotonic
-        self._kept: dict[str, _Status] = {}  # by client id, read longest ago first
-        self._at_hand: dict[str, _AtHand] = {}  # by token, oldest first
+        self._statuses: BoundedCache[str, _Status] = BoundedCache(_CACHED)  # by client id
+        self._checked: BoundedCache[str, _Checked] = BoundedCache(_CACHED)  # by token
         self._reading: dict[str, asyncio.Task[_Status]] = {}
         self._tasks: set[asyncio.Task[_Status]] = set()  # the event loop itself forgets tasks
 
     def at_hand(self, token: str, now: float) -> Caller | None:
         """The caller, where token and status have been checked and are as good as new; None where they must be. `now`
         is the monotonic clock's."""
-        known = self._at_hand.get(token)
+        known = self._checked.get(token)
         if known is None:
             return None
         caller, status, expires_at = known
         if (
-            self._kept.get(caller.client_id) is not status
+            self._statuses.get(caller.client_id) is not status
             or now - status.read_at >= FRESH_SECONDS
             or expires_at <= self._seconds()
         ):
@@ -76,7 +76,7 @@ class Callers:
         if not token:
             raise Problem("unauthorized", "The request has no access token.")
         claims = await self._tokens.verify(token)
-        status = self._kept.get(claims.client_id)
+        status = self._statuses.get(claims.client_id)
         if status is None:
             status = await self._read(claims.client_id)
         else:
@@ -97,7 +97,7 @@ class Callers:
             claims.grant,
             status.directory_version,
         )
-        keep(self._at_hand, token, _AtHand(caller, status, claims.expires_at.timestamp()), _KEPT)
+        self._checked.put(token, _Checked(caller, status, claims.expires_at.timestamp()))
         return caller
 
     async def recognize(self, token: str) -> Caller | None:
@@ -113,10 +113,11 @@ class Callers:
     def on_change(self, kind: str, id: str) -> None:  # noqa: A002
         """Word from another process: what is kept, or being read, about it is out of date."""
         if kind == "client":
-            self._kept.pop(id, None)
+            self._statuses.discard(id)
             self._reading.pop(id, None)
         elif kind == "practice":
-            self._kept = {client: status for client, status in self._kept.items() if status.practice_slug != id}
+            for client_id in [client for client, status in self._statuses.items() if status.practice_slug == id]:
+                self._statuses.discard(client_id)
             self._reading.clear()
 
     async def _read(self, client_id: str) -> _Status:
@@ -148,7 +149,7 @@ class Callers:
             raise Problem("unauthorized", "The client of this access token does not exist.")
         status = _Status(read_at, *row.values())
         if current:
-            keep(self._kept, client_id, status, _KEPT)
+            self._statuses.put(client_id, status)
         return status
 
     def _finished(self, task: "asyncio.Task[_Status]") -> None:

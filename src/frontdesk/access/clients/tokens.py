@@ -18,7 +18,7 @@ from frontdesk.access.clients.caller import Grant
 from frontdesk.access.clients.registry import AuthenticatedClient
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.keys.ring import KeyRing
-from frontdesk.cache import keep
+from frontdesk.cache import BoundedCache
 from frontdesk.domain.errors import Problem
 from frontdesk.settings import Settings
 
@@ -27,7 +27,7 @@ _TYPE = "at+jwt"
 _CLAIMS = ("iss", "aud", "sub", "practice", "scope", "grant", "iat", "exp", "jti")
 _LONGEST = 4096  # ours are far shorter; nobody makes us decode a megabyte
 _COMPACT = re.compile(r"[\w-]+\.[\w-]+\.[\w-]{86}\Z", re.ASCII)  # no padding: one spelling per token
-_REMEMBERED = 10_000
+_CACHED = 10_000
 _SKEW_SECONDS = 60  # a node whose clock runs ahead may have issued it
 
 
@@ -55,7 +55,7 @@ class Tokens:
         self._address = settings.public_url
         self._lifetime = settings.token_lifetime_seconds
         self.clock = clock
-        self._verified: dict[str, Claims] = {}  # oldest first
+        self._verified: BoundedCache[str, Claims] = BoundedCache(_CACHED)
 
     def issue(
         self, client: AuthenticatedClient, scopes: Collection[str], *, lifetime: int | None = None
@@ -84,7 +84,7 @@ class Tokens:
         claims = self._verified.get(token)
         if claims is None:
             claims = self._check(token, await self._key_of(token))
-            keep(self._verified, token, claims, _REMEMBERED)
+            self._verified.put(token, claims)
         if claims.expires_at <= self.clock():
             raise Problem("unauthorized", "The access token has expired.")
         return claims

@@ -13,13 +13,13 @@ from collections.abc import Awaitable, Callable
 from ipaddress import IPv6Address, ip_address
 from typing import TypeVar
 
-from frontdesk.cache import keep
+from frontdesk.cache import BoundedCache
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 
 PER_CLIENT = 20
 PER_ADDRESS = 100
-_REMEMBERED = 10_000
+_CACHED = 10_000
 _FORGET_SECONDS = 60.0
 _DETAIL = "Too many token calls have failed for this client or from this address."
 
@@ -32,7 +32,7 @@ class TokenFailures:
     def __init__(self, database: Database, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._database = database
         self._monotonic = monotonic
-        self._refused: dict[bytes, float] = {}  # until when; those who hammer on do not reach the database
+        self._refused: BoundedCache[bytes, float] = BoundedCache(_CACHED)  # until when, by subject
 
     async def guard(self, client_id: str, address: str | None, attempt: Callable[[], Awaitable[T]]) -> T:
         """The result of the attempt. Only `unauthorized` is a failure: whoever is told more has proved the secret."""
@@ -65,7 +65,7 @@ class TokenFailures:
 
     async def _check(self, client: bytes, source: bytes) -> None:
         now = self._monotonic()
-        until = max(self._refused.get(client, 0.0), self._refused.get(source, 0.0))
+        until = max(self._refused.get(client) or 0.0, self._refused.get(source) or 0.0)
         if until <= now:
             sql = "SELECT * FROM token_calls_refused($1, $2, $3, $4)"
             try:
@@ -73,7 +73,7 @@ class TokenFailures:
             except DatabaseUnavailable as error:
                 raise _unavailable() from error
             for row in rows:
-                keep(self._refused, row["subject"], now + row["seconds"], _REMEMBERED)
+                self._refused.put(row["subject"], now + row["seconds"])
                 until = max(until, now + row["seconds"])
         if until > now:
             raise Problem("rate_limited", _DETAIL, retry_after=max(1, math.ceil(until - now)))

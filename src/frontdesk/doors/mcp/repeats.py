@@ -8,7 +8,7 @@ calls whose answers may be kept are.
 import re
 from typing import Any, NamedTuple
 
-from frontdesk.cache import keep
+from frontdesk.cache import BoundedCache
 from frontdesk.doors.arrival import Head
 from frontdesk.engine.answer_cache import Question
 from frontdesk.operations import Operation
@@ -31,7 +31,7 @@ class ToolCall(NamedTuple):
 
 class KnownCalls:
     def __init__(self) -> None:
-        self._kept: dict[tuple[int | None, bytes, bytes], ToolCall] = {}  # oldest first
+        self._kept: BoundedCache[tuple[int | None, bytes, bytes], ToolCall] = BoundedCache(_MOST)
 
     def find(self, head: Head, body: bytes) -> tuple[ToolCall | None, bytes]:
         """The call, where it is known, and its own id as JSON."""
@@ -47,7 +47,7 @@ class KnownCalls:
         parts = _around_id(body)
         if parts is not None:
             before, _, after = parts
-            keep(self._kept, (head.number, before, after), call, _MOST)
+            self._kept.put((head.number, before, after), call)
 
 
 def _around_id(body: bytes) -> tuple[bytes, bytes, bytes] | None:

@@ -12,6 +12,7 @@ from datetime import datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from frontdesk.cache import BoundedCache
 from frontdesk.store.database import Database, DatabaseUnavailable
 from frontdesk.store.directories import DirectoryCache, StoredDirectory
 from frontdesk.systems.fhir.transport.breaker import BreakerState
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from frontdesk.systems.fhir.upstream import Upstream
 
 _ADAPTER = "frontdesk.systems.fhir.system"
-_KEPT = 1000  # ways to servers that are kept open
+_MOST_UPSTREAMS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class FhirPractices:
         self._database = database
         self._directories = directories
         self._environment = environment
-        self._upstreams: dict[int, Upstream] = {}
+        self._upstreams: BoundedCache[int, Upstream] = BoundedCache(_MOST_UPSTREAMS)
         self._retired: set[asyncio.Task[None]] = set()
         self.reconciler = Reconciler(database, self._find, clock, on_settled)
 
@@ -95,13 +96,14 @@ class FhirPractices:
         known = self._upstreams.get(practice_id)
         if known is not None and known.config == config:
             return known
-        if known is not None or len(self._upstreams) >= _KEPT:
-            self._retire(practice_id if known is not None else next(iter(self._upstreams)))
-        made = self._upstreams[practice_id] = Upstream(self._database, practice_id, config, self._environment)
+        made = Upstream(self._database, practice_id, config, self._environment)
+        evicted = self._upstreams.put(practice_id, made)
+        for upstream in evicted if known is None else (known, *evicted):
+            self._retire(upstream)
         return made
 
-    def _retire(self, practice_id: int) -> None:
-        task = asyncio.create_task(_close_later(self._upstreams.pop(practice_id)))
+    def _retire(self, upstream: "Upstream") -> None:
+        task = asyncio.create_task(_close_later(upstream))
         self._retired.add(task)
         task.add_done_callback(self._retired.discard)
 

@@ -1,13 +1,10 @@
-"""Opening times of the practices in use: worked out once for a provider at a location, and for as long as nothing about
-the practice, the provider or the location changes, whatever else the directory does.
-
-Owns what is offered where, and the bound on memory. Refuses appointments.
-"""
+"""Caches opening times per provider and location until the practice, the provider or the location changes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from frontdesk.cache import BoundedCache
 from frontdesk.domain.calendar import OpenTimes
 from frontdesk.domain.directory import Directory, Location, Provider
 from frontdesk.store.directories import StoredDirectory
@@ -30,13 +27,14 @@ class Offer(NamedTuple):
 class _Practice:
     stored: StoredDirectory
     offers: dict[tuple[int, int], Offer]
-    answers: dict[tuple[int, int, int | None, int | None], list[Offer]] = field(default_factory=dict)
+    answers: BoundedCache[tuple[int, int, int | None, int | None], list[Offer]] = field(
+        default_factory=lambda: BoundedCache(_MOST_QUESTIONS)
+    )
 
 
 class Opening:
     def __init__(self, most_offers: int = MOST_OFFERS) -> None:
-        self._most_offers = most_offers
-        self._practices: dict[int, _Practice] = {}  # in the order of their first use
+        self._practices: BoundedCache[int, _Practice] = BoundedCache(most_offers)
 
     def offer(self, practice_id: int, stored: StoredDirectory, provider: Provider, location: Location) -> Offer:
         practice = self._practice(practice_id, stored)
@@ -45,6 +43,7 @@ class Opening:
         if found is None:
             times = OpenTimes(stored.directory.practice, provider, location)
             found = practice.offers[pair] = Offer(provider, location, times)
+            self._practices.put(practice_id, practice, weight=1 + len(practice.offers))
         return found
 
     def offers(self, practice_id: int, stored: StoredDirectory, query: SlotQuery) -> Sequence[Offer]:
@@ -59,9 +58,7 @@ class Opening:
             if visit_type is not None and procedure is not None:
                 pairs = offered_pairs(stored.directory, visit_type, procedure, query)
                 found = [self.offer(practice_id, stored, *pair) for pair in pairs]
-            if len(practice.answers) >= _MOST_QUESTIONS:
-                practice.answers.clear()
-            practice.answers[question] = found
+            practice.answers.put(question, found)
         return found
 
     def _practice(self, practice_id: int, stored: StoredDirectory) -> _Practice:
@@ -69,10 +66,8 @@ class Opening:
         if known is not None and known.stored is stored:
             return known
         offers = {} if known is None else _unchanged(known, stored.directory)
-        self._practices[practice_id] = practice = _Practice(stored, offers)
-        held = sum(len(each.offers) for each in self._practices.values())
-        while held > self._most_offers and len(self._practices) > 1:
-            held -= len(self._practices.pop(next(iter(self._practices))).offers)
+        practice = _Practice(stored, offers)
+        self._practices.put(practice_id, practice, weight=1 + len(offers))
         return practice
 
 
