@@ -12,7 +12,14 @@ from typing import Any
 
 import pytest
 
-from frontdesk.doors.request_log import Kind, RequestLog, _kinds, kind_of, log_line, request_lines
+from frontdesk.doors.request_log import (
+    RequestLabels,
+    RequestLog,
+    _shared_labels,
+    log_line,
+    request_labels,
+    request_lines,
+)
 from frontdesk.logs import JsonLines, Lines
 from tests.world import World, patient_id
 
@@ -190,7 +197,7 @@ REQUEST_ID = "0af7651916cd43dd8448eb211c80319c"
 
 
 def note(requests: RequestLog, **changed: Any) -> None:
-    requests.note(kind_of(**REQUEST | changed), 1.23456, REQUEST_ID)
+    requests.record(request_labels(**REQUEST | changed), 1.23456, REQUEST_ID)
 
 
 @pytest.fixture
@@ -208,26 +215,25 @@ def lines() -> Iterator[tuple[Lines, Log]]:
 async def test_a_method_that_somebody_made_up_is_neither_written_nor_kept(lines: tuple[Lines, Log]) -> None:
     handler, kept = lines
     for method in ("X" * 60_000, "Y" * 60_000):
-        before = dict(_kinds.items())
         note(RequestLog(log_line), method=method)
         note(request_lines(handler), method=method)
         handler.flush()
         assert [line["method"] for line in kept.lines[-2:]] == ["OTHER", "OTHER"]
-        assert dict(_kinds.items()) == before
+        assert request_labels(**REQUEST | {"method": method}) is request_labels(**REQUEST | {"method": "OTHER"})
 
 
-def test_only_a_bounded_number_of_kinds_is_kept() -> None:
+def test_a_bounded_number_of_labels_is_kept() -> None:
     for status in range(5000):
-        assert kind_of(**REQUEST | {"status": status}).status == status
-    assert len(_kinds) <= 1024
+        assert request_labels(**REQUEST | {"status": status}).status == status
+    assert _shared_labels.cache_info().currsize <= 1024
 
 
 async def test_the_short_way_writes_what_the_long_way_writes(lines: tuple[Lines, Log]) -> None:
     handler, kept = lines
-    unknown = kind_of(**REQUEST | {"operation": None, "client_id": None, "method": "\ud800"})
-    for kind, request_id in ((kind_of(**REQUEST), REQUEST_ID), (unknown, None)):
-        log_line(kind, 1.23456, request_id)
-        request_lines(handler).note(kind, 1.23456, request_id)
+    unknown = request_labels(**REQUEST | {"operation": None, "client_id": None, "method": "\ud800"})
+    for labels, request_id in ((request_labels(**REQUEST), REQUEST_ID), (unknown, None)):
+        log_line(labels, 1.23456, request_id)
+        request_lines(handler).record(labels, 1.23456, request_id)
         handler.flush()
         long, short = kept.lines[-2:]
         earlier, later = (datetime.fromisoformat(line.pop("at")) for line in (long, short))
@@ -265,12 +271,12 @@ async def test_many_lines_do_not_wait_for_their_moment(lines: tuple[Lines, Log])
 def test_a_process_that_ends_has_written_every_line() -> None:
     program = """
 import asyncio
-from frontdesk.doors.request_log import kind_of, request_lines
+from frontdesk.doors.request_log import request_labels, request_lines
 from frontdesk.logs import configure_logging
 requests = request_lines(configure_logging("info"))
 async def main():
     for number in range(250):
-        requests.note(kind_of("rest", None, None, None, None, "GET", number, None), 0.0, None)
+        requests.record(request_labels("rest", None, None, None, None, "GET", number, None), 0.0, None)
 asyncio.run(main())
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -280,12 +286,12 @@ asyncio.run(main())
 async def test_a_log_level_above_information_hides_requests_and_nothing_else(lines: tuple[Lines, Log]) -> None:
     handler, kept = lines
     logging.getLogger("frontdesk").setLevel(logging.WARNING)
-    seen: list[tuple[Kind, float, str | None]] = []
+    seen: list[tuple[RequestLabels, float, str | None]] = []
     requests = request_lines(handler)
     requests.observers.append(lambda *request: seen.append(request))
     note(requests)
     handler.flush()
-    assert (kept.lines, seen) == ([], [(kind_of(**REQUEST), 1.23456, REQUEST_ID)])
+    assert (kept.lines, seen) == ([], [(request_labels(**REQUEST), 1.23456, REQUEST_ID)])
 
 
 async def test_an_observer_that_fails_keeps_nothing_from_the_others(lines: tuple[Lines, Log]) -> None:
@@ -294,8 +300,8 @@ async def test_an_observer_that_fails_keeps_nothing_from_the_others(lines: tuple
     def fail(*_request: object) -> None:
         raise RuntimeError("Ada Lovelace")
 
-    seen: list[tuple[Kind, float, str | None]] = []
+    seen: list[tuple[RequestLabels, float, str | None]] = []
     note(RequestLog(fail, lambda *request: seen.append(request)))
-    assert seen == [(kind_of(**REQUEST), 1.23456, REQUEST_ID)]
+    assert seen == [(request_labels(**REQUEST), 1.23456, REQUEST_ID)]
     assert [(line["level"], line["error"]) for line in kept.lines] == [("error", "RuntimeError")]
     assert "Ada" not in str(kept.lines)

@@ -10,21 +10,21 @@ import pytest
 
 from frontdesk.access.limits import usage
 from frontdesk.access.limits.usage import KEEP_COARSE, KEEP_FINE, UsageCounts, forget_old_requests
-from frontdesk.doors.request_log import Kind
+from frontdesk.doors.request_log import RequestLabels
 from frontdesk.store.database import Database
 from tests.world import NOW, World, patient_id, slots
 
 
-def answered(client: str = "fd_one", status: int = 200, code: str | None = None, **other: Any) -> Kind:
+def answered(client: str = "fd_one", status: int = 200, code: str | None = None, **other: Any) -> RequestLabels:
     given = {
         "door": "rest", "operation": "search_slots", "practice_slug": "harbor", "practice_id": 1,
         "client_id": client, "method": "GET", "status": status, "code": code, **other,
     }  # fmt: skip
-    return Kind(**given)
+    return RequestLabels(**given)
 
 
-def observe(counts: UsageCounts, kind: Kind) -> None:
-    counts.observe(kind, 1.0, "r")
+def observe(counts: UsageCounts, labels: RequestLabels) -> None:
+    counts.observe(labels, 1.0, "r")
 
 
 async def stored(database: Database, practice: int = 1, minutes: int = 60) -> dict[tuple[str, str, int, str], int]:

@@ -283,7 +283,7 @@ async def test_protected_data_and_refusals_are_never_kept(world: World) -> None:
 
 
 def test_only_harmless_reads_may_be_given_again() -> None:
-    resting = [operation for operation in OPERATIONS if operation.rests_on is not None]
+    resting = [operation for operation in OPERATIONS if operation.depends_on is not None]
     assert len(resting) > 1
     for operation in resting:
         assert (operation.kind, operation.method, operation.reads_phi) == ("read", "GET", False)
@@ -319,5 +319,5 @@ async def test_what_is_too_large_is_not_kept(world: World) -> None:
     warm = AnswerCache(None, lambda _: 1, lambda _: 1)
     found.answer.content = b"x" * LARGEST
     caller = await world.service.callers.identify(agent.headers["Authorization"].removeprefix("Bearer "))
-    warm.keep(caller, key[1:], found.operation, found.answer, found.basis, found.stamp)
+    warm.keep(caller, key[1:], found.operation, found.answer, found.versions, found.stamp)
     assert not warm._kept

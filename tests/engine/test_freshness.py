@@ -15,7 +15,7 @@ import pytest
 from frontdesk.app import build_app, build_service
 from frontdesk.engine.answer_cache import CurrentVersions
 from frontdesk.store.database import Database, DatabaseUnavailable
-from frontdesk.systems.port import Basis
+from frontdesk.systems.port import Versions
 from tests.shared_database import opened
 from tests.world import World, book
 
@@ -167,7 +167,7 @@ class Questions:
                 await asyncio.sleep(0)
 
 
-def ask(versions: CurrentVersions, practice: int = 1) -> "asyncio.Task[Basis]":
+def ask(versions: CurrentVersions, practice: int = 1) -> "asyncio.Task[Versions]":
     return asyncio.create_task(versions.now(practice))
 
 
@@ -187,11 +187,11 @@ async def test_who_comes_while_a_question_is_under_way_gets_the_answer_of_the_ne
     late, latest, of_another = ask(versions), ask(versions), ask(versions, 2)
     await asyncio.sleep(0)
     database.asked[0].set_result(None)
-    assert await early == Basis(1, 1)
+    assert await early == Versions(1, 1)
     assert not late.done()
     await database.under_way(2)
     database.asked[1].set_result(None)
-    assert (await late, await latest, await of_another) == (Basis(1, 2), Basis(1, 2), Basis(2, 2))
+    assert (await late, await latest, await of_another) == (Versions(1, 2), Versions(1, 2), Versions(2, 2))
     await nobody_waits(versions)
     assert len(database.asked) == 2
 
@@ -206,11 +206,11 @@ async def test_who_gives_up_takes_nothing_from_the_others() -> None:
     asking.cancel()
     giving_up.cancel()
     database.asked[0].set_result(None)
-    assert await sharing == Basis(1, 1)
+    assert await sharing == Versions(1, 1)
     await database.under_way(2)
     giving_up_later.cancel()
     database.asked[1].set_result(None)
-    assert await asyncio.wait_for(later, 30) == Basis(1, 1)
+    assert await asyncio.wait_for(later, 30) == Versions(1, 1)
     assert asking.cancelled()
     assert giving_up.cancelled()
     assert giving_up_later.cancelled()
@@ -229,7 +229,7 @@ async def test_everybody_who_waits_hears_of_a_failure_and_the_next_question_is_a
     again = ask(versions)
     await database.under_way(2)
     database.asked[1].set_result(None)
-    assert await again == Basis(1, 1)
+    assert await again == Versions(1, 1)
 
 
 async def test_nobody_waits_for_an_answer_when_the_service_ends() -> None:
@@ -250,7 +250,7 @@ async def test_practices_share_questions_and_each_gets_its_own_answer(world: Wor
     versions, before = CurrentVersions(world.database), world.database.statements
     found = await asyncio.gather(*(versions.now(practice) for practice in (1, 2, 404, 2, 1)))
     assert world.database.statements - before == 1
-    assert [basis.calendar for basis in found] == [1, 0, None, 0, 1]
+    assert [versions.calendar for versions in found] == [1, 0, None, 0, 1]
     assert found[2].directory is None, "like nothing that is kept"
 
 

@@ -31,7 +31,7 @@ from frontdesk.console.navigation import NAV, NOTICES
 from frontdesk.console.rendering import render, with_headers
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.bodies import LARGEST_BODY
-from frontdesk.doors.request_log import kind_of, log_line
+from frontdesk.doors.request_log import log_line, request_labels
 from frontdesk.doors.responses import request_id_of
 from frontdesk.settings import Settings
 
@@ -175,8 +175,8 @@ def answered(operation: str, work: Callable[[Request, Attempt], Awaitable[Respon
         if person is not None:
             practice, practice_id, who = person.practice_slug, person.practice_id, person.staff_id
         method, status = request.method, response.status_code
-        kind = kind_of("console", operation, practice, practice_id, who, method, status, None)
-        log_line(kind, (time.monotonic() - began) * 1000, attempt.request_id)
+        labels = request_labels("console", operation, practice, practice_id, who, method, status, None)
+        log_line(labels, (time.monotonic() - began) * 1000, attempt.request_id)
         return with_headers(response, attempt.request_id)
 
     return endpoint

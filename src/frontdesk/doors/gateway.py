@@ -115,7 +115,7 @@ class Gateway:
         try:
             if caller is not None and head.plain is not None and scope["method"] == "GET":
                 kept = self._warm.at_hand(caller, path, scope["query_string"])
-                if kept is not None and kept.basis.calendar is not None:
+                if kept is not None and kept.versions.calendar is not None:
                     try:
                         kept = kept if await self._warm.still_true(caller, kept) else None
                     except Problem as problem:

@@ -21,7 +21,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.request_log import Kind
+from frontdesk.doors.request_log import RequestLabels
 from frontdesk.settings import Settings
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -39,10 +39,10 @@ class RequestCounts:
         self.requests: Counter[tuple[str, str, str]] = Counter()
         self.times: dict[tuple[str, str], list[float]] = {}  # requests per bucket, the slower ones, the sum of seconds
 
-    def count(self, kind: Kind, milliseconds: float, _request_id: str | None) -> None:
-        door, operation = kind.door, kind.operation or ""
+    def count(self, labels: RequestLabels, milliseconds: float, _request_id: str | None) -> None:
+        door, operation = labels.door, labels.operation or ""
         seconds = milliseconds / 1000
-        self.requests[door, operation, str(kind.status)] += 1
+        self.requests[door, operation, str(labels.status)] += 1
         times = self.times.get((door, operation))
         if times is None:
             times = self.times[door, operation] = [0] * (len(SECONDS) + 1) + [0.0]

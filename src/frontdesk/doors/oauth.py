@@ -24,7 +24,7 @@ from frontdesk.access.clients.tokens import IssuedToken, Tokens
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.domain.errors import FieldError, Problem
 from frontdesk.doors.bodies import content_length, read_body
-from frontdesk.doors.request_log import RequestLog, kind_of, log_line
+from frontdesk.doors.request_log import RequestLog, log_line, request_labels
 from frontdesk.doors.responses import TRACE_HEADER, problem_response, request_id_of, www_authenticate
 from frontdesk.settings import Settings
 
@@ -186,8 +186,8 @@ def _with_problems(operation: str, endpoint: Endpoint, settings: Settings, log: 
             code = "internal"
             response = _problem(request, Problem(code), settings)
         client_id = getattr(request.state, "client_id", None)
-        kind = kind_of("oauth", operation, None, None, client_id, request.method, response.status_code, code)
-        log.note(kind, (time.monotonic() - began) * 1000, _request_id(request))
+        labels = request_labels("oauth", operation, None, None, client_id, request.method, response.status_code, code)
+        log.record(labels, (time.monotonic() - began) * 1000, _request_id(request))
         return response
 
     return answered

@@ -19,7 +19,7 @@ from frontdesk.access.clients.caller import Caller
 from frontdesk.domain.errors import Problem
 from frontdesk.operations import Operation
 from frontdesk.store.database import Database, DatabaseUnavailable
-from frontdesk.systems.port import Basis
+from frontdesk.systems.port import Versions
 
 MOST_BYTES = 24 * 1024 * 1024
 LARGEST = 512 * 1024
@@ -56,7 +56,7 @@ class Kept(NamedTuple):
 
     answer: Answer
     operation: Operation
-    basis: Basis
+    versions: Versions
     stamp: Stamp
     size: int
 
@@ -87,12 +87,12 @@ class AnswerCache:
         kept = self._kept.get(key)
         if kept is None:
             return None
-        _, operation, basis, stamp, _ = kept
+        _, operation, versions, stamp, _ = kept
         seconds = self._seconds()
         if operation.scope not in caller.scopes or stamp.keys != self._keys(seconds):
             return None
-        if basis.calendar is None:
-            if not caller.directory_version <= basis.directory == self._directory_version(caller.practice_id):
+        if versions.calendar is None:
+            if not caller.directory_version <= versions.directory == self._directory_version(caller.practice_id):
                 return None
         elif stamp.minute != _minute(seconds):
             return None
@@ -102,7 +102,7 @@ class AnswerCache:
     async def still_true(self, caller: Caller, kept: Kept) -> bool:
         """Whether nothing it rests on has changed in the database."""
         try:
-            return await self._versions.now(caller.practice_id) == kept.basis
+            return await self._versions.now(caller.practice_id) == kept.versions
         except DatabaseUnavailable as error:
             raise Problem("upstream_unavailable", retry_after=2) from error
 
@@ -111,9 +111,9 @@ class AnswerCache:
         return Stamp(self._keys(seconds), _minute(seconds))
 
     def keep(
-        self, caller: Caller, question: Question, operation: Operation, answer: Answer, basis: Basis, stamp: Stamp
+        self, caller: Caller, question: Question, operation: Operation, answer: Answer, versions: Versions, stamp: Stamp
     ) -> None:
-        if (operation.rests_on == "calendar") != (basis.calendar is not None):
+        if (operation.depends_on == "calendar") != (versions.calendar is not None):
             return
         size = _COPIES * len(answer.content) + len(question[0]) + len(question[1]) + _OVERHEAD
         if size > LARGEST:
@@ -121,7 +121,7 @@ class AnswerCache:
         key = (caller.practice_id, *question)
         replaced = self._kept.pop(key, None)
         self._bytes += size - (0 if replaced is None else replaced.size)
-        self._kept[key] = Kept(answer, operation, basis, stamp, size)
+        self._kept[key] = Kept(answer, operation, versions, stamp, size)
         while self._bytes > self._most_bytes:
             self._bytes -= self._kept.popitem(last=False)[1].size
 
@@ -135,12 +135,12 @@ class CurrentVersions:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._waiting: list[tuple[int, asyncio.Future[Basis]]] = []  # for the next question
+        self._waiting: list[tuple[int, asyncio.Future[Versions]]] = []  # for the next question
         self._asking: asyncio.Task[None] | None = None
 
-    async def now(self, practice_id: int) -> Basis:
+    async def now(self, practice_id: int) -> Versions:
         # One future each: whoever gives up waiting does not take the answer from the others.
-        mine: asyncio.Future[Basis] = asyncio.get_running_loop().create_future()
+        mine: asyncio.Future[Versions] = asyncio.get_running_loop().create_future()
         self._waiting.append((practice_id, mine))
         if self._asking is None:
             self._asking = asyncio.create_task(self._ask())
@@ -148,7 +148,7 @@ class CurrentVersions:
 
     async def _ask(self) -> None:
         """Until nobody waits."""
-        sharing: list[tuple[int, asyncio.Future[Basis]]] = []
+        sharing: list[tuple[int, asyncio.Future[Versions]]] = []
         try:
             while self._waiting:
                 sharing, self._waiting = self._waiting, []
@@ -168,9 +168,9 @@ class CurrentVersions:
             for _, each in (*sharing, *self._waiting):
                 each.cancel()  # only where this was cancelled itself: the service ends
 
-    async def _versions(self, practices: set[int]) -> dict[int, Basis]:
+    async def _versions(self, practices: set[int]) -> dict[int, Versions]:
         rows = await self._database.fetch(_VERSIONS, list(practices))
-        return {practice_id: Basis(directory, calendar) for practice_id, directory, calendar in rows}
+        return {practice_id: Versions(directory, calendar) for practice_id, directory, calendar in rows}
 
 
 def _minute(seconds: float) -> float:

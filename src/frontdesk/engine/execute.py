@@ -95,8 +95,8 @@ class Engine:
         else:
             body = await operation.run(context, given)
         answer = Answer(operation.success, orjson.dumps(body))
-        if call.question is not None and call.simulate is None and operation.rests_on and system.basis is not None:
-            self.warm.keep(caller, call.question, operation, answer, system.basis, stamp)
+        if call.question is not None and call.simulate is None and operation.depends_on and system.versions is not None:
+            self.warm.keep(caller, call.question, operation, answer, system.versions, stamp)
         return answer
 
     async def _write(self, call: Call, context: Context, given: Any) -> Mapping[str, Any]:

@@ -51,9 +51,9 @@ class Operation:
     run: Callable[[Context, Any], Awaitable[Any]]
     errors: tuple[str, ...] = ()  # the codes beside those that every operation of its kind can answer
     reads_phi: bool = False
-    rests_on: Literal["directory", "calendar"] | None = None
-    """All that the answer is made of, beside the arguments and, for the calendar, the time: the practice's directory
-    alone, or with its appointments. Such an answer may be given again. None: of more than that."""
+    depends_on: Literal["directory", "calendar"] | None = None
+    """The only data that the answer depends on besides arguments and time, which makes it cacheable: the practice's
+    directory, or its directory and appointments. None: never cached."""
     example: Mapping[str, Any] = field(default_factory=dict)  # a request that shows how it is used
 
     @property

@@ -154,12 +154,11 @@ class Outcome:
     result: Mapping[str, Any] | None = None
 
 
-class Basis(NamedTuple):
-    """The versions that reads were made under: those of the call's first read. Versions only grow, so what was read
-    after a change is never taken for what was read before it."""
+class Versions(NamedTuple):
+    """The versions that the reads of a call saw: those of its first read, since versions only grow."""
 
     directory: int
-    calendar: int | None = None  # None: appointments have not been looked at
+    calendar: int | None = None  # None: no appointments were read
 
 
 class SchedulingSystem(Protocol):
@@ -167,9 +166,8 @@ class SchedulingSystem(Protocol):
 
     kind: str
     supports: frozenset[str]  # names of the operations it can perform
-    basis: Basis | None
-    """What the reads of this call rest on so far, None where the system's records have no versions. As long as the
-    versions are the same, the same reads at the same moment find the same."""
+    versions: Versions | None
+    """Versions of what this call has read so far: equal versions mean equal reads. None: the system has none."""
 
     async def directory(self) -> Directory: ...
 

@@ -26,7 +26,7 @@ _Key = tuple[int | None, str | None, str | None, str, int, str | None]  # the pr
 
 
 class Answered(Protocol):
-    """A kind of requests, as far as they are counted."""
+    """The labels of an answered request, as far as they are counted."""
 
     @property
     def door(self) -> str: ...
@@ -49,19 +49,19 @@ class UsageCounts:
         self._counts: dict[_Key, int] = {}
         self._noted: list[Answered] = []
 
-    def observe(self, kind: Answered, _milliseconds: float, _request_id: str | None) -> None:
+    def observe(self, labels: Answered, _milliseconds: float, _request_id: str | None) -> None:
         """To be added up with others: that costs less than one by one."""
-        self._noted.append(kind)
+        self._noted.append(labels)
         if len(self._noted) >= _AT_ONCE:
             self._add_up()
 
     def _add_up(self) -> None:
         """Whose practice is not known belongs on nobody's page, and people at the console are no clients."""
         noted, self._noted = self._noted, []
-        for kind, requests in Counter(noted).items():
-            if kind.practice_id is None or kind.door == "console":
+        for labels, requests in Counter(noted).items():
+            if labels.practice_id is None or labels.door == "console":
                 continue
-            key = (kind.practice_id, kind.client_id, kind.operation, kind.door, kind.status, kind.code)
+            key = (labels.practice_id, labels.client_id, labels.operation, labels.door, labels.status, labels.code)
             self._add(key, requests)
 
     def _add(self, key: _Key, requests: int) -> None:

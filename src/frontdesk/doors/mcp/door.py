@@ -150,7 +150,7 @@ class McpDoor:
             answer = None
             if caller is not None and question is not None:
                 kept = self._engine.warm.at_hand(caller, *question)
-                if kept and (kept.basis.calendar is None or await self._engine.warm.still_true(caller, kept)):
+                if kept and (kept.versions.calendar is None or await self._engine.warm.still_true(caller, kept)):
                     answer = kept.answer
             if answer is None:
                 request.call = Call(
@@ -217,7 +217,7 @@ def _tool_call(message: Message, headers: Mapping[bytes, bytes]) -> ToolCall | N
         raise message.rejection(INVALID_PARAMS, "params.arguments must be an object.")
     given, simulate = given or {}, _simulated(message, headers)
     question = None
-    if operation.rests_on is not None and simulate is None:
+    if operation.depends_on is not None and simulate is None:
         question = (operation.name, orjson.dumps(given, option=orjson.OPT_SORT_KEYS))
     return ToolCall(operation, given, simulate, question, message.modern)
 

@@ -29,7 +29,6 @@ from frontdesk.systems.fhir.writing.writes import Asked, Writer
 from frontdesk.systems.offers import named, offered
 from frontdesk.systems.port import (
     AppointmentFilter,
-    Basis,
     BookingCheck,
     Change,
     FoundSlots,
@@ -37,6 +36,7 @@ from frontdesk.systems.port import (
     SlotQuery,
     SlotState,
     SystemUnavailable,
+    Versions,
     WriteRecord,
 )
 
@@ -47,7 +47,7 @@ _SLOT_KEYS = ("providerId", "locationId", "visitTypeId", "procedureId", "startsA
 
 class FhirSystem:
     kind = "fhir"
-    basis: Basis | None = None
+    versions: Versions | None = None
 
     def __init__(self, upstream: Upstream, version: int, practice: PracticeMap, on_open: Callable[[int], None]) -> None:
         self.supports = upstream.capabilities.supports

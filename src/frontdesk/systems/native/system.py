@@ -27,7 +27,6 @@ from frontdesk.systems.native.search import Search
 from frontdesk.systems.offers import named, offered
 from frontdesk.systems.port import (
     AppointmentFilter,
-    Basis,
     BookingCheck,
     Change,
     FoundSlots,
@@ -35,6 +34,7 @@ from frontdesk.systems.port import (
     SlotQuery,
     SlotState,
     SystemUnavailable,
+    Versions,
     WriteRecord,
 )
 
@@ -63,15 +63,15 @@ class NativeSystem:
         self._practice_id = practice_id
         self._known_version = known_version
         self.supports = supports
-        self.basis: Basis | None = None
+        self.versions: Versions | None = None
 
     async def directory(self) -> Directory:
         try:
             stored = await self._stored(self._known_version)
         except DatabaseUnavailable as error:
             raise SystemUnavailable from error
-        if self.basis is None:
-            self.basis = Basis(stored.version)
+        if self.versions is None:
+            self.versions = Versions(stored.version)
         return stored.directory
 
     async def find_slots(
@@ -82,7 +82,7 @@ class NativeSystem:
             stored = await self._stored(version)
             offers = self._calendar.opening.offers(self._practice_id, stored, query)
             search = Search(stored.directory, offers, query, now, most, after)
-            self.basis = None
+            self.versions = None
             known = self._calendar.calendars.known(self._practice_id, search.provider_ids)
             known_until = min((known[each].end if each in known else 0 for each in search.provider_ids), default=0)
             for begin, end in search.windows(known_until - search.margin):
@@ -110,7 +110,7 @@ class NativeSystem:
             starts + timedelta(minutes=slot.duration_minutes),
             None if moved is None else moved.id,
         )
-        self.basis = Basis(row["version"], row["calendar"])
+        self.versions = Versions(row["version"], row["calendar"])
         stored = await self._stored(row["version"])
         directory = stored.directory
         found = named(directory, slot)
@@ -237,8 +237,8 @@ class NativeSystem:
             search.provider_ids,
             *([*column] for column in zip(*wanted.values(), strict=True)) if wanted else ([], [], []),
         )
-        if self.basis is None:
-            self.basis = Basis(found[0]["version"], found[0]["calendar"])
+        if self.versions is None:
+            self.versions = Versions(found[0]["version"], found[0]["calendar"])
         for row in found:
             if (provider_id := row["provider_id"]) is not None:
                 kept[provider_id] = calendars.learn(
