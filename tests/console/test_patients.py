@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.console.actions.patients import SHOWN, understood
+from frontdesk.console.actions.patients import SHOWN, parse_search
 from tests.console.desk import Document, key_in, records, stored, words
 from tests.console.signing_in import TEST_STAFF, signed_in
 from tests.world import World, book, patient_id, slots
@@ -115,7 +115,7 @@ async def test_a_search_that_says_nothing_is_refused_with_its_text_kept(staff: h
 
 
 def test_the_readings_of_a_text_are_few() -> None:
-    assert len(understood(" ".join(["word"] * 60)).readings) <= 12
+    assert len(parse_search(" ".join(["word"] * 60)).names) <= 12
 
 
 async def test_a_search_finds_nobody_of_another_practice(world: World) -> None:

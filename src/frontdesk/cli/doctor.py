@@ -210,28 +210,14 @@ async def _keys(settings: Settings, database: "Database") -> tuple[State, str]:
 
 
 async def _upstreams(database: "Database") -> tuple[State, str]:
-    from frontdesk.store.directories import load_directory
-    from frontdesk.systems.fhir.capabilities import UNKNOWN
-    from frontdesk.systems.fhir.upstream import Upstream
+    from frontdesk.systems.check import own_servers
 
-    silent, asked = [], 0
-    for practice_id in await _practices(database):
-        practice = (await load_directory(database, practice_id)).directory.practice
-        if practice.scheduling_system["kind"] != "fhir":
-            continue
-        asked += 1
-        upstream = Upstream(database, practice_id, practice.scheduling_system, os.environ)
-        try:
-            await upstream.ready()
-            if upstream.capabilities is UNKNOWN:
-                silent.append(practice.slug)
-        finally:
-            await upstream.close()
-    if not asked:
+    answers = await own_servers(database, await _practices(database), os.environ)
+    if not answers:
         return "skipped", "no practice has a scheduling system of its own"
-    if silent:
+    if silent := [slug for slug, answered in answers.items() if not answered]:
         return "failed", f"no capability statement from the scheduling system of {', '.join(silent)}"
-    return "ok", f"{asked} answered"
+    return "ok", f"{len(answers)} answered"
 
 
 async def _audit(database: "Database") -> tuple[State, str]:

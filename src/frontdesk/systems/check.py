@@ -1,22 +1,19 @@
-"""Whether a practice's scheduling system works, part by part: looked at, never written to."""
+"""Checks whether the scheduling systems of practices work, without writing to them."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from frontdesk.store.database import Database
 from frontdesk.store.directories import load_directory
-
-if TYPE_CHECKING:
-    from frontdesk.systems.fhir.check import Finding
+from frontdesk.systems.findings import Finding
 
 
 @dataclass(frozen=True, slots=True)
 class SystemCheck:
     kind: str
-    findings: "Sequence[Finding]"
+    findings: Sequence[Finding]
     finished: bool  # False: time ran out, and there is more to look at
 
 
@@ -28,13 +25,13 @@ async def check_system(
     seconds: float | None = None,
 ) -> SystemCheck:
     """Everything that can be looked at, or as much of it as fits into so many seconds."""
-    from frontdesk.systems.fhir.check import Finding, check  # the adapter is imported where it is used
-    from frontdesk.systems.fhir.upstream import Upstream
-
     stored = await load_directory(database, practice_id)
     config = stored.directory.practice.scheduling_system
     if config["kind"] != "fhir":
         return SystemCheck(config["kind"], [Finding("calendar", "works", "kept in this database")], True)
+    from frontdesk.systems.fhir.check import check  # most installations have no FHIR server, and start faster without
+    from frontdesk.systems.fhir.upstream import Upstream
+
     upstream = Upstream(database, practice_id, config, environment)
     findings: list[Finding] = []
     try:
@@ -47,3 +44,24 @@ async def check_system(
     finally:
         await upstream.close()
     return SystemCheck("fhir", findings, True)
+
+
+async def own_servers(
+    database: Database, practice_ids: Sequence[int], environment: Mapping[str, str]
+) -> dict[str, bool]:
+    """The practices with a server of their own, by slug, and whether it says what it can do."""
+    answers = {}
+    for practice_id in practice_ids:
+        practice = (await load_directory(database, practice_id)).directory.practice
+        if practice.scheduling_system["kind"] != "fhir":
+            continue
+        from frontdesk.systems.fhir.capabilities import UNKNOWN
+        from frontdesk.systems.fhir.upstream import Upstream
+
+        upstream = Upstream(database, practice_id, practice.scheduling_system, environment)
+        try:
+            await upstream.ready()
+            answers[practice.slug] = upstream.capabilities is not UNKNOWN
+        finally:
+            await upstream.close()
+    return answers

@@ -7,6 +7,7 @@ it happen exactly once; the system answers with an `Outcome`. Nothing here knows
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from enum import Enum
 from typing import Any, Literal, NamedTuple, Protocol
 
 from frontdesk.domain.appointments import Appointment
@@ -22,6 +23,24 @@ class SystemUnavailable(Exception):  # noqa: N818 - a state of the world
     def __init__(self, retry_after: int = 2) -> None:
         super().__init__("the scheduling system is unavailable")
         self.retry_after = retry_after
+
+
+class Capability(Enum):
+    """What one scheduling system can do and another cannot."""
+
+    SEARCH_PATIENTS = "search patients by fragments of a name, phone number or date of birth"
+    RECORD_ATTENDANCE = "record that a patient arrived, was seen or did not come"
+    BLOCK_TIME = "block the time of a provider or a location"
+    OPENING_HOURS = "know when providers and locations are open"
+
+
+@dataclass(frozen=True, slots=True)
+class PatientSearch:
+    """Fragments of what is known about a patient; what is None or empty is not compared."""
+
+    names: tuple[tuple[str, str], ...] = ()  # beginnings of first and last name, as alternatives
+    phone_tail: str | None = None  # the last digits of the phone number, last one first
+    dob: date | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +185,7 @@ class SchedulingSystem(Protocol):
 
     kind: str
     supports: frozenset[str]  # names of the operations it can perform
+    capabilities: frozenset[Capability]
     versions: Versions | None
     """Versions of what this call has read so far: equal versions mean equal reads. None: the system has none."""
 
@@ -186,6 +206,10 @@ class SchedulingSystem(Protocol):
     ) -> BookingCheck | None: ...
 
     async def match_patients(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]: ...
+
+    async def search_patients(self, search: PatientSearch, *, most: int) -> list[Patient]:
+        """By last name, first name and number. Only for systems with `Capability.SEARCH_PATIENTS`."""
+        ...
 
     async def get_patient(self, patient: str | int) -> Patient | None:
         """By `pat_` id or by the practice's own number."""

@@ -1,8 +1,4 @@
-"""One appointment as the desk sees it: what it is, everything that happened to it, and what may be done next.
-
-Arrived, completed and no-show are the practice's own records. They are writes like the operations': exactly once,
-audited and announced, through the practice's scheduling system. Only the native calendar keeps them.
-"""
+"""One appointment in the console: its details, its history, and the attendance that staff record."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -26,8 +22,8 @@ from frontdesk.operations._lookups import existing_appointment
 from frontdesk.operations._records import AppointmentWritten
 from frontdesk.operations._steps import require_state, status_proposal
 from frontdesk.store.database import Database
+from frontdesk.systems.port import Capability
 
-NATIVE = "native"
 _HISTORY = "SELECT * FROM appointment_history($1, $2, NULL)"
 _UPCOMING = {
     "confirm_attendance": CONFIRMABLE,
@@ -59,7 +55,7 @@ class AppointmentView:
     booked_by: Actor | None
     history: Sequence[Happening]
     may: frozenset[str]  # operations, and statuses that can be recorded
-    keeps_attendance: bool  # False: arrived and the like are recorded in the practice's own system
+    records_attendance: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +90,7 @@ class DeskAppointments:
             ),
             read=True,
         )
-        native = system.kind == NATIVE
+        records_attendance = Capability.RECORD_ATTENDANCE in system.capabilities
         time_zone = directory.locations[found.location_id].time_zone
         return AppointmentView(
             appointment=found,
@@ -104,8 +100,8 @@ class DeskAppointments:
             end=found.ends_at.astimezone(zone(time_zone)),
             booked_by=None if booked_by is None else actors[booked_by],
             history=[Happening(row["at"], actors[row["actor"]], row["operation"], row["outcome"]) for row in rows],
-            may=_allowed(found, directory, now, system.supports, native=native),
-            keeps_attendance=native,
+            may=_allowed(found, directory, now, system.supports, records_attendance=records_attendance),
+            records_attendance=records_attendance,
             **_names(found, directory),
         )
 
@@ -116,7 +112,7 @@ class DeskAppointments:
             raise Problem("not_found", "There is no such status.")
         caller = person.caller()
         system = await self.engine.systems(caller)
-        if system.kind != NATIVE:
+        if Capability.RECORD_ATTENDANCE not in system.capabilities:
             raise Problem("capability_not_supported", "Attendance is recorded in the practice's own system.")
         context = Context(
             caller,
@@ -175,7 +171,7 @@ def _has_come(appointment: Appointment, directory: Directory, now: datetime, sta
 
 
 def _allowed(
-    appointment: Appointment, directory: Directory, now: datetime, supports: frozenset[str], *, native: bool
+    appointment: Appointment, directory: Directory, now: datetime, supports: frozenset[str], *, records_attendance: bool
 ) -> frozenset[str]:
     may = {
         operation
@@ -187,7 +183,7 @@ def _allowed(
     if "cancel_appointment" in supports and appointment.status in CANCELLABLE:
         may.add("cancel_appointment")
     for status, states in RECORDABLE.items():
-        legal = native and appointment.status in states and appointment.status != status
+        legal = records_attendance and appointment.status in states and appointment.status != status
         if legal and _has_come(appointment, directory, now, status):
             may.add(status)
     return frozenset(may)

@@ -23,7 +23,7 @@ from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.domain.local_time import local_date, local_day_bounds, zone
 from frontdesk.store.changes import announce
 from frontdesk.store.database import Database
-from frontdesk.systems.port import AppointmentFilter, SchedulingSystem
+from frontdesk.systems.port import AppointmentFilter, Capability, SchedulingSystem
 
 LONGEST = timedelta(days=366)
 _MOST_AFFECTED = 200
@@ -61,7 +61,7 @@ class DeskBlocks:
     on_changed: Callable[[int], None]
 
     async def offered(self, person: Person) -> bool:
-        return (await self.systems(person.caller())).kind == "native"
+        return Capability.BLOCK_TIME in (await self.systems(person.caller())).capabilities
 
     async def upcoming(self, person: Person) -> list[Block]:
         """What is blocked from now on, by its beginning."""
@@ -138,7 +138,7 @@ class DeskBlocks:
 
     async def _change(self, person: Person, block: Block, *, remove: bool) -> None:
         system = await self.systems(person.caller())
-        if system.kind != "native":
+        if Capability.BLOCK_TIME not in system.capabilities:
             raise Problem("capability_not_supported", NOT_HERE)
         directory = await system.directory()
         self._check_place(directory, block)

@@ -1,4 +1,4 @@
-"""How a practice's scheduling system and its record keeping are, for whoever runs it."""
+"""The state of a practice's scheduling system and of its records, for its administrators."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from frontdesk.console.actions.staff_member import Person, require
 from frontdesk.store.database import Database
 from frontdesk.store.directories import load_directory
 from frontdesk.systems.check import SystemCheck, check_system
-from frontdesk.systems.fhir.practices import Condition, FhirPractices
+from frontdesk.systems.findings import Condition
 
 CHECK_SECONDS = 20.0  # a person waits for it
 
@@ -31,8 +31,7 @@ FROM (SELECT 1) AS one LEFT JOIN audit_head h ON h.practice_id = $1
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    kind: str
-    base_url: str | None  # of a FHIR server
+    base_url: str | None  # of the practice's own server, None where the calendar is in this database
     database_milliseconds: float
     sealed: int
     sealed_at: datetime | None  # when the newest sealed record was made
@@ -46,7 +45,7 @@ class Health:
 @dataclass(frozen=True, slots=True)
 class SystemHealth:
     database: Database
-    fhir: FhirPractices
+    condition: Callable[[int], Condition | None]
     audit: AuditTrail
     environment: Mapping[str, str]
     clock: Callable[[], datetime]
@@ -60,7 +59,6 @@ class SystemHealth:
         async with self.database.transaction(person.practice_id) as connection:
             row = await connection.fetchrow(_RECORDS, person.practice_id)
         return Health(
-            kind=config["kind"],
             base_url=config.get("baseUrl"),
             database_milliseconds=milliseconds,
             sealed=row["sequence"] or 0,
@@ -69,7 +67,7 @@ class SystemHealth:
             waiting_since=row["waiting_since"],
             open_writes=row["open_writes"],
             open_since=row["open_since"],
-            condition=self.fhir.condition(person.practice_id) if config["kind"] == "fhir" else None,
+            condition=self.condition(person.practice_id),
         )
 
     async def check(self, person: Person) -> SystemCheck:

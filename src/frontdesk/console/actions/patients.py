@@ -1,8 +1,4 @@
-"""Patients at the desk: found by the little that a caller says of themselves, and shown with their appointments.
-
-Searches are bounded and recorded with whom they found. Practices on another scheduling system match by all four
-fields, through the operation; here only the native calendar's people are searched.
-"""
+"""Patients in the console: searched by fragments, and shown with their appointments."""
 
 import re
 import secrets
@@ -20,28 +16,16 @@ from frontdesk.domain.ids import PATIENT_ID
 from frontdesk.domain.local_time import zone
 from frontdesk.domain.names import digits, words
 from frontdesk.domain.patients import Patient
-from frontdesk.store.database import Database
-from frontdesk.systems.native import rows as native_rows
-from frontdesk.systems.port import AppointmentFilter, SchedulingSystem
+from frontdesk.systems.port import AppointmentFilter, Capability, PatientSearch, SchedulingSystem
 
 SHOWN = 25
 LONGEST_TEXT = 200
-_READ = 200  # rows that a search may look at before it sorts
 _MOST_WORDS = 6
 _FEWEST_DIGITS, _TAIL_DIGITS = 3, 7
 _MOST_APPOINTMENTS = 200
 _ISO_DATE = re.compile(r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b", re.ASCII)
 _US_DATE = re.compile(r"\b(\d{1,2})/(\d{1,2})/(\d{4})\b", re.ASCII)
 _PHONE = re.compile(r"[+(]?\d[\d\s().+-]*", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a line of text says of somebody. `readings` are the beginnings of a first and a last name."""
-
-    readings: tuple[tuple[str, str], ...] = ()
-    tail: str | None = None  # the last digits of the phone number, last one first
-    dob: date | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,39 +55,30 @@ class PatientView:
 
 @dataclass(frozen=True, slots=True)
 class DeskPatients:
-    database: Database
     systems: Callable[[Caller], Awaitable[SchedulingSystem]]
     audit: AuditTrail
     clock: Callable[[], datetime]
 
     async def searchable(self, person: Person) -> bool:
-        return (await self.systems(person.caller())).kind == "native"
+        return Capability.SEARCH_PATIENTS in (await self.systems(person.caller())).capabilities
 
     async def supports(self, person: Person) -> frozenset[str]:
         return (await self.systems(person.caller())).supports
 
     async def search(self, person: Person, text: str) -> PatientHits:
-        if not await self.searchable(person):
+        system = await self.systems(person.caller())
+        if Capability.SEARCH_PATIENTS not in system.capabilities:
             raise Problem("capability_not_supported", "The practice's own system finds people by all four fields only.")
         if len(text) > LONGEST_TEXT:
             raise invalid([FieldError("search", "maxLength", f"search must be at most {LONGEST_TEXT} characters")])
-        wanted = understood(text)
-        if wanted == Wanted():
+        search = parse_search(text)
+        if search == PatientSearch():
             message = "search needs the beginning of a name, the last digits of a phone number, or a date of birth"
             raise invalid([FieldError("search", "notBlank", message)])
-        rows = await self.database.fetch(
-            "SELECT * FROM search_patients($1, $2, $3, $4, $5, $6)",
-            person.practice_id,
-            [first for first, _ in wanted.readings],
-            [last for _, last in wanted.readings],
-            wanted.tail,
-            wanted.dob,
-            _READ,
-        )
-        rows.sort(key=lambda row: (row["last_key"], row["name_key"], row["number"]))
-        found = [native_rows.patient(row) for row in rows[:SHOWN]]
-        await self._note(person, "search_patients", [each.id for each in found])
-        return PatientHits(found, len(rows) > SHOWN)
+        found = await system.search_patients(search, most=SHOWN + 1)
+        shown = found[:SHOWN]
+        await self._note(person, "search_patients", [each.id for each in shown])
+        return PatientHits(shown, len(found) > SHOWN)
 
     async def read(self, person: Person, patient_id: str) -> PatientView:
         system = await self.systems(person.caller())
@@ -139,7 +114,7 @@ class DeskPatients:
         await self.audit.append(entry, read=True)
 
 
-def understood(text: str) -> Wanted:
+def parse_search(text: str) -> PatientSearch:
     """A date is a date of birth, digits are the end of a phone number, and all else is the beginning of names."""
     dob = None
     for pattern, order in ((_ISO_DATE, (1, 2, 3)), (_US_DATE, (3, 1, 2))):
@@ -150,10 +125,10 @@ def understood(text: str) -> Wanted:
     if (found := _PHONE.search(text)) is not None and len(digits(found.group())) >= _FEWEST_DIGITS:
         tail = digits(found.group())[-_TAIL_DIGITS:][::-1]
         text = text[: found.start()] + " " + text[found.end() :]
-    return Wanted(_readings(text), tail, dob)
+    return PatientSearch(_names(text), tail, dob)
 
 
-def _readings(text: str) -> tuple[tuple[str, str], ...]:
+def _names(text: str) -> tuple[tuple[str, str], ...]:
     """Every way to take the words as first and last names, which may have several words each."""
     said = words(text)[:_MOST_WORDS]
     if not said:

@@ -22,7 +22,7 @@ from frontdesk.domain.directory import Directory, Location
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import local_date
 from frontdesk.store.database import Database
-from frontdesk.systems.port import AppointmentFilter, SchedulingSystem
+from frontdesk.systems.port import AppointmentFilter, Capability, SchedulingSystem
 
 Systems = Callable[[Caller], Awaitable[SchedulingSystem]]
 Clock = Callable[[], datetime]
@@ -71,9 +71,9 @@ class DeskCalendar:
         actors = await actors_of(
             self.database, person.practice_id, {each.booked_by for each in found if each.booked_by}
         )
-        known_hours = system.kind == "native"
+        hours_known = Capability.OPENING_HOURS in system.capabilities
         view = lay_out(
-            directory, locations, days, now, found, contacts, actors, query.provider_id, hours_known=known_hours
+            directory, locations, days, now, found, contacts, actors, query.provider_id, hours_known=hours_known
         )
         view = replace(view, whole=whole, tag=_tag(view))
         if known == view.tag:

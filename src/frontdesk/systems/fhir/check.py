@@ -4,9 +4,7 @@ Findings name records of the practice file and of the server, never a patient.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
 
 from frontdesk.systems.fhir.capabilities import NEEDS, capabilities
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
@@ -15,23 +13,11 @@ from frontdesk.systems.fhir.resources.slots import Schedule
 from frontdesk.systems.fhir.transport.auth import Misconfigured
 from frontdesk.systems.fhir.transport.client import Parameters
 from frontdesk.systems.fhir.upstream import Upstream
+from frontdesk.systems.findings import Finding
 from frontdesk.systems.port import SystemUnavailable
-
-State = Literal["works", "not supported", "misconfigured", "unreachable"]
 
 _FHIR_VERSION = "4.0."
 _UNREACHABLE = "the server did not answer, or with an error of its own"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    subject: str
-    state: State
-    detail: str
-
-    @property
-    def is_fault(self) -> bool:
-        return self.state in ("misconfigured", "unreachable")
 
 
 async def check(upstream: Upstream, practice: PracticeMap, now: datetime) -> AsyncIterator[Finding]:

@@ -7,7 +7,6 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -15,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from frontdesk.cache import BoundedCache
 from frontdesk.store.database import Database, DatabaseUnavailable
 from frontdesk.store.directories import DirectoryCache, StoredDirectory
-from frontdesk.systems.fhir.transport.breaker import BreakerState
 from frontdesk.systems.fhir.writing.reconciler import Reconciler
+from frontdesk.systems.findings import Condition
 from frontdesk.systems.port import SystemUnavailable
 
 if TYPE_CHECKING:
@@ -26,16 +25,6 @@ if TYPE_CHECKING:
 
 _ADAPTER = "frontdesk.systems.fhir.system"
 _MOST_UPSTREAMS = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """How this process gets on with a practice's server."""
-
-    state: BreakerState
-    rests_for: int  # seconds
-    answered_at: datetime | None  # None: not since this process began
-    software: str | None
 
 
 class FhirPractices:
@@ -68,7 +57,7 @@ class FhirPractices:
         return FhirSystem(upstream, stored.version, practice, self.reconciler.look_soon)
 
     def condition(self, practice_id: int) -> Condition | None:
-        """None where nobody has called since this process began."""
+        """None where the practice has not called a FHIR server since this process began."""
         known = self._upstreams.get(practice_id)
         if known is None:
             return None

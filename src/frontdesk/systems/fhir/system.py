@@ -13,6 +13,7 @@ from typing import Any
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
+from frontdesk.domain.errors import Problem
 from frontdesk.domain.patients import Contact, Patient
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
@@ -30,9 +31,11 @@ from frontdesk.systems.offers import named, offered
 from frontdesk.systems.port import (
     AppointmentFilter,
     BookingCheck,
+    Capability,
     Change,
     FoundSlots,
     Outcome,
+    PatientSearch,
     SlotQuery,
     SlotState,
     SystemUnavailable,
@@ -47,6 +50,7 @@ _SLOT_KEYS = ("providerId", "locationId", "visitTypeId", "procedureId", "startsA
 
 class FhirSystem:
     kind = "fhir"
+    capabilities: frozenset[Capability] = frozenset()
     versions: Versions | None = None
 
     def __init__(self, upstream: Upstream, version: int, practice: PracticeMap, on_open: Callable[[int], None]) -> None:
@@ -110,6 +114,9 @@ class FhirSystem:
 
     async def match_patients(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]:
         return await self._reader.patients(await self._reader.matching(first_name, last_name, phone, dob))
+
+    async def search_patients(self, search: PatientSearch, *, most: int) -> list[Patient]:  # noqa: ARG002
+        raise Problem("capability_not_supported")
 
     async def get_patient(self, patient: str | int) -> Patient | None:
         found = await self._reader.patient(patient)

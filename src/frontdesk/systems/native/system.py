@@ -28,9 +28,11 @@ from frontdesk.systems.offers import named, offered
 from frontdesk.systems.port import (
     AppointmentFilter,
     BookingCheck,
+    Capability,
     Change,
     FoundSlots,
     Outcome,
+    PatientSearch,
     SlotQuery,
     SlotState,
     SystemUnavailable,
@@ -40,6 +42,7 @@ from frontdesk.systems.port import (
 
 _WRITE_ATTEMPTS = 2
 _STALE_ATTEMPTS = 5
+_MOST_SEARCHED = 200  # patients that a search reads before it sorts them
 
 
 class NativeCalendar:
@@ -54,6 +57,7 @@ class NativeCalendar:
 
 class NativeSystem:
     kind = "native"
+    capabilities = frozenset(Capability)
 
     def __init__(
         self, calendar: NativeCalendar, practice_id: int, known_version: int, supports: frozenset[str]
@@ -140,6 +144,19 @@ class NativeSystem:
             digits(phone),
         )
         return [rows.patient(row) for row in found]
+
+    async def search_patients(self, search: PatientSearch, *, most: int) -> list[Patient]:
+        found = await self._fetch(
+            "SELECT * FROM search_patients($1, $2, $3, $4, $5, $6)",
+            self._practice_id,
+            [first for first, _ in search.names],
+            [last for _, last in search.names],
+            search.phone_tail,
+            search.dob,
+            _MOST_SEARCHED,
+        )
+        found.sort(key=lambda row: (row["last_key"], row["name_key"], row["number"]))
+        return [rows.patient(row) for row in found[:most]]
 
     async def get_patient(self, patient: str | int) -> Patient | None:
         by_id = isinstance(patient, str)

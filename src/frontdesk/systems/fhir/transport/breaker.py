@@ -2,16 +2,14 @@
 
 from collections.abc import Callable
 from math import ceil
-from typing import Literal
 
+from frontdesk.systems.findings import ConnectionState
 from frontdesk.systems.port import SystemUnavailable
 
 FAILURES = 5
 FIRST_PAUSE_SECONDS = 2.0
 LONGEST_PAUSE_SECONDS = 30.0
 LONGEST_HOLD_SECONDS = 120.0
-
-BreakerState = Literal["working", "failing", "resting"]
 
 
 class Breaker:
@@ -48,7 +46,7 @@ class Breaker:
         self._closed_until = max(self._closed_until, until)
 
     @property
-    def state(self) -> BreakerState:
+    def state(self) -> ConnectionState:
         if self._monotonic() < self._closed_until or self._failures >= FAILURES:
             return "resting"
         return "failing" if self._failures else "working"
