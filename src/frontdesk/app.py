@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -48,7 +48,6 @@ from frontdesk.doors.error_handlers import UnexpectedErrors, exception_handlers
 from frontdesk.doors.feeds import feed_routes
 from frontdesk.doors.gateway import Gateway
 from frontdesk.doors.health import health_routes
-from frontdesk.doors.metrics import Metrics, metrics_routes
 from frontdesk.doors.oauth import oauth_routes
 from frontdesk.doors.pages import PROBLEM_PAGES, page_routes
 from frontdesk.doors.request_log import RequestLog, log_line
@@ -69,6 +68,9 @@ from frontdesk.systems.fhir import FhirPractices
 from frontdesk.systems.native import NativeCalendar, NativeSystem
 from frontdesk.systems.port import SchedulingSystem
 
+if TYPE_CHECKING:
+    from frontdesk.doors.metrics import Metrics
+
 _EVERYTHING = frozenset(operation.name for operation in OPERATIONS)
 
 
@@ -83,7 +85,7 @@ class Service:
     callers: Callers
     limiter: RateLimiter
     token_failures: TokenFailures
-    metrics: Metrics
+    metrics: "Metrics | None"
     requests: RequestLog
     usage: UsageCounts
     engine: Engine
@@ -154,7 +156,7 @@ def build_service(
         callers=callers,
         limiter=RateLimiter(database),
         token_failures=TokenFailures(database),
-        metrics=Metrics(database, settings),
+        metrics=_metrics(settings, database),
         requests=requests or RequestLog(log_line),
         usage=UsageCounts(database, now),
         engine=engine,
@@ -210,7 +212,7 @@ def build_app(service: Service, lifespan: Any = None) -> Gateway:
         *(_identity_routes(service, console) if console.has_provider else ()),
         *console_routes(console),
         *health_routes(partial(unreadiness, service.database)),
-        *metrics_routes(service.metrics, settings),
+        *(() if service.metrics is None else (service.metrics.route,)),
     ]
     app = Starlette(
         routes=routes,
@@ -220,8 +222,8 @@ def build_app(service: Service, lifespan: Any = None) -> Gateway:
     )
     app.router.redirect_slashes = False
     service.requests.observers.append(service.usage.observe)
-    if settings.metrics_token is not None:
-        service.requests.observers.append(service.metrics.count)
+    if service.metrics is not None:
+        service.requests.observers.append(service.metrics.observe)
     rest_door = RestDoor(service.engine, settings, service.requests)
     mcp_door = mcp.McpDoor(service.engine, settings, service.requests)
 
@@ -235,6 +237,15 @@ def build_app(service: Service, lifespan: Any = None) -> Gateway:
     front = Gateway(app, door_of, service.callers, service.limiter, service.engine.warm, settings, service.requests)
     app.state.front = front  # the console's view of what an agent sees calls as anybody does
     return front
+
+
+def _metrics(settings: Settings, database: Database) -> "Metrics | None":
+    """Imported only where a metrics token is set: the library is slow to import."""
+    if settings.metrics_token is None:
+        return None
+    from frontdesk.doors.metrics import Metrics
+
+    return Metrics(database, settings.database_pool_size, settings.metrics_token)
 
 
 def _identity_routes(service: Service, console: Console) -> Sequence[BaseRoute]:

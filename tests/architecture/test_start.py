@@ -18,6 +18,7 @@ ONLY_WHEN_USED = {
     "jinja2",
     "joserfc",
     "markdown_it",
+    "prometheus_client",
     "yaml",
 }
 

@@ -1,12 +1,10 @@
-"""/metrics: what is counted, for whom, and what is never in it."""
+"""/metrics: what is counted, who may read it, and what is never in it."""
 
 import asyncio
-import json
 import logging
 import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import httpx
 import pytest
@@ -18,21 +16,19 @@ from tests.shared_database import world_of_a_module
 from tests.world import World
 
 MCP_HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-TOKEN = "a token for whoever scrapes"
+TOKEN = "a token for the scraper"
 
 
 world = world_of_a_module
 
 
 @pytest.fixture
-async def measured(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[tuple[Service, httpx.AsyncClient]]:
+async def measured(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Service, httpx.AsyncClient]]:
     """The service with metrics on. A database that is slow to answer is up all the same."""
     monkeypatch.setattr(store, "_MEASURE_SECONDS", 30)
-    settings = replace(world.service.settings, metrics_token=TOKEN, data_dir=tmp_path)
-    service = replace(world.service, settings=settings, metrics=Metrics(world.database, settings))
-    publishing = asyncio.create_task(service.metrics.keep_publishing())
+    metrics = Metrics(world.database, world.service.settings.database_pool_size, TOKEN)
+    service = replace(world.service, metrics=metrics)
+    publishing = asyncio.create_task(metrics.keep_publishing())
     client = httpx.AsyncClient(transport=httpx.ASGITransport(app=build_app(service)), base_url="http://test")
     yield service, client
     await client.aclose()
@@ -91,46 +87,52 @@ async def test_metrics_count_by_door_operation_and_code(
     await client.post("/mcp", json=call, headers={**MCP_HEADERS, **token})
     await client.get("/api/capabilities", headers=token)
     series = await scrape(client)
-    counted = 'frontdesk_requests_total{door="%s",operation="%s",code="%s"}'
-    assert series[counted % ("rest", "get_capabilities", "200")] == 2
-    assert series[counted % ("rest", "search_slots", "422")] == 1
-    assert series[counted % ("rest", "", "404")] == 1
-    assert series[counted % ("mcp", "get_practice", "200")] == 1
-    assert series[counted % ("gateway", "", "429")] == 1
-    assert series[counted % ("oauth", "token", "200")] == 1
+    counted = 'frontdesk_requests_total{code="%s",door="%s",operation="%s"}'
+    assert series[counted % ("200", "rest", "get_capabilities")] == 2
+    assert series[counted % ("422", "rest", "search_slots")] == 1
+    assert series[counted % ("404", "rest", "")] == 1
+    assert series[counted % ("200", "mcp", "get_practice")] == 1
+    assert series[counted % ("429", "gateway", "")] == 1
+    assert series[counted % ("200", "oauth", "token")] == 1
     timed = 'door="rest",operation="get_capabilities"'
-    assert series[f'frontdesk_request_seconds_bucket{{{timed},le="+Inf"}}'] == 2
+    assert series['frontdesk_request_seconds_bucket{door="rest",le="+Inf",operation="get_capabilities"}'] == 2
     assert series[f"frontdesk_request_seconds_count{{{timed}}}"] == 2
     assert 0 < series[f"frontdesk_request_seconds_sum{{{timed}}}"] < 10
     assert series["frontdesk_database_up"] == 1
     assert series["frontdesk_database_bytes"] > 1_000_000
     assert sum(value for name, value in series.items() if name.startswith("frontdesk_database_connections{")) == 16
+    assert {name.partition("{")[0] for name in series} == {
+        "frontdesk_requests_total",
+        "frontdesk_requests_created",
+        "frontdesk_request_seconds_bucket",
+        "frontdesk_request_seconds_count",
+        "frontdesk_request_seconds_sum",
+        "frontdesk_request_seconds_created",
+        "frontdesk_database_statements_total",
+        "frontdesk_database_statements_created",
+        "frontdesk_database_connections",
+        "frontdesk_database_up",
+        "frontdesk_database_bytes",
+        "frontdesk_database_sessions",
+    }
     text = "\n".join(series)
     assert "harbor" not in text
     assert "fd_" not in text
 
 
-async def test_metrics_add_up_what_all_workers_of_the_server_counted(
-    measured: tuple[Service, httpx.AsyncClient], world: World
+async def test_counters_and_gauges_that_are_added_are_read_at_every_scrape(
+    measured: tuple[Service, httpx.AsyncClient],
 ) -> None:
     service, client = measured
-    await asyncio.sleep(0.1)
-    (own,) = service.settings.data_dir.glob("metrics/*.json")
-    assert own.parent.stat().st_mode & 0o077 == 0
-    sibling = own.with_name(own.name.partition("-")[0] + "-999999999.json")
-    counted = {
-        "requests": [["rest", "get_slot", "200", 7]],
-        "times": [["rest", "get_slot", [7, *[0] * 13, 0.002]]],
-        "statements": 5,
-        "connections": {"busy": 3},
-    }
-    sibling.write_text(json.dumps(counted))
-    stranger = own.with_name("1-1.json")
-    stranger.write_text(sibling.read_text())
-    series = await scrape(client)
-    assert series['frontdesk_requests_total{door="rest",operation="get_slot",code="200"}'] == 7
-    assert series['frontdesk_request_seconds_count{door="rest",operation="get_slot"}'] == 7
-    assert series['frontdesk_database_connections{state="busy"}'] < 3  # that worker has ended
+    assert service.metrics is not None
+    lookups, failing = {("hit",): 2.0}, {("sealer",): 1.0}
+    service.metrics.add_counter("frontdesk_lookups", "Lookups.", ("result",), lambda: lookups)
+    service.metrics.add_gauge("frontdesk_failing", "Failing steps.", ("step",), lambda: failing)
+    for total in (2.0, 5.0):
+        lookups["hit",] = total
+        assert (await scrape(client))['frontdesk_lookups_total{result="hit"}'] == total
+    failing["sealer",] = 0.0
+    assert (await scrape(client))['frontdesk_failing{step="sealer"}'] == 0
 
 
 async def test_metrics_say_when_the_database_is_down(measured: tuple[Service, httpx.AsyncClient], world: World) -> None:

@@ -59,7 +59,7 @@ def create() -> Any:
             asyncio.create_task(service.token_failures.keep_forgetting(), name="token-failures"),
             asyncio.create_task(service.fhir.reconciler.keep_settling(), name="fhir-reconciler"),
         ]
-        if settings.metrics_token is not None:
+        if service.metrics is not None:
             tasks.append(asyncio.create_task(service.metrics.keep_publishing(), name="metrics"))
         gc.collect()
         gc.freeze()  # what was made until now lives as long as the process: no collection has to look at it again

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from frontdesk.serving.address import ServingError, free_address, shared_socket
+from frontdesk.serving.metrics_folder import MetricsFolder
 from frontdesk.settings import Settings
 
 SERVICE = "frontdesk.serving.lifespan:create"
@@ -53,6 +54,7 @@ def serve(settings: Settings, prepare: Callable[[], Callable[[], None]], factory
     reach them through the environment."""
     address = free_address(settings.host, settings.port)
     command = [sys.executable, "-P", "-m", "frontdesk.serving.worker", address, str(settings.port), factory]
+    metrics = MetricsFolder(settings, address)
     workers: list[_Worker] = []
     try:
         workers += [_start(command) for _ in range(settings.workers)]
@@ -60,10 +62,11 @@ def serve(settings: Settings, prepare: Callable[[], Callable[[], None]], factory
         free_address(settings.host, settings.port)
         # Held as long as we serve: nobody else gets the port while a worker is replaced.
         with _told_to_stop() as told, shared_socket(address, settings.port):
+            metrics.clear()
             for worker in workers:
                 worker.go()
             _log_lines(settings.log_level)
-            _supervise(workers, command, told, on_ready)
+            _supervise(workers, command, told, on_ready, metrics)
     finally:
         _stop(workers)
 
@@ -103,7 +106,13 @@ def _told_to_stop() -> Iterator[socket.socket]:
             signal.set_wakeup_fd(-1)
 
 
-def _supervise(workers: list[_Worker], command: list[str], told: socket.socket, on_ready: Callable[[], None]) -> None:
+def _supervise(
+    workers: list[_Worker],
+    command: list[str],
+    told: socket.socket,
+    on_ready: Callable[[], None],
+    metrics: MetricsFolder,
+) -> None:
     starting: set[_Worker] | None = set(workers)  # None: all of them have been ready once
     due: list[float] = []  # when those that ended are replaced
     while True:
@@ -118,6 +127,7 @@ def _supervise(workers: list[_Worker], command: list[str], told: socket.socket, 
                 continue
             status = worker.end(_STOP_SECONDS)
             workers.remove(worker)
+            metrics.remove_worker(worker.process.pid)
             if select.select([told], [], [], _MOMENT_SECONDS)[0]:
                 return  # what ended it was meant for all of us
             if starting is not None:

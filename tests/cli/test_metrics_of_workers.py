@@ -1,0 +1,74 @@
+"""/metrics of a server with several workers: the one that answers a scrape reports what all of them counted."""
+
+import os
+import signal
+
+import httpx
+
+from tests.cli.command_line import CommandLine, Served
+from tests.cli.test_serve import children
+from tests.ports import free_port
+from tests.store.embedded_processes import wait_until
+
+TOKEN = "a token for the scraper"
+
+
+def scrape(served: Served) -> dict[str, float]:
+    """On a connection of its own, which any worker may get."""
+    answer = httpx.get(f"{served.url}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30)
+    assert answer.status_code == 200
+    lines = [line for line in answer.text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+
+
+def total(series: dict[str, float], start: str) -> float:
+    return sum(value for name, value in series.items() if name.startswith(start))
+
+
+def test_totals_cover_all_workers_and_survive_one_that_was_killed(line: CommandLine) -> None:
+    refused, pools = 'frontdesk_requests_total{code="401"', "frontdesk_database_connections{"
+    with line.serving("--workers", "2", FRONTDESK_METRICS_TOKEN=TOKEN) as served:
+        for _ in range(40):
+            assert httpx.get(f"{served.url}/api/practice").status_code == 401
+        wait_until(lambda: all(total(scrape(served), refused) == 40 for _ in range(10)), 30)
+        series = scrape(served)
+        assert total(series, "frontdesk_request_seconds_count{") == total(series, "frontdesk_requests_total{")
+        assert total(series, pools) == 2 * 16
+        assert not any("pid=" in name for name in series)
+
+        first, second = children(served.process.pid)
+        os.kill(first, signal.SIGKILL)
+        wait_until(lambda: first not in children(served.process.pid), 30)
+        wait_until(lambda: len(children(served.process.pid)) == 2 and total(scrape(served), pools) == 2 * 16, 60)
+        assert second in children(served.process.pid)
+        assert total(scrape(served), refused) == 40
+
+
+def test_gauges_of_a_dead_worker_are_removed(line: CommandLine) -> None:
+    with line.serving(FRONTDESK_METRICS_TOKEN=TOKEN) as served:
+        (folder,) = (line.data_dir / "metrics").glob(f"*-{served.url.rpartition(':')[2]}")
+        assert folder.stat().st_mode & 0o077 == 0
+        (worker,) = children(served.process.pid)
+        gauges = folder / f"gauge_livesum_{worker}.db"
+        assert gauges.exists()
+        os.kill(worker, signal.SIGKILL)
+        wait_until(lambda: not gauges.exists(), 30)
+        assert (folder / f"counter_{worker}.db").exists()
+
+
+def test_a_new_server_counts_from_zero(line: CommandLine) -> None:
+    port = str(free_port())
+    for _ in range(2):
+        with line.serving(FRONTDESK_METRICS_TOKEN=TOKEN, FRONTDESK_PORT=port) as served:
+            httpx.get(f"{served.url}/api/practice")
+            assert total(scrape(served), "frontdesk_requests_total{") == 1
+
+
+def test_a_folder_that_cannot_be_used_is_one_sentence(line: CommandLine) -> None:
+    port = str(free_port())
+    in_the_way = line.data_dir / "metrics" / f"127.0.0.1-{port}"
+    in_the_way.parent.mkdir(exist_ok=True)
+    in_the_way.write_text("")
+    refused = line.run("serve", FRONTDESK_METRICS_TOKEN=TOKEN, FRONTDESK_PORT=port)
+    assert (refused.status, refused.out) == (1, "")
+    assert refused.err == f"The folder {in_the_way} for metrics cannot be used: Not a directory.\n"
