@@ -90,7 +90,7 @@ def _explain(error: BaseException) -> tuple[str, int]:
     from frontdesk.access.keys.sealing import SealingError
     from frontdesk.access.staff.members import StaffError
     from frontdesk.settings import SettingsError
-    from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
+    from frontdesk.store.database import OutcomeUnknown
     from frontdesk.store.embedded.server import EmbeddedPostgresError
     from frontdesk.store.migrate import MigrationError
 
@@ -101,8 +101,6 @@ def _explain(error: BaseException) -> tuple[str, int]:
             return str(error), FAILURE
         case OutcomeUnknown():
             return "The connection to the database was lost, and it is not known whether the change was made.", FAILURE
-        case DatabaseUnavailable():
-            return "The database is unavailable now; nothing was changed.", FAILURE
         case OSError() if error.errno in _FULL_DISK:
             return "There is no disk space left.", FAILURE
         case OSError() if error.filename is not None:
@@ -113,9 +111,13 @@ def _explain(error: BaseException) -> tuple[str, int]:
 def _explain_database(error: BaseException) -> str:
     from asyncpg import exceptions as pg
 
+    from frontdesk.store.database import DatabaseUnavailable
+
     match error:
-        case pg.DiskFullError():
+        case pg.DiskFullError() | DatabaseUnavailable(__cause__=pg.DiskFullError()):
             return "There is no disk space left for the database."
+        case DatabaseUnavailable():
+            return "The database is unavailable now; nothing was changed."
         case pg.PostgresError():
             return f"The database refused this (SQLSTATE {error.sqlstate})."
     # Where it happened, never the message: it may quote what was stored.

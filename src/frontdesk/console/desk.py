@@ -25,10 +25,11 @@ from frontdesk.domain.errors import Problem
 from frontdesk.engine.arguments import from_tool
 from frontdesk.engine.execute import Call, Engine
 from frontdesk.operations import OPERATIONS
-from frontdesk.store.database import DatabaseUnavailable
+from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.port import SystemUnavailable
 
 _BY_NAME = {operation.name: operation for operation in OPERATIONS}
+_MAY_BE_SAVED = "The connection to the database was lost. Check whether the change was saved before you try again."
 
 T = TypeVar("T")
 
@@ -71,8 +72,10 @@ class Desk:
 
 
 async def reached(work: Awaitable[T]) -> T:
-    """The result; where the database or the scheduling system cannot be reached, the Problem that says so."""
+    """Awaits `work`; failures of the database or the scheduling system become a Problem."""
     try:
         return await work
     except (DatabaseUnavailable, SystemUnavailable) as error:
         raise Problem("upstream_unavailable", retry_after=2) from error
+    except OutcomeUnknown as error:
+        raise Problem("upstream_unavailable", _MAY_BE_SAVED) from error

@@ -1,11 +1,11 @@
-"""The connection pool, and what may go wrong with a database told apart by what a caller needs to know.
+"""The PostgreSQL connection pool, and its failures told apart by whether anything was executed.
 
-A statement either certainly did nothing (`DatabaseUnavailable`) or may have committed (`OutcomeUnknown`). Nothing
-waits longer than a fixed time. Statements run as the service's role, which sees only the practice that was named.
+A call that fails either executed nothing (`DatabaseUnavailable`) or may have committed (`OutcomeUnknown`).
 """
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -17,6 +17,9 @@ SERVICE_ROLE = "frontdesk_service"
 
 ACQUIRE_SECONDS = 5.0
 STATEMENT_SECONDS = 10
+READY_SECONDS = 5.0
+_POOLED_SECONDS = 60.0
+_CLOSE_SECONDS = 5.0
 _ATTEMPTS = 3
 _MEASURE_SECONDS = 2.0
 _MEASURE = """
@@ -24,9 +27,9 @@ SELECT pg_database_size(current_database()) AS bytes,
        (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()) AS sessions
 """
 
-# The transaction was rolled back and the same statement may well succeed now.
+# Rolled back; the same statement may succeed now.
 _WORTH_REPEATING = (pg.DeadlockDetectedError, pg.SerializationError)
-# The transaction was rolled back: nothing was executed.
+# Rolled back: nothing was executed.
 _NOT_EXECUTED = (
     pg.QueryCanceledError,
     pg.LockNotAvailableError,
@@ -34,16 +37,16 @@ _NOT_EXECUTED = (
     pg.CannotConnectNowError,
     pg.ReadOnlySQLTransactionError,
 )
-# The connection had died while it was idle: the statement never left.
+# The connection was lost while idle: the statement was never sent.
 _NOT_SENT = (pg.InterfaceError, pg.InternalClientError)
-# The connection broke while the statement ran.
+# The connection was lost while the statement ran.
 _LOST = (pg.PostgresConnectionError, pg.AdminShutdownError, pg.CrashShutdownError, OSError)
 
 T = TypeVar("T")
 
 
-class DatabaseUnavailable(Exception):  # noqa: N818 - a state of the world
-    """The database could not do it now; nothing was executed."""
+class DatabaseUnavailable(Exception):  # noqa: N818 - not an error of ours
+    """The database cannot answer now; nothing was executed."""
 
 
 class OutcomeUnknown(Exception):  # noqa: N818
@@ -51,15 +54,17 @@ class OutcomeUnknown(Exception):  # noqa: N818
 
 
 class Database:
-    """The service's way to PostgreSQL. `statements` counts round trips, for tests that hold operations to a number."""
+    """Runs statements as the service's role. `statements` counts them, for tests and metrics."""
 
     def __init__(self, dsn: str, *, pool_size: int = 16, on_unreachable: Callable[[], None] | None = None) -> None:
         self._dsn = dsn
         self._pool_size = pool_size
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
         self._on_unreachable = on_unreachable
-        self._at_hand: list[Any] = []  # taken from the pool and kept: its own bookkeeping costs as much as a statement
+        # Acquired and ready for the next statement: a round through asyncpg's pool costs more CPU than the statement.
+        self._ready: list[tuple[Any, float]] = []  # with the time of last use, oldest first
         self._waiting = 0
+        self._closing = False
         self.statements = 0
 
     async def open(self) -> None:
@@ -69,30 +74,37 @@ class Database:
             max_size=self._pool_size,
             command_timeout=STATEMENT_SECONDS + 5,
             timeout=ACQUIRE_SECONDS,
-            max_inactive_connection_lifetime=300,
+            max_inactive_connection_lifetime=_POOLED_SECONDS,
             server_settings=session_settings(SERVICE_ROLE),
             init=_learn_types,
             reset=_keep_session,
         )
+        self._closing = False
 
     async def close(self) -> None:
+        """Waits for running statements, up to `_CLOSE_SECONDS`."""
         if self._pool is not None:
+            self._closing = True
             try:
-                await self._return_all()
-                await asyncio.wait_for(self._pool.close(), 5)
+                await self._give_back()
+                await asyncio.wait_for(self._pool.close(), _CLOSE_SECONDS)
             except TimeoutError:
                 self._pool.terminate()
             self._pool = None
 
+    async def release_idle(self) -> None:
+        """Gives connections unused for `READY_SECONDS` back to the pool, which closes them when they stay unused."""
+        await self._give_back(before=time.monotonic() - READY_SECONDS)
+
     @property
     def connections(self) -> tuple[int, int]:
-        """How many are open, and how many of these are idle."""
+        """The numbers of open and of idle connections."""
         if self._pool is None:
             return 0, 0
-        return self._pool.get_size(), self._pool.get_idle_size() + len(self._at_hand)
+        return self._pool.get_size(), self._pool.get_idle_size() + len(self._ready)
 
     async def measure(self) -> dict[str, float]:
-        """Its size and sessions for operators; where it does not answer soon, only that it is not up."""
+        """The database's size and sessions, or only that it is down if it does not answer soon."""
         try:
             async with asyncio.timeout(_MEASURE_SECONDS):
                 row = await self.fetchrow(_MEASURE)
@@ -102,7 +114,7 @@ class Database:
         return {"up": 1, "bytes": row["bytes"], "sessions": row["sessions"]}
 
     async def fetch(self, sql: str, *args: Any) -> list[asyncpg.Record]:
-        """Rows of a statement that may be repeated: a read, or one that is idempotent."""
+        """Runs a statement that may be repeated: a read, or an idempotent write."""
         return await self._repeatable(lambda connection: connection.fetch(sql, *args))
 
     async def fetchrow(self, sql: str, *args: Any) -> asyncpg.Record | None:
@@ -112,7 +124,7 @@ class Database:
         return await self._repeatable(lambda connection: connection.fetchval(sql, *args))
 
     async def write(self, sql: str, *args: Any) -> asyncpg.Record | None:
-        """One statement that must not be repeated once it may have committed."""
+        """Runs a statement that must not be repeated once it may have committed."""
         for attempt in range(1, _ATTEMPTS + 1):
             connection, whole = await self._acquire(), False
             try:
@@ -135,16 +147,23 @@ class Database:
 
     @contextlib.asynccontextmanager
     async def transaction(self, practice_id: int | None = None) -> AsyncIterator[Any]:
-        """Several statements in one transaction, on one practice's rows. For commands; never on a hot path."""
+        """Runs several statements in one transaction, on one practice's rows."""
         connection = await self._acquire()
+        committing = False
         try:
             async with connection.transaction():
                 if practice_id is not None:
                     await connection.execute("SELECT set_config('frontdesk.practice_id', $1, true)", str(practice_id))
                 yield connection
-        except (*_NOT_SENT, *_LOST) as error:
+                committing = True
+        except (*_WORTH_REPEATING, *_NOT_EXECUTED) as error:
+            raise DatabaseUnavailable from error
+        except _NOT_SENT as error:
             await self._discard(connection, error)
-            raise OutcomeUnknown from error
+            raise DatabaseUnavailable from error
+        except (*_LOST, TimeoutError) as error:
+            await self._discard(connection, error)
+            raise (OutcomeUnknown if committing else DatabaseUnavailable) from error
         finally:
             await self._release(connection, whole=False)
 
@@ -167,9 +186,9 @@ class Database:
         raise AssertionError("unreachable")
 
     async def _acquire(self) -> Any:
-        if self._at_hand:
-            return self._at_hand.pop()
-        if self._pool is None:
+        if self._ready:
+            return self._ready.pop()[0]
+        if self._pool is None or self._closing:
             raise DatabaseUnavailable
         self._waiting += 1
         try:
@@ -181,27 +200,29 @@ class Database:
             self._waiting -= 1
 
     async def _release(self, connection: Any, *, whole: bool) -> None:
-        """A connection whose statement ended well goes to the next caller, any other through the pool, which mends it.
-        Whoever waits, waits at the pool."""
-        if whole and self._waiting == 0:
-            self._at_hand.append(connection)
-        elif self._pool is not None:
+        """Keeps a `whole` connection ready unless a caller waits at the pool; the pool repairs any other."""
+        if whole and self._waiting == 0 and not self._closing:
+            self._ready.append((connection, time.monotonic()))
+        else:
+            await self._release_to_pool(connection)
+
+    async def _give_back(self, before: float = float("inf")) -> None:
+        while self._ready and self._ready[0][1] < before:
+            await self._release_to_pool(self._ready.pop(0)[0])
+
+    async def _release_to_pool(self, connection: Any) -> None:
+        if self._pool is not None:
             with contextlib.suppress(pg.PostgresError, pg.InterfaceError, OSError, TimeoutError):
                 await self._pool.release(connection)
 
-    async def _return_all(self) -> None:
-        while self._at_hand and self._pool is not None:
-            with contextlib.suppress(pg.PostgresError, pg.InterfaceError, OSError, TimeoutError):
-                await self._pool.release(self._at_hand.pop())
-
     async def _discard(self, connection: Any, error: Exception) -> None:
-        """A dead connection is dropped, and its fellows, which died with it, are not trusted any longer."""
+        """Drops a lost connection and stops trusting the others, which are often lost with it."""
         if not isinstance(error, _WORTH_REPEATING):
             with contextlib.suppress(pg.InterfaceError):  # the pool may have noticed first
                 connection.terminate()
             if self._pool is not None:
                 await self._pool.expire_connections()
-                await self._return_all()
+                await self._give_back()
             self._note_unreachable()
 
     def _note_unreachable(self) -> None:
@@ -210,7 +231,7 @@ class Database:
 
 
 def session_settings(role: str | None) -> dict[str, str]:
-    """What every connection starts with. `role` drops the privileges of the login for good."""
+    """The settings of every connection. `role` drops the login's privileges."""
     settings = {
         "application_name": "frontdesk",
         "search_path": f"{SCHEMA}, public",
@@ -224,9 +245,9 @@ def session_settings(role: str | None) -> dict[str, str]:
 
 
 async def _learn_types(connection: Any) -> None:
-    """asyncpg looks array types up on first use; do it before the first request rather than during it."""
+    """Makes asyncpg look array types up now, not during the first request."""
     await connection.fetchrow("SELECT '{}'::integer[], '{}'::timestamptz[]")
 
 
 async def _keep_session(_connection: Any) -> None:
-    """Nothing to reset: settings are local to a transaction. The pool's own reset would cost a round trip a call."""
+    """Replaces the pool's reset, which costs a round trip; our settings are local to a transaction."""

@@ -1,0 +1,125 @@
+"""The database boundary: which failures leave nothing executed, and who gets connections back."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import asyncpg
+import pytest
+
+from frontdesk.store import database as store
+from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
+
+_LOSE_AT_COMMIT = """
+CREATE TABLE noted (number integer);
+GRANT ALL ON noted TO frontdesk_service;
+CREATE FUNCTION lose_connection() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
+    $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$;
+CREATE CONSTRAINT TRIGGER lost AFTER INSERT ON noted DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION lose_connection();
+"""
+
+
+@pytest.fixture
+async def owner(owner_dsn: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(owner_dsn, server_settings={"search_path": "frontdesk, public"})
+    yield connection
+    await connection.close()
+
+
+async def _sessions(owner: asyncpg.Connection) -> int:
+    found: int = await owner.fetchval(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    return found
+
+
+async def _usable(database: Database) -> None:
+    async with database.transaction() as connection:
+        assert await connection.fetchval("SELECT 1") == 1
+
+
+@pytest.mark.parametrize("sqlstate", ["40P01", "40001", "55P03", "57014", "53300", "53100", "57P03", "25006"])
+async def test_a_transaction_that_was_rolled_back_is_unavailable(database: Database, sqlstate: str) -> None:
+    with pytest.raises(DatabaseUnavailable):
+        async with database.transaction() as connection:
+            await connection.execute(f"DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{sqlstate}'; END $$")
+    await _usable(database)
+
+
+@pytest.mark.parametrize("limit", ["lock_timeout", "statement_timeout"])
+async def test_a_transaction_that_waits_too_long_for_a_lock_is_unavailable(
+    database: Database, owner: asyncpg.Connection, limit: str
+) -> None:
+    async def wait() -> None:
+        async with database.transaction() as connection:
+            await connection.execute(f"SET LOCAL {limit} = '100ms'")
+            await connection.fetch("SELECT FROM practice")
+
+    async with owner.transaction():
+        await owner.execute("LOCK TABLE practice")
+        with pytest.raises(DatabaseUnavailable):
+            await wait()
+    await _usable(database)
+
+
+async def test_a_connection_lost_before_the_commit_executed_nothing(database: Database) -> None:
+    async def lose() -> None:
+        async with database.transaction() as connection:
+            await connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+    with pytest.raises(DatabaseUnavailable):
+        await lose()
+    await _usable(database)
+
+
+async def test_a_connection_lost_during_the_commit_leaves_the_outcome_unknown(
+    database: Database, owner: asyncpg.Connection
+) -> None:
+    await owner.execute(_LOSE_AT_COMMIT)
+    with pytest.raises(OutcomeUnknown):
+        async with database.transaction() as connection:
+            await connection.execute("INSERT INTO noted VALUES (1)")
+    await _usable(database)
+
+
+async def test_an_error_of_the_caller_passes_through_a_transaction(database: Database) -> None:
+    with pytest.raises(LookupError):
+        async with database.transaction():
+            raise LookupError
+    with pytest.raises(asyncpg.UndefinedTableError):
+        async with database.transaction() as connection:
+            await connection.execute("SELECT FROM nothing_like_it")
+
+
+async def test_idle_connections_are_given_back_and_closed(
+    database_dsn: str, owner: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "_POOLED_SECONDS", 0.2)
+    database = Database(database_dsn, pool_size=4)
+    await database.open()
+    await asyncio.gather(*(database.fetchval("SELECT pg_sleep(0.1)") for _ in range(4)))
+    await database.release_idle()
+    assert database.connections == (4, 4), "in use a moment ago"
+    monkeypatch.setattr(store, "READY_SECONDS", 0.0)
+    await database.release_idle()
+    async with asyncio.timeout(30):
+        while await _sessions(owner) > 1:
+            await asyncio.sleep(0.1)
+    assert await database.fetchval("SELECT 1") == 1
+    await database.close()
+
+
+async def test_closing_waits_for_running_statements_and_no_longer(database_dsn: str) -> None:
+    database = Database(database_dsn, pool_size=4)
+    await database.open()
+    await asyncio.gather(*(database.fetchval("SELECT 1") for _ in range(3)))
+    running: asyncio.Task[Any] = asyncio.create_task(database.fetchval("SELECT 1 FROM pg_sleep(0.5)"))
+    await asyncio.sleep(0.1)
+    began = time.monotonic()
+    await database.close()
+    assert time.monotonic() - began < 3
+    assert await running == 1
+    with pytest.raises(DatabaseUnavailable):
+        await database.fetchval("SELECT 1")
