@@ -25,7 +25,7 @@ SOMETHING = {
 # Looked up before anybody knows the practice. Every other table belongs to practices.
 WITHOUT_PRACTICE = {
     "practice", "client", "client_secret", "staff", "staff_link", "staff_session", "sealed_key",
-    "token_failure", "migration",
+    "token_failure", "migration", "function_file",
 }  # fmt: skip
 
 
@@ -163,6 +163,7 @@ async def test_the_service_owns_nothing_and_can_rise_to_nothing(owner: Any, serv
         "COPY (SELECT 1) TO PROGRAM 'true'",
         "SELECT pg_read_file('/etc/passwd')",
         "DELETE FROM migration",
+        "DELETE FROM function_file",
     ):
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await service.execute(statement)

@@ -70,10 +70,10 @@ async def on_database(settings: Settings, work: Callable[[Session], Awaitable[T]
     from frontdesk.store.migrate import migrate, status
 
     owner = owner_dsn(settings)
-    applied = [state.applied_at is not None for state in await reached(settings, status(owner))]
-    if not any(applied):
+    state = await reached(settings, status(owner))
+    if not state.applied_migrations:
         await reached(settings, migrate(owner))
-    elif not all(applied):
+    elif state.pending:
         raise CommandError("The database was made by an older version of frontdesk: run frontdesk db migrate.")
     database = Database(service_dsn(settings), pool_size=2)
     await reached(settings, database.open())

@@ -22,6 +22,7 @@ from frontdesk.settings import Settings, SettingsError, load_settings
 if TYPE_CHECKING:
     from frontdesk.cli.commands import Commands
     from frontdesk.store.database import Database
+    from frontdesk.store.migrate import SchemaState
 
 _GIBIBYTE = 1024**3
 _LEAST_FREE = 200 * 1024**2
@@ -153,7 +154,7 @@ async def _server(settings: Settings) -> tuple[Finding, Finding, Finding]:
     import asyncpg
 
     from frontdesk.store.database import session_settings
-    from frontdesk.store.migrate import known_migrations
+    from frontdesk.store.migrate import read_state
 
     connection = await asyncpg.connect(owner_dsn(settings), server_settings=session_settings(role=None), timeout=10)
     try:
@@ -162,10 +163,7 @@ async def _server(settings: Settings) -> tuple[Finding, Finding, Finding]:
         before = datetime.now(UTC)
         told = await connection.fetchval("SELECT clock_timestamp()")
         after = datetime.now(UTC)
-        applied: dict[int, str] = {}
-        if await connection.fetchval("SELECT to_regclass('migration') IS NOT NULL"):
-            rows = await connection.fetch("SELECT number, checksum FROM migration")
-            applied = {row["number"]: row["checksum"] for row in rows}
+        schema = await read_state(connection)
     finally:
         await connection.close()
     server = Finding("database", "ok", f"PostgreSQL {release}")
@@ -175,18 +173,17 @@ async def _server(settings: Settings) -> tuple[Finding, Finding, Finding]:
     clock: State = "ok" if drift <= _MOST_DRIFT else "failed"
     return (
         server,
-        Finding("migrations", *_migrations(applied, {m.number: m.checksum for m in known_migrations()})),
+        Finding("migrations", *_migrations(schema)),
         Finding("clock", clock, f"{drift.total_seconds():.1f} s between this machine and the database"),
     )
 
 
-def _migrations(applied: dict[int, str], known: dict[int, str]) -> tuple[State, str]:
-    if applied.keys() - known.keys():
-        return "failed", "the database was made by a newer version of frontdesk: upgrade frontdesk"
-    if any(known[number] != checksum for number, checksum in applied.items()):
-        return "failed", "the database was made by another version of frontdesk"
-    pending = len(known) - len(applied)
-    return ("failed", f"{pending} pending: run frontdesk db migrate") if pending else ("ok", "up to date")
+def _migrations(schema: "SchemaState") -> tuple[State, str]:
+    if schema.mismatch is not None:
+        return "failed", schema.mismatch
+    if schema.pending:
+        return "failed", f"{schema.pending} pending: run frontdesk db migrate"
+    return "ok", "up to date"
 
 
 async def _keys(settings: Settings, database: "Database") -> tuple[State, str]:

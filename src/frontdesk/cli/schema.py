@@ -1,4 +1,4 @@
-"""`frontdesk db`: the schema of the database, and how far it is from this version's."""
+"""`frontdesk db`: migrates the database to this version, and shows what it has."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -14,30 +14,40 @@ if TYPE_CHECKING:
 def add_db_commands(commands: "Commands") -> None:
     group = add_group(commands, "db", "The database: migrate, status.")
     add_command(group, "migrate", _migrate, "Bring the database up to this version of frontdesk.")
-    add_command(group, "status", _status, "Show which migrations the database has.")
+    add_command(group, "status", _status, "Show which migrations and functions the database has.")
 
 
 def _migrate(args: argparse.Namespace) -> None:
     from frontdesk.store.migrate import migrate
 
     settings = started_settings()
-    applied = wait_for(reached(settings, migrate(owner_dsn(settings))))
-    text = "\n".join(f"Applied {m.number:03} {m.name}." for m in applied) or "The database is up to date."
-    answer(args, {"applied": [{"number": m.number, "name": m.name} for m in applied]}, text)
+    before = wait_for(reached(settings, migrate(owner_dsn(settings))))
+    migrations, functions = before.pending_migrations, before.pending_functions
+    lines = [f"Applied {m.number:03} {m.name}." for m in migrations] + [
+        f"Applied functions/{f.name}." for f in functions
+    ]
+    document = {
+        "applied": [{"number": m.number, "name": m.name} for m in migrations],
+        "functions": [f.name for f in functions],
+    }
+    answer(args, document, "\n".join(lines) or "The database is up to date.")
 
 
 def _status(args: argparse.Namespace) -> None:
     from frontdesk.store.migrate import status
 
     settings = started_settings()
-    states = wait_for(reached(settings, status(owner_dsn(settings))))
-    pending = sum(state.applied_at is None for state in states)
+    state = wait_for(reached(settings, status(owner_dsn(settings))))
+    migrations = [(m, instant(state.migration_applied_at(m))) for m in state.release.migrations]
+    functions = [(f, instant(state.function_applied_at(f))) for f in state.release.functions]
     document = {
         "database": "given" if settings.database_url else "embedded",
-        "pending": pending,
-        "migrations": [{"number": s.number, "name": s.name, "appliedAt": instant(s.applied_at)} for s in states],
+        "pending": state.pending,
+        "migrations": [{"number": m.number, "name": m.name, "appliedAt": at} for m, at in migrations],
+        "functions": [{"name": f.name, "appliedAt": at} for f, at in functions],
     }
     where = "given by FRONTDESK_DATABASE_URL" if settings.database_url else f"embedded, in {settings.data_dir}"
-    rows = [(f"{state.number:03}", state.name, instant(state.applied_at) or "pending") for state in states]
-    text = f"Database: {where}; {pending or 'no'} migrations pending.\n\n"
-    answer(args, document, text + table(("NUMBER", "MIGRATION", "APPLIED"), rows, ""))
+    rows = [(f"{m.number:03} {m.name}", at or "pending") for m, at in migrations]
+    rows += [(f"functions/{f.name}", at or "pending") for f, at in functions]
+    text = f"Database: {where}; {state.pending or 'nothing'} pending.\n\n"
+    answer(args, document, text + table(("MIGRATION", "APPLIED"), rows, ""))

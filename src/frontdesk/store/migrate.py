@@ -1,4 +1,4 @@
-"""Plain numbered SQL files, applied once each, in order, under an advisory lock that other processes wait for."""
+"""Brings a database to this release's schema: each migration once, each function file whenever its text changes."""
 
 import hashlib
 from dataclasses import dataclass
@@ -9,9 +9,10 @@ from typing import Any
 
 import asyncpg
 
+from frontdesk import __version__
 from frontdesk.store.database import SCHEMA, Database, DatabaseUnavailable, session_settings
 
-_FOLDER = Path(__file__).parent / "migrations"
+_FOLDER = Path(__file__).parent
 _LOCK = 0x66726F6E74  # any fixed number: "front"
 
 
@@ -27,46 +28,107 @@ class Migration:
 
     @property
     def checksum(self) -> str:
-        return hashlib.sha256(self.sql.encode()).hexdigest()
+        return _checksum(self.sql)
+
+    def matches(self, checksum: str) -> bool:
+        """Whether the checksum is of this text, or of one that it declares itself equivalent to."""
+        return checksum == self.checksum or f"-- formerly: {checksum}" in self.sql.splitlines()
 
 
 @dataclass(frozen=True, slots=True)
-class MigrationState:
-    number: int
+class FunctionFile:
     name: str
-    applied_at: datetime | None
+    sql: str
+
+    @property
+    def checksum(self) -> str:
+        return _checksum(self.sql)
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A version of frontdesk, and the schema that it works with."""
+
+    version: str
+    migrations: tuple[Migration, ...]
+    functions: tuple[FunctionFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaState:
+    """What a database has of a release's schema."""
+
+    release: Release
+    applied_migrations: dict[int, asyncpg.Record]
+    applied_functions: dict[str, asyncpg.Record]
+
+    @property
+    def pending_migrations(self) -> list[Migration]:
+        return [m for m in self.release.migrations if m.number not in self.applied_migrations]
+
+    @property
+    def pending_functions(self) -> list[FunctionFile]:
+        """Functions of a newer release work with this one and are left alone; that release's nodes need them."""
+        if any(_order(row["version"]) > _order(self.release.version) for row in self.applied_functions.values()):
+            return []
+        return [f for f in self.release.functions if not self._has(f)]
+
+    @property
+    def pending(self) -> int:
+        return len(self.pending_migrations) + len(self.pending_functions)
+
+    @property
+    def mismatch(self) -> str | None:
+        """Why this release cannot migrate the database; None when it can."""
+        if max(self.applied_migrations, default=0) > self.release.migrations[-1].number:
+            return "This database was made by a newer version of frontdesk; upgrade frontdesk."
+        for migration in self.release.migrations:
+            row = self.applied_migrations.get(migration.number)
+            if row is not None and not migration.matches(row["checksum"]):
+                return (
+                    f"Migration {migration.number:03} ({migration.name}) differs from the one this database was made "
+                    "with; run the version of frontdesk that belongs to it."
+                )
+        return None
+
+    def migration_applied_at(self, migration: Migration) -> datetime | None:
+        row = self.applied_migrations.get(migration.number)
+        return None if row is None else row["applied_at"]
+
+    def function_applied_at(self, function: FunctionFile) -> datetime | None:
+        """When the file was last applied; None if its text has to be applied."""
+        row = self.applied_functions.get(function.name)
+        return None if row is None or function in self.pending_functions else row["applied_at"]
+
+    def _has(self, function: FunctionFile) -> bool:
+        row = self.applied_functions.get(function.name)
+        return row is not None and row["checksum"] == function.checksum
 
 
 @cache
-def known_migrations() -> tuple[Migration, ...]:
-    found = []
-    for path in sorted(_FOLDER.glob("*.sql")):
+def this_release() -> Release:
+    migrations = []
+    for path in sorted((_FOLDER / "migrations").glob("*.sql")):
         number, _, name = path.stem.partition("_")
-        found.append(Migration(int(number), name, path.read_text()))
-    return tuple(found)
+        migrations.append(Migration(int(number), name, path.read_text()))
+    functions = [FunctionFile(path.stem, path.read_text()) for path in sorted((_FOLDER / "functions").glob("*.sql"))]
+    return Release(__version__, tuple(migrations), tuple(functions))
 
 
-async def migrate(dsn: str) -> list[Migration]:
-    """Brings the database up to this version; returns what was applied. Two processes may call it at once."""
+async def migrate(dsn: str, release: Release | None = None) -> SchemaState:
+    """Applies what is pending and returns the state before. Two processes may call it at once."""
+    release = release or this_release()
     connection = await _connect(dsn)
     try:
         if connection.get_server_version() < (15,):
             raise MigrationError("frontdesk needs PostgreSQL 15 or newer.")
         await connection.execute("SELECT pg_advisory_lock($1)", _LOCK)
-        applied = await _applied(connection)
-        pending = []
-        for migration in known_migrations():
-            if migration.number not in applied:
-                pending.append(migration)
-            elif applied[migration.number] != migration.checksum:
-                raise MigrationError(
-                    f"Migration {migration.number:03} ({migration.name}) differs from the one this database was made "
-                    "with; run the version of frontdesk that belongs to it."
-                )
-        newest = max((m.number for m in known_migrations()), default=0)
-        if any(number > newest for number in applied):
-            raise MigrationError("This database was made by a newer version of frontdesk; upgrade frontdesk.")
-        for migration in pending:
+        state = await read_state(connection, release)
+        if state.mismatch is not None:
+            raise MigrationError(state.mismatch)
+        if not state.applied_migrations:
+            await _create_schema(connection)
+        for migration in state.pending_migrations:
             async with connection.transaction():
                 await connection.execute(migration.sql)
                 await connection.execute(
@@ -75,30 +137,49 @@ async def migrate(dsn: str) -> list[Migration]:
                     migration.name,
                     migration.checksum,
                 )
-        return pending
+        async with connection.transaction():
+            for function in state.pending_functions:
+                await connection.execute(function.sql)
+                await connection.execute(
+                    "INSERT INTO function_file (name, checksum, version, applied_at) VALUES ($1, $2, $3, now()) "
+                    "ON CONFLICT (name) DO UPDATE SET checksum = $2, version = $3, applied_at = now()",
+                    function.name,
+                    function.checksum,
+                    release.version,
+                )
+        return state
     finally:
         await connection.close()
 
 
-async def status(dsn: str) -> list[MigrationState]:
+async def status(dsn: str) -> SchemaState:
     connection = await _connect(dsn)
     try:
-        rows = []
-        if await connection.fetchval("SELECT to_regclass('migration') IS NOT NULL"):
-            rows = await connection.fetch("SELECT number, applied_at FROM migration")
-        applied = {row["number"]: row["applied_at"] for row in rows}
-        return [MigrationState(m.number, m.name, applied.get(m.number)) for m in known_migrations()]
+        return await read_state(connection)
     finally:
         await connection.close()
+
+
+async def read_state(connection: Any, release: Release | None = None) -> SchemaState:
+    migrations, functions = [], []
+    if await connection.fetchval("SELECT to_regclass('migration') IS NOT NULL"):
+        migrations = await connection.fetch("SELECT number, checksum, applied_at FROM migration")
+    if await connection.fetchval("SELECT to_regclass('function_file') IS NOT NULL"):
+        functions = await connection.fetch("SELECT name, checksum, version, applied_at FROM function_file")
+    return SchemaState(
+        release or this_release(),
+        {row["number"]: row for row in migrations},
+        {row["name"]: row for row in functions},
+    )
 
 
 async def unreadiness(database: Database) -> str | None:
     """Why the service cannot work on this database now, in a few words; None when it can."""
     try:
-        applied = await database.fetchval("SELECT max(number) FROM migration")
+        state = await read_state(database)
     except DatabaseUnavailable:
         return "database unavailable"
-    return None if applied == known_migrations()[-1].number else "migrations pending"
+    return "migrations pending" if state.pending else None
 
 
 async def _connect(dsn: str) -> Any:
@@ -106,14 +187,18 @@ async def _connect(dsn: str) -> Any:
     return await asyncpg.connect(dsn, server_settings=settings, timeout=10)
 
 
-async def _applied(connection: Any) -> dict[int, str]:
-    """What was applied before, by number. Creates the schema and its log on a new database."""
-    if not await connection.fetchval("SELECT to_regclass('migration') IS NOT NULL"):
-        async with connection.transaction():
-            await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
-            await connection.execute(
-                "CREATE TABLE migration (number integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, "
-                "applied_at timestamptz NOT NULL)"
-            )
-    rows = await connection.fetch("SELECT number, checksum FROM migration")
-    return {row["number"]: row["checksum"] for row in rows}
+async def _create_schema(connection: Any) -> None:
+    async with connection.transaction():
+        await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+        await connection.execute(
+            "CREATE TABLE IF NOT EXISTS migration (number integer PRIMARY KEY, name text NOT NULL, "
+            "checksum text NOT NULL, applied_at timestamptz NOT NULL)"
+        )
+
+
+def _checksum(sql: str) -> str:
+    return hashlib.sha256(sql.encode()).hexdigest()
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))

@@ -1,3 +1,4 @@
+-- formerly: c5f069fa03a68470a2461af39ca553c701fad15e523f9d5c9662d41917a72195
 -- The tables. practice_id stands in every key, constraint and index, so that the schema can be distributed by practice.
 -- Looked up without a practice, and therefore small reference tables: practice, client, client_secret, sealed_key.
 
@@ -15,7 +16,7 @@ CREATE TABLE practice (
     scheduling_system      jsonb NOT NULL,
     sandbox                boolean NOT NULL,
     suspended              boolean NOT NULL DEFAULT false,
-    version                bigint NOT NULL DEFAULT 1,  -- counts every change of the directory: caches are fresh or reloaded
+    version                bigint NOT NULL DEFAULT 1,  -- counts changes of the directory: caches compare it
     created_at             timestamptz NOT NULL
 );
 
@@ -72,7 +73,8 @@ CREATE TABLE procedure (
     FOREIGN KEY (practice_id, visit_type_id) REFERENCES visit_type
 );
 
--- One row per practice: hands out patient numbers, and makes creators of the same person wait for each other.
+-- One row per practice: the source of patient numbers, and the lock that keeps two callers from creating one patient
+-- twice.
 CREATE TABLE patient_counter (
     practice_id bigint PRIMARY KEY REFERENCES practice,
     last_number integer NOT NULL
@@ -97,8 +99,8 @@ CREATE TABLE patient (
 );
 CREATE INDEX patient_match ON patient (practice_id, dob, name_key);
 
--- A lane is one of the provider's places at the same time (1..capacity). No two live appointments share a lane and a
--- moment: the exclusion constraint is the guard against double booking, whoever writes. Reads use the b-tree.
+-- A lane (1..capacity) is one of the appointments that a provider can have at the same time. The exclusion constraint
+-- refuses a double booking by any writer; reads use the b-tree.
 CREATE TABLE appointment (
     practice_id             bigint NOT NULL,
     appointment_id          text NOT NULL,
@@ -113,7 +115,7 @@ CREATE TABLE appointment (
     busy_until              timestamptz NOT NULL,  -- ends_at plus the procedure's buffer
     status                  text NOT NULL
         CHECK (status IN ('booked', 'confirmed', 'cancelled', 'arrived', 'completed', 'noShow')),
-    booked_by               text NOT NULL,  -- the client, or the person at the console
+    booked_by               text NOT NULL,  -- the client, or the staff member at the console
     created_at              timestamptz NOT NULL,
     updated_at              timestamptz NOT NULL,
     attendance_confirmed_at timestamptz,
@@ -137,7 +139,7 @@ CREATE INDEX appointment_by_start ON appointment (practice_id, starts_at, appoin
 CREATE INDEX appointment_by_patient ON appointment (practice_id, patient_id, starts_at);
 
 -- A write that must execute exactly once: an agent's challenge, or an integration's Idempotency-Key. The id is the
--- SHA-256 of the token or key; neither is stored.
+-- SHA-256 of the token or key, which are not stored.
 CREATE TABLE intent (
     practice_id bigint NOT NULL REFERENCES practice,
     intent_id   bytea NOT NULL,
@@ -154,7 +156,7 @@ CREATE TABLE intent (
 );
 CREATE INDEX intent_keep_until ON intent (practice_id, keep_until);
 
--- Who did what to which record, and how it ended. Never what the record says. Append-only for the service.
+-- Who did what to which record, and the outcome; never the content of the record. Append-only for the service.
 CREATE TABLE audit_record (
     practice_id bigint NOT NULL REFERENCES practice,
     record_id   bigint GENERATED ALWAYS AS IDENTITY,
@@ -167,8 +169,8 @@ CREATE TABLE audit_record (
     PRIMARY KEY (practice_id, record_id)
 );
 
--- Records that no seal covers yet. They commit with their write; a sealer links them a moment later, so that the
--- writers of a practice never wait for each other.
+-- Records that are not sealed yet. They commit with their write and a sealer links them later, so that the writers of a
+-- practice do not wait for each other.
 CREATE TABLE audit_unsealed (
     practice_id bigint NOT NULL,
     record_id   bigint NOT NULL,
@@ -214,7 +216,7 @@ CREATE INDEX client_practice ON client (practice_id);
 
 CREATE TABLE client_secret (
     client_id  text NOT NULL REFERENCES client,
-    digest     bytea NOT NULL,  -- keyed hash: worthless without the sealed key
+    digest     bytea NOT NULL,  -- keyed hash: useless without the sealed key
     created_at timestamptz NOT NULL,
     retires_at timestamptz,
     PRIMARY KEY (client_id, digest)

@@ -1,12 +1,13 @@
--- Who signs in to the console. Looked up before anybody knows the practice, like clients and their secrets: a person by
--- a sign-in link, a session or an identity elsewhere. Links and sessions are 256 random bits; only their SHA-256 is here.
+-- formerly: 2cee1926371f2fa0cc44de3157941fcffed798f325aec65f1112c2358f31020f
+-- Staff who sign in to the console, looked up before the practice is known: by a sign-in link, a session or an identity
+-- at an OpenID provider. Links and sessions are 256 random bits; only their SHA-256 is stored.
 
 CREATE TABLE operator (
     operator_id   text PRIMARY KEY,
     practice_id   bigint NOT NULL REFERENCES practice,
     name          text NOT NULL,
     role          text NOT NULL CHECK (role IN ('staff', 'admin')),
-    email         text UNIQUE CHECK (email = lower(email)),  -- links an identity elsewhere once, when it first signs in
+    email         text UNIQUE CHECK (email = lower(email)),  -- matches an identity at its first sign-in
     oidc_issuer   text,
     oidc_subject  text,
     disabled      boolean NOT NULL DEFAULT false,
@@ -17,7 +18,7 @@ CREATE TABLE operator (
 );
 CREATE INDEX operator_practice ON operator (practice_id);
 
--- A used link stays until the housekeeping removes it, so that a second use can be told from a wrong guess.
+-- A used link stays until housekeeping deletes it, so that a second use can be told from a wrong guess.
 CREATE TABLE operator_link (
     digest      bytea PRIMARY KEY,
     operator_id text NOT NULL REFERENCES operator,
@@ -32,7 +33,7 @@ CREATE TABLE operator_session (
     digest       bytea PRIMARY KEY,
     operator_id  text NOT NULL REFERENCES operator,
     means        text NOT NULL CHECK (means IN ('link', 'oidc')),
-    browser      text NOT NULL,  -- such as "Firefox on Windows": enough for a person to know their own
+    browser      text NOT NULL,  -- such as "Firefox on Windows": enough to recognize one's own
     created_at   timestamptz NOT NULL,
     last_seen_at timestamptz NOT NULL,
     expires_at   timestamptz NOT NULL

@@ -1,28 +1,28 @@
--- What the console shows to whoever runs a practice: how many requests ended how, and how the last check of the audit
--- trail went.
+-- formerly: 13fd30a0e9196cf24e3405de4b04f6a6e13cf4b1a6a6a124f70ae68cb51e3ce8
+-- What the console shows about a practice: requests by outcome, and the last check of the audit trail.
 
--- Requests of a practice's clients by how they ended. Each is counted in two periods: one of five minutes for a close
--- look at the last days, and one of an hour for the month behind them. No row says anything about a patient.
+-- Requests of a practice's clients by outcome. Each is counted in two periods: five minutes for the last days, and an
+-- hour for the month before them. No row says anything about a patient.
 CREATE TABLE request_count (
     practice_id bigint NOT NULL REFERENCES practice,
     minutes     integer NOT NULL CHECK (minutes IN (5, 60)),  -- the length of the period
     began_at    timestamptz NOT NULL,
     client_id   text NOT NULL,
-    operation   text NOT NULL,  -- empty: none that exists
+    operation   text NOT NULL,  -- empty: unknown operation
     door        text NOT NULL,
     status      integer NOT NULL,
-    code        text NOT NULL,  -- of the problem that was answered; empty: none
+    code        text NOT NULL,  -- of the error; empty: none
     requests    bigint NOT NULL,
     PRIMARY KEY (practice_id, minutes, began_at, client_id, operation, door, status, code)
 ) WITH (fillfactor = 80);
 
--- The last check of a practice's audit trail: how far it is, and what it found. One row a practice, for every node.
+-- The last check of a practice's audit trail, its progress and its report, shared by all nodes.
 CREATE TABLE audit_check (
     practice_id bigint PRIMARY KEY REFERENCES practice,
     check_id    text NOT NULL,
     started_by  text NOT NULL,
     started_at  timestamptz NOT NULL,
-    heard_at    timestamptz NOT NULL,  -- whoever runs it says so every few seconds
+    heard_at    timestamptz NOT NULL,  -- heartbeat of the node that runs it
     checked     bigint NOT NULL,
     expected    bigint NOT NULL,
     finished_at timestamptz,
@@ -44,47 +44,3 @@ BEGIN
     END LOOP;
 END $$;
 GRANT DELETE ON request_count TO frontdesk_service;
-
--- Adds what a worker has counted for one practice. Rows are taken in one order, so that workers never wait in a circle,
--- and the disk is not waited for: a crash of the database may lose the last moment's counts.
-CREATE FUNCTION count_requests(
-    p_practice bigint, p_at timestamptz, p_clients text[], p_operations text[], p_doors text[], p_statuses integer[],
-    p_codes text[], p_requests integer[]
-)
-RETURNS void
-LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
-    PERFORM set_config('synchronous_commit', 'off', true);
-    INSERT INTO request_count (
-        practice_id, minutes, began_at, client_id, operation, door, status, code, requests
-    )
-    SELECT p_practice, period.minutes, date_bin(make_interval(mins => period.minutes), p_at, '2000-01-01 00:00:00Z'),
-           c.client_id, c.operation, c.door, c.status, c.code, c.requests
-    FROM unnest(p_clients, p_operations, p_doors, p_statuses, p_codes, p_requests)
-        AS c (client_id, operation, door, status, code, requests)
-    CROSS JOIN (VALUES (5), (60)) AS period (minutes)
-    ORDER BY 2, 4, 5, 6, 7, 8
-    ON CONFLICT (practice_id, minutes, began_at, client_id, operation, door, status, code)
-    DO UPDATE SET requests = request_count.requests + excluded.requests;
-END $$;
-
--- Removes old counts of one practice, a bounded number at a time; several nodes may do so.
-CREATE FUNCTION forget_requests(p_practice bigint, p_fine timestamptz, p_coarse timestamptz, p_most integer)
-RETURNS integer
-LANGUAGE plpgsql AS $$
-DECLARE
-    done integer;
-BEGIN
-    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
-    DELETE FROM request_count t
-    WHERE t.practice_id = p_practice
-      AND (t.minutes, t.began_at, t.client_id, t.operation, t.door, t.status, t.code) IN (
-        SELECT o.minutes, o.began_at, o.client_id, o.operation, o.door, o.status, o.code FROM request_count o
-        WHERE o.practice_id = p_practice
-          AND (o.minutes = 5 AND o.began_at < p_fine OR o.minutes = 60 AND o.began_at < p_coarse)
-        ORDER BY o.minutes, o.began_at LIMIT p_most FOR UPDATE SKIP LOCKED
-    );
-    GET DIAGNOSTICS done = ROW_COUNT;
-    RETURN done;
-END $$;

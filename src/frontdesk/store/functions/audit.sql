@@ -1,6 +1,6 @@
--- The audit trail: records are appended by whoever did something, and sealed into a chain a moment later.
+-- The audit trail: records are appended with the work they record, and a sealer links them into a hash chain later.
 
-CREATE FUNCTION append_audit(
+CREATE OR REPLACE FUNCTION append_audit(
     p_practice bigint, p_at timestamptz, p_actor text, p_operation text, p_outcome text, p_subjects text[],
     p_request_id text
 )
@@ -16,8 +16,8 @@ BEGIN
     INSERT INTO audit_unsealed (practice_id, record_id) VALUES (p_practice, new_id);
 END $$;
 
--- Reads are recorded without waiting for the disk: a crash may lose the last moment's records of reads, never a write's.
-CREATE FUNCTION append_read_audit(
+-- Does not wait for the disk: a crash may lose the last reads from the trail, never a write.
+CREATE OR REPLACE FUNCTION append_read_audit(
     p_practice bigint, p_at timestamptz, p_actor text, p_operation text, p_outcome text, p_subjects text[],
     p_request_id text
 )
@@ -28,12 +28,12 @@ BEGIN
     PERFORM append_audit(p_practice, p_at, p_actor, p_operation, p_outcome, p_subjects, p_request_id);
 END $$;
 
--- One field of a record as it enters the hash: its length in bytes, a colon, the text. Nothing can be shifted
--- between neighbouring fields. frontdesk.engine.audit builds the same bytes to verify.
-CREATE FUNCTION audit_field(value text) RETURNS text
+-- One field of a record as it enters the hash: its length in bytes, a colon, the text. The length keeps text from being
+-- shifted between neighbouring fields. Python builds the same bytes in frontdesk.audit.trail.
+CREATE OR REPLACE FUNCTION audit_field(value text) RETURNS text
 LANGUAGE sql IMMUTABLE AS $$ SELECT octet_length(value) || ':' || value $$;
 
-CREATE FUNCTION audit_hash(previous bytea, r audit_record) RETURNS bytea
+CREATE OR REPLACE FUNCTION audit_hash(previous bytea, r audit_record) RETURNS bytea
 LANGUAGE sql IMMUTABLE AS $$
     SELECT sha256(previous || convert_to(
         audit_field(r.practice_id::text) || audit_field(r.record_id::text)
@@ -42,8 +42,18 @@ LANGUAGE sql IMMUTABLE AS $$
         || audit_field(array_to_string(r.subject_ids, ',')) || audit_field(r.request_id), 'UTF8'))
 $$;
 
--- Links up to p_most unsealed records of a practice to its chain; returns how many. Sealers of one practice take turns.
-CREATE FUNCTION seal_audit(p_practice bigint, p_most integer) RETURNS integer
+-- Whether a record of this operation belongs to an appointment's history. Reads do not.
+CREATE OR REPLACE FUNCTION is_appointment_change(p_operation text) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT p_operation IN (
+        'book_appointment', 'cancel_appointment', 'confirm_attendance', 'reschedule_appointment',
+        'console.record_arrived', 'console.record_completed', 'console.record_no_show'
+    )
+$$;
+
+-- Links up to p_most unsealed records of a practice to its chain and returns how many. The head's row lock makes
+-- sealers of one practice take turns.
+CREATE OR REPLACE FUNCTION seal_audit(p_practice bigint, p_most integer) RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
     head  audit_head;
@@ -72,4 +82,27 @@ BEGIN
         UPDATE audit_head h SET sequence = head.sequence, hash = head.hash WHERE h.practice_id = p_practice;
     END IF;
     RETURN done;
+END $$;
+
+-- Sealed records come from appointment_trail, which sealing fills; the others are read from the unsealed records.
+CREATE OR REPLACE FUNCTION appointment_history(p_practice bigint, p_appointments text[], p_operation text)
+RETURNS TABLE (
+    appointment_id text, record_id bigint, at timestamptz, actor text, operation text, outcome text, request_id text
+)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    RETURN QUERY
+    SELECT t.appointment_id, r.record_id, r.at, r.actor, r.operation, r.outcome, r.request_id
+    FROM appointment_trail t JOIN audit_record r ON r.practice_id = t.practice_id AND r.record_id = t.record_id
+    WHERE t.practice_id = p_practice AND t.appointment_id = ANY (p_appointments)
+      AND (p_operation IS NULL OR r.operation = p_operation)
+    UNION ALL
+    SELECT s.id, r.record_id, r.at, r.actor, r.operation, r.outcome, r.request_id
+    FROM audit_unsealed u JOIN audit_record r ON r.practice_id = u.practice_id AND r.record_id = u.record_id
+    CROSS JOIN unnest(r.subject_ids) AS s (id)
+    WHERE u.practice_id = p_practice AND s.id = ANY (p_appointments) AND is_appointment_change(r.operation)
+      AND (p_operation IS NULL OR r.operation = p_operation)
+    ORDER BY 2;
 END $$;

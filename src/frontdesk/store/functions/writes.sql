@@ -1,35 +1,13 @@
--- Writes of the native calendar. One call is one transaction: the change, the consumed intent with its result, the audit
--- record and the event commit together or not at all. Ids and moments are passed in; rules that need the directory were
--- judged by the caller under a version that is checked again here.
+-- Writes of the native calendar. One call is one transaction: the change, the consumed intent with its result, the
+-- audit record and the event commit together. Ids and times are passed in. Rules that need the directory were checked
+-- by the caller, under a version that is checked again here.
 --
--- Every change_* function locks in the same order (provider, patient, appointment), re-checks what may have changed since
--- the caller looked, and answers (outcome, reason, result, subject). An outcome other than 'executed' and 'unchanged'
--- has changed nothing.
+-- Every change_* function locks in the same order (provider, patient, appointment) and checks again what may have
+-- changed since the caller looked. An outcome other than 'executed' and 'unchanged' has changed nothing.
 
-CREATE TYPE change_outcome AS (outcome text, reason text, result jsonb, subjects text[], event text, subject jsonb);
-
-CREATE FUNCTION find_intent(p_practice bigint, p_intent bytea) RETURNS SETOF intent
-LANGUAGE plpgsql ROWS 1 AS $$
-BEGIN
-    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
-    RETURN QUERY SELECT * FROM intent i WHERE i.practice_id = p_practice AND i.intent_id = p_intent;
-END $$;
-
-CREATE FUNCTION open_challenge(
-    p_practice bigint, p_intent bytea, p_client text, p_operation text, p_fingerprint bytea, p_now timestamptz,
-    p_expires timestamptz, p_keep_until timestamptz, p_subjects text[], p_request_id text
-)
-RETURNS void
-LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM append_audit(p_practice, p_now, p_client, p_operation, 'confirmation_required', p_subjects, p_request_id);
-    INSERT INTO intent (practice_id, intent_id, client_id, operation, fingerprint, state, created_at, expires_at, keep_until)
-    VALUES (p_practice, p_intent, p_client, p_operation, p_fingerprint, 'challenged', p_now, p_expires, p_keep_until);
-END $$;
-
--- The smallest lane of the provider that is free for the whole of [p_from, p_to), or null. The caller holds the
+-- The smallest lane of the provider that is free for the whole of [p_from, p_to), or null. The caller has locked the
 -- provider's row.
-CREATE FUNCTION free_lane(
+CREATE OR REPLACE FUNCTION free_lane(
     p_practice bigint, p_provider integer, p_capacity integer, p_from timestamptz, p_to timestamptz, p_moved text
 )
 RETURNS integer
@@ -43,7 +21,8 @@ LANGUAGE sql STABLE AS $$
     )
 $$;
 
-CREATE FUNCTION change_book(p_practice bigint, c jsonb, p_actor text, p_now timestamptz) RETURNS change_outcome
+CREATE OR REPLACE FUNCTION change_book(p_practice bigint, c jsonb, p_actor text, p_now timestamptz)
+RETURNS change_outcome
 LANGUAGE plpgsql AS $$
 DECLARE
     v_capacity   integer;
@@ -74,11 +53,12 @@ BEGIN
     );
     RETURN ('executed', NULL, jsonb_build_object('appointmentId', v_id), ARRAY[v_id, v_patient], 'appointment.booked',
             jsonb_build_object('appointmentId', v_id, 'patientId', v_patient))::change_outcome;
-EXCEPTION WHEN exclusion_violation THEN  -- somebody who does not lock providers was faster
+EXCEPTION WHEN exclusion_violation THEN  -- a writer that does not lock providers was faster
     RETURN ('slot_unavailable', NULL, NULL, ARRAY[v_patient], NULL, NULL)::change_outcome;
 END $$;
 
-CREATE FUNCTION change_reschedule(p_practice bigint, c jsonb, p_actor text, p_now timestamptz) RETURNS change_outcome
+CREATE OR REPLACE FUNCTION change_reschedule(p_practice bigint, c jsonb, p_actor text, p_now timestamptz)
+RETURNS change_outcome
 LANGUAGE plpgsql AS $$
 DECLARE
     a            appointment;
@@ -113,13 +93,15 @@ BEGIN
         attendance_confirmed_at = NULL, rescheduled_from = a.starts_at, updated_at = p_now
     WHERE practice_id = p_practice AND appointment_id = v_id;
     RETURN ('executed', NULL, jsonb_build_object('appointmentId', v_id, 'status', 'booked'), ARRAY[v_id, a.patient_id],
-            'appointment.rescheduled', jsonb_build_object('appointmentId', v_id, 'patientId', a.patient_id))::change_outcome;
+            'appointment.rescheduled',
+            jsonb_build_object('appointmentId', v_id, 'patientId', a.patient_id))::change_outcome;
 EXCEPTION WHEN exclusion_violation THEN
     RETURN ('slot_unavailable', NULL, NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
 END $$;
 
 -- Cancel, confirm attendance, and what the practice itself records: a step from one of the given states to another.
-CREATE FUNCTION change_status(p_practice bigint, c jsonb, p_actor text, p_now timestamptz) RETURNS change_outcome
+CREATE OR REPLACE FUNCTION change_status(p_practice bigint, c jsonb, p_actor text, p_now timestamptz)
+RETURNS change_outcome
 LANGUAGE plpgsql AS $$
 DECLARE
     a        appointment;
@@ -152,10 +134,12 @@ BEGIN
         WHERE p.practice_id = p_practice AND p.patient_id = a.patient_id AND NOT p.seen;
     END IF;
     RETURN ('executed', NULL, jsonb_build_object('appointmentId', v_id, 'status', v_status), ARRAY[v_id, a.patient_id],
-            'appointment.' || v_status, jsonb_build_object('appointmentId', v_id, 'patientId', a.patient_id))::change_outcome;
+            'appointment.' || v_status,
+            jsonb_build_object('appointmentId', v_id, 'patientId', a.patient_id))::change_outcome;
 END $$;
 
-CREATE FUNCTION change_create_patient(p_practice bigint, c jsonb, p_actor text, p_now timestamptz) RETURNS change_outcome
+CREATE OR REPLACE FUNCTION change_create_patient(p_practice bigint, c jsonb, p_actor text, p_now timestamptz)
+RETURNS change_outcome
 LANGUAGE plpgsql AS $$
 DECLARE
     v_id     text := c ->> 'patientId';
@@ -178,7 +162,8 @@ BEGIN
             jsonb_build_object('patientId', v_id))::change_outcome;
 END $$;
 
-CREATE FUNCTION change_update_patient(p_practice bigint, c jsonb, p_actor text, p_now timestamptz) RETURNS change_outcome
+CREATE OR REPLACE FUNCTION change_update_patient(p_practice bigint, c jsonb, p_actor text, p_now timestamptz)
+RETURNS change_outcome
 LANGUAGE plpgsql AS $$
 DECLARE
     v_id text := c ->> 'patientId';
@@ -202,8 +187,8 @@ END $$;
 
 -- Executes one write exactly once. p_intent is null for a write that carries neither token nor key. Outcomes beside
 -- those of the change: 'replayed' (the stored result), 'mismatch', 'unrecognized', 'expired', 'stale' (the directory
--- changed since the caller judged: look again).
-CREATE FUNCTION commit_write(
+-- changed since the caller looked: look again).
+CREATE OR REPLACE FUNCTION commit_write(
     p_practice bigint, p_version bigint, p_change text, p_data jsonb, p_actor text, p_operation text,
     p_request_id text, p_now timestamptz, p_intent bytea, p_is_key boolean, p_fingerprint bytea,
     p_keep_until timestamptz
@@ -268,20 +253,4 @@ BEGIN
             done.subjects, p_request_id);
     END IF;
     RETURN QUERY SELECT done.outcome, done.reason, done.result;
-END $$;
-
--- Removes expired challenges and old results of one practice, a bounded number at a time; several nodes may do so.
-CREATE FUNCTION forget_intents(p_practice bigint, p_now timestamptz, p_most integer) RETURNS integer
-LANGUAGE plpgsql AS $$
-DECLARE
-    done integer;
-BEGIN
-    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
-    DELETE FROM intent t WHERE t.practice_id = p_practice AND t.intent_id IN (
-        SELECT o.intent_id FROM intent o
-        WHERE o.practice_id = p_practice AND o.keep_until <= p_now AND o.state <> 'executing'
-        ORDER BY o.keep_until LIMIT p_most FOR UPDATE SKIP LOCKED
-    );
-    GET DIAGNOSTICS done = ROW_COUNT;
-    RETURN done;
 END $$;

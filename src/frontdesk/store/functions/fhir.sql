@@ -1,0 +1,270 @@
+-- Practices whose calendar lives in another system: ids of its records, and writes on their way to it.
+
+-- Our ids of records of the other system. A record seen for the first time gets the candidate id given with it, and a
+-- patient the practice's next number.
+CREATE OR REPLACE FUNCTION upstream_ids(p_practice bigint, p_references text[], p_candidates text[])
+RETURNS SETOF upstream_record
+LANGUAGE plpgsql AS $$
+DECLARE
+    fresh  record;
+    v_next integer;
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    IF EXISTS (
+        SELECT FROM unnest(p_references) AS wanted (reference)
+        WHERE NOT EXISTS (
+            SELECT FROM upstream_record r WHERE r.practice_id = p_practice AND r.reference = wanted.reference
+        )
+    ) THEN
+        PERFORM FROM patient_counter WHERE practice_id = p_practice FOR NO KEY UPDATE;
+        FOR fresh IN
+            SELECT DISTINCT ON (w.reference) w.reference, w.candidate
+            FROM unnest(p_references, p_candidates) AS w (reference, candidate)
+            WHERE NOT EXISTS (
+                SELECT FROM upstream_record r WHERE r.practice_id = p_practice AND r.reference = w.reference
+            )
+        LOOP
+            v_next := NULL;
+            IF fresh.candidate LIKE 'pat\_%' THEN
+                UPDATE patient_counter SET last_number = last_number + 1 WHERE practice_id = p_practice
+                RETURNING last_number INTO v_next;
+            END IF;
+            INSERT INTO upstream_record (practice_id, local_id, reference, number)
+            VALUES (p_practice, fresh.candidate, fresh.reference, v_next);
+        END LOOP;
+    END IF;
+    RETURN QUERY SELECT * FROM upstream_record r WHERE r.practice_id = p_practice AND r.reference = ANY (p_references);
+END $$;
+
+CREATE OR REPLACE FUNCTION upstream_record_of(p_practice bigint, p_local_id text, p_number integer)
+RETURNS SETOF upstream_record
+LANGUAGE plpgsql ROWS 1 AS $$
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    IF p_local_id IS NOT NULL THEN
+        RETURN QUERY SELECT * FROM upstream_record r WHERE r.practice_id = p_practice AND r.local_id = p_local_id;
+    ELSE
+        RETURN QUERY SELECT * FROM upstream_record r WHERE r.practice_id = p_practice AND r.number = p_number;
+    END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION upstream_records_of(p_practice bigint, p_local_ids text[]) RETURNS SETOF upstream_record
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    RETURN QUERY SELECT * FROM upstream_record r WHERE r.practice_id = p_practice AND r.local_id = ANY (p_local_ids);
+END $$;
+
+-- Stores which references the practice file gives to its ids, and returns all that were ever stored.
+CREATE OR REPLACE FUNCTION upstream_directory_of(
+    p_practice bigint, p_kinds text[], p_references text[], p_ids integer[]
+)
+RETURNS SETOF upstream_directory
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    INSERT INTO upstream_directory (practice_id, kind, reference, local_id)
+    SELECT p_practice, given.kind, given.reference, given.id
+    FROM unnest(p_kinds, p_references, p_ids) AS given (kind, reference, id)
+    ON CONFLICT DO NOTHING;
+    RETURN QUERY SELECT * FROM upstream_directory d WHERE d.practice_id = p_practice;
+END $$;
+
+-- Commits the intent as executing before the first request of a write is sent. p_kind is 'token', 'key', or 'none' for
+-- a write that carries neither and gets an intent of its own. Outcomes: 'begun', 'replayed', 'mismatch',
+-- 'unrecognized', 'expired', 'stale', 'incomplete', and 'busy' while another write of the same subject runs.
+CREATE OR REPLACE FUNCTION begin_upstream_write(
+    p_practice bigint, p_version bigint, p_write text, p_holder text, p_change text, p_data jsonb, p_subject text,
+    p_actor text, p_operation text, p_request_id text, p_now timestamptz, p_until timestamptz, p_intent bytea,
+    p_kind text, p_fingerprint bytea, p_keep_until timestamptz
+)
+RETURNS TABLE (outcome text, result jsonb)
+LANGUAGE plpgsql AS $$
+DECLARE
+    i         intent;
+    v_outcome text := 'begun';
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    PERFORM FROM patient_counter c WHERE c.practice_id = p_practice FOR NO KEY UPDATE;
+    IF p_kind <> 'token' THEN
+        DELETE FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent AND t.keep_until <= p_now
+            AND t.state <> 'executing';
+        INSERT INTO intent (
+            practice_id, intent_id, client_id, operation, fingerprint, state, created_at, expires_at, keep_until
+        ) VALUES (
+            p_practice, p_intent, p_actor, p_operation, p_fingerprint, 'challenged', p_now, p_keep_until, p_keep_until
+        ) ON CONFLICT DO NOTHING;
+    END IF;
+    SELECT * INTO i FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent FOR UPDATE;
+    IF NOT FOUND OR i.client_id <> p_actor THEN
+        RETURN QUERY SELECT 'unrecognized', NULL::jsonb;
+        RETURN;
+    ELSIF i.fingerprint <> p_fingerprint THEN
+        RETURN QUERY SELECT 'mismatch', NULL::jsonb;
+        RETURN;
+    ELSIF i.state = 'consumed' THEN
+        RETURN QUERY SELECT 'replayed', i.result;
+        RETURN;
+    ELSIF i.state = 'executing' THEN
+        RETURN QUERY SELECT 'incomplete', NULL::jsonb;
+        RETURN;
+    ELSIF i.expires_at <= p_now THEN
+        RETURN QUERY SELECT 'expired', NULL::jsonb;
+        RETURN;
+    END IF;
+
+    IF p_version <> (SELECT p.version FROM practice p WHERE p.practice_id = p_practice) THEN
+        v_outcome := 'stale';
+    ELSIF EXISTS (
+        SELECT FROM upstream_write w
+        WHERE w.practice_id = p_practice AND w.subject = p_subject AND w.phase = 'executing' AND w.holder <> ''
+          AND w.due_at > p_now
+    ) THEN
+        v_outcome := 'busy';
+    ELSE
+        UPDATE intent t SET state = 'executing', executing_until = p_until, keep_until = p_keep_until
+        WHERE t.practice_id = p_practice AND t.intent_id = p_intent;
+        INSERT INTO upstream_write VALUES (
+            p_practice, p_write, p_intent, 'executing', p_change, p_data, p_subject, p_kind = 'token', p_actor,
+            p_operation, p_request_id, p_now, p_holder, p_until, 0
+        );
+    END IF;
+    IF v_outcome <> 'begun' AND p_kind <> 'token' THEN
+        DELETE FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent;
+    END IF;
+    RETURN QUERY SELECT v_outcome, NULL::jsonb;
+END $$;
+
+-- Commits how a write ended: the intent with its result, the audit record, the event and the id of a created record.
+-- 'executed' and 'unchanged' consume the intent; any other outcome changed nothing, and a token may be used again. The
+-- row stays while something has to be released. False if the caller no longer holds the write.
+CREATE OR REPLACE FUNCTION finish_upstream_write(
+    p_practice bigint, p_write text, p_holder text, p_outcome text, p_result jsonb, p_subjects text[], p_event text,
+    p_subject jsonb, p_record jsonb, p_releases jsonb, p_now timestamptz, p_keep_until timestamptz, p_due timestamptz
+)
+RETURNS TABLE (done boolean, result jsonb)
+LANGUAGE plpgsql AS $$
+DECLARE
+    w       upstream_write;
+    r       upstream_record;
+    v_local text := p_record ->> 'localId';
+    v_name  text;
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    SELECT * INTO w FROM upstream_write t
+    WHERE t.practice_id = p_practice AND t.write_id = p_write AND t.holder = p_holder AND t.phase = 'executing'
+    FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN QUERY SELECT false, NULL::jsonb;
+        RETURN;
+    END IF;
+
+    IF v_local IS NOT NULL THEN
+        -- A reader may have seen the new record first and given it an id, which it keeps.
+        PERFORM upstream_ids(p_practice, ARRAY[p_record ->> 'reference'], ARRAY[v_local]);
+        UPDATE upstream_record t SET
+            attendance_confirmed_at = CASE WHEN p_record ? 'attendanceConfirmedAt'
+                THEN (p_record ->> 'attendanceConfirmedAt')::timestamptz ELSE t.attendance_confirmed_at END,
+            cancelled_at = CASE WHEN p_record ? 'cancelledAt'
+                THEN (p_record ->> 'cancelledAt')::timestamptz ELSE t.cancelled_at END,
+            rescheduled_from = CASE WHEN p_record ? 'rescheduledFrom'
+                THEN (p_record ->> 'rescheduledFrom')::timestamptz ELSE t.rescheduled_from END
+        WHERE t.practice_id = p_practice AND t.reference = p_record ->> 'reference'
+        RETURNING * INTO r;
+        v_name := CASE WHEN r.local_id LIKE 'pat\_%' THEN 'patientId' ELSE 'appointmentId' END;
+        p_result := p_result || jsonb_build_object(v_name, r.local_id);
+        p_subject := p_subject || jsonb_build_object(v_name, r.local_id);
+        p_subjects := array_replace(p_subjects, v_local, r.local_id);
+    END IF;
+
+    IF p_outcome IN ('executed', 'unchanged') THEN
+        IF p_event IS NOT NULL THEN
+            INSERT INTO outbox (practice_id, type, subject, occurred_at) VALUES (p_practice, p_event, p_subject, p_now);
+        END IF;
+        UPDATE intent t SET state = 'consumed', result = p_result, executing_until = NULL, keep_until = p_keep_until
+        WHERE t.practice_id = p_practice AND t.intent_id = w.intent_id;
+    ELSIF w.kept_intent THEN
+        UPDATE intent t SET state = 'challenged', executing_until = NULL, keep_until = t.expires_at
+        WHERE t.practice_id = p_practice AND t.intent_id = w.intent_id;
+    ELSE
+        DELETE FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = w.intent_id;
+    END IF;
+    IF p_outcome <> 'stale' THEN
+        PERFORM append_audit(p_practice, p_now, w.actor, w.operation,
+            CASE p_outcome WHEN 'declined' THEN 'validation' ELSE p_outcome END, p_subjects, w.request_id);
+    END IF;
+    IF jsonb_array_length(p_releases) > 0 THEN
+        UPDATE upstream_write t SET
+            phase = 'releasing', data = jsonb_build_object('releases', p_releases), due_at = p_due, attempts = 0
+        WHERE t.practice_id = p_practice AND t.write_id = p_write;
+    ELSE
+        DELETE FROM upstream_write t WHERE t.practice_id = p_practice AND t.write_id = p_write;
+    END IF;
+    RETURN QUERY SELECT true, p_result;
+END $$;
+
+-- Leaves a write whose outcome is unknown, or that cannot be worked on now, for a retry after p_due. p_wrong: the other
+-- system did something else than it was asked to, which has to be undone.
+CREATE OR REPLACE FUNCTION leave_upstream_write(
+    p_practice bigint, p_write text, p_holder text, p_now timestamptz, p_due timestamptz, p_subjects text[],
+    p_wrong boolean
+)
+RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    w upstream_write;
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    UPDATE upstream_write t SET
+        due_at = p_due, holder = '', attempts = t.attempts + 1,
+        data = CASE WHEN p_wrong THEN t.data || '{"wrong": true}' ELSE t.data END
+    WHERE t.practice_id = p_practice AND t.write_id = p_write AND t.holder = p_holder RETURNING * INTO w;
+    IF FOUND AND w.phase = 'executing' AND p_subjects IS NOT NULL THEN
+        UPDATE intent t SET executing_until = NULL WHERE t.practice_id = p_practice AND t.intent_id = w.intent_id;
+        PERFORM append_audit(p_practice, p_now, w.actor, w.operation, 'confirmation_incomplete', p_subjects,
+            w.request_id);
+    END IF;
+END $$;
+
+-- Leases up to p_most writes that no node holds; several nodes may call it at once. ARRAY() is evaluated once: a
+-- locking subquery that the plan evaluates again for every row would take more.
+CREATE OR REPLACE FUNCTION take_upstream_writes(
+    p_practice bigint, p_now timestamptz, p_holder text, p_until timestamptz, p_most integer
+)
+RETURNS SETOF upstream_write
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    RETURN QUERY
+    UPDATE upstream_write t SET holder = p_holder, due_at = p_until
+    WHERE t.practice_id = p_practice AND t.write_id = ANY (ARRAY(
+        SELECT o.write_id FROM upstream_write o WHERE o.practice_id = p_practice AND o.due_at <= p_now
+        ORDER BY o.due_at LIMIT p_most FOR UPDATE SKIP LOCKED
+    ))
+    RETURNING t.*;
+END $$;
+
+-- Stores what is still to be released; with nothing left, the write is settled.
+CREATE OR REPLACE FUNCTION release_upstream_write(
+    p_practice bigint, p_write text, p_holder text, p_releases jsonb, p_due timestamptz
+)
+RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    IF jsonb_array_length(p_releases) > 0 THEN
+        UPDATE upstream_write t SET
+            data = jsonb_build_object('releases', p_releases), due_at = p_due, attempts = t.attempts + 1
+        WHERE t.practice_id = p_practice AND t.write_id = p_write AND t.holder = p_holder AND t.phase = 'releasing';
+    ELSE
+        DELETE FROM upstream_write t
+        WHERE t.practice_id = p_practice AND t.write_id = p_write AND t.holder = p_holder AND t.phase = 'releasing';
+    END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION waiting_upstream_writes(p_practice bigint) RETURNS integer
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    RETURN (SELECT count(*) FROM upstream_write w WHERE w.practice_id = p_practice);
+END $$;

@@ -1,0 +1,60 @@
+-- Intents: writes that execute exactly once, by confirmation token or Idempotency-Key.
+
+CREATE OR REPLACE FUNCTION find_intent(p_practice bigint, p_intent bytea) RETURNS SETOF intent
+LANGUAGE plpgsql ROWS 1 AS $$
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    RETURN QUERY SELECT * FROM intent i WHERE i.practice_id = p_practice AND i.intent_id = p_intent;
+END $$;
+
+CREATE OR REPLACE FUNCTION open_challenge(
+    p_practice bigint, p_intent bytea, p_client text, p_operation text, p_fingerprint bytea, p_now timestamptz,
+    p_expires timestamptz, p_keep_until timestamptz, p_subjects text[], p_request_id text
+)
+RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM append_audit(p_practice, p_now, p_client, p_operation, 'confirmation_required', p_subjects, p_request_id);
+    INSERT INTO intent (
+        practice_id, intent_id, client_id, operation, fingerprint, state, created_at, expires_at, keep_until
+    ) VALUES (
+        p_practice, p_intent, p_client, p_operation, p_fingerprint, 'challenged', p_now, p_expires, p_keep_until
+    );
+END $$;
+
+-- Sandbox practices can ask for a write whose outcome is unknown: it has executed, and its result is held back.
+CREATE OR REPLACE FUNCTION withhold_outcome(p_practice bigint, p_intent bytea) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    UPDATE intent t SET state = 'executing', withheld = t.result, result = NULL
+    WHERE t.practice_id = p_practice AND t.intent_id = p_intent AND t.state = 'consumed';
+END $$;
+
+-- False if no result was held back.
+CREATE OR REPLACE FUNCTION record_outcome(p_practice bigint, p_intent bytea) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    UPDATE intent t SET state = 'consumed', result = t.withheld, withheld = NULL
+    WHERE t.practice_id = p_practice AND t.intent_id = p_intent AND t.withheld IS NOT NULL;
+    RETURN FOUND;
+END $$;
+
+-- Deletes expired challenges and old results, at most p_most; several nodes may call it at once. ARRAY() is evaluated
+-- once: a locking subquery that the plan evaluates again for every row would delete more.
+CREATE OR REPLACE FUNCTION forget_intents(p_practice bigint, p_now timestamptz, p_most integer) RETURNS integer
+LANGUAGE plpgsql AS $$
+DECLARE
+    done integer;
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    DELETE FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = ANY (ARRAY(
+        SELECT o.intent_id FROM intent o
+        WHERE o.practice_id = p_practice AND o.keep_until <= p_now
+          AND (o.state <> 'executing' OR o.withheld IS NOT NULL)
+        ORDER BY o.keep_until LIMIT p_most FOR UPDATE SKIP LOCKED
+    ));
+    GET DIAGNOSTICS done = ROW_COUNT;
+    RETURN done;
+END $$;

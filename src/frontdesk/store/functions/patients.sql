@@ -1,0 +1,87 @@
+-- Reads of the native calendar's patients.
+
+CREATE OR REPLACE FUNCTION get_patient(p_practice bigint, p_patient text, p_number integer) RETURNS SETOF patient
+LANGUAGE plpgsql ROWS 1 AS $$
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    IF p_patient IS NOT NULL THEN
+        RETURN QUERY SELECT * FROM patient p WHERE p.practice_id = p_practice AND p.patient_id = p_patient;
+    ELSE
+        RETURN QUERY SELECT * FROM patient p WHERE p.practice_id = p_practice AND p.number = p_number;
+    END IF;
+END $$;
+
+-- Patients with these names, this date of birth and a phone number whose digits contain the given ones or, with seven
+-- or more digits, are contained in them: the same rule as frontdesk.domain.patients.same_phone.
+CREATE OR REPLACE FUNCTION match_patients(p_practice bigint, p_name_key text, p_dob date, p_digits text)
+RETURNS SETOF patient
+LANGUAGE plpgsql ROWS 1 AS $$
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    RETURN QUERY
+    SELECT * FROM patient p
+    WHERE p.practice_id = p_practice AND p.dob = p_dob AND p.name_key = p_name_key
+      AND (strpos(p.phone_digits, p_digits) > 0
+           OR (length(p.phone_digits) >= 7 AND strpos(p_digits, p.phone_digits) > 0))
+    ORDER BY p.number;
+END $$;
+
+CREATE OR REPLACE FUNCTION patient_contacts(p_practice bigint, p_patients text[])
+RETURNS TABLE (patient_id text, first_name text, last_name text, dob date, phone text)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    RETURN QUERY
+    SELECT p.patient_id, p.first_name, p.last_name, p.dob, p.phone FROM patient p
+    WHERE p.practice_id = p_practice AND p.patient_id = ANY (p_patients);
+END $$;
+
+-- Patients by what is known of them: how the first and the last name begin (one pair per reading of the typed text,
+-- either may be empty), the last digits of the phone number, the date of birth. Null: not known. A reading with a last
+-- name is looked up by it. At most p_most rows are sorted or returned.
+CREATE OR REPLACE FUNCTION search_patients(
+    p_practice bigint, p_firsts text[], p_lasts text[], p_tail text, p_dob date, p_most integer
+)
+RETURNS SETOF patient
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_past text := chr(1114111);  -- sorts behind every other character
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    IF p_dob IS NULL AND p_tail IS NULL THEN
+        RETURN QUERY
+        SELECT DISTINCT p.* FROM unnest(p_firsts, p_lasts) AS w (f, l) CROSS JOIN LATERAL (
+            (SELECT * FROM patient p
+             WHERE w.l <> '' AND p.practice_id = p_practice
+               AND p.last_key COLLATE "C" >= w.l AND p.last_key COLLATE "C" < w.l || v_past
+               AND left(p.name_key, length(w.f)) = w.f
+             LIMIT p_most)
+            UNION ALL
+            (SELECT * FROM patient p
+             WHERE w.l = '' AND p.practice_id = p_practice
+               AND p.name_key COLLATE "C" >= w.f AND p.name_key COLLATE "C" < w.f || v_past
+             LIMIT p_most)
+        ) p LIMIT p_most;
+    ELSIF p_dob IS NOT NULL THEN
+        RETURN QUERY
+        SELECT * FROM patient p
+        WHERE p.practice_id = p_practice AND p.dob = p_dob
+          AND (p_tail IS NULL OR left(p.phone_tail, length(p_tail)) = p_tail)
+          AND (p_firsts = '{}' OR EXISTS (
+              SELECT FROM unnest(p_firsts, p_lasts) AS w (f, l)
+              WHERE left(p.name_key, length(w.f)) = w.f AND left(p.last_key, length(w.l)) = w.l
+          ))
+        LIMIT p_most;
+    ELSE
+        RETURN QUERY
+        SELECT * FROM patient p
+        WHERE p.practice_id = p_practice
+          AND p.phone_tail COLLATE "C" >= p_tail AND p.phone_tail COLLATE "C" < p_tail || v_past
+          AND (p_firsts = '{}' OR EXISTS (
+              SELECT FROM unnest(p_firsts, p_lasts) AS w (f, l)
+              WHERE left(p.name_key, length(w.f)) = w.f AND left(p.last_key, length(w.l)) = w.l
+          ))
+        LIMIT p_most;
+    END IF;
+END $$;

@@ -1,0 +1,92 @@
+-- What open slots are computed from. Times are returned as integers: minutes since 1970 in UTC.
+
+-- STABLE like date_part itself: anything stricter keeps the planner from inlining it.
+CREATE OR REPLACE FUNCTION epoch_minutes(moment timestamptz) RETURNS integer
+LANGUAGE sql STABLE PARALLEL SAFE AS $$ SELECT (date_part('epoch', moment) / 60)::integer $$;
+
+-- The appointments of the given providers whose version differs from the known one, each within its own minutes
+-- [p_from, p_to), and the versions of directory and calendar they were read under; if none differs, the versions
+-- alone. Start, end and lane are integers in network byte order, which are much cheaper to read than arrays. A generic
+-- plan: planning again for the length of each array would cost more than the query.
+CREATE OR REPLACE FUNCTION changed_calendars(
+    p_practice bigint, p_providers integer[], p_known integer[], p_from integer[], p_to integer[]
+)
+RETURNS TABLE (version bigint, calendar bigint, provider_id integer, changes bigint, appointments bytea)
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    RETURN QUERY
+    SELECT p.version,
+           (SELECT coalesce(sum(c.version), 0)::bigint FROM calendar_version c WHERE c.practice_id = p_practice),
+           changed.id, changed.changes, changed.appointments
+    FROM practice p
+    LEFT JOIN LATERAL (
+        SELECT wanted.id, coalesce(c.version, 0) AS changes, busy.appointments
+        FROM unnest(p_providers, p_known, p_from, p_to) AS wanted (id, known, f, t)
+        LEFT JOIN calendar_version c ON c.practice_id = p_practice AND c.provider_id = wanted.id
+        CROSS JOIN LATERAL (SELECT to_timestamp(wanted.f * 60.0) AS f, to_timestamp(wanted.t * 60.0) AS t) window_of
+        CROSS JOIN LATERAL (
+            SELECT string_agg(
+                int4send(epoch_minutes(o.starts_at)) || int4send(epoch_minutes(o.busy_until)) || int4send(o.lane), ''
+            ) AS appointments
+            FROM (
+                SELECT a.starts_at, a.busy_until, a.lane
+                FROM appointment a
+                WHERE a.practice_id = p_practice AND a.provider_id = wanted.id AND a.status <> 'cancelled'
+                  AND a.starts_at >= window_of.f - interval '2 days' AND a.starts_at < window_of.t
+                  AND a.busy_until > window_of.f
+                ORDER BY a.starts_at
+            ) o
+        ) busy
+        WHERE coalesce(c.version, 0) <> wanted.known
+    ) changed ON true
+    WHERE p.practice_id = p_practice;
+END $$;
+
+-- Everything a booking is checked against: the provider's busy times, and the patient with their own appointments. The
+-- appointment that is being moved does not count.
+CREATE OR REPLACE FUNCTION booking_context(
+    p_practice bigint, p_patient text, p_provider integer, p_from timestamptz, p_to timestamptz, p_moved text
+)
+RETURNS TABLE (
+    version bigint, calendar bigint, starts integer[], ends integer[], lanes integer[], patient_seen boolean,
+    patient_busy boolean
+)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    RETURN QUERY
+    SELECT (SELECT p.version FROM practice p WHERE p.practice_id = p_practice),
+           (SELECT coalesce(sum(c.version), 0)::bigint FROM calendar_version c WHERE c.practice_id = p_practice),
+           coalesce(busy.starts, '{}'), coalesce(busy.ends, '{}'), coalesce(busy.lanes, '{}'),
+           (SELECT t.seen FROM patient t WHERE t.practice_id = p_practice AND t.patient_id = p_patient),
+           patient_is_busy(p_practice, p_patient, p_from, p_to, p_moved)
+    FROM (
+        SELECT array_agg(epoch_minutes(o.starts_at)) AS starts, array_agg(epoch_minutes(o.busy_until)) AS ends,
+               array_agg(o.lane) AS lanes
+        FROM (
+            SELECT a.starts_at, a.busy_until, a.lane
+            FROM appointment a
+            WHERE a.practice_id = p_practice AND a.provider_id = p_provider AND a.status <> 'cancelled'
+              AND a.starts_at >= p_from - interval '2 days' AND a.starts_at < p_to + interval '2 days'
+              AND a.busy_until > p_from AND a.appointment_id IS DISTINCT FROM p_moved
+            ORDER BY a.starts_at
+        ) o
+    ) busy;
+END $$;
+
+-- Whether the patient has another live appointment that overlaps [p_from, p_to).
+CREATE OR REPLACE FUNCTION patient_is_busy(
+    p_practice bigint, p_patient text, p_from timestamptz, p_to timestamptz, p_moved text
+)
+RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (
+        SELECT FROM appointment a
+        WHERE a.practice_id = p_practice AND a.patient_id = p_patient AND a.status <> 'cancelled'
+          AND a.starts_at >= p_from - interval '2 days' AND a.starts_at < p_to AND a.ends_at > p_from
+          AND a.appointment_id IS DISTINCT FROM p_moved
+    )
+$$;

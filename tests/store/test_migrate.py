@@ -1,0 +1,134 @@
+"""Migrations are applied once, function files whenever their text changes, and an older release keeps working."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import asyncpg
+import pytest
+
+from frontdesk.store.database import Database, session_settings
+from frontdesk.store.migrate import FunctionFile, Migration, MigrationError, Release, migrate, this_release, unreadiness
+
+
+def greeting(text: str) -> FunctionFile:
+    return FunctionFile(
+        "greeting", f"CREATE OR REPLACE FUNCTION greeting() RETURNS text LANGUAGE sql AS $$ SELECT '{text}' $$;"
+    )
+
+
+def release(*functions: FunctionFile, version: str = "0.1.0") -> Release:
+    """This release with further functions."""
+    return replace(this_release(), version=version, functions=(*this_release().functions, *functions))
+
+
+def release_with(migration: Migration) -> Release:
+    """A newer release with one more migration, or with another text of one."""
+    migrations = {m.number: m for m in this_release().migrations} | {migration.number: migration}
+    return replace(this_release(), version="99.0.0", migrations=tuple(migrations.values()))
+
+
+async def fetch(dsn: str, sql: str) -> list[asyncpg.Record]:
+    connection = await asyncpg.connect(dsn, server_settings=session_settings(role=None))
+    try:
+        rows: list[asyncpg.Record] = await connection.fetch(sql)
+        return rows
+    finally:
+        await connection.close()
+
+
+async def greet(dsn: str) -> Any:
+    return (await fetch(dsn, "SELECT greeting()"))[0][0]
+
+
+@pytest.fixture
+async def empty_dsn(owner_dsn: str) -> str:
+    await fetch(owner_dsn, "DROP SCHEMA frontdesk CASCADE")
+    return owner_dsn
+
+
+async def test_an_up_to_date_database_is_left_alone(owner_dsn: str) -> None:
+    rows = "SELECT name, xmin FROM function_file UNION SELECT name, xmin FROM migration ORDER BY 1"
+    before = await fetch(owner_dsn, rows)
+    assert (await migrate(owner_dsn)).pending == 0
+    assert await fetch(owner_dsn, rows) == before
+
+
+async def test_two_processes_may_migrate_at_once(empty_dsn: str) -> None:
+    first, second = await asyncio.gather(migrate(empty_dsn), migrate(empty_dsn))
+    assert sorted([first.pending, second.pending]) == [0, len(first.release.migrations + first.release.functions)]
+
+
+async def test_a_changed_function_file_is_applied_again_and_no_other(owner_dsn: str) -> None:
+    await migrate(owner_dsn, release(greeting("hello")))
+    assert [f.name for f in (await migrate(owner_dsn, release(greeting("goodbye")))).pending_functions] == ["greeting"]
+    assert await greet(owner_dsn) == "goodbye"
+
+
+async def test_changed_functions_are_applied_together_or_not_at_all(owner_dsn: str) -> None:
+    await migrate(owner_dsn, release(greeting("hello")))
+    broken = FunctionFile("later", "CREATE OR REPLACE FUNCTION later() RETURNS nonsense LANGUAGE sql AS $$ $$;")
+    with pytest.raises(asyncpg.UndefinedObjectError):
+        await migrate(owner_dsn, release(greeting("goodbye"), broken))
+    assert await greet(owner_dsn) == "hello"
+    assert (await migrate(owner_dsn, release(greeting("goodbye")))).pending == 1
+
+
+async def test_functions_of_a_newer_release_are_left_alone(owner_dsn: str) -> None:
+    await migrate(owner_dsn, release(greeting("new"), version="0.10.0"))
+    assert (await migrate(owner_dsn, release(greeting("old"), version="0.9.0"))).pending == 0
+    assert await greet(owner_dsn) == "new"
+
+
+async def test_migrations_neither_make_nor_need_functions(empty_dsn: str) -> None:
+    await migrate(empty_dsn, replace(this_release(), functions=()))
+    ours = "SELECT p.proname FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang AND l.lanname IN ('sql', 'plpgsql')"
+    assert await fetch(empty_dsn, f"{ours} WHERE p.pronamespace = 'frontdesk'::regnamespace") == []
+
+
+async def test_every_function_file_can_be_applied_again(owner_dsn: str) -> None:
+    shape = """
+        SELECT oid::regprocedure::text AS name, prosrc, proconfig::text FROM pg_proc
+        WHERE pronamespace = 'frontdesk'::regnamespace
+        UNION ALL
+        SELECT tgname, tgenabled::text, NULL FROM pg_trigger
+        WHERE tgrelid = 'appointment'::regclass AND NOT tgisinternal
+        ORDER BY 1
+    """
+    before = await fetch(owner_dsn, shape)
+    await fetch(owner_dsn, "DELETE FROM function_file")
+    assert len((await migrate(owner_dsn)).pending_functions) == len(this_release().functions)
+    assert await fetch(owner_dsn, shape) == before
+    assert [row["prosrc"] for row in before if row["name"].startswith("calendar_") and row["prosrc"] in "OADR"] == [
+        "A"
+    ] * 3
+
+
+async def test_a_service_without_its_functions_is_not_ready(owner_dsn: str, database: Database) -> None:
+    assert await unreadiness(database) is None
+    await fetch(owner_dsn, "UPDATE function_file SET checksum = 'another' WHERE name = 'audit'")
+    assert await unreadiness(database) == "migrations pending"
+    await migrate(owner_dsn)
+    assert await unreadiness(database) is None
+
+
+async def test_an_older_release_stays_ready_on_a_newer_schema_but_does_not_migrate_it(
+    owner_dsn: str, database: Database
+) -> None:
+    await migrate(owner_dsn, release_with(Migration(9999, "future", "CREATE TABLE future (id integer)")))
+    assert await unreadiness(database) is None
+    with pytest.raises(MigrationError, match="newer version"):
+        await migrate(owner_dsn)
+
+
+async def test_a_migration_with_another_text_is_refused_unless_it_names_the_former_checksum(owner_dsn: str) -> None:
+    former = next(m for m in this_release().migrations if m.number == 2)
+    with pytest.raises(MigrationError, match="002"):
+        await migrate(owner_dsn, release_with(replace(former, sql="SELECT 1")))
+    edited = replace(former, sql=f"-- formerly: {former.checksum}\nSELECT 1")
+    assert (await migrate(owner_dsn, release_with(edited))).pending == 0
+
+
+async def test_a_migration_that_is_no_longer_needed_may_be_gone(owner_dsn: str) -> None:
+    without = replace(this_release(), migrations=this_release().migrations[1:])
+    assert (await migrate(owner_dsn, without)).pending == 0
