@@ -31,7 +31,7 @@ SHOWN = {
         r"^Agent:  Then I leave everything as it is. Goodbye!$",
         r"^data: .*Harborside Medical Group",
     ],
-    "confirmations": [r'"code":"confirmation_required"', r"^one appointment, told twice$"],
+    "confirmations": [r'"code":"confirmation_required"', r"^one appointment, two identical responses$"],
     "errors-and-retries": [
         r"visitTypeId, procedureId, from, to, limit",
         r"^waiting for 1 s$",

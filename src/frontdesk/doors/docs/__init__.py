@@ -1,1 +1,1 @@
-"""The pages that people read: rendered on the server from the operations and the catalogue, usable without script."""
+"""The documentation pages, rendered on the server from the operations, the error catalogue and the guides."""

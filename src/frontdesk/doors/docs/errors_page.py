@@ -1,4 +1,4 @@
-"""/errors.html: the whole catalogue, one entry per code, and the rules that a validation problem names."""
+"""Renders the error catalogue at /errors.html."""
 
 from collections.abc import Mapping
 from html import escape
@@ -11,31 +11,31 @@ from frontdesk.operations import OPERATIONS
 from frontdesk.settings import Settings
 
 RULES = {
-    BINDING: "The value cannot be read: wrong type or format, a date-time where a date is expected, a number beyond 32 "
-    "bits, a parameter given twice, or a body that is not JSON. The only rule of status 400.",
-    "required": "The field must be given.",
+    BINDING: "The value cannot be parsed: wrong type or format, a date-time instead of a date, an integer beyond 32 "
+    "bits, a repeated parameter, or a body that is not JSON. This is the only rule with status 400.",
+    "required": "The field is required.",
     "unknown": "The operation has no such field or parameter.",
-    "greaterThanZero": "Ids are positive.",
-    "range": "The number is too small or too large.",
-    "maxWindow": "The dates lie too far apart.",
-    "order": "The last date lies before the first.",
-    "minDigits": "A phone number needs more digits.",
+    "greaterThanZero": "The id must be greater than zero.",
+    "range": "The number is out of range.",
+    "maxWindow": "The dates are too far apart.",
+    "order": "`to` is before `from`.",
+    "minDigits": "The phone number has too few digits.",
     "maxLength": "The text is too long.",
-    "notBlank": "The text has nothing but space in it.",
-    "notFuture": "The date lies in the future.",
-    "characters": "The text has control characters in it.",
-    "cursor": "The cursor is not one of this query.",
-    "declined": "The practice’s scheduling system said no; `detail` holds the reason.",
+    "notBlank": "The text is blank.",
+    "notFuture": "The date is in the future.",
+    "characters": "The text contains control or invisible characters.",
+    "cursor": "The cursor does not belong to this query.",
+    "declined": "The practice’s scheduling system declined the write. `detail` contains the reason.",
 }
 
 _MEMBERS = {
-    "type": "Leads to the entry on this page.",
-    "title": "What happened, in words. The same for every problem of a code.",
+    "type": "Address of the entry on this page.",
+    "title": "A summary, the same for every problem with this code.",
     "status": "The HTTP status.",
-    "code": "The stable name. Branch on it.",
-    "detail": "What happened this time, in words.",
-    "errors": "For `validation`: every offending field, its rule, and a message that names the field, not its value.",
-    "requestId": "The trace id, as in `X-SVC-TRACE-ID`. Give it to the operator: it finds the call in the log.",
+    "code": "The stable code. Branch on it.",
+    "detail": "An explanation of this occurrence.",
+    "errors": "For `validation`: every invalid field, its rule, and a message that names the field but not its value.",
+    "requestId": "The trace id, also in `X-SVC-TRACE-ID`. The operator can find the call in the log with it.",
 }
 
 
@@ -59,7 +59,7 @@ def _entry(kind: ErrorKind, settings: Settings) -> str:
         f'<article class="op" data-find="{escape(words.lower())}" aria-labelledby="{kind.code}"><header>'
         f'<h3 id="{kind.code}"><a href="#{kind.code}">{kind.code}</a></h3>'
         f'<p class="call">{marks}<span>{escape(kind.title)}</span></p></header><div class="two"><div>'
-        f"<p>{prose(kind.meaning)}</p><h4>Send it again?</h4><p>{prose(kind.retry)}</p>{_rules(kind)}{_where(kind)}"
+        f"<p>{prose(kind.meaning)}</p><h4>Retry?</h4><p>{prose(kind.retry)}</p>{_rules(kind)}{_where(kind)}"
         f"</div><div>{sample(f'{kind.status} {kind.code}', document)}</div></div></article>"
     )
 
@@ -73,7 +73,7 @@ def _where(kind: ErrorKind) -> str:
     if len(able) == len(OPERATIONS):
         where = "<p>Every operation.</p>"
     elif not able:
-        where = "<p>Any path that is called with a method it does not have.</p>"
+        where = "<p>Any path, when called with a method that it does not support.</p>"
     else:
         links = "".join(f'<li><a href="/docs#{each.name}">{each.name}</a></li>' for each in able)
         where = f'<ul class="codes">{links}</ul>'

@@ -1,4 +1,4 @@
-"""Schemas as people read them: one row per field, with its kind, its limits and what it is for."""
+"""Renders schemas as tables: one row per field with its type, limits and description."""
 
 from collections.abc import Iterator, Mapping
 from html import escape
@@ -27,7 +27,7 @@ def parameter_rows(parameters: list[dict[str, Any]]) -> str:
 
 
 def body_rows(schema: Mapping[str, Any]) -> str:
-    """The token of the second call comes last, as it does in a conversation."""
+    """The fields of a request body, confirmationToken last."""
     properties = sorted(schema["properties"].items(), key=lambda member: member[0] == "confirmationToken")
     return "".join(
         _row(name, field, field.get("description", ""), "body", required=name in schema["required"])
@@ -43,7 +43,7 @@ def answer_rows(schema: Mapping[str, Any]) -> str:
 
 
 def _flat(schema: Mapping[str, Any], before: str, *, always: bool) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
-    """The fields of a record and of the records inside it, by their path. Lists come last, they are the longest."""
+    """The fields of a record and of nested records, by path; lists last because they are the longest."""
     members = sorted(schema["properties"].items(), key=lambda member: member[1].get("type") == "array")
     for name, field in members:
         present = always and name in schema.get("required", [])
@@ -68,7 +68,7 @@ def _row(name: str, schema: Mapping[str, Any], description: str, place: str, *, 
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
-    """The kind of a value and its limits, in a few words."""
+    """The type of a value and its limits."""
     kinds = [kind for kind in _listed(schema.get("type", "string")) if kind != "null"]
     if kinds == ["array"]:
         return f"list of {_kind(schema['items'])}"

@@ -1,8 +1,4 @@
-"""/docs/guides: the guides, written in Markdown and rendered once.
-
-Addresses of the demo become this service's own, links between the files links between the pages. Raw HTML is not
-rendered, and a picture has to be one of our own files.
-"""
+"""Renders the Markdown guides at /docs/guides."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,8 +15,7 @@ from markdown_it.utils import EnvType, OptionsDict
 from frontdesk.doors.docs.markup import contents_list, page, sample
 from frontdesk.settings import Settings
 
-# The order in which they are read.
-GUIDES = (
+GUIDES = (  # in reading order
     "quick-start",
     "booking-over-rest",
     "booking-over-mcp",
@@ -37,7 +32,7 @@ _CAPTIONS = {"bash": "Shell", "python": "Python", "json": "JSON", "yaml": "Pract
 
 
 class _Html(RendererHTML):
-    """Code as the reference page shows it, tables and pictures that fit narrow screens."""
+    """Renders code like the reference page, and tables that scroll on narrow screens."""
 
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:  # noqa: ARG002
         language = tokens[idx].info.split(" ")[0]
@@ -65,13 +60,13 @@ def guide_page(name: str, settings: Settings, assets: Mapping[str, str]) -> str:
 
 
 def index_page(assets: Mapping[str, str]) -> str:
-    """The list of the guides, each with its opening sentence."""
+    """The list of guides, each with its first paragraph."""
     contents = contents_list("Guides", ((f"{PATH}/{each}", "", title_of(each)) for each in GUIDES))
     items = "".join(
         f'<li><a href="{PATH}/{each}">{escape(title_of(each))}</a><p>{escape(_opening(each))}</p></li>'
         for each in GUIDES
     )
-    lead = "From the first call to running it for a practice. Whatever is shown here is run by the tests."
+    lead = "From the first call to production. The test suite runs every command shown here."
     main = (
         f'<section class="hero"><h1>Guides</h1><p class="lead">{lead}</p></section>'
         f'<section class="guide"><ul class="guides" id="guides">{items}</ul></section>'
@@ -116,7 +111,7 @@ def _anchor(text: str) -> str:
 
 
 def _prepare(tokens: Sequence[Token], assets: Mapping[str, str]) -> None:
-    """What Markdown cannot say: anchors, the addresses of other guides, and of pictures."""
+    """Add heading anchors, and rewrite the addresses of guides and images."""
     for index, token in enumerate(tokens):
         if token.type == "heading_open" and token.tag != "h1":
             token.attrSet("id", _anchor(tokens[index + 1].content))

@@ -1,4 +1,4 @@
-"""Pieces of HTML that the pages share. Whatever is not markup of our own is escaped."""
+"""HTML building blocks of the documentation pages. All text is escaped here."""
 
 import shlex
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ _LINKS = (
 
 
 def page(title: str, path: str, contents: str, main: str, assets: Mapping[str, str]) -> str:
-    """A whole page: the frame with its contents beside it."""
+    """A complete page with its table of contents."""
     here = {path: ' aria-current="page"'}
     links = "".join(f'<a href="{address}"{here.get(address, "")}>{name}</a>' for address, name in _LINKS)
     return fill(
@@ -40,13 +40,13 @@ def page(title: str, path: str, contents: str, main: str, assets: Mapping[str, s
 
 
 def fill(template: str, **parts: str) -> str:
-    """A template of ours with its parts put in."""
+    """A template of this package with its placeholders filled."""
     text = (files("frontdesk.doors.docs") / template).read_text(encoding="utf-8")
     return Template(text).substitute(parts)
 
 
 def contents_list(heading: str, entries: Iterable[tuple[str, str, str]]) -> str:
-    """A part of the contents: (address, what stands in front, text)."""
+    """A section of the table of contents. Entries are (address, mark, text)."""
     items = "".join(
         f'<li data-find="{escape(f"{mark} {text} {address}".lower())}"><a href="{address}">{mark_of(mark)}'
         f"<span>{escape(text)}</span></a></li>"
@@ -56,34 +56,36 @@ def contents_list(heading: str, entries: Iterable[tuple[str, str, str]]) -> str:
 
 
 def mark_of(text: str) -> str:
-    """A method or a status as a small coloured mark."""
+    """A method or status as a coloured label."""
     return f'<b class="mark {text[0] + "xx" if text[:1].isdigit() else text.lower()}">{text}</b>' if text else ""
 
 
 def prose(text: str) -> str:
-    """Plain text in which `names` are set as code."""
+    """Plain text with `names` set as code."""
     pieces = escape(text).split("`")
     return "".join(f"<code>{piece}</code>" if index % 2 else piece for index, piece in enumerate(pieces))
 
 
 def linked(text: str) -> str:
-    """Plain text in which the names of operations and of errors lead to them."""
+    """Plain text with names of operations and error codes linked to their entries."""
     words = []
     for word in escape(text).split(" "):
         name = word.rstrip(".,;:")
         place = f"/docs#{name}" if name in _NAMES else f"/errors.html#{name}"
-        found = name in _NAMES or (name in CATALOGUE and "_" in name)  # "internal" and "conflict" are also words
+        found = name in _NAMES or (
+            name in CATALOGUE and "_" in name
+        )  # "internal" and "conflict" are ordinary words, too
         words.append(f'<a href="{place}"><code>{name}</code></a>{word[len(name) :]}' if found else word)
     return " ".join(words)
 
 
 def sample(caption: str, code: str) -> str:
-    """A piece of code with its caption."""
+    """A code sample with a caption."""
     return f'<figure class="sample"><figcaption>{escape(caption)}</figcaption><pre><code>{code}</code></pre></figure>'
 
 
 def json_markup(value: Any, indent: int = 0) -> str:
-    """JSON as people read it, its keys and values told apart by colour."""
+    """Indented JSON with highlighted keys and values."""
     space, inner = "  " * indent, "  " * (indent + 1)
     if isinstance(value, Mapping) and value:
         members = [
@@ -105,7 +107,7 @@ def _text(value: Any) -> str:
 
 
 def curl(operation: Operation, settings: Settings, body: Mapping[str, Any] | None) -> str:
-    """The operation's example as a command to paste."""
+    """The operation's example as a curl command."""
     path, query = operation.path, {}
     for name, value in operation.example.items():
         if f"{{{name}}}" in path:

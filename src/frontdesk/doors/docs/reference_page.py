@@ -1,4 +1,4 @@
-"""/docs: every operation with its parameters, examples and errors, after the way of a first booking."""
+"""Renders the API reference at /docs."""
 
 from collections.abc import Mapping
 from html import escape
@@ -13,15 +13,15 @@ from frontdesk.operations import OPERATIONS, Operation
 from frontdesk.operations._schemas import plain_schema
 from frontdesk.settings import Settings
 
-# The booking flow of the specification: the operation, what it gives, and what to know there.
+# The booking flow: the operation, the field it returns, and a note.
 STEPS = (
-    ("match_patient", "patientId", "By legal name, phone and date of birth. Tells new patients from known ones."),
-    ("list_locations", "locationId", "By the name people use, aliases included."),
-    ("list_providers", "providerId", "At that location, by name or alias; titles do not matter."),
-    ("list_visit_types", "visitTypeId", "For new or for existing patients: it must fit the patient."),
-    ("list_procedures", "procedureId", "What can be booked under that visit type, and how long it takes."),
+    ("match_patient", "patientId", "By legal name, phone and date of birth. Returns whether the patient is new."),
+    ("list_locations", "locationId", "By name or alias."),
+    ("list_providers", "providerId", "At that location, by name or alias; titles are ignored."),
+    ("list_visit_types", "visitTypeId", "For new or existing patients; it must fit the patient."),
+    ("list_procedures", "procedureId", "The procedures of that visit type, with their durations."),
     ("search_slots", "slotId", "All four ids and a window of at most 14 days."),
-    ("get_slot", "available", "Read back provider, place and local time; availability is checked live."),
+    ("get_slot", "available", "Read back provider, location and local time. Availability is checked live."),
     ("book_appointment", "appointmentId", "Receive 428, read it back, resend with the token, receive 201."),
 )
 
@@ -30,7 +30,7 @@ _START = (
     ("#token", "", "Get a token"),
     ("#booking", "", "Book in eight steps"),
     ("#writes", "", "How writes work"),
-    ("#notes", "", "Good to know"),
+    ("#notes", "", "Conventions"),
 )
 
 
@@ -98,7 +98,7 @@ def _inputs(operation: Operation) -> str:
 
 def _outputs(operation: Operation) -> str:
     rows = answer_rows(plain_schema(operation.output))
-    return f"<details><summary>Fields of the answer</summary>{table('Fields of the answer', rows)}</details>"
+    return f"<details><summary>Response fields</summary>{table('Response fields', rows)}</details>"
 
 
 def _errors(operation: Operation) -> str:
@@ -117,7 +117,7 @@ def _samples(operation: Operation, settings: Settings) -> str:
     shown = [sample("Request", curl(operation, settings, body))]
     if operation.kind == "write":
         challenge = json_markup(example_challenge(operation.name, settings.documentation_url))
-        shown.append(sample("428, nothing changed yet", challenge))
+        shown.append(sample("428, nothing has changed yet", challenge))
         shown.append(sample(f"{operation.success}, after the second call", answer))
     else:
         shown.append(sample(f"{operation.success}", answer))
