@@ -1,18 +1,19 @@
 """A real PostgreSQL for every test that needs one: one embedded server per test process, a new database per test."""
 
-import itertools
 import os
+import shutil
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import asyncpg
 import pytest
 from hypothesis import HealthCheck, settings
 
-from frontdesk.store.database import SERVICE_ROLE, Database
+from frontdesk.store.database import Database
 from frontdesk.store.embedded.server import SETTINGS, EmbeddedPostgres
 from frontdesk.store.migrate import migrate
-from tests.world import World, build_world
+from tests.shared_database import as_owner, new_database, opened
+from tests.world import World, build_world, open_world
 
 # In CI every change meets the same examples, so that it fails for what it changed; elsewhere each run draws new ones.
 settings.register_profile(
@@ -20,18 +21,24 @@ settings.register_profile(
 )
 settings.load_profile("default")
 
-_numbers = itertools.count(1)
+MEMORY = Path("/dev/shm")
+CLUSTER_BYTES = 1 << 30
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
-    postgres = EmbeddedPostgres(tmp_path_factory.mktemp("data") / "postgres")
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("fsync", "synchronous_commit", "full_page_writes"):  # crashes are the crash suites' subject
-            patch.setitem(SETTINGS, name, "off")
-        postgres.start(timeout=240)
-    yield postgres
-    postgres.stop()
+    # On a disk, creating and dropping a database takes five times the CPU time.
+    in_memory = os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > CLUSTER_BYTES
+    with tempfile.TemporaryDirectory(
+        prefix="frontdesk-tests-", dir=MEMORY if in_memory else tmp_path_factory.getbasetemp()
+    ) as folder:
+        postgres = EmbeddedPostgres(Path(folder, "postgres"))
+        with pytest.MonkeyPatch.context() as patch:
+            for name in ("fsync", "synchronous_commit", "full_page_writes"):  # crashes are the crash suites' subject
+                patch.setitem(SETTINGS, name, "off")
+            postgres.start(timeout=240)
+        yield postgres
+        postgres.end()
 
 
 @pytest.fixture(scope="session")
@@ -41,40 +48,42 @@ async def template(cluster: EmbeddedPostgres) -> str:
     return "frontdesk"
 
 
-def _at(dsn: str, name: str) -> str:
-    return dsn.replace("/frontdesk?", f"/{name}?")
+@pytest.fixture(scope="session")
+async def world_template(
+    cluster: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[tuple[str, Path]]:
+    """The name of a database with the practices and keys of a world, and the data directory that goes with it."""
+    folder = tmp_path_factory.mktemp("world")
+    async with new_database(cluster, template, "world") as dsn:
+        async with opened(dsn) as database:
+            await build_world(database, folder)
+        yield "world", folder
 
 
 @pytest.fixture
-async def owner_dsn(cluster: EmbeddedPostgres, template: str) -> AsyncIterator[str]:
-    """A fresh, migrated database, as its owner."""
-    name = f"test_{next(_numbers)}"
-    connection = await asyncpg.connect(_at(cluster.dsn("postgres"), "postgres"))
-    try:
-        await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY wal_log")
-        yield _at(cluster.dsn("postgres"), name)
-        await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
-    finally:
-        await connection.close()
+async def database_dsn(request: pytest.FixtureRequest, cluster: EmbeddedPostgres, template: str) -> AsyncIterator[str]:
+    """A fresh, migrated database, as the service; with the practices of the world for a test that has one."""
+    source = request.getfixturevalue("world_template")[0] if "world_template" in request.fixturenames else template
+    async with new_database(cluster, source) as dsn:
+        yield dsn
 
 
 @pytest.fixture
-def database_dsn(cluster: EmbeddedPostgres, owner_dsn: str) -> str:
-    """The same database, as the service."""
-    return owner_dsn.replace("postgres@", f"{SERVICE_ROLE}@", 1)
+def owner_dsn(database_dsn: str) -> str:
+    """The same database, as its owner."""
+    return as_owner(database_dsn)
 
 
 @pytest.fixture
 async def database(database_dsn: str) -> AsyncIterator[Database]:
-    opened = Database(database_dsn, pool_size=8)
-    await opened.open()
-    yield opened
-    await opened.close()
+    async with opened(database_dsn, 8) as database:
+        yield database
 
 
 @pytest.fixture
-async def world(database: Database, tmp_path: Path) -> AsyncIterator[World]:
+async def world(database: Database, world_template: tuple[str, Path], tmp_path: Path) -> AsyncIterator[World]:
     """A running service in this process with two practices, and clients to call it with."""
-    built = await build_world(database, tmp_path)
+    shutil.copytree(world_template[1], tmp_path, dirs_exist_ok=True)
+    built = await open_world(database, tmp_path)
     yield built
     await built.close()

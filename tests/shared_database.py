@@ -1,4 +1,4 @@
-"""One migrated database, or one world, for all tests of a module, where one per test would cost more than the tests."""
+"""New databases of the test cluster, and one database or one world for all tests of a module."""
 
 import itertools
 from collections.abc import AsyncIterator
@@ -16,18 +16,22 @@ _numbers = itertools.count(1)
 
 
 @asynccontextmanager
-async def shared_database(cluster: EmbeddedPostgres, template: str) -> AsyncIterator[str]:
-    """Its address, as the service."""
-    name = f"shared_{next(_numbers)}"
-    connection = await asyncpg.connect(cluster.dsn("postgres").replace("/frontdesk?", "/postgres?"))
+async def new_database(cluster: EmbeddedPostgres, template: str, name: str | None = None) -> AsyncIterator[str]:
+    """A copy of the template, dropped afterwards; its address, as the service."""
+    name = name or f"test_{next(_numbers)}"
+    connection = await asyncpg.connect(_at(cluster.dsn("postgres"), "postgres"))
     try:
-        await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY wal_log")
+        await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
         try:
-            yield cluster.dsn(SERVICE_ROLE).replace("/frontdesk?", f"/{name}?")
+            yield _at(cluster.dsn(SERVICE_ROLE), name)
         finally:
             await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
     finally:
         await connection.close()
+
+
+def _at(dsn: str, name: str) -> str:
+    return dsn.replace("/frontdesk?", f"/{name}?")
 
 
 @asynccontextmanager
@@ -46,7 +50,7 @@ def as_owner(dsn: str) -> str:
 
 @asynccontextmanager
 async def shared_world(cluster: EmbeddedPostgres, template: str, folder: Path) -> AsyncIterator[World]:
-    async with shared_database(cluster, template) as dsn, opened(dsn, 8) as database:
+    async with new_database(cluster, template) as dsn, opened(dsn, 8) as database:
         world = await build_world(database, folder)
         try:
             yield world

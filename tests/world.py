@@ -153,11 +153,16 @@ class World:
 
 
 async def build_world(database: Database, data_dir: Path) -> World:
-    clock = Clock()
-    settings = Settings(data_dir=data_dir, base_url="http://test")
-    service = build_service(settings, database, clock)
+    """A world in an empty database."""
     for slug in ("harbor", "other"):
-        await import_practice(database, parse(PRACTICE.replace("SLUG", slug)), clock.now)
+        await import_practice(database, parse(PRACTICE.replace("SLUG", slug)), NOW)
+    return await open_world(database, data_dir)
+
+
+async def open_world(database: Database, data_dir: Path) -> World:
+    """A world in a database that has its practices."""
+    clock = Clock()
+    service = build_service(Settings(data_dir=data_dir, base_url="http://test"), database, clock)
     await service.ring.load()
     return World(service, clock, httpx.ASGITransport(app=build_app(service)))
 

@@ -15,14 +15,14 @@ from frontdesk.store.database import Database
 from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.access.limiting import caller_of_new_client, made, pass_time, quota_used, refusal, remaining, workers
 from tests.access.stopped_clock import StoppedClock
-from tests.shared_database import opened, shared_database
+from tests.shared_database import new_database, opened
 
 NewCaller = Callable[..., Awaitable[Caller]]
 
 
 @pytest.fixture(scope="module")
 async def database_dsn(cluster: EmbeddedPostgres, template: str) -> AsyncIterator[str]:
-    async with shared_database(cluster, template) as dsn:
+    async with new_database(cluster, template) as dsn:
         yield dsn
 
 

@@ -19,7 +19,7 @@ from frontdesk.store.database import Database
 from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.access.conftest import SECRET_KEY
 from tests.access.limiting import caller_of_new_client, made, pass_time, quota_used
-from tests.shared_database import opened, shared_database
+from tests.shared_database import new_database, opened
 
 WORKERS = 3
 STEPS = st.one_of(
@@ -52,7 +52,7 @@ async def minute_of(database: Database, caller: Caller) -> datetime:
 
 @pytest.fixture(scope="module")
 async def database(cluster: EmbeddedPostgres, template: str) -> AsyncIterator[Database]:
-    async with shared_database(cluster, template) as dsn, opened(dsn) as database:
+    async with new_database(cluster, template) as dsn, opened(dsn) as database:
         yield database
 
 

@@ -11,15 +11,13 @@ from secrets import token_hex
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import asyncpg
 import httpx
 import pytest
 
 from frontdesk.app import build_app, build_service
 from frontdesk.practice_file import parse
 from frontdesk.settings import Settings
-from frontdesk.store.database import SERVICE_ROLE, Database
-from frontdesk.store.embedded.server import EmbeddedPostgres
+from frontdesk.store.database import Database
 from frontdesk.store.practices import import_practice, practice_id_of
 from frontdesk.systems.fhir.transport.breaker import Breaker
 from tests.fhir.door import Door
@@ -208,22 +206,6 @@ async def fhir_world(database: Database, data_dir: Path, door: Door, **settings:
     finally:
         await world.close()
         await service.fhir.close()
-
-
-@asynccontextmanager
-async def new_database(cluster: EmbeddedPostgres) -> AsyncIterator[Database]:
-    """A database beside the one that the test already has."""
-    name, owner = f"beside_{token_hex(4)}", cluster.dsn("postgres").replace("/frontdesk?", "/postgres?")
-    connection = await asyncpg.connect(owner)
-    try:
-        await connection.execute(f"CREATE DATABASE {name} TEMPLATE frontdesk STRATEGY wal_log")
-        database = Database(cluster.dsn(SERVICE_ROLE).replace("/frontdesk?", f"/{name}?"), pool_size=4)
-        await database.open()
-        yield database
-        await database.close()
-        await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
-    finally:
-        await connection.close()
 
 
 async def settle(world: World, *, every: float = 30) -> None:

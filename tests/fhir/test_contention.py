@@ -11,7 +11,8 @@ from frontdesk.store.database import Database
 from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.fhir.calls import CHEN, booking, challenged
 from tests.fhir.door import Answer, Backend, Request
-from tests.fhir.practice import Upstream, fhir_world, new_database
+from tests.fhir.practice import Upstream, fhir_world
+from tests.shared_database import new_database, opened
 from tests.world import World, book, patient_id, slots
 
 
@@ -35,12 +36,18 @@ class Meeting:
 
 @pytest.fixture(params=["node", "installation"])
 async def beside(
-    request: pytest.FixtureRequest, database: Database, cluster: EmbeddedPostgres, tmp_path: Path, upstream: Upstream
+    request: pytest.FixtureRequest,
+    database: Database,
+    cluster: EmbeddedPostgres,
+    template: str,
+    tmp_path: Path,
+    upstream: Upstream,
 ) -> AsyncIterator[World]:
     """Another service before the same FHIR server: a node on the same database, or an installation of its own."""
     async with AsyncExitStack() as stack:
         if request.param == "installation":
-            database = await stack.enter_async_context(new_database(cluster))
+            dsn = await stack.enter_async_context(new_database(cluster, template))
+            database = await stack.enter_async_context(opened(dsn))
             tmp_path /= "elsewhere"
             tmp_path.mkdir()
         yield await stack.enter_async_context(fhir_world(database, tmp_path, upstream.door))

@@ -6,7 +6,7 @@ import pytest
 
 from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.security.real_server import RealServer, real_server
-from tests.shared_database import as_owner, opened, shared_database
+from tests.shared_database import as_owner, new_database, opened
 
 
 @pytest.fixture(scope="session")
@@ -15,7 +15,7 @@ async def server(
 ) -> AsyncIterator[RealServer]:
     """Two workers, each its own process."""
     async with (
-        shared_database(cluster, template) as dsn,
+        new_database(cluster, template) as dsn,
         opened(dsn) as database,
         real_server(database, dsn, as_owner(dsn), tmp_path_factory.mktemp("server"), workers=2) as running,
     ):

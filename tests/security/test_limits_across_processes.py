@@ -14,7 +14,7 @@ from frontdesk.access.clients.registry import set_limits
 from frontdesk.store.database import Database
 from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.security.real_server import RealServer, real_server
-from tests.shared_database import as_owner, opened, shared_database
+from tests.shared_database import as_owner, new_database, opened
 
 
 async def burst(url: str, token: str, calls: int) -> Counter[int]:
@@ -91,7 +91,7 @@ async def until_alone(database: Database) -> None:
 async def test_the_quota_survives_kill_9_and_charges_nothing_that_was_not_made(
     cluster: EmbeddedPostgres, template: str, tmp_path: Path
 ) -> None:
-    async with shared_database(cluster, template) as dsn, opened(dsn) as database:
+    async with new_database(cluster, template) as dsn, opened(dsn) as database:
         async with real_server(database, dsn, as_owner(dsn), tmp_path, workers=2) as server:
             token = await server.token(quota=60)
             made = (await burst(server.url, token, 30))[200]

@@ -18,7 +18,7 @@ from frontdesk.store.database import session_settings
 from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.security.real_server import RealServer, real_server
 from tests.security.two_practices import BY_NAME, call, call_tool
-from tests.shared_database import as_owner, opened, shared_database
+from tests.shared_database import as_owner, new_database, opened
 
 PERSON = {
     "firstName": "Xqzwvkjhpyfirst",
@@ -37,7 +37,7 @@ METRICS_TOKEN = "the token of the hygiene test"
 async def server(
     cluster: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[RealServer]:
-    async with shared_database(cluster, template) as dsn, opened(dsn) as database:
+    async with new_database(cluster, template) as dsn, opened(dsn) as database:
         folder = tmp_path_factory.mktemp("server")
         async with real_server(
             database, dsn, as_owner(dsn), folder, log_level="debug", metrics_token=METRICS_TOKEN
