@@ -23,20 +23,20 @@ from frontdesk.access.limits.rate_limiter import RateLimiter
 from frontdesk.access.limits.usage import UsageCounts
 from frontdesk.access.staff.sessions import SignIn
 from frontdesk.audit.trail import AuditTrail
-from frontdesk.console.actions.appointments import DeskAppointments
-from frontdesk.console.actions.audit_trail import AuditDesk
-from frontdesk.console.actions.blocks import DeskBlocks
+from frontdesk.console.actions.appointments import Appointments
+from frontdesk.console.actions.audit_trail import AuditRecords
+from frontdesk.console.actions.blocks import Blocks
 from frontdesk.console.actions.checklist import Checklist
 from frontdesk.console.actions.clients import Clients
 from frontdesk.console.actions.confirmations import Confirmations
 from frontdesk.console.actions.health import SystemHealth
-from frontdesk.console.actions.patients import DeskPatients
+from frontdesk.console.actions.patients import Patients
 from frontdesk.console.actions.practice_files import PracticeFiles
-from frontdesk.console.actions.staff import Colleagues
+from frontdesk.console.actions.staff import Staff
 from frontdesk.console.actions.usage import Usage
 from frontdesk.console.actions.webhooks import Webhooks
 from frontdesk.console.agent_view.tokens import AgentView
-from frontdesk.console.calendar.reading import DeskCalendar
+from frontdesk.console.calendar.reading import Calendar
 from frontdesk.console.desk import Desk
 from frontdesk.console.live_updates import LiveCalendars
 from frontdesk.console.routes import console_routes
@@ -162,21 +162,21 @@ def build_service(
         engine=engine,
         desk=Desk(
             engine=engine,
-            calendar=DeskCalendar(database, system_of, audit, now),
-            appointments=DeskAppointments(database, engine),
-            patients=DeskPatients(system_of, audit, now),
-            blocks=DeskBlocks(database, system_of, audit, now, announcer.changed),
+            calendar=Calendar(database, system_of),
+            appointments=Appointments(database, engine),
+            patients=Patients(system_of),
+            blocks=Blocks(database, system_of, announcer.changed),
             live=LiveCalendars(),
             agent_view=AgentView(database, engine, tokens, settings.public_url),
-            clients=Clients(database, ring, audit, now),
-            usage=Usage(database, now),
-            confirmations=Confirmations(database, now),
-            audit=AuditDesk(database, audit, now),
-            practice_file=PracticeFiles(database, audit, now),
+            clients=Clients(database, ring),
+            usage=Usage(database),
+            confirmations=Confirmations(database),
+            audit=AuditRecords(database, now),
+            practice_file=PracticeFiles(database),
             checklist=Checklist(database),
-            health=SystemHealth(database, fhir.condition, audit, os.environ, now),
-            webhooks=Webhooks(database, audit, now),
-            colleagues=Colleagues(database, audit, settings.public_url, now),
+            health=SystemHealth(database, fhir.condition, os.environ),
+            webhooks=Webhooks(database),
+            staff=Staff(database, settings.public_url),
         ),
         sign_in=SignIn(database, now, audit.seal_soon),
         feeds=CalendarFeeds(database, system_of, audit, now),
@@ -203,6 +203,7 @@ def build_app(service: Service, lifespan: Any = None) -> Gateway:
         sign_in=service.sign_in,
         failures=service.token_failures,
         clock=service.engine.clock,
+        requests=service.requests,
         has_provider=settings.oidc_issuer is not None,
     )
     routes: list[BaseRoute] = [

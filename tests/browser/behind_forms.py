@@ -61,8 +61,8 @@ def _new_secret_asked_for(window: Window, place: Office) -> None:
     expect(page.get_by_role("dialog")).to_be_visible()
 
 
-def _link_for_a_colleague(window: Window, _place: Office) -> None:
-    page = window.go("/people")
+def _link_for_a_staff_member(window: Window, _place: Office) -> None:
+    page = window.go("/staff")
     page.get_by_role("textbox", name="Name").fill("Linked Person")
     page.get_by_role("button", name="Add and make a sign-in link").click()
     expect(page.locator("#link")).to_be_visible()
@@ -126,7 +126,7 @@ BEHIND_FORMS: Mapping[str, tuple[str | None, Reach]] = {
     "nothing there": ("staff", _nothing_there),
     "patient: refused": ("staff", _patient_refused),
     "patients: found": ("staff", _patients_found),
-    "people: link": ("admin", _link_for_a_colleague),
+    "people: link": ("admin", _link_for_a_staff_member),
     "practice file: preview": ("admin", _practice_file_previewed),
     "practice file: refused": ("admin", _practice_file_refused),
     "scheduling system: checked": ("admin", _scheduling_system_checked),

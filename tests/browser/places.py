@@ -69,10 +69,10 @@ def addresses(agent: Agent) -> dict[str, str]:
         "patient": f"/patients/{patient}",
         "patient: change": f"/patients/{patient}/edit",
         "patients": "/patients",
-        "people": "/people",
         "practice file": "/practice",
         "scheduling system": "/practice/system",
         "set-up": "/setup",
+        "staff": "/staff",
         "usage": "/usage",
         "webhooks": "/practice/webhooks",
     }

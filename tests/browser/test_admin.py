@@ -221,15 +221,15 @@ def test_the_scheduling_system_is_checked_part_by_part(window: Open) -> None:
     expect(page.get_by_text("works").first).to_be_visible()
 
 
-def test_a_colleague_is_added_signs_in_and_is_shut_out(window: Open) -> None:
-    page = window("admin").go("/people")
+def test_a_staff_member_is_added_signs_in_and_is_shut_out(window: Open) -> None:
+    page = window("admin").go("/staff")
     page.get_by_role("textbox", name="Name").fill("Tomas Reyes")
     page.get_by_role("button", name="Add and make a sign-in link").click()
     link = page.locator("#link").inner_text()
-    colleague = window(None)
-    sign_in(colleague.page, link)
-    page.get_by_role("link", name="Back to people").click()
+    member = window(None)
+    sign_in(member.page, link)
+    page.get_by_role("link", name="Back to staff").click()
     row(page, "Tomas Reyes").get_by_role("button", name=re.compile("Disable")).click()
     expect(row(page, "Tomas Reyes")).to_contain_text("disabled")
-    colleague.go("/patients")
-    expect(colleague.page.get_by_role("heading", name="Sign in")).to_be_visible()
+    member.go("/patients")
+    expect(member.page.get_by_role("heading", name="Sign in")).to_be_visible()

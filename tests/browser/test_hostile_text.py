@@ -65,7 +65,7 @@ def hostile(place: Office, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         "/account", "/agent", "/audit", "/blocks", f"/book/{patient}?visit=20-100", "/book", "/clients",
         f"/clients/{made['clientId']}", "/confirmations", f"/calendar?date={tomorrow}&cancelled=yes",
         f"/calendar?date={tomorrow}&view=week&cancelled=yes", f"/day-sheet?date={tomorrow}", f"/patients/{patient}",
-        f"/patients/{patient}/edit", "/people", "/practice", "/setup", "/usage",
+        f"/patients/{patient}/edit", "/staff", "/practice", "/setup", "/usage",
         *(f"/appointments/{each}" for each in appointments),
     ]  # fmt: skip
     yield window, pages

@@ -12,7 +12,8 @@ import pytest
 
 from frontdesk.access.clients.registry import authenticate, disable_client
 from frontdesk.access.keys.ring import KeyRing
-from frontdesk.cli.connection import Session
+from frontdesk.audit.trail import COMMAND_LINE, AuditContext
+from frontdesk.cli.connection import CommandContext
 from frontdesk.cli.demo_data import CREDENTIALS_FILE, Demo, prepare_demo
 from frontdesk.demo import demo_practice
 from frontdesk.settings import Settings
@@ -26,17 +27,17 @@ LATER = NOW + timedelta(days=40)
 class Desk:
     """A service's storage whose demo is prepared at chosen times."""
 
-    def __init__(self, session: Session, ring: KeyRing) -> None:
-        self.session, self.ring = session, ring
+    def __init__(self, context: CommandContext, ring: KeyRing) -> None:
+        self.context, self.ring = context, ring
         self.steps: list[str] = []
 
     @property
     def database(self) -> Database:
-        return self.session.database
+        return self.context.database
 
     async def prepare(self, now: datetime) -> Demo:
         self.steps.clear()
-        return await prepare_demo(self.session, self.ring, now, self.steps.append)
+        return await prepare_demo(self.context, self.ring, now, self.steps.append)
 
     async def appointments(self, since: datetime = NOW - timedelta(days=365)) -> list[Any]:
         practice = await practice_id_of(self.database, "demo")
@@ -53,8 +54,8 @@ class Desk:
 
 @pytest.fixture
 async def desk(database: Database, tmp_path: Path) -> Desk:
-    session = Session(Settings(data_dir=tmp_path), database)
-    return Desk(session, await session.ring())
+    context = CommandContext(Settings(data_dir=tmp_path), database, AuditContext(COMMAND_LINE, NOW, "0" * 32))
+    return Desk(context, await context.ring())
 
 
 async def test_the_first_start_brings_a_practice_a_living_calendar_and_two_clients(desk: Desk) -> None:

@@ -23,7 +23,7 @@ def use_link(url: str, link: str) -> httpx.Response:
 
 
 @pytest.mark.usefixtures("harbor")
-def test_an_added_person_gets_a_link_that_is_shown_this_once(line: CommandLine) -> None:
+def test_an_added_staff_member_gets_a_link_that_is_shown_this_once(line: CommandLine) -> None:
     added = line.json(*ADD, "--role", "admin", "--email", "Ana@Example.com")
     assert list(added) == ["staffId", "link", "expiresInSeconds"]
     assert LINK.match(added["link"])
@@ -40,17 +40,19 @@ def test_an_added_person_gets_a_link_that_is_shown_this_once(line: CommandLine) 
 
 
 @pytest.mark.usefixtures("harbor")
-def test_people_are_disabled_enabled_given_roles_and_removed(line: CommandLine) -> None:
-    person = line.json(*ADD, "--role", "staff")["staffId"]
-    assert line.json("staff", "disable", person)["disabled"] is True
-    assert line.run("staff", "link", person).status == 2
-    assert line.json("staff", "enable", person)["disabled"] is False
-    assert line.json("staff", "set-role", person, "--role", "admin")["role"] == "admin"
-    assert line.json("staff", "remove", person) == {"staffId": person, "removed": True}
-    said = line.run("staff", "show", person)
-    assert (said.status, said.err) == (2, f"There is no staff member {person!r}.\n")
-    done = [record["operation"] for record in line.json("audit", "list", "--subject", person)]
-    assert sorted(done) == sorted(
+def test_staff_are_disabled_enabled_given_roles_and_removed(line: CommandLine) -> None:
+    member = line.json(*ADD, "--role", "staff")["staffId"]
+    assert line.json("staff", "disable", member)["disabled"] is True
+    assert line.run("staff", "link", member).status == 2
+    assert line.json("staff", "enable", member)["disabled"] is False
+    assert line.json("staff", "set-role", member, "--role", "admin")["role"] == "admin"
+    assert line.json("staff", "remove", member) == {"staffId": member, "removed": True}
+    said = line.run("staff", "show", member)
+    assert (said.status, said.err) == (2, f"There is no staff member {member!r}.\n")
+    records = {each["operation"]: each["requestId"] for each in line.json("audit", "list", "--subject", member)}
+    assert records["console.add_staff"] == records["console.new_link"], "one command, one request id"
+    assert len(set(records.values())) == len(records) - 1
+    assert sorted(records) == sorted(
         f"console.{each}"
         for each in (
             "add_staff", "new_link", "disable_staff", "enable_staff", "set_staff_role", "remove_staff",
@@ -60,13 +62,13 @@ def test_people_are_disabled_enabled_given_roles_and_removed(line: CommandLine) 
 
 
 @pytest.mark.usefixtures("harbor")
-def test_a_person_who_cannot_be_is_bad_input_and_is_not_added(line: CommandLine) -> None:
+def test_a_staff_member_who_cannot_be_added_is_bad_input(line: CommandLine) -> None:
     line.json(*ADD, "--role", "staff", "--email", "taken@example.com")
     before = line.json("staff", "list", "--practice", "harbor")
     for words, sentence in (
-        ("--role owner", "A person's role is staff or admin.\n"),
+        ("--role owner", "A staff member's role is staff or admin.\n"),
         ("--role staff --email rosa", "An e-mail address looks like name@example.com.\n"),
-        ("--role staff --email taken@EXAMPLE.com", "Another person signs in with this e-mail address.\n"),
+        ("--role staff --email taken@EXAMPLE.com", "Another staff member signs in with this e-mail address.\n"),
         ("--role staff --practice harbour", "There is no practice 'harbour'; the closest is 'harbor'.\n"),
         ("--role staff --name =", None),
     ):

@@ -5,21 +5,40 @@ import re
 import httpx
 
 from frontdesk.access.staff.links import new_link
-from frontdesk.access.staff.members import StaffRecord, add_staff
-from tests.world import World
+from frontdesk.access.staff.members import Role, StaffRecord, add_staff
+from frontdesk.audit.trail import AuditContext
+from frontdesk.console.actions.context import ActionContext, StaffMember
+from tests.world import Clock, World
 
 TEST_STAFF = "X-Test-Staff"
 ACCESS_TOKEN = re.compile(r"eyJ[\w-]+\.eyJ[\w-]+\.[\w-]+")  # its first letters alone may stand in any random id
 
 
+def audit_context(clock: Clock) -> AuditContext:
+    """What the tests themselves record."""
+    return AuditContext("test", clock(), "0" * 32)
+
+
+async def action_context(
+    world: World, role: Role = "staff", *, practice: str = "harbor", staff_id: str = "op_someone"
+) -> ActionContext:
+    """A request of a staff member, to be handed to an action directly."""
+    row = await world.database.fetchrow("SELECT practice_id, version FROM practice WHERE slug = $1", practice)
+    assert row is not None
+    member = StaffMember(staff_id, "Ana", role, row["practice_id"], practice, row["version"])
+    return ActionContext(member, world.clock(), "0" * 32, world.service.engine.audit)
+
+
 async def staff_member(
     world: World, role: str = "staff", *, practice: str = "harbor", name: str = "Ana", email: str | None = None
 ) -> StaffRecord:
-    return await add_staff(world.database, practice=practice, name=name, role=role, email=email, clock=world.clock)
+    return await add_staff(
+        world.database, practice=practice, name=name, role=role, email=email, audit=audit_context(world.clock)
+    )
 
 
 async def link_token(world: World, staff_id: str) -> str:
-    _, token = await new_link(world.database, staff_id, actor="test", clock=world.clock)
+    _, token = await new_link(world.database, staff_id, audit=audit_context(world.clock))
     return token
 
 
@@ -33,12 +52,12 @@ async def use_link(browser: httpx.AsyncClient, token: str, **fields: str) -> htt
 async def signed_in(
     world: World, role: str = "staff", *, practice: str = "harbor", name: str = "Ana"
 ) -> httpx.AsyncClient:
-    """A browser with a session; its posts carry the session's CSRF token, and its operator's id is in a header."""
-    person = await staff_member(world, role, practice=practice, name=name)
+    """A browser with a session; its posts carry the session's CSRF token, and its staff id is in a header."""
+    member = await staff_member(world, role, practice=practice, name=name)
     browser = world.anonymous()
-    answer = await use_link(browser, await link_token(world, person.staff_id))
+    answer = await use_link(browser, await link_token(world, member.staff_id))
     assert answer.status_code == 303, answer.text
-    browser.headers[TEST_STAFF] = person.staff_id
+    browser.headers[TEST_STAFF] = member.staff_id
     browser.headers["X-CSRF-Token"] = csrf_in((await browser.get("/console/account")).text)
     return browser
 

@@ -14,12 +14,11 @@ import pytest
 from frontdesk.audit import reading
 from frontdesk.audit.reading import Wanted, seal_pending
 from frontdesk.console.actions import audit_trail
-from frontdesk.console.actions.staff_member import Person
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import session_settings
 from tests.cli.command_line import CommandLine
 from tests.console.admin_pages import EVIL, check_harmless, practice_id, text_of
-from tests.console.signing_in import TEST_STAFF, audited, signed_in
+from tests.console.signing_in import TEST_STAFF, action_context, audited, signed_in
 from tests.world import World, book, patient_id
 
 ROW = re.compile(r'<th scope="row"><time datetime="([^"]+)">.*?</tr>', re.DOTALL)
@@ -46,10 +45,6 @@ async def append(world: World, count: int, slug: str = "harbor", **fields: Any) 
                 given["subjects"],
                 f"request-{number}",
             )
-
-
-async def person(world: World, role: Any = "admin") -> Person:
-    return Person("op_someone", "Ana", role, await practice_id(world), "harbor", 1)
 
 
 async def test_records_are_found_by_who_what_how_and_whom(world: World, admin: httpx.AsyncClient) -> None:
@@ -192,7 +187,7 @@ async def test_a_whole_trail_is_said_to_be_whole(world: World, admin: httpx.Asyn
     assert 'data-check="none"' in (await other.get("/console/audit")).text
 
 
-async def test_a_record_that_somebody_changed_is_found_and_named(
+async def test_a_record_that_context_changed_is_found_and_named(
     world: World, admin: httpx.AsyncClient, owner_dsn: str
 ) -> None:
     await append(world, 7)
@@ -270,13 +265,13 @@ async def test_staff_reach_nothing_of_it_whatever_a_page_forgets(world: World, s
     for path in ("", "/check", "/export"):
         assert (await staff.get(f"/console/audit{path}")).status_code == 403
     assert (await staff.post("/console/audit/verify")).status_code == 403
-    desk, somebody = world.service.desk.audit, await person(world, "staff")
+    desk, context = world.service.desk.audit, await action_context(world)
     for attempt in (
-        desk.find(somebody, Wanted()),
-        desk.export(somebody),
-        desk.start_check(somebody),
-        desk.last_check(somebody),
-        desk.actors(somebody),
+        desk.find(context, Wanted()),
+        desk.export(context),
+        desk.start_check(context),
+        desk.last_check(context),
+        desk.actors(context),
     ):
         with pytest.raises(Problem) as refused:
             await attempt

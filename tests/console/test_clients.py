@@ -10,7 +10,6 @@ import pytest
 
 from frontdesk.access.clients.registry import list_clients, show_client
 from frontdesk.access.clients.scopes import SCOPES
-from frontdesk.console.actions.staff_member import Person
 from frontdesk.domain.errors import Problem
 from tests.console.admin_pages import (
     EVIL,
@@ -21,7 +20,7 @@ from tests.console.admin_pages import (
     token_status,
     value_of,
 )
-from tests.console.signing_in import TEST_STAFF, audited, signed_in
+from tests.console.signing_in import TEST_STAFF, action_context, audited, signed_in
 from tests.world import World
 
 PHONE_AGENT = {
@@ -219,15 +218,15 @@ async def test_staff_can_neither_see_nor_change_clients(
 
 
 async def test_the_desk_itself_refuses_staff_whatever_a_page_forgets(world: World) -> None:
-    person = Person("op_staff", "Sam", "staff", await practice_id(world), "harbor", 1)
+    context = await action_context(world)
     desk = world.service.desk
     given = {"name": "n", "scopes": SCOPES, "per_minute": 1, "quota": 1}
     for attempt in (
-        desk.clients.all(person),
-        desk.clients.one(person, "fd_1"),
-        desk.clients.add(person, grant="agent", once="k", **given),
-        desk.clients.change(person, "fd_1", **given),
-        desk.clients.set_disabled(person, "fd_1", disabled=True),
+        desk.clients.all(context),
+        desk.clients.one(context, "fd_1"),
+        desk.clients.add(context, grant="agent", once="k", **given),
+        desk.clients.change(context, "fd_1", **given),
+        desk.clients.set_disabled(context, "fd_1", disabled=True),
     ):
         with pytest.raises(Problem) as refused:
             await attempt

@@ -13,9 +13,10 @@ from frontdesk.console.navigation import NAV
 from frontdesk.console.routes import PAGES
 from frontdesk.console.visit import Page, Visit
 from frontdesk.domain.errors import Problem
+from frontdesk.doors.request_log import RequestLabels
 from frontdesk.store.database import DatabaseUnavailable
 from frontdesk.systems.port import SystemUnavailable
-from tests.console.signing_in import csrf_in, signed_in
+from tests.console.signing_in import TEST_STAFF, csrf_in, signed_in
 from tests.console.walking import address_of
 from tests.shared_database import world_of_a_module
 from tests.world import World
@@ -181,6 +182,22 @@ async def test_whatever_goes_wrong_becomes_a_calm_page(
         assert answer.headers["x-svc-trace-id"] in answer.text
 
 
+async def test_a_request_is_in_the_request_log_like_any_other(world: World, staff: httpx.AsyncClient) -> None:
+    seen: list[tuple[RequestLabels, str | None]] = []
+    world.service.requests.observers.append(lambda labels, _milliseconds, request_id: seen.append((labels, request_id)))
+    try:
+        answers = [await staff.get(f"/console{path}") for path in ("/calendar", "/usage")]
+        answers.append(await world.anonymous().get("/console/sign-in"))
+    finally:
+        world.service.requests.observers.pop()
+    assert [request_id for _, request_id in seen] == [answer.headers["x-svc-trace-id"] for answer in answers]
+    assert [(each.door, each.operation, each.status, each.code, each.client_id) for each, _ in seen] == [
+        ("console", "/calendar", 200, None, staff.headers[TEST_STAFF]),
+        ("console", "/usage", 403, "forbidden_scope", staff.headers[TEST_STAFF]),
+        ("console", "/sign-in", 200, None, None),
+    ]
+
+
 def visit_console(world: World) -> visit.Console:
     service = world.service
     return visit.Console(
@@ -189,6 +206,7 @@ def visit_console(world: World) -> visit.Console:
         sign_in=service.sign_in,
         failures=service.token_failures,
         clock=world.clock,
+        requests=service.requests,
         has_provider=False,
     )
 

@@ -10,7 +10,7 @@ import pytest
 from frontdesk.access.staff.members import disable_staff
 from frontdesk.app import build_app, build_service
 from tests.console.identity_provider import ANOTHER_KEY, CLIENT_ID, CLIENT_SECRET, Provider, running_provider
-from tests.console.signing_in import audited, session_cookie, staff_member
+from tests.console.signing_in import audit_context, audited, session_cookie, staff_member
 from tests.world import World
 
 BEGIN = "/console/sign-in/identity"
@@ -231,7 +231,7 @@ async def test_the_address_may_come_from_the_userinfo_of_the_same_subject(
 
 async def test_a_disabled_person_does_not_come_in(world: World, desk: Desk, provider: Provider) -> None:
     person = await staff_member(world, email="ana@example.com")
-    await disable_staff(world.database, person.staff_id, clock=world.clock)
+    await disable_staff(world.database, person.staff_id, audit=audit_context(world.clock))
     await refused(desk.browser())
 
 

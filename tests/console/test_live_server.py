@@ -10,6 +10,7 @@ import pytest
 
 from frontdesk.access.staff.links import new_link
 from frontdesk.access.staff.members import add_staff
+from frontdesk.audit.trail import AuditContext
 from frontdesk.store.database import Database
 from tests.console.signing_in import use_link
 from tests.security.real_server import RealServer, real_server
@@ -18,8 +19,9 @@ PATIENCE = 30.0
 
 
 async def sign_in(server: RealServer) -> httpx.AsyncClient:
-    person = await add_staff(server.service.database, practice="harbor", name="Ana", role="staff")
-    _, token = await new_link(server.service.database, person.staff_id, actor="test", clock=server.service.engine.clock)
+    audit = AuditContext("test", server.service.engine.clock(), "0" * 32)
+    person = await add_staff(server.service.database, practice="harbor", name="Ana", role="staff", audit=audit)
+    _, token = await new_link(server.service.database, person.staff_id, audit=audit)
     browser = httpx.AsyncClient(base_url=server.url, timeout=PATIENCE)
     assert (await use_link(browser, token)).status_code == 303
     return browser

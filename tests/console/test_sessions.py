@@ -12,6 +12,7 @@ from frontdesk.app import build_app, build_service
 from frontdesk.store.practices import set_suspended
 from tests.console.signing_in import (
     TEST_STAFF,
+    audit_context,
     audited,
     csrf_in,
     link_token,
@@ -87,16 +88,16 @@ async def test_signing_out_everywhere_ends_every_session_of_that_person_only(wor
 
 async def test_disabling_removing_and_suspending_end_sessions_at_once(world: World) -> None:
     disabled, removed, suspended = [await signed_in(world, practice=slug) for slug in ("harbor", "harbor", "other")]
-    await disable_staff(world.database, disabled.headers[TEST_STAFF], clock=world.clock)
-    await remove_staff(world.database, removed.headers[TEST_STAFF], clock=world.clock)
+    await disable_staff(world.database, disabled.headers[TEST_STAFF], audit=audit_context(world.clock))
+    await remove_staff(world.database, removed.headers[TEST_STAFF], audit=audit_context(world.clock))
     await set_suspended(world.database, "other", suspended=True)
     assert [await is_in(browser) for browser in (disabled, removed, suspended)] == [False, False, False]
 
 
 async def test_a_role_that_changes_holds_from_the_next_request_on(world: World, admin: httpx.AsyncClient) -> None:
-    assert (await admin.get("/console/people")).status_code == 200
-    await set_role(world.database, admin.headers[TEST_STAFF], "staff", clock=world.clock)
-    assert (await admin.get("/console/people")).status_code == 403
+    assert (await admin.get("/console/staff")).status_code == 200
+    await set_role(world.database, admin.headers[TEST_STAFF], "staff", audit=audit_context(world.clock))
+    assert (await admin.get("/console/staff")).status_code == 403
 
 
 async def test_a_session_that_was_planted_is_not_taken_over(world: World) -> None:

@@ -9,7 +9,16 @@ import pytest
 from frontdesk.access.limits import failed_tokens
 from frontdesk.access.staff.members import StaffError, disable_staff, enable_staff
 from frontdesk.store.practices import set_suspended
-from tests.console.signing_in import audited, browser_at, csrf_in, link_token, session_cookie, staff_member, use_link
+from tests.console.signing_in import (
+    audit_context,
+    audited,
+    browser_at,
+    csrf_in,
+    link_token,
+    session_cookie,
+    staff_member,
+    use_link,
+)
 from tests.world import World
 
 SIGN_IN = "/console/sign-in"
@@ -60,8 +69,8 @@ async def test_links_changes_and_sign_ins_at_once_do_not_wait_in_a_circle(world:
     async def come_and_go(number: int) -> None:
         for _ in range(4):
             if number % 3 == 0:
-                await disable_staff(world.database, person.staff_id, clock=world.clock)
-                await enable_staff(world.database, person.staff_id, clock=world.clock)
+                await disable_staff(world.database, person.staff_id, audit=audit_context(world.clock))
+                await enable_staff(world.database, person.staff_id, audit=audit_context(world.clock))
             else:
                 with contextlib.suppress(StaffError):  # disabled just now
                     await use_link(world.anonymous(), await link_token(world, person.staff_id))
@@ -105,7 +114,7 @@ async def test_what_is_no_link_is_refused_and_kept_in_no_page(world: World, toke
 async def test_nobody_signs_in_who_is_disabled_or_whose_practice_is_suspended(world: World) -> None:
     first, second = await staff_member(world), await staff_member(world, practice="other")
     token, other = await link_token(world, first.staff_id), await link_token(world, second.staff_id)
-    await disable_staff(world.database, first.staff_id, clock=world.clock)
+    await disable_staff(world.database, first.staff_id, audit=audit_context(world.clock))
     await set_suspended(world.database, "other", suspended=True)
     assert (await use_link(world.anonymous(), token)).status_code == 401
     assert (await use_link(world.anonymous(), other)).status_code == 401
@@ -163,7 +172,7 @@ async def test_a_sign_in_form_is_good_only_in_its_own_browser(world: World) -> N
     ("wanted", "reached"),
     [
         ("/console/account", "/console/account"),
-        ("/console/people?page=2&x=a%20b", "/console/people?page=2&x=a%20b"),
+        ("/console/staff?page=2&x=a%20b", "/console/staff?page=2&x=a%20b"),
         ("https://evil.example/", "/console/"),
         ("//evil.example/console/", "/console/"),
         ("/console//evil.example", "/console//evil.example"),  # a path on this host

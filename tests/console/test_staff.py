@@ -1,4 +1,4 @@
-"""The people page: admins add colleagues, give them links, and take their access away again."""
+"""The staff page: admins add staff, give them links, and take their access away again."""
 
 import re
 
@@ -15,14 +15,14 @@ def link_in(html: str) -> str:
     return found.group(1)
 
 
-async def test_a_person_who_is_added_comes_in_by_the_link_that_is_shown(world: World, admin: httpx.AsyncClient) -> None:
-    answer = await admin.post("/console/people", data={"name": "Rosa <b>Diaz</b>", "role": "staff", "email": ""})
+async def test_an_added_staff_member_signs_in_with_the_shown_link(world: World, admin: httpx.AsyncClient) -> None:
+    answer = await admin.post("/console/staff", data={"name": "Rosa <b>Diaz</b>", "role": "staff", "email": ""})
     assert answer.status_code == 200
     assert "Rosa &lt;b&gt;Diaz&lt;/b&gt;" in answer.text
     browser = world.anonymous()
     assert (await use_link(browser, link_in(answer.text))).status_code == 303
-    assert (await browser.get("/console/people")).status_code == 403
-    listed = await admin.get("/console/people")
+    assert (await browser.get("/console/staff")).status_code == 403
+    listed = await admin.get("/console/staff")
     assert "Rosa &lt;b&gt;Diaz&lt;/b&gt;" in listed.text
     assert "#" + link_in(answer.text) not in listed.text, "a link is shown once"
     assert ("console.add_staff", "executed", admin.headers[TEST_STAFF]) in await audited(world)
@@ -36,52 +36,52 @@ async def test_a_person_who_is_added_comes_in_by_the_link_that_is_shown(world: W
         ({"name": "x" * 101, "role": "staff"}, "name is one line"),
         ({"name": "Rosa", "role": "owner"}, "role is staff or admin"),
         ({"name": "Rosa", "role": "staff", "email": "rosa"}, "looks like name@example.com"),
-        ({"name": "Rosa", "role": "staff", "email": "TAKEN@example.com"}, "Another person signs in"),
+        ({"name": "Rosa", "role": "staff", "email": "TAKEN@example.com"}, "Another staff member signs in"),
     ],
 )
 async def test_what_cannot_be_added_is_told_and_what_was_typed_stays(
     world: World, admin: httpx.AsyncClient, fields: dict[str, str], told: str
 ) -> None:
     await staff_member(world, practice="other", email="taken@example.com")
-    answer = await admin.post("/console/people", data=fields)
+    answer = await admin.post("/console/staff", data=fields)
     assert answer.status_code == 422
     assert told in answer.text
     assert f'value="{fields["name"]}"' in answer.text
 
 
-async def test_a_colleague_is_disabled_let_in_again_and_removed(world: World, admin: httpx.AsyncClient) -> None:
-    colleague = await signed_in(world, name="Ben")
-    path = f"/console/people/{colleague.headers[TEST_STAFF]}"
+async def test_a_staff_member_is_disabled_enabled_and_removed(world: World, admin: httpx.AsyncClient) -> None:
+    member = await signed_in(world, name="Ben")
+    path = f"/console/staff/{member.headers[TEST_STAFF]}"
 
     async def change(how: str) -> None:
         answer = await admin.post(f"{path}/change", data={"change": how})
-        assert (answer.status_code, answer.headers["location"].partition("?")[0]) == (303, "/console/people")
+        assert (answer.status_code, answer.headers["location"].partition("?")[0]) == (303, "/console/staff")
         page = await admin.get(answer.headers["location"])
         assert 'role="status"' in page.text
 
     await change("admin")
-    assert (await colleague.get("/console/people")).status_code == 200
+    assert (await member.get("/console/staff")).status_code == 200
     await change("disable")
-    assert (await colleague.get("/console/account")).status_code == 303
+    assert (await member.get("/console/account")).status_code == 303
     assert (await admin.post(f"{path}/link")).status_code == 409
     await change("enable")
     again = await admin.post(f"{path}/link")
-    assert (await use_link(colleague, link_in(again.text))).status_code == 303
+    assert (await use_link(member, link_in(again.text))).status_code == 303
     await change("remove")
-    assert (await colleague.get("/console/account")).status_code == 303
+    assert (await member.get("/console/account")).status_code == 303
     assert (await admin.post(f"{path}/link")).status_code == 404
     actors = {actor for operation, _, actor in await audited(world) if operation.endswith("_staff")}
     assert admin.headers[TEST_STAFF] in actors
 
 
 async def test_nobody_takes_their_own_access_away(admin: httpx.AsyncClient) -> None:
-    path = f"/console/people/{admin.headers[TEST_STAFF]}/change"
+    path = f"/console/staff/{admin.headers[TEST_STAFF]}/change"
     for change in ("staff", "disable", "remove"):
         assert (await admin.post(path, data={"change": change})).status_code == 409
-    assert (await admin.get("/console/people")).status_code == 200
+    assert (await admin.get("/console/staff")).status_code == 200
 
 
 async def test_an_unknown_change_is_refused(world: World, admin: httpx.AsyncClient) -> None:
-    person = await staff_member(world)
-    answer = await admin.post(f"/console/people/{person.staff_id}/change", data={"change": "owner"})
+    member = await staff_member(world)
+    answer = await admin.post(f"/console/staff/{member.staff_id}/change", data={"change": "owner"})
     assert answer.status_code == 404

@@ -9,11 +9,12 @@ from zoneinfo import ZoneInfo
 import httpx
 import pytest
 
-from frontdesk.console.actions.staff_member import Person
+from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.actions.usage import SPANS, Counted, Moment
 from frontdesk.console.charts import HEIGHT, WIDTH, Chart, errors_chart, requests_chart, share
 from frontdesk.domain.errors import Problem
-from tests.console.admin_pages import practice_id, text_of
+from tests.console.admin_pages import text_of
+from tests.console.signing_in import action_context
 from tests.world import NOW, World, slots
 
 ZONE = ZoneInfo("America/New_York")
@@ -68,8 +69,8 @@ async def test_what_was_long_ago_is_at_its_own_time_and_then_gone(world: World, 
     assert gone.requests.total() == 0
 
 
-async def _admin(world: World) -> Person:
-    return Person("op_admin", "Ana", "admin", await practice_id(world), "harbor", 1)
+async def _admin(world: World) -> ActionContext:
+    return await action_context(world, "admin")
 
 
 async def test_use_is_shown_against_cap_and_quota(world: World, admin: httpx.AsyncClient) -> None:
@@ -108,10 +109,10 @@ async def test_another_practices_requests_are_not_in_it(world: World, admin: htt
 
 
 async def test_the_desk_itself_refuses_staff(world: World) -> None:
-    staff = Person("op_staff", "Sam", "staff", await practice_id(world), "harbor", 1)
+    context = await action_context(world)
     for attempt in (
-        world.service.desk.usage.of_clients(staff),
-        world.service.desk.usage.over_time(staff, SPANS["3h"], ZONE),
+        world.service.desk.usage.of_clients(context),
+        world.service.desk.usage.over_time(context, SPANS["3h"], ZONE),
     ):
         with pytest.raises(Problem):
             await attempt

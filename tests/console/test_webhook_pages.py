@@ -4,12 +4,11 @@ import httpx
 import pytest
 
 from frontdesk.access.keys.sealing import Sealer
-from frontdesk.console.actions.staff_member import Person
 from frontdesk.domain.errors import Problem
 from frontdesk.outbound.webhooks.deliveries import list_deliveries
 from frontdesk.outbound.webhooks.endpoints import add_endpoint, show_endpoint
 from tests.console.admin_pages import practice_id, text_of
-from tests.console.signing_in import TEST_STAFF, audited
+from tests.console.signing_in import TEST_STAFF, action_context, audited
 from tests.world import World
 
 
@@ -82,12 +81,12 @@ async def test_staff_reach_nothing_of_it_whatever_a_page_forgets(world: World, s
     endpoint_id = await endpoint(world)
     assert (await staff.get("/console/practice/webhooks")).status_code == 403
     assert (await staff.post(f"/console/practice/webhooks/{endpoint_id}/pause")).status_code == 403
-    person = Person("op_staff", "Sam", "staff", await practice_id(world), "harbor", 1)
+    context = await action_context(world)
     desk = world.service.desk.webhooks
     for attempt in (
-        desk.all(person),
-        desk.replay_dead(person, endpoint_id),
-        desk.set_paused(person, endpoint_id, paused=True),
+        desk.all(context),
+        desk.replay_dead(context, endpoint_id),
+        desk.set_paused(context, endpoint_id, paused=True),
     ):
         with pytest.raises(Problem):
             await attempt

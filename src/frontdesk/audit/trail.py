@@ -19,6 +19,8 @@ _SEAL_AT_ONCE = 500
 _SEAL_PAUSE_SECONDS = 0.5
 _log = logging.getLogger(__name__)
 
+COMMAND_LINE = "command-line"  # the actor of changes made by commands
+
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
@@ -29,6 +31,26 @@ class AuditEntry:
     outcome: str
     subjects: Sequence[str]
     request_id: str
+
+    def values(self) -> tuple[Any, ...]:
+        """The parameters of append_audit."""
+        return (
+            self.practice_id, self.at, self.actor, self.operation, self.outcome, list(self.subjects), self.request_id
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class AuditContext:
+    """What the audit records of one request or command have in common."""
+
+    actor: str
+    now: datetime
+    request_id: str
+
+    def entry(
+        self, practice_id: int, operation: str, subjects: Sequence[str] = (), outcome: str = "executed"
+    ) -> AuditEntry:
+        return AuditEntry(practice_id, self.now, self.actor, operation, outcome, subjects, self.request_id)
 
 
 class AuditTrail:
@@ -44,16 +66,7 @@ class AuditTrail:
     async def append(self, entry: AuditEntry, *, read: bool) -> None:
         """Persists a record of its own, for what commits nothing else."""
         function = "append_read_audit" if read else "append_audit"
-        await self._database.write(
-            f"SELECT {function}($1, $2, $3, $4, $5, $6, $7)",
-            entry.practice_id,
-            entry.at,
-            entry.actor,
-            entry.operation,
-            entry.outcome,
-            list(entry.subjects),
-            entry.request_id,
-        )
+        await self._database.write(f"SELECT {function}($1, $2, $3, $4, $5, $6, $7)", *entry.values())
         self.seal_soon(entry.practice_id)
 
     async def keep_sealing(self) -> None:
@@ -82,6 +95,11 @@ class AuditTrail:
                 self._to_seal.add(practice_id)
                 _log.warning("audit records could not be sealed; trying again")
                 return
+
+
+async def append_audit(connection: Any, entry: AuditEntry) -> None:
+    """Adds a record to the transaction of the change that it is about."""
+    await connection.execute("SELECT append_audit($1, $2, $3, $4, $5, $6, $7)", *entry.values())
 
 
 async def seal(database: Database, practice_id: int) -> int:

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import add_command, add_group
-from frontdesk.cli.connection import Session, with_database
+from frontdesk.cli.connection import CommandContext, with_database
+from frontdesk.cli.known_practices import known_practice
 from frontdesk.cli.output import FAILURE, BadInput, answer, table
 
 if TYPE_CHECKING:
@@ -42,13 +43,12 @@ def _add_practice(command: argparse.ArgumentParser) -> None:
     command.add_argument("--practice", metavar="SLUG", help="only this practice's")
 
 
-async def _practices(session: Session, slug: str | None) -> list[tuple[str, int]]:
-    """Each practice is read by itself: nobody sees the rows of two at once."""
-    from frontdesk.cli.practices import known_slug
-
-    wanted = None if slug is None else await known_slug(session, slug)
-    rows = await session.database.fetch(
-        "SELECT slug, practice_id FROM practice WHERE $1::text IS NULL OR slug = $1 ORDER BY slug", wanted
+async def _practices(context: CommandContext, slug: str | None) -> list[tuple[str, int]]:
+    """Slugs and ids: row-level security lets a query read one practice at a time."""
+    if slug is not None:
+        await known_practice(context, slug)
+    rows = await context.database.fetch(
+        "SELECT slug, practice_id FROM practice WHERE $1::text IS NULL OR slug = $1 ORDER BY slug", slug
     )
     return [(row["slug"], row["practice_id"]) for row in rows]
 
@@ -58,11 +58,11 @@ def _list(args: argparse.Namespace) -> None:
         raise BadInput("frontdesk audit list: --limit must be at least 1.")
     from frontdesk.audit.reading import Wanted, exact_time, find_records, record_document
 
-    async def work(session: Session) -> list[tuple[str, Any]]:
+    async def work(context: CommandContext) -> list[tuple[str, Any]]:
         wanted = Wanted(args.client, args.operation, args.subject)
         found = []
-        for slug, practice_id in await _practices(session, args.practice):
-            newest = await find_records(session.database, practice_id, wanted, args.limit)
+        for slug, practice_id in await _practices(context, args.practice):
+            newest = await find_records(context.database, practice_id, wanted, args.limit)
             found += [(slug, row) for row in newest.records]
         found.sort(key=lambda item: item[1]["at"], reverse=True)
         return found[: args.limit]
@@ -85,12 +85,12 @@ def _list(args: argparse.Namespace) -> None:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    async def work(session: Session) -> "list[tuple[str, ChainReport]]":
+    async def work(context: CommandContext) -> "list[tuple[str, ChainReport]]":
         from frontdesk.audit.verify import verify_chain
 
         return [
-            (slug, await verify_chain(session.database, practice_id, datetime.now(UTC)))
-            for slug, practice_id in await _practices(session, args.practice)
+            (slug, await verify_chain(context.database, practice_id, datetime.now(UTC)))
+            for slug, practice_id in await _practices(context, args.practice)
         ]
 
     reports = with_database(work)
@@ -108,18 +108,18 @@ def _verify(args: argparse.Namespace) -> int:
 
 
 def _export(args: argparse.Namespace) -> None:
-    async def lines(session: Session) -> AsyncIterator[str]:
+    async def lines(context: CommandContext) -> AsyncIterator[str]:
         from frontdesk.audit.reading import exported_lines
 
-        for slug, practice_id in await _practices(session, args.practice):
-            async for line in exported_lines(session.database, slug, practice_id):
+        for slug, practice_id in await _practices(context, args.practice):
+            async for line in exported_lines(context.database, slug, practice_id):
                 yield line
 
-    async def work(session: Session) -> None:
+    async def work(context: CommandContext) -> None:
         before, between, after = ("[\n", ",\n", "\n]\n") if args.json else ("", "\n", "\n")
         sys.stdout.write(before)
         first = True
-        async for line in lines(session):
+        async for line in lines(context):
             sys.stdout.write(line if first else between + line)
             first = False
         sys.stdout.write(after if args.json or not first else "")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from frontdesk import __version__
 from frontdesk.cli.commands import add_command
-from frontdesk.cli.connection import Session, on_database, owner_dsn, prepare_data_dir, start_database, wait_for
+from frontdesk.cli.connection import CommandContext, on_database, owner_dsn, prepare_data_dir, start_database, wait_for
 from frontdesk.cli.output import BadInput, CommandError, answer, details, instant
 from frontdesk.settings import Settings, load_settings
 
@@ -57,7 +57,7 @@ def _backup(args: argparse.Namespace) -> None:
         if secret_key is not None:
             shutil.copyfile(secret_key, folder / SECRET_KEY)
 
-        async def work(_session: Session) -> "Content":
+        async def work(_context: CommandContext) -> "Content":
             return await dump(owner_dsn(settings), folder)
 
         try:
@@ -136,7 +136,7 @@ def _restore_aside(file: Path, staging: Path, settings: Settings) -> dict[str, A
     async def fill() -> int:
         await load(owner_dsn(aside), staging / DUMP, manifest)
         await migrate(owner_dsn(aside))
-        return await on_database(aside, lambda session: _check(session, keys=opens))
+        return await on_database(aside, lambda context: _check(context, keys=opens))
 
     opens = SECRET_KEY in manifest.members or settings.secret_key is not None
     try:
@@ -153,20 +153,20 @@ def _restore_aside(file: Path, staging: Path, settings: Settings) -> dict[str, A
     }
 
 
-async def _check(session: Session, *, keys: bool) -> int:
+async def _check(context: CommandContext, *, keys: bool) -> int:
     """Every audit trail is whole, and the keys open where there is a secret for them; how many practices there are."""
     from frontdesk.audit.trail import practice_ids
     from frontdesk.audit.verify import verify_chain
 
-    found = await practice_ids(session.database)
+    found = await practice_ids(context.database)
     for practice_id in found:
-        report = await verify_chain(session.database, practice_id, datetime.now(UTC))
+        report = await verify_chain(context.database, practice_id, datetime.now(UTC))
         if report.faults:
             raise CommandError(
                 f"The audit trail in this backup is broken: {report.faults[0].message} Nothing was restored."
             )
     if keys:
-        await session.ring()
+        await context.ring()
     return len(found)
 
 

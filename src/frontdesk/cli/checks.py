@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from frontdesk.cli.commands import add_command
-from frontdesk.cli.connection import Session, with_database
+from frontdesk.cli.connection import CommandContext, with_database
+from frontdesk.cli.known_practices import known_practice
 from frontdesk.cli.output import FAILURE, answer, table
 
 if TYPE_CHECKING:
@@ -20,15 +21,11 @@ def add_check_command(group: "Commands") -> None:
 
 
 def _check(args: argparse.Namespace) -> int:
-    from frontdesk.cli.practices import known_slug
-
-    async def work(session: Session) -> "SystemCheck":
-        from frontdesk.store.practices import practice_id_of
+    async def work(context: CommandContext) -> "SystemCheck":
         from frontdesk.systems.check import check_system
 
-        practice_id = await practice_id_of(session.database, await known_slug(session, args.slug))
-        assert practice_id is not None
-        return await check_system(session.database, practice_id, os.environ, datetime.now(UTC))
+        practice_id = await known_practice(context, args.slug)
+        return await check_system(context.database, practice_id, os.environ, datetime.now(UTC))
 
     checked = with_database(work)
     findings = checked.findings

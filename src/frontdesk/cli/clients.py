@@ -1,11 +1,12 @@
 """`frontdesk client`: who may call, with which grant, scopes and limits. A secret is printed once and never again."""
 
 import argparse
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import add_command, add_group
-from frontdesk.cli.connection import Session, with_database
+from frontdesk.cli.connection import CommandContext, with_database
+from frontdesk.cli.known_practices import known_practice
 from frontdesk.cli.output import BadInput, answer, details, instant, table
 
 if TYPE_CHECKING:
@@ -52,32 +53,32 @@ def _add_limits(command: argparse.ArgumentParser) -> None:
 
 
 def _add(args: argparse.Namespace) -> None:
-    async def work(session: Session) -> "tuple[ClientRecord, str]":
+    async def work(context: CommandContext) -> "tuple[ClientRecord, str]":
         from frontdesk.access.clients.registry import DEFAULT_PER_MINUTE, DEFAULT_QUOTA, add_client
         from frontdesk.access.clients.scopes import SCOPES
 
         return await add_client(
-            session.database,
-            await session.ring(),
+            context.database,
+            await context.ring(),
             practice=args.practice,
             name=args.name,
             grant=args.grant,
             scopes=args.scope or SCOPES,
             per_minute=DEFAULT_PER_MINUTE if args.per_minute is None else args.per_minute,
             quota=DEFAULT_QUOTA if args.quota is None else args.quota,
-            also=_recorded("add_client"),
+            also=_recorded(context, "console.add_client"),
         )
 
     _answer_secret(args, *with_database(work))
 
 
 def _list(args: argparse.Namespace) -> None:
-    async def work(session: Session) -> "list[ClientRecord]":
+    async def work(context: CommandContext) -> "list[ClientRecord]":
         from frontdesk.access.clients.registry import list_clients
-        from frontdesk.cli.practices import known_slug
 
-        practice = None if args.practice is None else await known_slug(session, args.practice)
-        return await list_clients(session.database, practice=practice)
+        if args.practice is not None:
+            await known_practice(context, args.practice)
+        return await list_clients(context.database, practice=args.practice)
 
     clients = with_database(work)
     rows = [(c.client_id, c.practice_slug, c.name, c.grant, c.per_minute, c.quota, _state(c)) for c in clients]
@@ -86,43 +87,43 @@ def _list(args: argparse.Namespace) -> None:
 
 
 def _show(args: argparse.Namespace) -> None:
-    async def work(session: Session) -> "ClientRecord":
+    async def work(context: CommandContext) -> "ClientRecord":
         from frontdesk.access.clients.registry import show_client
 
-        return await show_client(session.database, args.id)
+        return await show_client(context.database, args.id)
 
     _answer_one(args, with_database(work))
 
 
 def _disable(args: argparse.Namespace) -> None:
-    async def work(session: Session) -> "ClientRecord":
+    async def work(context: CommandContext) -> "ClientRecord":
         from frontdesk.access.clients.registry import disable_client
 
-        return await disable_client(session.database, args.id, also=_recorded("disable_client"))
+        return await disable_client(context.database, args.id, also=_recorded(context, "console.disable_client"))
 
     _answer_one(args, with_database(work))
 
 
 def _enable(args: argparse.Namespace) -> None:
-    async def work(session: Session) -> "ClientRecord":
+    async def work(context: CommandContext) -> "ClientRecord":
         from frontdesk.access.clients.registry import enable_client
 
-        return await enable_client(session.database, args.id, also=_recorded("enable_client"))
+        return await enable_client(context.database, args.id, also=_recorded(context, "console.enable_client"))
 
     _answer_one(args, with_database(work))
 
 
 def _rotate_secret(args: argparse.Namespace) -> None:
-    async def work(session: Session) -> "tuple[ClientRecord, str]":
+    async def work(context: CommandContext) -> "tuple[ClientRecord, str]":
         from frontdesk.access.clients.registry import DEFAULT_RETIREMENT, rotate_secret
 
         retirement = timedelta(0) if args.at_once else DEFAULT_RETIREMENT
         return await rotate_secret(
-            session.database,
-            await session.ring(),
+            context.database,
+            await context.ring(),
             args.id,
             retire_old_after=retirement,
-            also=_recorded("rotate_client_secret"),
+            also=_recorded(context, "console.rotate_client_secret"),
         )
 
     _answer_secret(args, *with_database(work))
@@ -132,24 +133,27 @@ def _set_limits(args: argparse.Namespace) -> None:
     if args.per_minute is None and args.quota is None:
         raise BadInput("frontdesk client set-limits: give --per-minute, --quota or both.")
 
-    async def work(session: Session) -> "ClientRecord":
+    async def work(context: CommandContext) -> "ClientRecord":
         from frontdesk.access.clients.registry import set_limits
 
         return await set_limits(
-            session.database, args.id, per_minute=args.per_minute, quota=args.quota, also=_recorded("change_client")
+            context.database,
+            args.id,
+            per_minute=args.per_minute,
+            quota=args.quota,
+            also=_recorded(context, "console.change_client"),
         )
 
     _answer_one(args, with_database(work))
 
 
-def _recorded(action: str) -> "Also":
+def _recorded(context: CommandContext, operation: str) -> "Also":
     """An audit record that commits with the change, under the name that the console gives to the same action."""
 
     async def also(connection: Any, practice_id: int, client_id: str) -> None:
-        from frontdesk.access.staff.members import COMMAND_LINE, record
+        from frontdesk.audit.trail import append_audit
 
-        now = datetime.now(UTC)
-        await record(connection, practice_id, now, COMMAND_LINE, f"console.{action}", "executed", client_id)
+        await append_audit(connection, context.audit.entry(practice_id, operation, [client_id]))
 
     return also
 

@@ -1,15 +1,17 @@
-"""How a command reaches the database: the embedded server is started for it, or the given one is asked.
+"""How a command connects to the database: the embedded server, which is started for it, or the configured one.
 
-Owns what may go wrong on the way, one sentence each. A new database gets its tables; one that lacks only some of them
-is left to `frontdesk db migrate`, because servers of an older version may still be using it.
+A new database is migrated. An older one is left to `frontdesk db migrate`, because older servers may still use it.
 """
 
 import errno
 import os
 import pwd
+import secrets
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,6 +20,7 @@ from frontdesk.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from frontdesk.access.keys.ring import KeyRing
+    from frontdesk.audit.trail import AuditContext
     from frontdesk.store.database import Database
     from frontdesk.store.embedded.server import EmbeddedPostgres
 
@@ -26,11 +29,12 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
-    """What a command works with."""
+class CommandContext:
+    """What a command works with. Its audit records share one request id."""
 
     settings: Settings
     database: "Database"
+    audit: "AuditContext"
 
     async def ring(self) -> "KeyRing":
         from frontdesk.access.keys.ring import KeyRing
@@ -45,7 +49,7 @@ class Session:
         return ring
 
 
-def with_database(work: Callable[[Session], Awaitable[T]]) -> T:
+def with_database(work: Callable[[CommandContext], Awaitable[T]]) -> T:
     """Runs a command's work on the database that the environment names."""
     settings = started_settings()
     return wait_for(on_database(settings, work))
@@ -64,21 +68,22 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(work)
 
 
-async def on_database(settings: Settings, work: Callable[[Session], Awaitable[T]]) -> T:
+async def on_database(settings: Settings, work: Callable[[CommandContext], Awaitable[T]]) -> T:
     """The work on a database that runs, once it has its tables."""
     from frontdesk.store.database import Database
     from frontdesk.store.migrate import migrate, status
 
     owner = owner_dsn(settings)
-    state = await reached(settings, status(owner))
-    if not state.applied_migrations:
-        await reached(settings, migrate(owner))
-    elif state.pending:
-        raise CommandError("The database was made by an older version of frontdesk: run frontdesk db migrate.")
     database = Database(service_dsn(settings), pool_size=2)
-    await reached(settings, database.open())
+    with explain_database_errors(settings):
+        state = await status(owner)
+        if not state.applied_migrations:
+            await migrate(owner)
+        elif state.pending:
+            raise CommandError("The database was made by an older version of frontdesk: run frontdesk db migrate.")
+        await database.open()
     try:
-        return await work(Session(settings, database))
+        return await work(CommandContext(settings, database, _audit_context()))
     finally:
         await database.close()
 
@@ -103,13 +108,14 @@ def owner_dsn(settings: Settings) -> str:
     return given or _embedded(settings).dsn("postgres")
 
 
-async def reached(settings: Settings, asked: Awaitable[T]) -> T:
-    """The database's answer, or one sentence about why there is none."""
+@contextmanager
+def explain_database_errors(settings: Settings) -> Iterator[None]:
+    """Turns an error of the database into a CommandError of one sentence."""
     from asyncpg import exceptions as pg
 
     where = "The embedded PostgreSQL" if settings.database_url is None else "The database of FRONTDESK_DATABASE_URL"
     try:
-        return await asked
+        yield
     except pg.InvalidAuthorizationSpecificationError:
         raise CommandError(f"{where} does not accept this login.") from None
     except pg.InvalidCatalogNameError:
@@ -144,6 +150,12 @@ def prepare_data_dir(folder: Path) -> None:
         )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise CommandError(f"The data directory {folder} cannot be written to: {advice}.")
+
+
+def _audit_context() -> "AuditContext":
+    from frontdesk.audit.trail import COMMAND_LINE, AuditContext
+
+    return AuditContext(COMMAND_LINE, datetime.now(UTC), secrets.token_hex(16))
 
 
 def _embedded(settings: Settings) -> "EmbeddedPostgres":

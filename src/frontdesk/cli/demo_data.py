@@ -17,7 +17,7 @@ import orjson
 from frontdesk.access.clients.registry import add_client, authenticate
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.access.staff.members import StaffError, add_staff, show_staff
-from frontdesk.cli.connection import Progress, Session
+from frontdesk.cli.connection import CommandContext, Progress
 from frontdesk.cli.demo_calendar import count_ahead, fill_calendar
 from frontdesk.demo import demo_practice
 from frontdesk.domain.errors import Problem
@@ -53,17 +53,17 @@ class Demo:
         }
 
 
-async def prepare_demo(session: Session, ring: KeyRing, now: datetime, progress: Progress) -> Demo:
+async def prepare_demo(context: CommandContext, ring: KeyRing, now: datetime, progress: Progress) -> Demo:
     """The demo as it should be today. Servers that start together take turns."""
-    path = session.settings.data_dir / CREDENTIALS_FILE
-    async with session.database.transaction() as connection:
+    path = context.settings.data_dir / CREDENTIALS_FILE
+    async with context.database.transaction() as connection:
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
         known = _read(path)
         demo = Demo(
-            placed_on=await _prepare_practice(session.database, known, now, progress),
-            agent=await _client(session.database, ring, "agent", known.agent if known else None),
-            integration=await _client(session.database, ring, "integration", known.integration if known else None),
-            staff_id=await _operator(session.database, known.staff_id if known else None),
+            placed_on=await _prepare_practice(context.database, known, now, progress),
+            agent=await _client(context.database, ring, "agent", known.agent if known else None),
+            integration=await _client(context.database, ring, "integration", known.integration if known else None),
+            staff_id=await _staff_member(context, known.staff_id if known else None),
         )
         if demo != known:
             _write(path, demo)
@@ -106,13 +106,14 @@ async def _client(database: Database, ring: KeyRing, grant: str, known: Credenti
     return Credentials(client.client_id, secret)
 
 
-async def _operator(database: Database, known: str | None) -> str:
-    """The person of before if they may still sign in, or a new one."""
+async def _staff_member(context: CommandContext, known: str | None) -> str:
+    """The earlier staff member if they may still sign in, or a new one."""
     if known is not None:
         with contextlib.suppress(StaffError):
-            if not (await show_staff(database, known)).disabled:
+            if not (await show_staff(context.database, known)).disabled:
                 return known
-    return (await add_staff(database, practice=SLUG, name="Demo admin", role="admin")).staff_id
+    added = await add_staff(context.database, practice=SLUG, name="Demo admin", role="admin", audit=context.audit)
+    return added.staff_id
 
 
 def _read(path: Path) -> Demo | None:

@@ -15,7 +15,14 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from frontdesk.cli.commands import add_command
-from frontdesk.cli.connection import owner_dsn, prepare_data_dir, reached, service_dsn, start_database, wait_for
+from frontdesk.cli.connection import (
+    explain_database_errors,
+    owner_dsn,
+    prepare_data_dir,
+    service_dsn,
+    start_database,
+    wait_for,
+)
 from frontdesk.cli.output import FAILURE, CommandError, answer, table
 from frontdesk.settings import Settings, SettingsError, load_settings
 
@@ -80,12 +87,14 @@ def _examine() -> list[Finding]:
 async def _examine_database(settings: Settings) -> list[Finding]:
     from frontdesk.store.database import Database
 
-    reachable, migrations, clock = await reached(settings, _server(settings))
+    with explain_database_errors(settings):
+        reachable, migrations, clock = await _server(settings)
     found = [reachable, migrations, clock]
     if migrations.state == "failed":
         return [*found, Finding("keys, practices", "skipped", "the database does not fit this version")]
     database = Database(service_dsn(settings), pool_size=2)
-    await reached(settings, database.open())
+    with explain_database_errors(settings):
+        await database.open()
     try:
         found.append(await _waited("keys", _keys(settings, database)))
         found.append(await _waited("upstreams", _upstreams(database)))

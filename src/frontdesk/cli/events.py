@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import add_command, add_group
-from frontdesk.cli.connection import Session, with_database
+from frontdesk.cli.connection import CommandContext, with_database
+from frontdesk.cli.known_practices import known_practice
 from frontdesk.cli.output import BadInput, to_json
 
 if TYPE_CHECKING:
@@ -40,17 +41,17 @@ def _tail(args: argparse.Namespace) -> None:
         line = f"{document['timestamp']}  {document['id']}  {document['type']}  {ids}".rstrip()
         print(to_json(document, indent=None) if args.json else line, flush=args.follow)
 
-    async def work(session: Session) -> None:
+    async def work(context: CommandContext) -> None:
         from frontdesk.outbound.webhooks.events import events_after, newest_events
 
-        practice_id = await known_practice(session, args.practice)
+        practice_id = await known_practice(context, args.practice)
 
         async def after(event_id: int) -> list[Any]:
-            return await events_after(session.database, practice_id, event_id, _PAGE)
+            return await events_after(context.database, practice_id, event_id, _PAGE)
 
         floor = since or 0
         known: list[int] = []
-        rows = await newest_events(session.database, practice_id, _PAGE) if since is None else await after(since)
+        rows = await newest_events(context.database, practice_id, _PAGE) if since is None else await after(since)
         shown = rows[-_SHOWN:] if since is None else rows
         while rows:
             for row in shown:
@@ -95,13 +96,3 @@ def event_number(text: str) -> int:
     if not (digits.isascii() and digits.isdigit() and int(digits) <= _LARGEST):
         raise BadInput(f"{text!r} is not an event's id: one looks like evt_42.")
     return int(digits)
-
-
-async def known_practice(session: Session, slug: str) -> int:
-    """The number of the practice, if there is such a one."""
-    from frontdesk.cli.practices import known_slug
-    from frontdesk.store.practices import practice_id_of
-
-    practice_id = await practice_id_of(session.database, await known_slug(session, slug))
-    assert practice_id is not None
-    return practice_id

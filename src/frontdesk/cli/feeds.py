@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import add_command, add_group
-from frontdesk.cli.connection import Session, with_database
-from frontdesk.cli.events import known_practice
+from frontdesk.cli.connection import CommandContext, with_database
+from frontdesk.cli.known_practices import known_practice
 from frontdesk.cli.output import BadInput, answer, details, instant, table
 
 if TYPE_CHECKING:
@@ -29,15 +29,15 @@ def add_feed_commands(commands: "Commands") -> None:
 
 
 def _add(args: argparse.Namespace) -> None:
-    async def work(session: Session) -> "tuple[Feed, str]":
+    async def work(context: CommandContext) -> "tuple[Feed, str]":
         from frontdesk.outbound.feeds import FeedError, add_feed
         from frontdesk.store.directories import load_directory
 
-        practice_id = await known_practice(session, args.practice)
-        stored = await load_directory(session.database, practice_id)
+        practice_id = await known_practice(context, args.practice)
+        stored = await load_directory(context.database, practice_id)
         try:
             feed, path = await add_feed(
-                session.database,
+                context.database,
                 practice_id,
                 stored.directory,
                 args.provider,
@@ -46,7 +46,7 @@ def _add(args: argparse.Namespace) -> None:
             )
         except FeedError as error:
             raise BadInput(str(error)) from None
-        return feed, session.settings.public_url + path
+        return feed, context.settings.public_url + path
 
     feed, url = with_database(work)
     text = details([("Feed", feed.feed_id), ("Address", url)])
@@ -55,10 +55,10 @@ def _add(args: argparse.Namespace) -> None:
 
 
 def _list(args: argparse.Namespace) -> None:
-    async def work(session: Session) -> "list[Feed]":
+    async def work(context: CommandContext) -> "list[Feed]":
         from frontdesk.outbound.feeds import list_feeds
 
-        return await list_feeds(session.database, await known_practice(session, args.practice))
+        return await list_feeds(context.database, await known_practice(context, args.practice))
 
     feeds = with_database(work)
     rows = [(f.feed_id, f.provider_id, f.with_names, instant(f.created_at), _state(f)) for f in feeds]
@@ -67,11 +67,11 @@ def _list(args: argparse.Namespace) -> None:
 
 
 def _revoke(args: argparse.Namespace) -> None:
-    async def work(session: Session) -> "Feed":
+    async def work(context: CommandContext) -> "Feed":
         from frontdesk.outbound.feeds import FeedError, revoke_feed
 
         try:
-            return await revoke_feed(session.database, args.id, datetime.now(UTC))
+            return await revoke_feed(context.database, args.id, datetime.now(UTC))
         except FeedError as error:
             raise BadInput(str(error)) from None
 

@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import add_command, add_group
-from frontdesk.cli.connection import Session, with_database
+from frontdesk.cli.connection import CommandContext, with_database
 from frontdesk.cli.output import BadInput, answer, instant, table
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ def _rotate(args: argparse.Namespace) -> None:
     if args.purpose is not None and args.purpose not in PURPOSES:
         raise BadInput(f"There is no purpose {args.purpose!r}; there are {', '.join(PURPOSES)}.")
 
-    async def work(session: Session) -> "list[KeyRecord]":
-        ring = await session.ring()
+    async def work(context: CommandContext) -> "list[KeyRecord]":
+        ring = await context.ring()
         return [await ring.rotate(purpose) for purpose in PURPOSES if args.purpose in (None, purpose)]
 
     made = with_database(work)
@@ -41,8 +41,8 @@ def _rotate(args: argparse.Namespace) -> None:
 
 
 def _list(args: argparse.Namespace) -> None:
-    async def work(session: Session) -> "list[KeyRecord]":
-        ring = await session.ring()
+    async def work(context: CommandContext) -> "list[KeyRecord]":
+        ring = await context.ring()
         return await ring.list_keys()
 
     found = with_database(work)
@@ -50,12 +50,12 @@ def _list(args: argparse.Namespace) -> None:
 
 
 def _reseal(args: argparse.Namespace) -> None:
-    async def work(session: Session) -> int:
+    async def work(context: CommandContext) -> int:
         from frontdesk.access.keys.sealing import load_secret_key
         from frontdesk.outbound.webhooks.endpoints import reseal_secrets
 
-        ring = await session.ring()
-        return await ring.reseal() + await reseal_secrets(session.database, load_secret_key(session.settings))
+        ring = await context.ring()
+        return await ring.reseal() + await reseal_secrets(context.database, load_secret_key(context.settings))
 
     count = with_database(work)
     answer(args, {"resealed": count}, f"Sealed {count} keys anew.")

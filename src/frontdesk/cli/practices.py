@@ -1,16 +1,15 @@
 """`frontdesk practice`: practice files in and out, and which practices there are."""
 
 import argparse
-import difflib
 import os
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.checks import add_check_command
 from frontdesk.cli.commands import add_command, add_group
-from frontdesk.cli.connection import Session, with_database
+from frontdesk.cli.connection import CommandContext, with_database
+from frontdesk.cli.known_practices import no_practice
 from frontdesk.cli.output import BAD_INPUT, BadInput, answer, details, table, to_json
 
 if TYPE_CHECKING:
@@ -41,23 +40,6 @@ def add_practice_commands(commands: "Commands") -> None:
     add_check_command(group)
 
 
-async def known_slug(session: Session, slug: str) -> str:
-    """The slug, if there is such a practice."""
-    from frontdesk.store.practices import practice_id_of
-
-    if await practice_id_of(session.database, slug) is None:
-        raise await _no_practice(session, slug)
-    return slug
-
-
-async def _no_practice(session: Session, slug: str) -> BadInput:
-    from frontdesk.store.practices import list_practices
-
-    slugs = [practice.slug for practice in await list_practices(session.database)]
-    closest = difflib.get_close_matches(slug, slugs, n=1, cutoff=0.0)
-    return BadInput(f"There is no practice {slug!r}" + (f"; the closest is {closest[0]!r}." if closest else "."))
-
-
 def _import(args: argparse.Namespace) -> int | None:
     from frontdesk.practice_file import PracticeFileError
 
@@ -85,20 +67,20 @@ def _import(args: argparse.Namespace) -> int | None:
 
 
 def _imported(args: argparse.Namespace) -> "PracticeFile":
-    from frontdesk.access.staff.members import COMMAND_LINE, record
+    from frontdesk.audit.trail import append_audit
     from frontdesk.store.practice_import import checked_file
     from frontdesk.store.practices import import_practice
 
     text = _read(args.file)
 
-    async def work(session: Session) -> "PracticeFile":
-        now = datetime.now(UTC)
+    async def work(context: CommandContext) -> "PracticeFile":
+        now = context.audit.now
 
         async def also(connection: Any, practice_id: int) -> None:
-            await record(connection, practice_id, now, COMMAND_LINE, "console.import_practice_file", "executed")
+            await append_audit(connection, context.audit.entry(practice_id, "console.import_practice_file"))
 
-        file = await checked_file(session.database, text, now, prune=args.prune)
-        await import_practice(session.database, file, now, prune=args.prune, also=also)
+        file = await checked_file(context.database, text, now, prune=args.prune)
+        await import_practice(context.database, file, now, prune=args.prune, also=also)
         return file
 
     return with_database(work)
@@ -122,12 +104,12 @@ def _read(name: str) -> str:
 
 
 def _export(args: argparse.Namespace) -> None:
-    async def work(session: Session) -> "PracticeFile":
+    async def work(context: CommandContext) -> "PracticeFile":
         from frontdesk.store.practices import export_practice
 
-        file = await export_practice(session.database, args.slug, with_patients=args.with_patients)
+        file = await export_practice(context.database, args.slug, with_patients=args.with_patients)
         if file is None:
-            raise await _no_practice(session, args.slug)
+            raise await no_practice(context, args.slug)
         return file
 
     from frontdesk.practice_file import dump, dump_json
@@ -147,10 +129,10 @@ def _export(args: argparse.Namespace) -> None:
 
 
 def _list(args: argparse.Namespace) -> None:
-    async def work(session: Session) -> "list[PracticeSummary]":
+    async def work(context: CommandContext) -> "list[PracticeSummary]":
         from frontdesk.store.practices import list_practices
 
-        return await list_practices(session.database)
+        return await list_practices(context.database)
 
     practices = with_database(work)
     rows = [
@@ -161,12 +143,12 @@ def _list(args: argparse.Namespace) -> None:
 
 
 def _show(args: argparse.Namespace) -> None:
-    async def work(session: Session) -> "PracticeSummary":
+    async def work(context: CommandContext) -> "PracticeSummary":
         from frontdesk.store.practices import list_practices
 
-        found = await list_practices(session.database, args.slug)
+        found = await list_practices(context.database, args.slug)
         if not found:
-            raise await _no_practice(session, args.slug)
+            raise await no_practice(context, args.slug)
         return found[0]
 
     _answer_one(args, with_database(work))
@@ -181,12 +163,12 @@ def _resume(args: argparse.Namespace) -> None:
 
 
 def _set_suspended(args: argparse.Namespace, *, suspended: bool) -> None:
-    async def work(session: Session) -> "PracticeSummary":
+    async def work(context: CommandContext) -> "PracticeSummary":
         from frontdesk.store.practices import list_practices, set_suspended
 
-        if not await set_suspended(session.database, args.slug, suspended=suspended):
-            raise await _no_practice(session, args.slug)
-        return (await list_practices(session.database, args.slug))[0]
+        if not await set_suspended(context.database, args.slug, suspended=suspended):
+            raise await no_practice(context, args.slug)
+        return (await list_practices(context.database, args.slug))[0]
 
     _answer_one(args, with_database(work))
 

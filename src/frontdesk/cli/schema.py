@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from frontdesk.cli.commands import add_command, add_group
-from frontdesk.cli.connection import owner_dsn, reached, started_settings, wait_for
+from frontdesk.cli.connection import explain_database_errors, owner_dsn, started_settings, wait_for
 from frontdesk.cli.output import answer, instant, table
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ def _migrate(args: argparse.Namespace) -> None:
     from frontdesk.store.migrate import migrate
 
     settings = started_settings()
-    before = wait_for(reached(settings, migrate(owner_dsn(settings))))
+    with explain_database_errors(settings):
+        before = wait_for(migrate(owner_dsn(settings)))
     migrations, functions = before.pending_migrations, before.pending_functions
     lines = [f"Applied {m.number:03} {m.name}." for m in migrations] + [
         f"Applied functions/{f.name}." for f in functions
@@ -37,7 +38,8 @@ def _status(args: argparse.Namespace) -> None:
     from frontdesk.store.migrate import status
 
     settings = started_settings()
-    state = wait_for(reached(settings, status(owner_dsn(settings))))
+    with explain_database_errors(settings):
+        state = wait_for(status(owner_dsn(settings)))
     migrations = [(m, instant(state.migration_applied_at(m))) for m in state.release.migrations]
     functions = [(f, instant(state.function_applied_at(f))) for f in state.release.functions]
     document = {

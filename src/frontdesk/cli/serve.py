@@ -8,7 +8,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import add_command
-from frontdesk.cli.connection import Progress, Session, on_database, owner_dsn, reached, start_database, wait_for
+from frontdesk.cli.connection import (
+    CommandContext,
+    Progress,
+    explain_database_errors,
+    on_database,
+    owner_dsn,
+    start_database,
+    wait_for,
+)
 from frontdesk.cli.output import CommandError, to_json
 from frontdesk.cli.staff import sign_in_link
 from frontdesk.settings import Settings, load_settings
@@ -88,16 +96,17 @@ async def _prepare(args: argparse.Namespace, settings: Settings) -> "tuple[Demo,
     sentence, before any worker opens the service."""
     from frontdesk.store.migrate import migrate
 
-    await reached(settings, migrate(owner_dsn(settings)))
+    with explain_database_errors(settings):
+        await migrate(owner_dsn(settings))
 
-    async def work(session: Session) -> "tuple[Demo, str] | None":
-        ring = await session.ring()
+    async def work(context: CommandContext) -> "tuple[Demo, str] | None":
+        ring = await context.ring()
         if not args.demo:
             return None
         from frontdesk.cli.demo_data import prepare_demo
 
-        demo = await prepare_demo(session, ring, datetime.now(UTC), _say(args))
-        return demo, await sign_in_link(session, demo.staff_id)
+        demo = await prepare_demo(context, ring, datetime.now(UTC), _say(args))
+        return demo, await sign_in_link(context, demo.staff_id)
 
     return await on_database(settings, work)
 

@@ -4,7 +4,8 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import add_command, add_group
-from frontdesk.cli.connection import Session, with_database
+from frontdesk.cli.connection import CommandContext, with_database
+from frontdesk.cli.known_practices import known_practice
 from frontdesk.cli.output import answer, details, instant, table
 
 if TYPE_CHECKING:
@@ -19,28 +20,28 @@ def add_staff_commands(commands: "Commands") -> None:
         commands, "staff", "Staff who sign in to the console: add, link, list, show, disable, enable, set-role, remove."
     )
 
-    command = add_command(group, "add", _add, "Add a person, and print a link that signs them in once.")
+    command = add_command(group, "add", _add, "Add a member, and print a link that signs them in once.")
     command.add_argument("--practice", metavar="SLUG", required=True)
     command.add_argument("--name", metavar="NAME", required=True)
     _add_role(command)
     command.add_argument(
-        "--email", metavar="ADDRESS", help="lets the person sign in through the identity provider, where one is set"
+        "--email", metavar="ADDRESS", help="lets the member sign in through the identity provider, where one is set"
     )
 
     command = add_command(group, "link", _link, "Print a new sign-in link; an unused one before it stops working.")
     command.add_argument("id", metavar="ID")
 
-    command = add_command(group, "list", _list, "Show every person.")
+    command = add_command(group, "list", _list, "Show every member.")
     command.add_argument("--practice", metavar="SLUG", help="only this practice's")
 
-    add_command(group, "show", _show, "Show one person.").add_argument("id", metavar="ID")
-    command = add_command(group, "disable", _disable, "Sign a person out everywhere, and let them in no more.")
+    add_command(group, "show", _show, "Show one member.").add_argument("id", metavar="ID")
+    command = add_command(group, "disable", _disable, "Sign a member out everywhere, and let them in no more.")
     command.add_argument("id", metavar="ID")
-    add_command(group, "enable", _enable, "Let a person in again.").add_argument("id", metavar="ID")
-    command = add_command(group, "set-role", _set_role, "Change what a person may do, from their next click on.")
+    add_command(group, "enable", _enable, "Let a member in again.").add_argument("id", metavar="ID")
+    command = add_command(group, "set-role", _set_role, "Change what a member may do, from their next click on.")
     command.add_argument("id", metavar="ID")
     _add_role(command)
-    command = add_command(group, "remove", _remove, "Forget a person; what they did stays under their id.")
+    command = add_command(group, "remove", _remove, "Forget a member; what they did stays under their id.")
     command.add_argument("id", metavar="ID")
 
 
@@ -54,55 +55,59 @@ def _add_role(command: argparse.ArgumentParser) -> None:
 
 
 def _add(args: argparse.Namespace) -> None:
-    async def work(session: Session) -> "tuple[StaffRecord, str]":
+    async def work(context: CommandContext) -> "tuple[StaffRecord, str]":
         from frontdesk.access.staff.members import add_staff
 
         added = await add_staff(
-            session.database, practice=args.practice, name=args.name, role=args.role, email=args.email
+            context.database,
+            practice=args.practice,
+            name=args.name,
+            role=args.role,
+            email=args.email,
+            audit=context.audit,
         )
-        return added, await sign_in_link(session, added.staff_id)
+        return added, await sign_in_link(context, added.staff_id)
 
     _answer_link(args, *with_database(work))
 
 
 def _link(args: argparse.Namespace) -> None:
-    async def work(session: Session) -> "tuple[StaffRecord, str]":
+    async def work(context: CommandContext) -> "tuple[StaffRecord, str]":
         from frontdesk.access.staff.members import show_staff
 
-        return await show_staff(session.database, args.id), await sign_in_link(session, args.id)
+        return await show_staff(context.database, args.id), await sign_in_link(context, args.id)
 
     _answer_link(args, *with_database(work))
 
 
-async def sign_in_link(session: Session, staff_id: str) -> str:
+async def sign_in_link(context: CommandContext, staff_id: str) -> str:
     from frontdesk.access.staff.links import link_address, new_link
-    from frontdesk.access.staff.members import COMMAND_LINE, utc_now
     from frontdesk.audit.trail import seal
 
-    member, token = await new_link(session.database, staff_id, actor=COMMAND_LINE, clock=utc_now)
-    await seal(session.database, member.practice_id)
-    return link_address(session.settings.public_url, token)
+    member, token = await new_link(context.database, staff_id, audit=context.audit)
+    await seal(context.database, member.practice_id)
+    return link_address(context.settings.public_url, token)
 
 
 def _list(args: argparse.Namespace) -> None:
-    async def work(session: Session) -> "list[StaffRecord]":
+    async def work(context: CommandContext) -> "list[StaffRecord]":
         from frontdesk.access.staff.members import list_staff
-        from frontdesk.cli.practices import known_slug
 
-        practice = None if args.practice is None else await known_slug(session, args.practice)
-        return await list_staff(session.database, practice=practice)
+        if args.practice is not None:
+            await known_practice(context, args.practice)
+        return await list_staff(context.database, practice=args.practice)
 
-    people = with_database(work)
-    rows = [(p.staff_id, p.practice_slug, p.name, p.role, _state(p), instant(p.signed_in_at)) for p in people]
-    headings = ("OPERATOR", "PRACTICE", "NAME", "ROLE", "STATE", "LAST SIGN-IN")
-    answer(args, [_document(person) for person in people], table(headings, rows, "There is nobody yet."))
+    members = with_database(work)
+    rows = [(p.staff_id, p.practice_slug, p.name, p.role, _state(p), instant(p.signed_in_at)) for p in members]
+    headings = ("STAFF ID", "PRACTICE", "NAME", "ROLE", "STATE", "LAST SIGN-IN")
+    answer(args, [_document(member) for member in members], table(headings, rows, "There is no staff yet."))
 
 
 def _show(args: argparse.Namespace) -> None:
-    async def work(session: Session) -> "StaffRecord":
+    async def work(context: CommandContext) -> "StaffRecord":
         from frontdesk.access.staff.members import show_staff
 
-        return await show_staff(session.database, args.id)
+        return await show_staff(context.database, args.id)
 
     _answer_one(args, with_database(work))
 
@@ -110,82 +115,82 @@ def _show(args: argparse.Namespace) -> None:
 def _disable(args: argparse.Namespace) -> None:
     from frontdesk.access.staff.members import disable_staff
 
-    _changed(args, lambda session: disable_staff(session.database, args.id))
+    _changed(args, lambda context: disable_staff(context.database, args.id, audit=context.audit))
 
 
 def _enable(args: argparse.Namespace) -> None:
     from frontdesk.access.staff.members import enable_staff
 
-    _changed(args, lambda session: enable_staff(session.database, args.id))
+    _changed(args, lambda context: enable_staff(context.database, args.id, audit=context.audit))
 
 
 def _set_role(args: argparse.Namespace) -> None:
     from frontdesk.access.staff.members import set_role
 
-    _changed(args, lambda session: set_role(session.database, args.id, args.role))
+    _changed(args, lambda context: set_role(context.database, args.id, args.role, audit=context.audit))
 
 
 def _remove(args: argparse.Namespace) -> None:
     from frontdesk.access.staff.members import remove_staff
 
-    _changed(args, lambda session: remove_staff(session.database, args.id), note="Removed.")
+    _changed(args, lambda context: remove_staff(context.database, args.id, audit=context.audit), note="Removed.")
 
 
 def _changed(
-    args: argparse.Namespace, change: "Callable[[Session], Awaitable[StaffRecord]]", note: str | None = None
+    args: argparse.Namespace, change: "Callable[[CommandContext], Awaitable[StaffRecord]]", note: str | None = None
 ) -> None:
-    async def work(session: Session) -> "StaffRecord":
+    async def work(context: CommandContext) -> "StaffRecord":
         from frontdesk.audit.trail import seal
 
-        changed = await change(session)
-        await seal(session.database, changed.practice_id)
+        changed = await change(context)
+        await seal(context.database, changed.practice_id)
         return changed
 
-    person = with_database(work)
+    member = with_database(work)
     if note is None:
-        _answer_one(args, person)
+        _answer_one(args, member)
     else:
-        answer(args, {"staffId": person.staff_id, "removed": True}, note)
+        answer(args, {"staffId": member.staff_id, "removed": True}, note)
 
 
-def _answer_link(args: argparse.Namespace, person: "StaffRecord", link: str) -> None:
+def _answer_link(args: argparse.Namespace, member: "StaffRecord", link: str) -> None:
     from frontdesk.access.staff.links import LINK_LIFETIME
 
     minutes = int(LINK_LIFETIME.total_seconds() // 60)
-    text = details([("Operator", person.staff_id), ("Name", person.name), ("Sign-in link", link)])
-    note = f"The link works once, within {minutes} minutes. Whoever has it is {person.name}: hand it over safely."
-    document = {"staffId": person.staff_id, "link": link, "expiresInSeconds": minutes * 60}
+    text = details([("Staff id", member.staff_id), ("Name", member.name), ("Sign-in link", link)])
+    note = f"The link works once, within {minutes} minutes. Whoever has it is {member.name}: hand it over safely."
+    document = {"staffId": member.staff_id, "link": link, "expiresInSeconds": minutes * 60}
     answer(args, document, f"{text}\n\n{note}")
 
 
-def _answer_one(args: argparse.Namespace, person: "StaffRecord") -> None:
+def _answer_one(args: argparse.Namespace, member: "StaffRecord") -> None:
     facts: list[tuple[str, Any]] = [
-        ("Operator", person.staff_id),
-        ("Practice", person.practice_slug),
-        ("Name", person.name),
-        ("Role", person.role),
-        ("E-mail", person.email),
-        ("Identity linked", person.linked),
-        ("State", _state(person)),
-        ("Created", instant(person.created_at)),
-        ("Last sign-in", instant(person.signed_in_at)),
+        ("Staff id", member.staff_id),
+        ("Practice", member.practice_slug),
+        ("Name", member.name),
+        ("Role", member.role),
+        ("E-mail", member.email),
+        ("Identity linked", member.linked),
+        ("State", _state(member)),
+        ("Created", instant(member.created_at)),
+        ("Last sign-in", instant(member.signed_in_at)),
     ]
-    answer(args, _document(person), details(facts))
+    answer(args, _document(member), details(facts))
 
 
-def _state(person: "StaffRecord") -> str:
-    return "disabled" if person.disabled else "active"
+def _state(member: "StaffRecord") -> str:
+    return "disabled" if member.disabled else "active"
 
 
-def _document(person: "StaffRecord") -> dict[str, Any]:
+def _document(member: "StaffRecord") -> dict[str, Any]:
     return {
-        "staffId": person.staff_id,
-        "practice": person.practice_slug,
-        "name": person.name,
-        "role": person.role,
-        "email": person.email,
-        "identityLinked": person.linked,
-        "disabled": person.disabled,
-        "createdAt": instant(person.created_at),
-        "lastSignInAt": instant(person.signed_in_at),
+        "staffId": member.staff_id,
+        "practice": member.practice_slug,
+        "name": member.name,
+        "role": member.role,
+        "email": member.email,
+        "identityLinked": member.linked,
+        "disabled": member.disabled,
+        "createdAt": instant(member.created_at),
+        "lastSignInAt": instant(member.signed_in_at),
     }

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from frontdesk.cli.commands import add_command
-from frontdesk.cli.connection import Session, with_database
+from frontdesk.cli.connection import CommandContext, with_database
 from frontdesk.cli.events import event_number
 from frontdesk.cli.output import BadInput, answer, instant, table
 
@@ -29,7 +29,7 @@ def add_delivery_commands(group: "Commands") -> None:
     command.add_argument("--event", metavar="ID", help="only this event, even if it was delivered")
 
 
-def on_webhooks(work: Callable[[Session], Awaitable[T]]) -> T:
+def on_webhooks(work: Callable[[CommandContext], Awaitable[T]]) -> T:
     """A command's work; what it refuses is about what was typed."""
     from frontdesk.outbound.webhooks.endpoints import WebhookError
     from frontdesk.outbound.webhooks.targets import TargetError
@@ -51,10 +51,10 @@ def _deliveries(args: argparse.Namespace) -> None:
         _answer_attempts(args, event_number(args.event))
         return
 
-    async def work(session: Session) -> "list[Delivery]":
+    async def work(context: CommandContext) -> "list[Delivery]":
         from frontdesk.outbound.webhooks.deliveries import list_deliveries
 
-        return await list_deliveries(session.database, args.id, args.state, args.limit)
+        return await list_deliveries(context.database, args.id, args.state, args.limit)
 
     found = on_webhooks(work)
     rows = [
@@ -76,10 +76,10 @@ def _deliveries(args: argparse.Namespace) -> None:
 
 
 def _answer_attempts(args: argparse.Namespace, event_id: int) -> None:
-    async def work(session: Session) -> "list[Attempt]":
+    async def work(context: CommandContext) -> "list[Attempt]":
         from frontdesk.outbound.webhooks.deliveries import list_attempts
 
-        return await list_attempts(session.database, args.id, event_id)
+        return await list_attempts(context.database, args.id, event_id)
 
     found = on_webhooks(work)
     rows = [(instant(a.at), a.status, a.milliseconds, a.failure) for a in found]
@@ -90,10 +90,10 @@ def _answer_attempts(args: argparse.Namespace, event_id: int) -> None:
 def _replay(args: argparse.Namespace) -> None:
     event_id = None if args.event is None else event_number(args.event)
 
-    async def work(session: Session) -> list[int]:
+    async def work(context: CommandContext) -> list[int]:
         from frontdesk.outbound.webhooks.deliveries import replay
 
-        return await replay(session.database, args.id, event_id, datetime.now(UTC))
+        return await replay(context.database, args.id, event_id, datetime.now(UTC))
 
     replayed = [f"evt_{number}" for number in on_webhooks(work)]
     answer(args, {"replayed": replayed}, f"To be sent once more: {' '.join(replayed) or 'nothing'}.")

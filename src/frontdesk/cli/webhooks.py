@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import add_command, add_group
-from frontdesk.cli.connection import Session
-from frontdesk.cli.events import known_practice
+from frontdesk.cli.connection import CommandContext
+from frontdesk.cli.known_practices import known_practice
 from frontdesk.cli.output import FAILURE, answer, details, instant, table
 from frontdesk.cli.webhook_deliveries import add_delivery_commands, on_webhooks
 
@@ -49,29 +49,29 @@ def add_webhook_commands(commands: "Commands") -> None:
 
 
 def _add(args: argparse.Namespace) -> None:
-    async def work(session: Session) -> "tuple[Endpoint, str]":
+    async def work(context: CommandContext) -> "tuple[Endpoint, str]":
         from frontdesk.access.keys.sealing import load_secret_key
         from frontdesk.outbound.webhooks.endpoints import add_endpoint
         from frontdesk.outbound.webhooks.sender import Sender
 
-        practice_id = await known_practice(session, args.practice)
-        sender = Sender(allow_private=session.settings.webhook_allow_private)
+        practice_id = await known_practice(context, args.practice)
+        sender = Sender(allow_private=context.settings.webhook_allow_private)
         try:
             await sender.check(args.url)
         finally:
             await sender.close()
-        sealer = load_secret_key(session.settings)
-        return await add_endpoint(session.database, sealer, practice_id, args.url, args.event or (), datetime.now(UTC))
+        sealer = load_secret_key(context.settings)
+        return await add_endpoint(context.database, sealer, practice_id, args.url, args.event or (), datetime.now(UTC))
 
     _answer_secret(args, *on_webhooks(work))
 
 
 def _list(args: argparse.Namespace) -> None:
-    async def work(session: Session) -> "list[Endpoint]":
+    async def work(context: CommandContext) -> "list[Endpoint]":
         from frontdesk.outbound.webhooks.endpoints import list_endpoints
 
-        practice_id = None if args.practice is None else await known_practice(session, args.practice)
-        return await list_endpoints(session.database, practice_id)
+        practice_id = None if args.practice is None else await known_practice(context, args.practice)
+        return await list_endpoints(context.database, practice_id)
 
     found = on_webhooks(work)
     rows = [
@@ -83,24 +83,24 @@ def _list(args: argparse.Namespace) -> None:
 
 
 def _show(args: argparse.Namespace) -> None:
-    async def work(session: Session) -> "Endpoint":
+    async def work(context: CommandContext) -> "Endpoint":
         from frontdesk.outbound.webhooks.endpoints import show_endpoint
 
-        return await show_endpoint(session.database, args.id)
+        return await show_endpoint(context.database, args.id)
 
     _answer_one(args, on_webhooks(work))
 
 
 def _test(args: argparse.Namespace) -> int:
-    async def work(session: Session) -> "Sent":
+    async def work(context: CommandContext) -> "Sent":
         from frontdesk.access.keys.sealing import load_secret_key
         from frontdesk.outbound.webhooks.endpoints import live_secrets, show_endpoint
         from frontdesk.outbound.webhooks.sender import Sender, send_test
 
-        endpoint = await show_endpoint(session.database, args.id)
+        endpoint = await show_endpoint(context.database, args.id)
         now = datetime.now(UTC)
-        keys = await live_secrets(session.database, load_secret_key(session.settings), endpoint, now)
-        sender = Sender(allow_private=session.settings.webhook_allow_private)
+        keys = await live_secrets(context.database, load_secret_key(context.settings), endpoint, now)
+        sender = Sender(allow_private=context.settings.webhook_allow_private)
         try:
             return await send_test(sender, endpoint.url, keys, now)
         finally:
@@ -117,41 +117,41 @@ def _test(args: argparse.Namespace) -> int:
 
 
 def _pause(args: argparse.Namespace) -> None:
-    async def work(session: Session) -> "Endpoint":
+    async def work(context: CommandContext) -> "Endpoint":
         from frontdesk.outbound.webhooks.endpoints import pause_endpoint
 
-        return await pause_endpoint(session.database, args.id, datetime.now(UTC))
+        return await pause_endpoint(context.database, args.id, datetime.now(UTC))
 
     _answer_one(args, on_webhooks(work))
 
 
 def _resume(args: argparse.Namespace) -> None:
-    async def work(session: Session) -> "Endpoint":
+    async def work(context: CommandContext) -> "Endpoint":
         from frontdesk.outbound.webhooks.endpoints import resume_endpoint
 
-        return await resume_endpoint(session.database, args.id, datetime.now(UTC))
+        return await resume_endpoint(context.database, args.id, datetime.now(UTC))
 
     _answer_one(args, on_webhooks(work))
 
 
 def _remove(args: argparse.Namespace) -> None:
-    async def work(session: Session) -> None:
+    async def work(context: CommandContext) -> None:
         from frontdesk.outbound.webhooks.endpoints import remove_endpoint
 
-        await remove_endpoint(session.database, args.id)
+        await remove_endpoint(context.database, args.id)
 
     on_webhooks(work)
     answer(args, {"removed": args.id}, f"The endpoint {args.id} is gone.")
 
 
 def _rotate_secret(args: argparse.Namespace) -> None:
-    async def work(session: Session) -> "tuple[Endpoint, str]":
+    async def work(context: CommandContext) -> "tuple[Endpoint, str]":
         from frontdesk.access.keys.sealing import load_secret_key
         from frontdesk.outbound.webhooks.endpoints import DEFAULT_RETIREMENT, rotate_secret
 
         retirement = timedelta(0) if args.at_once else DEFAULT_RETIREMENT
-        sealer = load_secret_key(session.settings)
-        return await rotate_secret(session.database, sealer, args.id, datetime.now(UTC), retire_old_after=retirement)
+        sealer = load_secret_key(context.settings)
+        return await rotate_secret(context.database, sealer, args.id, datetime.now(UTC), retire_old_after=retirement)
 
     _answer_secret(args, *on_webhooks(work))
 

@@ -1,25 +1,25 @@
-"""What the console can do: the operations, on behalf of a person, and what goes beyond them."""
+"""What the console can do: the operations on behalf of a staff member, and the actions beyond them."""
 
-import secrets
-from collections.abc import Awaitable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from frontdesk.console.actions.appointments import DeskAppointments
-from frontdesk.console.actions.audit_trail import AuditDesk
-from frontdesk.console.actions.blocks import DeskBlocks
+from frontdesk.console.actions.appointments import Appointments
+from frontdesk.console.actions.audit_trail import AuditRecords
+from frontdesk.console.actions.blocks import Blocks
 from frontdesk.console.actions.checklist import Checklist
 from frontdesk.console.actions.clients import Clients
 from frontdesk.console.actions.confirmations import Confirmations
+from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.actions.health import SystemHealth
-from frontdesk.console.actions.patients import DeskPatients
+from frontdesk.console.actions.patients import Patients
 from frontdesk.console.actions.practice_files import PracticeFiles
-from frontdesk.console.actions.staff import Colleagues
-from frontdesk.console.actions.staff_member import Person
+from frontdesk.console.actions.staff import Staff
 from frontdesk.console.actions.usage import Usage
 from frontdesk.console.actions.webhooks import Webhooks
 from frontdesk.console.agent_view.tokens import AgentView
-from frontdesk.console.calendar.reading import DeskCalendar
+from frontdesk.console.calendar.reading import Calendar
 from frontdesk.console.live_updates import LiveCalendars
 from frontdesk.domain.errors import Problem
 from frontdesk.engine.arguments import from_tool
@@ -31,50 +31,47 @@ from frontdesk.systems.port import SystemUnavailable
 _BY_NAME = {operation.name: operation for operation in OPERATIONS}
 _MAY_BE_SAVED = "The connection to the database was lost. Check whether the change was saved before you try again."
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """One attribute for each part of what people do."""
-
     engine: Engine
-    calendar: DeskCalendar
-    appointments: DeskAppointments
-    patients: DeskPatients
-    blocks: DeskBlocks
+    calendar: Calendar
+    appointments: Appointments
+    patients: Patients
+    blocks: Blocks
     live: LiveCalendars
     agent_view: AgentView
     clients: Clients
     usage: Usage
     confirmations: Confirmations
-    audit: AuditDesk
+    audit: AuditRecords
     practice_file: PracticeFiles
     checklist: Checklist
     health: SystemHealth
     webhooks: Webhooks
-    colleagues: Colleagues
+    staff: Staff
 
     async def run(
-        self, person: Person, name: str, arguments: Mapping[str, Any], *, idempotency_key: str | None = None
+        self, context: ActionContext, name: str, arguments: Mapping[str, Any], *, idempotency_key: str | None = None
     ) -> Mapping[str, Any]:
-        """The body of an operation's answer, or its Problem. A write with the same key executes once."""
+        """Runs an operation and returns the body of its answer. Writes with the same key execute once."""
         operation = _BY_NAME[name]
         call = Call(
             operation,
             None,
             lambda: from_tool(operation, arguments),
-            secrets.token_hex(16),
+            context.request_id,
             idempotency_key=idempotency_key,
-            caller=person.caller(),
+            caller=context.staff.caller(),
         )
         return (await self.engine.execute(call)).body
 
 
-async def reached(work: Awaitable[T]) -> T:
-    """Awaits `work`; failures of the database or the scheduling system become a Problem."""
+@contextmanager
+def outages_as_problems() -> Iterator[None]:
+    """Turns an outage of the database or the scheduling system into the Problem that a page shows."""
     try:
-        return await work
+        yield
     except (DatabaseUnavailable, SystemUnavailable) as error:
         raise Problem("upstream_unavailable", retry_after=2) from error
     except OutcomeUnknown as error:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from frontdesk.console.actions.staff_member import Role
+from frontdesk.console.actions.context import Role
 
 HOME = "/calendar"
 
@@ -38,7 +38,7 @@ NAV: tuple[tuple[str, tuple[Place, ...]], ...] = (
         (
             Place("/setup", "Set-up", "list", "admin"),
             Place("/practice", "Practice", "building", "admin"),
-            Place("/people", "People", "badge", "admin"),
+            Place("/staff", "Staff", "badge", "admin"),
             Place("/audit", "Audit", "shield", "admin"),
         ),
     ),
@@ -46,8 +46,8 @@ NAV: tuple[tuple[str, tuple[Place, ...]], ...] = (
 
 # Texts are fixed: what stands in an address is only a key, so nobody can make a page say something.
 NOTICES = {
-    "person_changed": "The change has been made.",
-    "person_removed": "The person has been removed.",
+    "staff_changed": "The staff member has been changed.",
+    "staff_removed": "The staff member has been removed.",
     "appointment_booked": "The appointment is booked.",
     "appointment_moved": "The appointment has been moved.",
     "appointment_cancelled": "The appointment is cancelled and its time is free again.",

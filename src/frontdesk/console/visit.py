@@ -1,7 +1,6 @@
-"""One request of a signed-in person: the guard in front of every page, and what a page is given.
+"""The guard in front of every page, and the visit that it hands to the page.
 
-The guard answers whoever has no session, whoever lacks the role, and every POST that did not come from a form of this
-session. A Problem becomes a calm page; anything else is logged and becomes one that says nothing.
+The guard checks the session, the role and, for a POST, that the form belongs to the session. Errors become pages.
 """
 
 import hashlib
@@ -21,17 +20,17 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from frontdesk.access.limits.failed_tokens import TokenFailures
-from frontdesk.access.staff.sessions import IDLE, Session, SignIn
-from frontdesk.console.actions.staff_member import Person, Role
+from frontdesk.access.staff.sessions import IDLE, SignIn, StaffSession
+from frontdesk.console.actions.context import ActionContext, Role, StaffMember
 from frontdesk.console.cookies import session_token
-from frontdesk.console.desk import Desk, reached
+from frontdesk.console.desk import Desk, outages_as_problems
 from frontdesk.console.forms import Form as Form
 from frontdesk.console.forms import read_form
 from frontdesk.console.navigation import NAV, NOTICES
 from frontdesk.console.rendering import render, with_headers
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.bodies import LARGEST_BODY
-from frontdesk.doors.request_log import log_line, request_labels
+from frontdesk.doors.request_log import RequestLog
 from frontdesk.doors.responses import request_id_of
 from frontdesk.settings import Settings
 
@@ -53,7 +52,8 @@ class Console:
     sign_in: SignIn
     failures: TokenFailures
     clock: Callable[[], datetime]
-    has_provider: bool  # people may also sign in through an identity provider
+    requests: RequestLog
+    has_provider: bool  # staff may also sign in through an identity provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +63,16 @@ class Page:
     handler: "Callable[[Visit], Awaitable[Response]]"
     role: Role = "staff"  # the least
     largest_body: int = LARGEST_BODY
-    counts_as_use: bool = True  # false where a script asks by itself: that keeps nobody signed in
+    counts_as_use: bool = True  # False where a script asks by itself: a page left open does not keep a session alive
 
 
 @dataclass
 class Visit:
-    """One request of a signed-in person."""
+    """One request of a signed-in staff member."""
 
     request: Request
-    person: Person
-    session: Session
+    context: ActionContext
+    session: StaffSession
     console: Console
     page: Page
     posted: Form = field(default_factory=Form)
@@ -80,6 +80,10 @@ class Visit:
     @property
     def desk(self) -> Desk:
         return self.console.desk
+
+    @property
+    def staff(self) -> StaffMember:
+        return self.context.staff
 
     @property
     def csrf(self) -> str:
@@ -91,11 +95,11 @@ class Visit:
         return ZoneInfo(self.session.time_zone)
 
     async def form(self) -> Form:
-        """What was posted; the guard has read it already."""
+        """The posted form, read by the guard."""
         return self.posted
 
     async def still_signed_in(self) -> bool:
-        """For answers that go on for long: whether the person would still be let in. Does not count as use."""
+        """Whether the session is still valid, for answers that go on for long. Does not count as use."""
         token = session_token(self.request, self.console.settings)
         return await self.console.sign_in.find(token, in_use=False) is not None
 
@@ -105,10 +109,10 @@ class Visit:
             template,
             status,
             title=title,
-            person=self.person,
+            staff=self.staff,
             practice_name=self.session.practice_name,
             zone=self.zone,
-            nav=_navigation(self.person, self.page),
+            nav=_navigation(self.staff, self.page),
             csrf=self.csrf,
             notice=NOTICES.get(self.request.query_params.get("notice", "")),
             here=here(self.request),
@@ -129,7 +133,7 @@ def guarded(pages: Sequence[Page], console: Console) -> list[Route]:
 
 
 def csrf_of(request: Request, settings: Settings) -> str:
-    """Made from the session's own token, which only this browser and we know: another session's is another."""
+    """Derived from the session's token, so that a form of another session is refused."""
     token = session_token(request, settings) or ""
     return hmac.new(token.encode(errors="surrogatepass"), b"frontdesk console csrf", hashlib.sha256).hexdigest()
 
@@ -139,9 +143,9 @@ def here(request: Request) -> str:
 
 
 def check_same_origin(request: Request, settings: Settings) -> None:
-    """A form of another site is refused by what browsers say of it themselves, before any token is looked at.
+    """Refuses forms of other sites by the headers that browsers add.
 
-    With `no-referrer` a browser sends the Origin `null` from our own forms, too; then the token alone decides.
+    With `no-referrer` a browser sends the Origin `null` from our own forms, too; then the CSRF token decides.
     """
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     ours = {request.headers.get("host", ""), urlsplit(settings.public_url).netloc}
@@ -151,32 +155,31 @@ def check_same_origin(request: Request, settings: Settings) -> None:
 
 @dataclass(slots=True)
 class Attempt:
-    """A request on its way: what is known of it when it fails."""
+    """What is known of a request when it fails."""
 
     request_id: str
     visit: Visit | None = None
 
 
-def answered(operation: str, work: Callable[[Request, Attempt], Awaitable[Response]]) -> Endpoint:
-    """Every fault as a page, every answer under the console's headers, every request as a line in the log."""
+def answered(console: Console, path: str, work: Callable[[Request, Attempt], Awaitable[Response]]) -> Endpoint:
+    """Turns errors into pages, adds the console's headers, and notes the request in the request log."""
 
     async def endpoint(request: Request) -> Response:
-        began = time.monotonic()
+        began, code = time.monotonic(), None
         attempt = Attempt(request_id_of(request.headers.get("traceparent")))
         try:
             response = await work(request, attempt)
         except Problem as problem:
+            code = problem.code
             response = _problem_page(request, problem, attempt)
         except Exception:
             _log.exception("unexpected error", extra={"requestId": attempt.request_id})
-            response = _problem_page(request, Problem("internal"), attempt)
-        person = None if attempt.visit is None else attempt.visit.person
-        practice, practice_id, who = None, None, None
-        if person is not None:
-            practice, practice_id, who = person.practice_slug, person.practice_id, person.staff_id
-        method, status = request.method, response.status_code
-        labels = request_labels("console", operation, practice, practice_id, who, method, status, None)
-        log_line(labels, (time.monotonic() - began) * 1000, attempt.request_id)
+            code = "internal"
+            response = _problem_page(request, Problem(code), attempt)
+        caller = None if attempt.visit is None else attempt.visit.staff.caller()
+        console.requests.answered(
+            "console", path, caller, request.method, response.status_code, code, began, attempt.request_id
+        )
         return with_headers(response, attempt.request_id)
 
     return endpoint
@@ -188,27 +191,29 @@ def _endpoint(page: Page, console: Console) -> Endpoint:
         session = await console.sign_in.find(token, in_use=page.counts_as_use)
         if session is None:
             return _signed_out(request)
-        attempt.visit = Visit(request, person_of(session), session, console, page)
+        context = ActionContext(_member(session), console.clock(), attempt.request_id, console.desk.engine.audit)
+        attempt.visit = Visit(request, context, session, console, page)
         return await _answer(attempt.visit)
 
-    return answered(page.path, visited)
+    return answered(console, page.path, visited)
 
 
 async def _answer(visit: Visit) -> Response:
     page, settings = visit.page, visit.console.settings
-    if not visit.person.may(page.role):
-        raise Problem("forbidden_scope", f"This page is for people with the role {page.role}.")
+    if not visit.staff.may(page.role):
+        raise Problem("forbidden_scope", f"This page requires the role {page.role}.")
     if visit.request.method == "POST":
         check_same_origin(visit.request, settings)
         visit.posted = await read_form(visit.request, page.largest_body)
         sent = visit.request.headers.get(CSRF_HEADER) or visit.posted.get(CSRF_FIELD)
         if not hmac.compare_digest(sent.encode(errors="surrogatepass"), visit.csrf.encode()):
             raise Problem("forbidden_scope", "This form belongs to another session. Open the page again and retry.")
-    return await reached(page.handler(visit))
+    with outages_as_problems():
+        return await page.handler(visit)
 
 
-def person_of(session: Session) -> Person:
-    return Person(
+def _member(session: StaffSession) -> StaffMember:
+    return StaffMember(
         session.staff_id,
         session.name,
         session.role,
@@ -219,7 +224,7 @@ def person_of(session: Session) -> Person:
 
 
 def _problem_page(request: Request, problem: Problem, attempt: Attempt) -> Response:
-    """What went wrong, in the frame of the console where somebody is signed in."""
+    """With the console's navigation where the request has a session."""
     values = {"problem": problem, "request_id": attempt.request_id}
     if attempt.visit is not None:
         response = attempt.visit.render("problem.html", title=problem.kind.title, status=problem.status, **values)
@@ -231,18 +236,18 @@ def _problem_page(request: Request, problem: Problem, attempt: Attempt) -> Respo
 
 
 def _signed_out(request: Request) -> Response:
-    """A person who opens a page is led to the sign-in and back; a script or a form is told."""
+    """Opening a page redirects to the sign-in and back; a script or a form gets 401."""
     destination = request.headers.get("sec-fetch-dest", "document")
     if request.method in ("GET", "HEAD") and destination == "document":
         return RedirectResponse(f"{PREFIX}/sign-in?next={quote(here(request), safe='')}", 303)
-    problem = Problem("unauthorized", "You are not signed in any more. Sign in and try again.")
+    problem = Problem("unauthorized", "You are no longer signed in. Sign in and try again.")
     return render(request, "problem_outside.html", 401, title="Signed out", problem=problem, request_id=None)
 
 
-def _navigation(person: Person, page: Page) -> list[dict[str, Any]]:
-    """The places that this person may go to; the one whose part of the console the page belongs to is marked."""
+def _navigation(staff: StaffMember, page: Page) -> list[dict[str, Any]]:
+    """The places that this role may open; the one that the page belongs to is marked."""
     part = "/" + page.path.split("/")[1]
-    groups = [(label, [place for place in places if person.may(place.role)]) for label, places in NAV]
+    groups = [(label, [place for place in places if staff.may(place.role)]) for label, places in NAV]
     return [
         {"label": label, "places": [(place, part == place.path or part in place.covers) for place in places]}
         for label, places in groups

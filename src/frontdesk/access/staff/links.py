@@ -1,21 +1,19 @@
-"""One-time links: made for a person by somebody who may, used once, within a quarter of an hour."""
+"""One-time sign-in links for staff."""
 
-from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-from frontdesk.access.staff.members import StaffError, StaffRecord, hold, record, show_staff
+from frontdesk.access.staff.members import StaffError, StaffRecord, hold, show_staff
 from frontdesk.access.staff.sessions import digest_of, new_token
+from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.store.database import Database
 
 LINK_LIFETIME = timedelta(minutes=15)
 
 
-async def new_link(
-    database: Database, staff_id: str, *, actor: str, clock: Callable[[], datetime]
-) -> tuple[StaffRecord, str]:
-    """The person and the token of a fresh link. Links of theirs that were not used stop working."""
+async def new_link(database: Database, staff_id: str, *, audit: AuditContext) -> tuple[StaffRecord, str]:
+    """The staff member and the token of a new link. Their unused links stop working."""
     member = await show_staff(database, staff_id)
-    token, now = new_token(), clock()
+    token = new_token()
     async with database.transaction() as connection:
         held = await hold(connection, staff_id)
         if held is None or held["disabled"]:
@@ -25,13 +23,13 @@ async def new_link(
             "INSERT INTO staff_link VALUES ($1, $2, $3, $4)",
             digest_of(token),
             member.staff_id,
-            now,
-            now + LINK_LIFETIME,
+            audit.now,
+            audit.now + LINK_LIFETIME,
         )
-        await record(connection, member.practice_id, now, actor, "console.new_link", "executed", member.staff_id)
+        await append_audit(connection, audit.entry(member.practice_id, "console.new_link", [member.staff_id]))
     return member, token
 
 
 def link_address(public_url: str, token: str) -> str:
-    """What is behind the # stays in the browser: no server or proxy on the way sees or logs it."""
+    """The token is in the fragment: browsers do not send it, so no server or proxy logs it."""
     return f"{public_url}/console/sign-in#{token}"

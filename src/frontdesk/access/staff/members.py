@@ -1,38 +1,33 @@
-"""The people of the console: who may sign in, for which practice, in which role.
+"""Staff members: who may sign in to the console, for which practice, in which role.
 
-Every change is recorded in the practice's audit trail in the same transaction, by ids: names and addresses are not.
-Disabling or removing a person ends their sessions and links at once. Signing in never makes anyone staff.
+Every change commits with its audit record. Disabling or removing a staff member ends their sessions and links at once.
 """
 
 import difflib
 import re
 import secrets
 import string
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal, cast, get_args
 
+from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.store.database import Database
 
 Role = Literal["staff", "admin"]
-Clock = Callable[[], datetime]
-OPERATOR_ID = re.compile(r"op_[0-9A-Za-z]{20}\Z")
-COMMAND_LINE = "command-line"
-"""The actor of what is done from the command line, where nobody has signed in."""
-
 _ALPHABET = string.digits + string.ascii_letters
 _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]{1,190}\Z")
 _LONGEST_NAME = 100
 _SELECT = """
-SELECT o.staff_id, o.practice_id, p.slug, o.name, o.role, o.email, o.oidc_subject IS NOT NULL AS linked, o.disabled,
-       o.created_at, o.signed_in_at
-FROM staff o JOIN practice p USING (practice_id)
+SELECT s.staff_id, s.practice_id, p.slug, s.name, s.role, s.email, s.oidc_subject IS NOT NULL AS linked, s.disabled,
+       s.created_at, s.signed_in_at
+FROM staff s JOIN practice p USING (practice_id)
 """
 
 
 class StaffError(Exception):
-    """One sentence about what was asked for and cannot be done."""
+    """One sentence about why the request cannot be carried out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +38,10 @@ class StaffRecord:
     name: str
     role: Role
     email: str | None
-    linked: bool  # an identity elsewhere has signed in as this person
+    linked: bool  # has signed in through the identity provider
     disabled: bool
     created_at: datetime
     signed_in_at: datetime | None
-
-
-def utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 async def add_staff(
@@ -60,8 +51,7 @@ async def add_staff(
     name: str,
     role: str,
     email: str | None = None,
-    actor: str = COMMAND_LINE,
-    clock: Clock = utc_now,
+    audit: AuditContext,
 ) -> StaffRecord:
     name, checked_role, email = _checked_name(name), _checked_role(role), _checked_email(email)
     staff_id = "op_" + "".join(secrets.choice(_ALPHABET) for _ in range(20))
@@ -78,106 +68,81 @@ async def add_staff(
             name,
             checked_role,
             email,
-            clock(),
+            audit.now,
         )
         if added is None:
-            raise StaffError("Another person signs in with this e-mail address.")
-        await record(connection, practice_id, clock(), actor, "console.add_staff", "executed", staff_id)
+            raise StaffError("Another staff member signs in with this e-mail address.")
+        await append_audit(connection, audit.entry(practice_id, "console.add_staff", [staff_id]))
     return await show_staff(database, staff_id)
 
 
 async def list_staff(database: Database, *, practice: str | None = None) -> list[StaffRecord]:
     rows = await database.fetch(
-        _SELECT + "WHERE $1::text IS NULL OR p.slug = $1 ORDER BY p.slug, o.created_at, o.staff_id", practice
+        _SELECT + "WHERE $1::text IS NULL OR p.slug = $1 ORDER BY p.slug, s.created_at, s.staff_id", practice
     )
     return [StaffRecord(*row.values()) for row in rows]
 
 
 async def show_staff(database: Database, staff_id: str) -> StaffRecord:
-    row = await database.fetchrow(_SELECT + "WHERE o.staff_id = $1", staff_id)
+    row = await database.fetchrow(_SELECT + "WHERE s.staff_id = $1", staff_id)
     if row is None:
         raise StaffError(f"There is no staff member {staff_id!r}.")
     return StaffRecord(*row.values())
 
 
-async def disable_staff(
-    database: Database, staff_id: str, *, actor: str = COMMAND_LINE, clock: Clock = utc_now
-) -> StaffRecord:
-    """Nobody signs in as this person, and whoever is signed in as them is out."""
+async def disable_staff(database: Database, staff_id: str, *, audit: AuditContext) -> StaffRecord:
+    """Ends the staff member's sessions and refuses new ones."""
     async with database.transaction() as connection:
-        await _change(connection, staff_id, "disabled = true", actor, "console.disable_staff", clock())
+        await _change(connection, staff_id, "disabled = true", audit, "console.disable_staff")
         await end_everything(connection, staff_id)
     return await show_staff(database, staff_id)
 
 
-async def enable_staff(
-    database: Database, staff_id: str, *, actor: str = COMMAND_LINE, clock: Clock = utc_now
-) -> StaffRecord:
+async def enable_staff(database: Database, staff_id: str, *, audit: AuditContext) -> StaffRecord:
     async with database.transaction() as connection:
-        await _change(connection, staff_id, "disabled = false", actor, "console.enable_staff", clock())
+        await _change(connection, staff_id, "disabled = false", audit, "console.enable_staff")
     return await show_staff(database, staff_id)
 
 
-async def set_role(
-    database: Database, staff_id: str, role: str, *, actor: str = COMMAND_LINE, clock: Clock = utc_now
-) -> StaffRecord:
-    """Holds from the next request on, also for whoever is signed in."""
+async def set_role(database: Database, staff_id: str, role: str, *, audit: AuditContext) -> StaffRecord:
+    """Takes effect with the staff member's next request."""
     checked = _checked_role(role)
     async with database.transaction() as connection:
-        await _change(connection, staff_id, "role = $2", actor, "console.set_staff_role", clock(), checked)
+        await _change(connection, staff_id, "role = $2", audit, "console.set_staff_role", checked)
     return await show_staff(database, staff_id)
 
 
-async def remove_staff(
-    database: Database, staff_id: str, *, actor: str = COMMAND_LINE, clock: Clock = utc_now
-) -> StaffRecord:
-    """Forgets name and address. What the person did stays in the audit trail under their id."""
+async def remove_staff(database: Database, staff_id: str, *, audit: AuditContext) -> StaffRecord:
+    """Deletes name and address. The audit trail keeps the staff member's id."""
     removed = await show_staff(database, staff_id)
     async with database.transaction() as connection:
         if await hold(connection, staff_id) is None:
             raise StaffError(f"There is no staff member {staff_id!r}.")
         await end_everything(connection, staff_id)
         await connection.execute("DELETE FROM staff WHERE staff_id = $1", staff_id)
-        await record(connection, removed.practice_id, clock(), actor, "console.remove_staff", "executed", staff_id)
+        await append_audit(connection, audit.entry(removed.practice_id, "console.remove_staff", [staff_id]))
     return removed
 
 
 async def hold(connection: Any, staff_id: str) -> Any:
-    """The person's row, locked. Whoever changes a person, their links and sessions takes this lock first, so that
-    nobody waits in a circle."""
+    """The staff member's row, locked. Taken before the rows of links and sessions, so that changes cannot deadlock."""
     return await connection.fetchrow(
-        """SELECT o.practice_id, o.disabled, p.suspended FROM staff o JOIN practice p USING (practice_id)
-           WHERE o.staff_id = $1 FOR UPDATE OF o""",
+        """SELECT s.practice_id, s.disabled, p.suspended FROM staff s JOIN practice p USING (practice_id)
+           WHERE s.staff_id = $1 FOR UPDATE OF s""",
         staff_id,
     )
 
 
 async def end_everything(connection: Any, staff_id: str) -> None:
-    """No session of this person lives on, and no link of theirs can be used."""
+    """Deletes the sessions and links of a staff member."""
     await connection.execute("DELETE FROM staff_session WHERE staff_id = $1", staff_id)
     await connection.execute("DELETE FROM staff_link WHERE staff_id = $1", staff_id)
 
 
-async def record(
-    connection: Any, practice_id: int, now: datetime, actor: str, operation: str, outcome: str, *subjects: str
-) -> None:
-    """An audit record that commits with the change it is about."""
-    await connection.execute(
-        "SELECT append_audit($1, $2, $3, $4, $5, $6, $7)",
-        practice_id,
-        now,
-        actor,
-        operation,
-        outcome,
-        list(subjects),
-        secrets.token_hex(16),
-    )
-
-
 async def _change(
-    connection: Any, staff_id: str, assignments: str, actor: str, operation: str, now: datetime, *values: Any
+    connection: Any, staff_id: str, assignments: str, audit: AuditContext, operation: str, *values: Any
 ) -> None:
-    """`assignments` is text of this module, never of a caller."""
+    """`assignments` is SQL of this module, never a caller's text."""
     practice_id = await connection.fetchval(
         f"UPDATE staff SET {assignments} WHERE staff_id = $1 RETURNING practice_id",  # noqa: S608
         staff_id,
@@ -185,19 +150,19 @@ async def _change(
     )
     if practice_id is None:
         raise StaffError(f"There is no staff member {staff_id!r}.")
-    await record(connection, practice_id, now, actor, operation, "executed", staff_id)
+    await append_audit(connection, audit.entry(practice_id, operation, [staff_id]))
 
 
 def _checked_name(name: str) -> str:
     name = name.strip()
     if not name or len(name) > _LONGEST_NAME or not name.isprintable():
-        raise StaffError(f"A person's name is one line of 1 to {_LONGEST_NAME} characters.")
+        raise StaffError(f"A staff member's name is one line of 1 to {_LONGEST_NAME} characters.")
     return name
 
 
 def _checked_role(role: str) -> Role:
     if role not in get_args(Role):
-        raise StaffError(f"A person's role is {' or '.join(get_args(Role))}.")
+        raise StaffError(f"A staff member's role is {' or '.join(get_args(Role))}.")
     return cast(Role, role)
 
 

@@ -1,8 +1,7 @@
-"""Sessions: how a person of the console proves who they are, by a link or an identity elsewhere, and for how long.
+"""Console sessions: staff sign in with a one-time link or through an identity provider.
 
-A session ends when nobody has used it for `IDLE`, at the latest after `LONGEST`, and at once when its person is
-disabled or its practice suspended. Tokens carry 256 random bits and are stored as hashes. A session is made only by
-signing in: no token that a browser brings becomes one.
+A session ends when it has been idle for `IDLE`, after `LONGEST` at the latest, and at once when its staff member is
+disabled or its practice suspended. Only the hashes of session tokens are stored.
 """
 
 import hashlib
@@ -12,13 +11,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from frontdesk.access.staff.members import Role, end_everything, hold, record
+from frontdesk.access.staff.members import Role, end_everything, hold
+from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 
 IDLE = timedelta(minutes=30)
 LONGEST = timedelta(hours=12)
-_TOUCH = timedelta(minutes=1)  # how exactly the last use is known: a write a minute, not one a request
+_TOUCH = timedelta(minutes=1)  # precision of last_seen_at: one write a minute, not one a request
 _KEEP_LINKS = timedelta(days=1)
 _LONGEST_TOKEN = 200
 _MOST_SESSIONS = 20
@@ -26,16 +26,14 @@ _MOST_SESSIONS = 20
 Means = Literal["link", "oidc"]
 
 _SESSION = """
-SELECT s.staff_id, o.name, o.role, o.practice_id, p.slug, p.name AS practice_name, p.time_zone, p.version, s.means,
-       s.created_at, s.last_seen_at, s.expires_at, o.disabled OR p.suspended AS refused
-FROM staff_session s JOIN staff o USING (staff_id) JOIN practice p USING (practice_id) WHERE s.digest = $1
+SELECT s.staff_id, m.name, m.role, m.practice_id, p.slug, p.name AS practice_name, p.time_zone, p.version, s.means,
+       s.created_at, s.last_seen_at, s.expires_at, m.disabled OR p.suspended AS refused
+FROM staff_session s JOIN staff m USING (staff_id) JOIN practice p USING (practice_id) WHERE s.digest = $1
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
-    """Somebody who is signed in."""
-
+class StaffSession:
     digest: bytes
     staff_id: str
     name: str
@@ -52,9 +50,9 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class SessionRecord:
-    """A session as its person sees it in a list."""
+    """A session in the staff member's own list."""
 
-    number: str  # tells it from the others, and opens nothing
+    number: str  # part of the hash: shown, and useless for signing in
     means: Means
     browser: str
     created_at: datetime
@@ -63,15 +61,15 @@ class SessionRecord:
 
 
 class SignIn:
-    """`on_audit` is told of every practice that has a new audit record, so that it is sealed soon."""
+    """`on_audit` is called with each practice that has a new audit record to seal."""
 
     def __init__(self, database: Database, clock: Callable[[], datetime], on_audit: Callable[[int], None]) -> None:
         self._database = database
         self._clock = clock
         self._on_audit = on_audit
 
-    async def find(self, token: str | None, *, in_use: bool = True) -> Session | None:
-        """The session of this token if it is still good. `in_use` is false where no person asked."""
+    async def find(self, token: str | None, *, in_use: bool = True) -> StaffSession | None:
+        """The session of a token if it is still valid. `in_use` is false for requests that a script makes by itself."""
         if not token or len(token) > _LONGEST_TOKEN:
             return None
         digest, now = digest_of(token), self._clock()
@@ -85,7 +83,7 @@ class SignIn:
                 )
         except DatabaseUnavailable as error:
             raise _unavailable() from error
-        return Session(
+        return StaffSession(
             digest,
             row["staff_id"],
             row["name"],
@@ -100,38 +98,40 @@ class SignIn:
             row["expires_at"],
         )
 
-    async def by_link(self, token: str, browser: str) -> str:
+    async def by_link(self, token: str, browser: str, request_id: str) -> str:
         """The token of a new session. Problem `unauthorized` for a link that is unknown, used or too old."""
         try:
             async with self._database.transaction() as connection:
-                opened = await self._use_link(connection, token, browser)
+                opened = await self._use_link(connection, token, browser, request_id)
         except (DatabaseUnavailable, OutcomeUnknown) as error:
             raise _unavailable() from error
         if opened is None:
-            raise Problem("unauthorized", "This sign-in link is not good any more.")
+            raise Problem("unauthorized", "This sign-in link is no longer valid.")
         return opened
 
-    async def by_identity(self, issuer: str, subject: str, verified_email: str | None, browser: str) -> str:
-        """The same for somebody whom an identity provider vouches for. The first time they are known by an e-mail
-        address that the provider has verified, then by the provider's own name for them."""
+    async def by_identity(
+        self, issuer: str, subject: str, verified_email: str | None, browser: str, request_id: str
+    ) -> str:
+        """The token of a new session for an identity of the provider, found by its subject, or the first time by its
+        verified e-mail address."""
         try:
             async with self._database.transaction() as connection:
-                opened = await self._use_identity(connection, issuer, subject, verified_email, browser)
+                opened = await self._use_identity(connection, issuer, subject, verified_email, browser, request_id)
         except (DatabaseUnavailable, OutcomeUnknown) as error:
             raise _unavailable() from error
         if opened is None:
-            raise Problem("unauthorized", "Nobody here is known by this identity.")
+            raise Problem("unauthorized", "No staff member has this identity.")
         return opened
 
-    async def sign_out(self, session: Session) -> None:
-        await self._end(session, "console.sign_out")
+    async def sign_out(self, session: StaffSession, request_id: str) -> None:
+        await self._end(session, "console.sign_out", request_id)
 
-    async def sign_out_everywhere(self, session: Session) -> None:
-        """Links of this person that were not used yet go, too."""
-        await self._end(session, "console.sign_out_everywhere", everywhere=True)
+    async def sign_out_everywhere(self, session: StaffSession, request_id: str) -> None:
+        """Ends every session of the staff member and deletes their unused links."""
+        await self._end(session, "console.sign_out_everywhere", request_id, everywhere=True)
 
-    async def sessions_of(self, session: Session) -> list[SessionRecord]:
-        """What is live, the newest first."""
+    async def sessions_of(self, session: StaffSession) -> list[SessionRecord]:
+        """The valid sessions of the same staff member, newest first."""
         now = self._clock()
         rows = await self._database.fetch(
             """SELECT digest, means, browser, created_at, last_seen_at FROM staff_session
@@ -152,7 +152,7 @@ class SignIn:
             for row in rows
         ]
 
-    async def _use_link(self, connection: Any, token: str, browser: str) -> str | None:
+    async def _use_link(self, connection: Any, token: str, browser: str, request_id: str) -> str | None:
         digest, now = digest_of(token), self._clock()
         staff_id = await connection.fetchval("SELECT staff_id FROM staff_link WHERE digest = $1", digest)
         held = None if staff_id is None else await hold(connection, staff_id)
@@ -165,20 +165,20 @@ class SignIn:
             now,
         )
         if not good:
-            await self._record(connection, held["practice_id"], staff_id, "console.sign_in", "unauthorized")
+            await self._record(connection, held["practice_id"], staff_id, "console.sign_in", request_id, "unauthorized")
             return None
-        return await self._open(connection, held["practice_id"], staff_id, "link", browser)
+        return await self._open(connection, held["practice_id"], staff_id, "link", browser, request_id)
 
     async def _use_identity(
-        self, connection: Any, issuer: str, subject: str, verified_email: str | None, browser: str
+        self, connection: Any, issuer: str, subject: str, verified_email: str | None, browser: str, request_id: str
     ) -> str | None:
         row = await connection.fetchrow(
-            """SELECT o.staff_id, o.practice_id, o.oidc_subject IS NOT NULL AS linked,
-                      (o.oidc_issuer = $1 AND o.oidc_subject = $2) IS TRUE AS known,
-                      o.disabled OR p.suspended AS refused
-               FROM staff o JOIN practice p USING (practice_id)
-               WHERE (o.oidc_issuer = $1 AND o.oidc_subject = $2) OR o.email = $3
-               ORDER BY known DESC LIMIT 1 FOR UPDATE OF o""",
+            """SELECT m.staff_id, m.practice_id, m.oidc_subject IS NOT NULL AS linked,
+                      (m.oidc_issuer = $1 AND m.oidc_subject = $2) IS TRUE AS known,
+                      m.disabled OR p.suspended AS refused
+               FROM staff m JOIN practice p USING (practice_id)
+               WHERE (m.oidc_issuer = $1 AND m.oidc_subject = $2) OR m.email = $3
+               ORDER BY known DESC LIMIT 1 FOR UPDATE OF m""",
             issuer,
             subject,
             None if verified_email is None else verified_email.lower(),
@@ -187,7 +187,7 @@ class SignIn:
             return None
         practice_id, staff_id = row["practice_id"], row["staff_id"]
         if row["refused"] or (row["linked"] and not row["known"]):
-            await self._record(connection, practice_id, staff_id, "console.sign_in", "unauthorized")
+            await self._record(connection, practice_id, staff_id, "console.sign_in", request_id, "unauthorized")
             return None
         if not row["known"]:
             await connection.execute(
@@ -196,10 +196,12 @@ class SignIn:
                 issuer,
                 subject,
             )
-            await self._record(connection, practice_id, staff_id, "console.link_identity", "executed")
-        return await self._open(connection, practice_id, staff_id, "oidc", browser)
+            await self._record(connection, practice_id, staff_id, "console.link_identity", request_id)
+        return await self._open(connection, practice_id, staff_id, "oidc", browser, request_id)
 
-    async def _open(self, connection: Any, practice_id: int, staff_id: str, means: Means, browser: str) -> str:
+    async def _open(
+        self, connection: Any, practice_id: int, staff_id: str, means: Means, browser: str, request_id: str
+    ) -> str:
         token, now = new_token(), self._clock()
         await connection.execute("UPDATE staff SET signed_in_at = $2 WHERE staff_id = $1", staff_id, now)
         await connection.execute(
@@ -217,10 +219,10 @@ class SignIn:
             now,
             now + LONGEST,
         )
-        await self._record(connection, practice_id, staff_id, "console.sign_in", "executed")
+        await self._record(connection, practice_id, staff_id, "console.sign_in", request_id)
         return token
 
-    async def _end(self, session: Session, operation: str, *, everywhere: bool = False) -> None:
+    async def _end(self, session: StaffSession, operation: str, request_id: str, *, everywhere: bool = False) -> None:
         try:
             async with self._database.transaction() as connection:
                 await hold(connection, session.staff_id)
@@ -228,12 +230,21 @@ class SignIn:
                     await end_everything(connection, session.staff_id)
                 else:
                     await connection.execute("DELETE FROM staff_session WHERE digest = $1", session.digest)
-                await self._record(connection, session.practice_id, session.staff_id, operation, "executed")
+                await self._record(connection, session.practice_id, session.staff_id, operation, request_id)
         except (DatabaseUnavailable, OutcomeUnknown) as error:
             raise _unavailable() from error
 
-    async def _record(self, connection: Any, practice_id: int, staff_id: str, operation: str, outcome: str) -> None:
-        await record(connection, practice_id, self._clock(), staff_id, operation, outcome, staff_id)
+    async def _record(
+        self,
+        connection: Any,
+        practice_id: int,
+        staff_id: str,
+        operation: str,
+        request_id: str,
+        outcome: str = "executed",
+    ) -> None:
+        audit = AuditContext(staff_id, self._clock(), request_id)
+        await append_audit(connection, audit.entry(practice_id, operation, [staff_id], outcome))
         self._on_audit(practice_id)
 
 

@@ -1,18 +1,18 @@
-"""Who did something, as people know them: the names behind the ids of clients and of people of the practice."""
+"""Actors of audit records and bookings: the names behind the ids of clients and staff members."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from frontdesk.access.staff.members import COMMAND_LINE
+from frontdesk.audit.trail import COMMAND_LINE
 from frontdesk.store.database import Database
 
-ActorKind = Literal["agent", "integration", "person", "other"]
+ActorKind = Literal["agent", "integration", "staff", "other"]
 
 _NAMES = """
 SELECT client_id AS id, name, grant_kind AS kind FROM client WHERE practice_id = $1 AND client_id = ANY ($2)
 UNION ALL
-SELECT staff_id, name, 'person' FROM staff WHERE practice_id = $1 AND staff_id = ANY ($2)
+SELECT staff_id, name, 'staff' FROM staff WHERE practice_id = $1 AND staff_id = ANY ($2)
 """
 
 _UNNAMED = {COMMAND_LINE: "Command line", "demo": "Demo data"}
@@ -26,7 +26,7 @@ class Actor:
 
 
 async def actors_of(database: Database, practice_id: int, ids: Iterable[str]) -> dict[str, Actor]:
-    """An actor for every id; one that has no name goes by its id, or by what it is."""
+    """An actor for every id. An id without a known name is shown as it is."""
     wanted = set(ids)
     if not wanted:
         return {}

@@ -1,14 +1,12 @@
 """One appointment in the console: its details, its history, and the attendance that staff record."""
 
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from frontdesk.audit.trail import AuditEntry
 from frontdesk.console.actions.actors import Actor, actors_of
-from frontdesk.console.actions.staff_member import Person
+from frontdesk.console.actions.context import ActionContext
 from frontdesk.domain.appointments import CANCELLABLE, CONFIRMABLE, RECORDABLE, RESCHEDULABLE, Appointment
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
@@ -59,38 +57,26 @@ class AppointmentView:
 
 
 @dataclass(frozen=True, slots=True)
-class DeskAppointments:
+class Appointments:
     database: Database
     engine: Engine
 
-    async def read(self, person: Person, appointment_id: str) -> AppointmentView:
-        system = await self.engine.systems(person.caller())
+    async def read(self, context: ActionContext, appointment_id: str) -> AppointmentView:
+        system = await self.engine.systems(context.staff.caller())
         found = await system.get_appointment(appointment_id) if APPOINTMENT_ID.match(appointment_id) else None
         if found is None:
             raise Problem("not_found", "There is no such appointment.")
         patient = await system.get_patient(found.patient_id)
         directory = await system.directory()
-        rows = await self.database.fetch(_HISTORY, person.practice_id, [found.id])
+        rows = await self.database.fetch(_HISTORY, context.practice_id, [found.id])
         booked_by = found.booked_by or next(
             (r["actor"] for r in rows if r["operation"] == "book_appointment" and r["outcome"] == "executed"), None
         )
         actors = await actors_of(
-            self.database, person.practice_id, {*(row["actor"] for row in rows), *([booked_by] if booked_by else [])}
-        )
-        now = self.engine.clock()
-        await self.engine.audit.append(
-            AuditEntry(
-                person.practice_id,
-                now,
-                person.staff_id,
-                "console.appointment",
-                "executed",
-                [found.id, found.patient_id],
-                secrets.token_hex(16),
-            ),
-            read=True,
+            self.database, context.practice_id, {*(row["actor"] for row in rows), *([booked_by] if booked_by else [])}
         )
         records_attendance = Capability.RECORD_ATTENDANCE in system.capabilities
+        await context.record("console.appointment", found.id, found.patient_id, read=True)
         time_zone = directory.locations[found.location_id].time_zone
         return AppointmentView(
             appointment=found,
@@ -100,29 +86,29 @@ class DeskAppointments:
             end=found.ends_at.astimezone(zone(time_zone)),
             booked_by=None if booked_by is None else actors[booked_by],
             history=[Happening(row["at"], actors[row["actor"]], row["operation"], row["outcome"]) for row in rows],
-            may=_allowed(found, directory, now, system.supports, records_attendance=records_attendance),
+            may=_allowed(found, directory, context.now, system.supports, records_attendance=records_attendance),
             records_attendance=records_attendance,
             **_names(found, directory),
         )
 
-    async def record(self, person: Person, appointment_id: str, status: str, key: str) -> Mapping[str, Any]:
+    async def record(self, context: ActionContext, appointment_id: str, status: str, key: str) -> Mapping[str, Any]:
         """Records a status of the practice's own; the same key does so once."""
         operation = RECORDINGS.get(status)
         if operation is None:
             raise Problem("not_found", "There is no such status.")
-        caller = person.caller()
+        caller = context.staff.caller()
         system = await self.engine.systems(caller)
         if Capability.RECORD_ATTENDANCE not in system.capabilities:
             raise Problem("capability_not_supported", "Attendance is recorded in the practice's own system.")
-        context = Context(
+        operation_context = Context(
             caller,
             system,
-            self.engine.clock(),
+            context.now,
             self.engine.slot_ids(caller.practice_id),
             self.engine.cursors(caller.practice_id),
         )
         given = _Request.model_validate({"appointmentId": appointment_id})
-        return await self.engine.writes.execute(operation, context, given, secrets.token_hex(16), key)
+        return await self.engine.writes.execute(operation, operation_context, given, context.request_id, key)
 
 
 class _Request(WriteInput):

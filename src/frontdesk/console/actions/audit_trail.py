@@ -16,11 +16,9 @@ from typing import Any, Literal
 import orjson
 
 from frontdesk.audit.reading import AFTER_ALL, Wanted, exported_lines, find_records
-from frontdesk.audit.trail import AuditTrail
 from frontdesk.audit.verify import ChainReport, verify_chain
 from frontdesk.console.actions.actors import Actor, actors_of
-from frontdesk.console.actions.recording import record_alone
-from frontdesk.console.actions.staff_member import Person, require
+from frontdesk.console.actions.context import ActionContext
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 
 PAGE = 50
@@ -48,7 +46,7 @@ WHERE practice_id = $1 AND check_id = $2
 _ACTORS = """
 SELECT client_id AS id, name, grant_kind AS kind FROM client WHERE practice_id = $1
 UNION ALL
-SELECT staff_id, name, 'person' FROM staff WHERE practice_id = $1
+SELECT staff_id, name, 'staff' FROM staff WHERE practice_id = $1
 ORDER BY 2, 1
 """
 
@@ -85,28 +83,27 @@ class Check:
 
 
 @dataclass(slots=True)
-class AuditDesk:
+class AuditRecords:
     database: Database
-    audit: AuditTrail
     clock: Callable[[], datetime]
     _running: set[asyncio.Task[None]] = field(default_factory=set)  # the event loop itself forgets tasks
 
-    async def actors(self, person: Person) -> list[Actor]:
+    async def actors(self, context: ActionContext) -> list[Actor]:
         """Who may have acted: the practice's clients and people, by name."""
-        require(person, "admin")
-        rows = await self.database.fetch(_ACTORS, person.practice_id)
+        context.require("admin")
+        rows = await self.database.fetch(_ACTORS, context.practice_id)
         return [Actor(row["id"], row["name"], row["kind"]) for row in rows]
 
-    async def find(self, person: Person, wanted: Wanted, before: int | None = None) -> RecordPage:
+    async def find(self, context: ActionContext, wanted: Wanted, before: int | None = None) -> RecordPage:
         """A page of records. It may be short, or empty, and still not the last: only so much is looked through."""
-        require(person, "admin")
+        context.require("admin")
         found = await find_records(
-            self.database, person.practice_id, wanted, PAGE + 1, AFTER_ALL if before is None else before, _BATCHES
+            self.database, context.practice_id, wanted, PAGE + 1, AFTER_ALL if before is None else before, _BATCHES
         )
         rows, next_page = found.records, found.before
         if len(rows) > PAGE:
             rows, next_page = rows[:PAGE], rows[PAGE - 1]["record_id"]
-        named = await actors_of(self.database, person.practice_id, (row["actor"] for row in rows))
+        named = await actors_of(self.database, context.practice_id, (row["actor"] for row in rows))
         return RecordPage(
             [
                 Record(
@@ -124,38 +121,38 @@ class AuditDesk:
             next_page,
         )
 
-    async def export(self, person: Person) -> AsyncIterator[str]:
+    async def export(self, context: ActionContext) -> AsyncIterator[str]:
         """Every sealed record as one line of JSON. That it was exported is recorded first, and so is in it."""
-        require(person, "admin")
-        await record_alone(self.audit, person, self.clock(), "console.export_audit")
-        return exported_lines(self.database, person.practice_slug, person.practice_id)
+        context.require("admin")
+        await context.record("console.export_audit")
+        return exported_lines(self.database, context.staff.practice_slug, context.practice_id)
 
-    async def start_check(self, person: Person) -> None:
+    async def start_check(self, context: ActionContext) -> None:
         """Does nothing while a check of this practice runs somewhere."""
-        require(person, "admin")
-        check_id, now = secrets.token_hex(8), self.clock()
-        async with self.database.transaction(person.practice_id) as connection:
+        context.require("admin")
+        check_id, now = secrets.token_hex(8), context.now
+        async with self.database.transaction(context.practice_id) as connection:
             started = await connection.fetchval(
-                _BEGIN, person.practice_id, check_id, person.staff_id, now, now - _SILENT
+                _BEGIN, context.practice_id, check_id, context.staff.staff_id, now, now - _SILENT
             )
         if started:
-            await record_alone(self.audit, person, self.clock(), "console.verify_audit")
-            task = asyncio.create_task(self._check(person.practice_id, check_id), name="audit-check")
+            await context.record("console.verify_audit")
+            task = asyncio.create_task(self._check(context.practice_id, check_id), name="audit-check")
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
-    async def last_check(self, person: Person) -> Check | None:
-        require(person, "admin")
-        async with self.database.transaction(person.practice_id) as connection:
-            row = await connection.fetchrow("SELECT * FROM audit_check WHERE practice_id = $1", person.practice_id)
+    async def last_check(self, context: ActionContext) -> Check | None:
+        context.require("admin")
+        async with self.database.transaction(context.practice_id) as connection:
+            row = await connection.fetchrow("SELECT * FROM audit_check WHERE practice_id = $1", context.practice_id)
         if row is None:
             return None
-        named = await actors_of(self.database, person.practice_id, [row["started_by"]])
+        named = await actors_of(self.database, context.practice_id, [row["started_by"]])
         report = None if row["report"] is None else orjson.loads(row["report"])
         state: CheckState = "running"
         if report is not None:
             state = "broken" if report["faults"] else "whole"
-        elif row["heard_at"] < self.clock() - _SILENT:
+        elif row["heard_at"] < context.now - _SILENT:
             state = "interrupted"
         return Check(
             state,

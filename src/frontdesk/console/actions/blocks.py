@@ -5,7 +5,6 @@ directory's version moves with it, so that nothing is booked into it by whoever 
 it stay; whoever blocks the time is told of them first.
 """
 
-import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -14,9 +13,8 @@ import orjson
 from pydantic import ValidationError
 
 from frontdesk.access.clients.caller import Caller
-from frontdesk.audit.trail import AuditEntry, AuditTrail
 from frontdesk.console.actions.actors import Actor, actors_of
-from frontdesk.console.actions.staff_member import Person
+from frontdesk.console.actions.context import ActionContext
 from frontdesk.domain.calendar import time_away
 from frontdesk.domain.directory import Directory, TimeOff
 from frontdesk.domain.errors import FieldError, Problem, invalid
@@ -53,20 +51,18 @@ class Affected:
 
 
 @dataclass(frozen=True, slots=True)
-class DeskBlocks:
+class Blocks:
     database: Database
     systems: Callable[[Caller], Awaitable[SchedulingSystem]]
-    audit: AuditTrail
-    clock: Callable[[], datetime]
     on_changed: Callable[[int], None]
 
-    async def offered(self, person: Person) -> bool:
-        return Capability.BLOCK_TIME in (await self.systems(person.caller())).capabilities
+    async def offered(self, context: ActionContext) -> bool:
+        return Capability.BLOCK_TIME in (await self.systems(context.staff.caller())).capabilities
 
-    async def upcoming(self, person: Person) -> list[Block]:
+    async def upcoming(self, context: ActionContext) -> list[Block]:
         """What is blocked from now on, by its beginning."""
-        directory = await (await self.systems(person.caller())).directory()
-        today = local_date(int(self.clock().timestamp()) // 60, directory.practice.time_zone) - timedelta(days=1)
+        directory = await (await self.systems(context.staff.caller())).directory()
+        today = local_date(int(context.now.timestamp()) // 60, directory.practice.time_zone) - timedelta(days=1)
         rows = [
             (row.starts, row.ends, row.reason, row.by, provider.id, None)
             for provider in directory.providers.values()
@@ -82,16 +78,16 @@ class DeskBlocks:
             if row.last >= today
         ]
         by = {row[3] for row in (*rows, *closed) if row[3] is not None}
-        actors = await actors_of(self.database, person.practice_id, by)
+        actors = await actors_of(self.database, context.practice_id, by)
         blocks = [
             Block(provider_id, location_id, starts, ends, reason, actors.get(who or ""))
             for starts, ends, reason, who, provider_id, location_id in (*rows, *closed)
         ]
         return sorted(blocks, key=lambda block: (str(block.starts), block.provider_id or 0, block.location_id or 0))
 
-    async def affected(self, person: Person, block: Block) -> list[Affected]:
+    async def affected(self, context: ActionContext, block: Block) -> list[Affected]:
         """The live appointments in the time of a block, by their beginning. A look at patients: it is recorded."""
-        system = await self.systems(person.caller())
+        system = await self.systems(context.staff.caller())
         directory = await system.directory()
         self._check_place(directory, block)
         wanted = AppointmentFilter(
@@ -108,16 +104,7 @@ class DeskBlocks:
         ]
         contacts = await system.contacts([each.patient_id for each in found]) if found else {}
         if contacts:
-            entry = AuditEntry(
-                person.practice_id,
-                self.clock(),
-                person.staff_id,
-                "console.blocked_appointments",
-                "executed",
-                sorted(contacts),
-                secrets.token_hex(16),
-            )
-            await self.audit.append(entry, read=True)
+            await context.record("console.blocked_appointments", *sorted(contacts), read=True)
         return [
             Affected(
                 each.id,
@@ -128,41 +115,41 @@ class DeskBlocks:
             for each in found
         ]
 
-    async def add(self, person: Person, block: Block) -> None:
+    async def add(self, context: ActionContext, block: Block) -> None:
         """Blocking the same time twice changes nothing."""
-        await self._change(person, block, remove=False)
+        await self._change(context, block, remove=False)
 
-    async def remove(self, person: Person, block: Block) -> None:
+    async def remove(self, context: ActionContext, block: Block) -> None:
         """Taking back what is not blocked changes nothing. What the practice file says returns with the next import."""
-        await self._change(person, block, remove=True)
+        await self._change(context, block, remove=True)
 
-    async def _change(self, person: Person, block: Block, *, remove: bool) -> None:
-        system = await self.systems(person.caller())
+    async def _change(self, context: ActionContext, block: Block, *, remove: bool) -> None:
+        system = await self.systems(context.staff.caller())
         if Capability.BLOCK_TIME not in system.capabilities:
             raise Problem("capability_not_supported", NOT_HERE)
         directory = await system.directory()
         self._check_place(directory, block)
         keys = ("starts", "ends") if block.provider_id is not None else ("first", "last")
-        row = {keys[0]: block.starts, keys[1]: block.ends, "reason": block.reason, "by": person.staff_id}
+        row = {keys[0]: block.starts, keys[1]: block.ends, "reason": block.reason, "by": context.staff.staff_id}
         subject = f"location {block.location_id}" if block.provider_id is None else f"provider {block.provider_id}"
         done = await self.database.write(
             "SELECT change_block($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) AS outcome",
-            person.practice_id,
+            context.practice_id,
             block.provider_id,
             block.location_id,
             orjson.dumps(row).decode(),
             remove,
-            person.staff_id,
+            context.staff.staff_id,
             "console.unblock_time" if remove else "console.block_time",
             subject,
-            self.clock(),
-            secrets.token_hex(16),
+            context.now,
+            context.request_id,
         )
-        self.audit.seal_soon(person.practice_id)
+        context.seal_soon()
         if done is None or done["outcome"] == "not_found":
             raise Problem("not_found", "There is no such provider or location.")
-        await announce(self.database, "practice", person.practice_slug)
-        self.on_changed(person.practice_id)
+        await announce(self.database, "practice", context.staff.practice_slug)
+        self.on_changed(context.practice_id)
 
     def _check_place(self, directory: Directory, block: Block) -> None:
         if block.provider_id is not None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from frontdesk.console.actions.staff_member import Person, require
+from frontdesk.console.actions.context import ActionContext
 from frontdesk.domain.directory import Directory
 from frontdesk.store.database import Database
 from frontdesk.store.directories import load_directory
@@ -65,11 +65,11 @@ class Progress:
 class Checklist:
     database: Database
 
-    async def progress(self, person: Person) -> Progress:
-        require(person, "admin")
-        directory = (await load_directory(self.database, person.practice_id)).directory
-        async with self.database.transaction(person.practice_id) as connection:
-            row = await connection.fetchrow(_STATE, person.practice_id)
+    async def progress(self, context: ActionContext) -> Progress:
+        context.require("admin")
+        directory = (await load_directory(self.database, context.practice_id)).directory
+        async with self.database.transaction(context.practice_id) as connection:
+            row = await connection.fetchrow(_STATE, context.practice_id)
         providers = [provider for provider in directory.providers.values() if provider.active]
         return Progress(
             system=directory.practice.scheduling_system["kind"],

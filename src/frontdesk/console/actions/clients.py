@@ -7,7 +7,7 @@ nobody sees the secret a second time. Refuses other practices' clients, as if th
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from frontdesk.access.clients.registry import (
@@ -23,9 +23,7 @@ from frontdesk.access.clients.registry import (
 )
 from frontdesk.access.clients.rules import ClientError, check_limits, checked_grant, checked_name, checked_scopes
 from frontdesk.access.keys.ring import KeyRing
-from frontdesk.access.staff.members import record
-from frontdesk.audit.trail import AuditTrail
-from frontdesk.console.actions.staff_member import Person, require
+from frontdesk.console.actions.context import ActionContext
 from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.engine.confirmation import KEEP_RESULTS
 from frontdesk.store.database import Database
@@ -51,60 +49,66 @@ class SecretShown(Exception):  # noqa: N818 - an answer
 class Clients:
     database: Database
     ring: KeyRing
-    audit: AuditTrail
-    clock: Callable[[], datetime]
 
-    async def all(self, person: Person) -> list[ClientRecord]:
-        require(person, "admin")
-        return await list_clients(self.database, practice=person.practice_slug)
+    async def all(self, context: ActionContext) -> list[ClientRecord]:
+        context.require("admin")
+        return await list_clients(self.database, practice=context.staff.practice_slug)
 
-    async def one(self, person: Person, client_id: str) -> ClientRecord:
-        require(person, "admin")
+    async def one(self, context: ActionContext, client_id: str) -> ClientRecord:
+        context.require("admin")
         try:
             client = await show_client(self.database, client_id)
         except ClientError:
             raise Problem("not_found", "There is no such client.") from None
-        if client.practice_slug != person.practice_slug:
+        if client.practice_slug != context.staff.practice_slug:
             raise Problem("not_found", "There is no such client.")
         return client
 
     async def add(
-        self, person: Person, *, name: str, grant: str, scopes: Sequence[str], per_minute: int, quota: int, once: str
+        self,
+        context: ActionContext,
+        *,
+        name: str,
+        grant: str,
+        scopes: Sequence[str],
+        per_minute: int,
+        quota: int,
+        once: str,
     ) -> tuple[ClientRecord, str]:
         """The client and its secret. Whoever sends the same form again gets `SecretShown`."""
-        require(person, "admin")
+        context.require("admin")
         check_client(name=name, grant=grant, scopes=scopes, per_minute=per_minute, quota=quota)
         added = await add_client(
             self.database,
             self.ring,
-            practice=person.practice_slug,
+            practice=context.staff.practice_slug,
             name=name,
             grant=grant,
             scopes=scopes,
             per_minute=per_minute,
             quota=quota,
-            also=self._recorded(person, "add_client", once),
-            clock=self.clock,
+            also=self._recorded(context, "console.add_client", once),
+            clock=lambda: context.now,
         )
-        self.audit.seal_soon(person.practice_id)
+        context.seal_soon()
         return added
 
     async def rotate(
-        self, person: Person, client_id: str, *, retire_old_after: timedelta, once: str
+        self, context: ActionContext, client_id: str, *, retire_old_after: timedelta, once: str
     ) -> tuple[ClientRecord, str]:
         """The client and its second secret. The one before it works on for the given time."""
-        await self.one(person, client_id)
-        also = self._recorded(person, "rotate_client_secret", once)
+        await self.one(context, client_id)
+        also = self._recorded(context, "console.rotate_client_secret", once)
         rotated = await rotate_secret(
-            self.database, self.ring, client_id, retire_old_after=retire_old_after, also=also, clock=self.clock
+            self.database, self.ring, client_id, retire_old_after=retire_old_after, also=also, clock=lambda: context.now
         )
-        self.audit.seal_soon(person.practice_id)
+        context.seal_soon()
         return rotated
 
     async def change(
-        self, person: Person, client_id: str, *, name: str, scopes: Sequence[str], per_minute: int, quota: int
+        self, context: ActionContext, client_id: str, *, name: str, scopes: Sequence[str], per_minute: int, quota: int
     ) -> ClientRecord:
-        client = await self.one(person, client_id)
+        client = await self.one(context, client_id)
         check_client(name=name, grant=client.grant, scopes=scopes, per_minute=per_minute, quota=quota)
         changed = await change_client(
             self.database,
@@ -113,31 +117,30 @@ class Clients:
             scopes=scopes,
             per_minute=per_minute,
             quota=quota,
-            also=self._recorded(person, "change_client"),
+            also=self._recorded(context, "console.change_client"),
         )
-        self.audit.seal_soon(person.practice_id)
+        context.seal_soon()
         return changed
 
-    async def set_disabled(self, person: Person, client_id: str, *, disabled: bool) -> ClientRecord:
-        await self.one(person, client_id)
+    async def set_disabled(self, context: ActionContext, client_id: str, *, disabled: bool) -> ClientRecord:
+        await self.one(context, client_id)
         change = disable_client if disabled else enable_client
-        also = self._recorded(person, "disable_client" if disabled else "enable_client")
+        also = self._recorded(context, "console.disable_client" if disabled else "console.enable_client")
         changed = await change(self.database, client_id, also=also)
-        self.audit.seal_soon(person.practice_id)
+        context.seal_soon()
         return changed
 
-    def _recorded(self, person: Person, action: str, once: str | None = None) -> Also:
+    def _recorded(self, context: ActionContext, operation: str, once: str | None = None) -> Also:
         """What commits with a change: the audit record, and that the form was used."""
 
         async def also(connection: Any, practice_id: int, client_id: str) -> None:
-            now, operation = self.clock(), f"console.{action}"
-            await record(connection, practice_id, now, person.staff_id, operation, "executed", client_id)
+            await context.record_in(connection, operation, client_id)
             if once is None:
                 return
-            form = hashlib.sha256(f"{person.staff_id}\n{once}".encode()).digest()
-            until = now + KEEP_RESULTS
+            staff_id, now = context.staff.staff_id, context.now
+            form = hashlib.sha256(f"{staff_id}\n{once}".encode()).digest()
             if not await connection.fetchval(
-                _CLAIM, practice_id, form, person.staff_id, operation, client_id, now, until
+                _CLAIM, practice_id, form, staff_id, operation, client_id, now, now + KEEP_RESULTS
             ):
                 raise SecretShown(await connection.fetchval(_CLAIMED, practice_id, form))
 

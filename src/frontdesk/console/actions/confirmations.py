@@ -3,13 +3,13 @@
 Shows who, which operation and how it stands; neither what was proposed nor anything it could be recognized by.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from frontdesk.console.actions.actors import Actor, actors_of
-from frontdesk.console.actions.staff_member import Person, require
+from frontdesk.console.actions.context import ActionContext
 from frontdesk.engine.confirmation import KEEP_RESULTS
 from frontdesk.store.database import Database
 
@@ -45,17 +45,16 @@ class Confirmation:
 @dataclass(frozen=True, slots=True)
 class Confirmations:
     database: Database
-    clock: Callable[[], datetime]
 
     async def recent(
-        self, person: Person, *, client_id: str | None = None, state: State | None = None
+        self, context: ActionContext, *, client_id: str | None = None, state: State | None = None
     ) -> Sequence[Confirmation]:
         """The newest, newest first; at most so many as a person looks through."""
-        require(person, "staff")
-        now = self.clock()
-        async with self.database.transaction(person.practice_id) as connection:
-            rows = await connection.fetch(_SELECT, person.practice_id, client_id, state, now, MOST)
-        named = await actors_of(self.database, person.practice_id, (row["client_id"] for row in rows))
+        context.require("staff")
+        now = context.now
+        async with self.database.transaction(context.practice_id) as connection:
+            rows = await connection.fetch(_SELECT, context.practice_id, client_id, state, now, MOST)
+        named = await actors_of(self.database, context.practice_id, (row["client_id"] for row in rows))
         found = []
         for row in rows:
             shown = _state(row["state"], row["expires_at"], now)

@@ -5,9 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from frontdesk.audit.trail import AuditTrail
-from frontdesk.console.actions.recording import record_alone
-from frontdesk.console.actions.staff_member import Person, require
+from frontdesk.console.actions.context import ActionContext
 from frontdesk.store.database import Database
 from frontdesk.store.directories import load_directory
 from frontdesk.systems.check import SystemCheck, check_system
@@ -46,18 +44,16 @@ class Health:
 class SystemHealth:
     database: Database
     condition: Callable[[int], Condition | None]
-    audit: AuditTrail
     environment: Mapping[str, str]
-    clock: Callable[[], datetime]
 
-    async def now(self, person: Person) -> Health:
-        require(person, "admin")
-        config = (await load_directory(self.database, person.practice_id)).directory.practice.scheduling_system
+    async def now(self, context: ActionContext) -> Health:
+        context.require("admin")
+        config = (await load_directory(self.database, context.practice_id)).directory.practice.scheduling_system
         began = time.perf_counter()
         await self.database.fetchval("SELECT 1")
         milliseconds = (time.perf_counter() - began) * 1000
-        async with self.database.transaction(person.practice_id) as connection:
-            row = await connection.fetchrow(_RECORDS, person.practice_id)
+        async with self.database.transaction(context.practice_id) as connection:
+            row = await connection.fetchrow(_RECORDS, context.practice_id)
         return Health(
             base_url=config.get("baseUrl"),
             database_milliseconds=milliseconds,
@@ -67,13 +63,13 @@ class SystemHealth:
             waiting_since=row["waiting_since"],
             open_writes=row["open_writes"],
             open_since=row["open_since"],
-            condition=self.condition(person.practice_id),
+            condition=self.condition(context.practice_id),
         )
 
-    async def check(self, person: Person) -> SystemCheck:
+    async def check(self, context: ActionContext) -> SystemCheck:
         """Looks at everything, as far as time allows."""
-        require(person, "admin")
-        await record_alone(self.audit, person, self.clock(), "console.check_system")
+        context.require("admin")
+        await context.record("console.check_system")
         return await check_system(
-            self.database, person.practice_id, self.environment, self.clock(), seconds=CHECK_SECONDS
+            self.database, context.practice_id, self.environment, context.now, seconds=CHECK_SECONDS
         )

@@ -1,14 +1,12 @@
 """Patients in the console: searched by fragments, and shown with their appointments."""
 
 import re
-import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
 from frontdesk.access.clients.caller import Caller
-from frontdesk.audit.trail import AuditEntry, AuditTrail
-from frontdesk.console.actions.staff_member import Person
+from frontdesk.console.actions.context import ActionContext
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import FieldError, Problem, invalid
@@ -54,19 +52,17 @@ class PatientView:
 
 
 @dataclass(frozen=True, slots=True)
-class DeskPatients:
+class Patients:
     systems: Callable[[Caller], Awaitable[SchedulingSystem]]
-    audit: AuditTrail
-    clock: Callable[[], datetime]
 
-    async def searchable(self, person: Person) -> bool:
-        return Capability.SEARCH_PATIENTS in (await self.systems(person.caller())).capabilities
+    async def searchable(self, context: ActionContext) -> bool:
+        return Capability.SEARCH_PATIENTS in (await self.systems(context.staff.caller())).capabilities
 
-    async def supports(self, person: Person) -> frozenset[str]:
-        return (await self.systems(person.caller())).supports
+    async def supports(self, context: ActionContext) -> frozenset[str]:
+        return (await self.systems(context.staff.caller())).supports
 
-    async def search(self, person: Person, text: str) -> PatientHits:
-        system = await self.systems(person.caller())
+    async def search(self, context: ActionContext, text: str) -> PatientHits:
+        system = await self.systems(context.staff.caller())
         if Capability.SEARCH_PATIENTS not in system.capabilities:
             raise Problem("capability_not_supported", "The practice's own system finds people by all four fields only.")
         if len(text) > LONGEST_TEXT:
@@ -77,11 +73,11 @@ class DeskPatients:
             raise invalid([FieldError("search", "notBlank", message)])
         found = await system.search_patients(search, most=SHOWN + 1)
         shown = found[:SHOWN]
-        await self._note(person, "search_patients", [each.id for each in shown])
+        await context.record("console.search_patients", *(each.id for each in shown), read=True)
         return PatientHits(shown, len(found) > SHOWN)
 
-    async def read(self, person: Person, patient_id: str) -> PatientView:
-        system = await self.systems(person.caller())
+    async def read(self, context: ActionContext, patient_id: str) -> PatientView:
+        system = await self.systems(context.staff.caller())
         patient = await system.get_patient(patient_id) if PATIENT_ID.match(patient_id) else None
         if patient is None:
             raise Problem("not_found", "There is no such patient.")
@@ -90,28 +86,15 @@ class DeskPatients:
             wanted = AppointmentFilter(patient_id=patient.id)
             found = await system.list_appointments(wanted, most=_MOST_APPOINTMENTS + 1, after=None)
         directory = await system.directory()
-        await self._note(person, "patient", [patient.id])
+        await context.record("console.patient", patient.id, read=True)
         shown = [_shown(appointment, directory) for appointment in found[:_MOST_APPOINTMENTS]]
-        now = self.clock()
         return PatientView(
             patient,
-            [each for each in shown if each.appointment.ends_at > now],
-            [each for each in reversed(shown) if each.appointment.ends_at <= now],
+            [each for each in shown if each.appointment.ends_at > context.now],
+            [each for each in reversed(shown) if each.appointment.ends_at <= context.now],
             len(found) <= _MOST_APPOINTMENTS,
             system.supports,
         )
-
-    async def _note(self, person: Person, action: str, subjects: Sequence[str]) -> None:
-        entry = AuditEntry(
-            person.practice_id,
-            self.clock(),
-            person.staff_id,
-            f"console.{action}",
-            "executed",
-            subjects,
-            secrets.token_hex(16),
-        )
-        await self.audit.append(entry, read=True)
 
 
 def parse_search(text: str) -> PatientSearch:

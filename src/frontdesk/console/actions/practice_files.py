@@ -6,15 +6,11 @@ what was looked at: where the practice has changed since, nothing happens.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-from frontdesk.access.staff.members import record
-from frontdesk.audit.trail import AuditTrail
-from frontdesk.console.actions.recording import record_alone
-from frontdesk.console.actions.staff_member import Person, require
+from frontdesk.console.actions.context import ActionContext
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
 from frontdesk.practice_file import Fault, PracticeFile, PracticeFileError, dump, dump_json
@@ -44,53 +40,52 @@ class Preview:
 @dataclass(frozen=True, slots=True)
 class PracticeFiles:
     database: Database
-    audit: AuditTrail
-    clock: Callable[[], datetime]
 
-    async def export(self, person: Person, *, as_json: bool) -> str:
+    async def export(self, context: ActionContext, *, as_json: bool) -> str:
         """Without the patients: those leave by the command line only."""
-        require(person, "admin")
-        file = await export_practice(self.database, person.practice_slug, with_patients=False)
+        context.require("admin")
+        file = await export_practice(self.database, context.staff.practice_slug, with_patients=False)
         assert file is not None
-        await record_alone(self.audit, person, self.clock(), "console.export_practice_file")
+        await context.record("console.export_practice_file")
         return dump_json(file) if as_json else dump(file)
 
-    async def preview(self, person: Person, text: str, *, prune: bool) -> Preview:
+    async def preview(self, context: ActionContext, text: str, *, prune: bool) -> Preview:
         """PracticeFileError with every fault."""
-        require(person, "admin")
-        stored, file = await self._judged(person, text, prune=prune)
+        context.require("admin")
+        stored, file = await self._judged(context, text, prune=prune)
         numbers = [patient.number for patient in file.patients]
-        patients = {row.number: row for row in await stored_patients(self.database, person.practice_id, numbers)}
+        patients = {row.number: row for row in await stored_patients(self.database, context.practice_id, numbers)}
         return Preview(stored.version, differences(stored.directory, patients, file, prune=prune))
 
-    async def apply(self, person: Person, text: str, *, prune: bool, version: int) -> None:
+    async def apply(self, context: ActionContext, text: str, *, prune: bool, version: int) -> None:
         """Takes the file over, all of it or nothing."""
-        require(person, "admin")
-        _, file = await self._judged(person, text, prune=prune)
-        now = self.clock()
+        context.require("admin")
+        _, file = await self._judged(context, text, prune=prune)
 
         async def also(connection: Any, practice_id: int) -> None:
             reached = await connection.fetchval("SELECT version FROM practice WHERE practice_id = $1", practice_id)
             if reached != version + 1:
                 raise Problem("conflict", "The practice has changed since this was compared. Compare it again.")
-            await record(connection, practice_id, now, person.staff_id, "console.import_practice_file", "executed")
+            await context.record_in(connection, "console.import_practice_file")
 
-        await import_practice(self.database, file, now, prune=prune, also=also)
-        self.audit.seal_soon(person.practice_id)
+        await import_practice(self.database, file, context.now, prune=prune, also=also)
+        context.seal_soon()
 
-    async def _judged(self, person: Person, text: str, *, prune: bool) -> tuple[StoredDirectory, PracticeFile]:
-        stored = await load_directory(self.database, person.practice_id)
+    async def _judged(self, context: ActionContext, text: str, *, prune: bool) -> tuple[StoredDirectory, PracticeFile]:
+        stored = await load_directory(self.database, context.practice_id)
         faults: list[Fault] = []
         file: PracticeFile | None = None
         try:
             async with _reading:
-                file = await parsed(text, stored.directory, self.clock(), prune=prune)
+                file = await parsed(text, stored.directory, context.now, prune=prune)
             slug: str | None = file.directory.practice.slug
         except PracticeFileError as error:
             faults += error.faults
             slug = await asyncio.to_thread(stated_slug, text)
-        if slug is not None and slug != person.practice_slug:
-            faults.insert(0, Fault("practice.slug", f"must be {person.practice_slug}: this is another practice's file"))
+        if slug is not None and slug != context.staff.practice_slug:
+            faults.insert(
+                0, Fault("practice.slug", f"must be {context.staff.practice_slug}: this is another practice's file")
+            )
         if file is not None and _system(file.directory) != _system(stored.directory):
             faults.append(
                 Fault("practice.schedulingSystem", "is changed with frontdesk practice import, on the server")

@@ -1,11 +1,9 @@
-"""The people of a practice, as its admins manage them: added, given a link, disabled, enabled, removed.
+"""Admins manage the staff of their practice: add, hand out sign-in links, change roles, disable, remove.
 
-Another practice's people do not exist here. Nobody takes their own admin role away, so that a practice always has one.
+Admins cannot change themselves, so a practice always keeps one.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 
 from frontdesk.access.staff.links import link_address, new_link
 from frontdesk.access.staff.members import (
@@ -19,8 +17,7 @@ from frontdesk.access.staff.members import (
     set_role,
     show_staff,
 )
-from frontdesk.audit.trail import AuditTrail
-from frontdesk.console.actions.staff_member import Person, require
+from frontdesk.console.actions.context import ActionContext
 from frontdesk.domain.errors import Problem, declined
 from frontdesk.store.database import Database
 
@@ -28,60 +25,57 @@ _CHANGES = {"disable": disable_staff, "enable": enable_staff, "remove": remove_s
 
 
 @dataclass(frozen=True, slots=True)
-class Colleagues:
+class Staff:
     database: Database
-    audit: AuditTrail
     public_url: str
-    clock: Callable[[], datetime]
 
-    async def everybody(self, person: Person) -> list[StaffRecord]:
-        require(person, "admin")
-        return await list_staff(self.database, practice=person.practice_slug)
+    async def all(self, context: ActionContext) -> list[StaffRecord]:
+        context.require("admin")
+        return await list_staff(self.database, practice=context.staff.practice_slug)
 
-    async def one(self, person: Person, staff_id: str) -> StaffRecord:
-        require(person, "admin")
+    async def one(self, context: ActionContext, staff_id: str) -> StaffRecord:
+        context.require("admin")
         try:
             found = await show_staff(self.database, staff_id)
         except StaffError:
-            raise Problem("not_found", "There is no such person.") from None
-        if found.practice_id != person.practice_id:
-            raise Problem("not_found", "There is no such person.")
+            raise Problem("not_found", "There is no such staff member.") from None
+        if found.practice_id != context.practice_id:
+            raise Problem("not_found", "There is no such staff member.")
         return found
 
-    async def add(self, person: Person, name: str, role: str, email: str) -> StaffRecord:
-        require(person, "admin")
+    async def add(self, context: ActionContext, name: str, role: str, email: str) -> StaffRecord:
+        context.require("admin")
         try:
             added = await add_staff(
                 self.database,
-                practice=person.practice_slug,
+                practice=context.staff.practice_slug,
                 name=name,
                 role=role,
                 email=email,
-                actor=person.staff_id,
-                clock=self.clock,
+                audit=context.audit,
             )
         except StaffError as error:
             raise declined(str(error)) from None
-        self.audit.seal_soon(person.practice_id)
+        context.seal_soon()
         return added
 
-    async def link(self, person: Person, staff_id: str) -> tuple[StaffRecord, str]:
-        """A one-time link for a colleague; an unused one before it stops working."""
-        await self.one(person, staff_id)
+    async def link(self, context: ActionContext, staff_id: str) -> tuple[StaffRecord, str]:
+        """A new one-time sign-in link; unused earlier ones stop working."""
+        await self.one(context, staff_id)
         try:
-            colleague, token = await new_link(self.database, staff_id, actor=person.staff_id, clock=self.clock)
+            member, token = await new_link(self.database, staff_id, audit=context.audit)
         except StaffError as error:
             raise Problem("conflict", str(error)) from None
-        self.audit.seal_soon(person.practice_id)
-        return colleague, link_address(self.public_url, token)
+        context.seal_soon()
+        return member, link_address(self.public_url, token)
 
-    async def change(self, person: Person, staff_id: str, change: str) -> None:
+    async def change(self, context: ActionContext, staff_id: str, change: str) -> None:
         """`change` is disable, enable, remove, staff or admin."""
-        await self.one(person, staff_id)
-        if staff_id == person.staff_id:
+        await self.one(context, staff_id)
+        if staff_id == context.staff.staff_id:
             raise Problem("conflict", "Another admin has to do this for you.")
         if change in _CHANGES:
-            await _CHANGES[change](self.database, staff_id, actor=person.staff_id, clock=self.clock)
+            await _CHANGES[change](self.database, staff_id, audit=context.audit)
         else:
-            await set_role(self.database, staff_id, change, actor=person.staff_id, clock=self.clock)
-        self.audit.seal_soon(person.practice_id)
+            await set_role(self.database, staff_id, change, audit=context.audit)
+        context.seal_soon()

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from frontdesk.access.clients.registry import ClientRecord, list_clients
 from frontdesk.access.limits.rate_limiter import MINUTE_SECONDS, QUOTA_SECONDS
-from frontdesk.console.actions.staff_member import Person, require
+from frontdesk.console.actions.context import ActionContext
 from frontdesk.store.database import Database
 
 Ending = Literal["succeeded", "challenged", "refused", "failed"]
@@ -99,15 +99,14 @@ def ending(status: int) -> Ending:
 @dataclass(frozen=True, slots=True)
 class Usage:
     database: Database
-    clock: Callable[[], datetime]
 
-    async def of_clients(self, person: Person) -> list[ClientUse]:
-        require(person, "admin")
-        clients = await list_clients(self.database, practice=person.practice_slug)
-        async with self.database.transaction(person.practice_id) as connection:
+    async def of_clients(self, context: ActionContext) -> list[ClientUse]:
+        context.require("admin")
+        clients = await list_clients(self.database, practice=context.staff.practice_slug)
+        async with self.database.transaction(context.practice_id) as connection:
             # The limiter goes by the database's clock, so whether a minute has ended is asked there.
             now = await connection.fetchval("SELECT now()")
-            rows = {row["client_id"]: row for row in await connection.fetch(_USED, person.practice_id)}
+            rows = {row["client_id"]: row for row in await connection.fetch(_USED, context.practice_id)}
         uses = []
         for client in clients:
             row = rows.get(client.client_id)
@@ -121,11 +120,13 @@ class Usage:
             uses.append(ClientUse(client, minute, quota, ends))
         return uses
 
-    async def over_time(self, person: Person, span: Span, zone: ZoneInfo, client_id: str | None = None) -> Counted:
-        require(person, "admin")
-        steps = _steps(self.clock(), span, zone)
-        async with self.database.transaction(person.practice_id) as connection:
-            rows = await connection.fetch(_COUNTED, person.practice_id, span.minutes, steps[0], client_id)
+    async def over_time(
+        self, context: ActionContext, span: Span, zone: ZoneInfo, client_id: str | None = None
+    ) -> Counted:
+        context.require("admin")
+        steps = _steps(context.now, span, zone)
+        async with self.database.transaction(context.practice_id) as connection:
+            rows = await connection.fetch(_COUNTED, context.practice_id, span.minutes, steps[0], client_id)
         counted = Counted(span, [Moment(began_at) for began_at in steps])
         for row in rows:
             requests, how = row["requests"], ending(row["status"])

@@ -78,7 +78,7 @@ class Ran:
 
 @dataclass(slots=True)
 class Walk:
-    """Where a person is: which client, which scenario and step (or an operation of their own choice), what is known."""
+    """The position in the view: the client, the scenario and step or a chosen operation, and what is known."""
 
     client: ClientRecord
     scenario: Scenario | None
@@ -116,7 +116,7 @@ async def step_page(visit: Visit) -> Response:
 
 
 async def _walk(visit: Visit, form: Form) -> Walk:
-    clients = await visit.desk.agent_view.clients(visit.person)
+    clients = await visit.desk.agent_view.clients(visit.context)
     client = next((each for each in clients if each.client_id == form.get("client")), None)
     if client is None:
         raise Problem("not_found", "There is no such client.")
@@ -153,9 +153,8 @@ def _arguments(operation: Operation, form: Form) -> dict[str, Value]:
 async def _run(visit: Visit, walk: Walk, arguments: dict[str, Value], simulate: str) -> Ran:
     operation, view = walk.operation, visit.desk.agent_view
     code = simulate if simulate in SIMULATED else None
-    request_id = secrets.token_hex(16)
-    trace = f"00-{request_id}-{secrets.token_hex(8)}-01"
-    token = await view.admit(visit.person, walk.client, operation, arguments, request_id)
+    trace = f"00-{visit.context.request_id}-{secrets.token_hex(8)}-01"
+    token = await view.admit(visit.context, walk.client, operation, arguments)
 
     async def send(sent: Sent) -> Exchange:
         return await exchange(visit.request.app.state.front, view.public_url, token, sent)
@@ -194,10 +193,10 @@ def _advance(walk: Walk, ran: Ran) -> bool:
 
 
 async def _render(visit: Visit, walk: Walk | None, ran: Ran | None, typed: dict[str, Value] | None) -> Response:
-    view, person = visit.desk.agent_view, visit.person
-    sandbox = await view.is_sandbox(person)
+    view = visit.desk.agent_view
+    sandbox = await view.is_sandbox(visit.context)
     shown: dict[str, Any] = {
-        "clients": await view.clients(person),
+        "clients": await view.clients(visit.context),
         "scenarios": SCENARIOS.values(),
         "operations": OPERATIONS,
         "sandbox": sandbox,
@@ -215,8 +214,8 @@ async def _render(visit: Visit, walk: Walk | None, ran: Ran | None, typed: dict[
             "narration": narration.after(ran.operation, ran.answer, resent=resent),
         }
     if walk is not None and (walk.scenario is None or walk.step is not None):
-        today = view.engine.clock().date()
-        values = _suggested(walk, person.practice_slug == _DEMO, today) if typed is None else typed
+        today = visit.context.now.date()
+        values = _suggested(walk, visit.staff.practice_slug == _DEMO, today) if typed is None else typed
         kind = "commit" if commits(walk.client, walk.operation, values) else walk.operation.kind
         shown["next"] = {
             "kind": kind,

@@ -1,7 +1,6 @@
-"""Seeing what an agent sees: a token of one of the practice's clients, for a person who wants to look through its eyes.
+"""Access tokens for the agent's view: admins make calls as one of the practice's clients.
 
-Everybody who looks is recorded before anything is sent, under the same request id as the client's own records. Refuses
-to let a write execute outside sandbox practices: there a person may look at everything up to the challenge.
+The look is recorded under the request id of the client's own records. Writes are executed in sandbox practices only.
 """
 
 import re
@@ -13,8 +12,7 @@ import orjson
 
 from frontdesk.access.clients.registry import AuthenticatedClient, ClientRecord, list_clients
 from frontdesk.access.clients.tokens import Tokens
-from frontdesk.audit.trail import AuditEntry
-from frontdesk.console.actions.staff_member import Person, require
+from frontdesk.console.actions.context import ActionContext
 from frontdesk.domain.errors import Problem
 from frontdesk.engine.execute import Engine
 from frontdesk.operations import Operation
@@ -31,34 +29,25 @@ class AgentView:
     tokens: Tokens
     public_url: str  # where callers from outside reach the two doors
 
-    async def clients(self, person: Person) -> list[ClientRecord]:
-        require(person, "admin")
-        return await list_clients(self.database, practice=person.practice_slug)
+    async def clients(self, context: ActionContext) -> list[ClientRecord]:
+        context.require("admin")
+        return await list_clients(self.database, practice=context.staff.practice_slug)
 
-    async def is_sandbox(self, person: Person) -> bool:
-        system = await self.engine.systems(person.caller())
+    async def is_sandbox(self, context: ActionContext) -> bool:
+        system = await self.engine.systems(context.staff.caller())
         return (await system.directory()).practice.sandbox
 
     async def admit(
-        self, person: Person, client: ClientRecord, operation: Operation, arguments: Mapping[str, Any], request_id: str
+        self, context: ActionContext, client: ClientRecord, operation: Operation, arguments: Mapping[str, Any]
     ) -> str:
-        """A short-lived access token of the client for one step. The person has then been recorded."""
-        require(person, "admin")
-        if client.practice_slug != person.practice_slug:
+        """Records the look and returns a short-lived access token of the client for one step."""
+        context.require("admin")
+        if client.practice_slug != context.staff.practice_slug:
             raise Problem("not_found", "There is no such client.")
-        if commits(client, operation, arguments) and not await self.is_sandbox(person):
+        if commits(client, operation, arguments) and not await self.is_sandbox(context):
             raise Problem("conflict", "Writes are executed from this page in sandbox practices only.")
         subjects = [client.client_id, *_SUBJECT.findall(orjson.dumps(dict(arguments)).decode())]
-        entry = AuditEntry(
-            person.practice_id,
-            self.engine.clock(),
-            person.staff_id,
-            "console.agent_view",
-            "executed",
-            list(dict.fromkeys(subjects)),
-            request_id,
-        )
-        await self.engine.audit.append(entry, read=False)
+        await context.record("console.agent_view", *dict.fromkeys(subjects))
         proven = AuthenticatedClient(client.client_id, client.practice_slug, client.grant, client.scopes)
         return self.tokens.issue(proven, client.scopes, lifetime=_TOKEN_SECONDS).text
 

@@ -5,16 +5,14 @@ answers with nothing, shows nothing and leaves no record.
 """
 
 import hashlib
-import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Literal
 
 from frontdesk.access.clients.caller import Caller
-from frontdesk.audit.trail import AuditEntry, AuditTrail
 from frontdesk.console.actions.actors import actors_of
-from frontdesk.console.actions.staff_member import Person
+from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.calendar.layout import lay_out
 from frontdesk.console.calendar.view import CalendarView
 from frontdesk.domain.appointments import Appointment
@@ -25,7 +23,6 @@ from frontdesk.store.database import Database
 from frontdesk.systems.port import AppointmentFilter, Capability, SchedulingSystem
 
 Systems = Callable[[Caller], Awaitable[SchedulingSystem]]
-Clock = Callable[[], datetime]
 
 _PAGE = 500
 _MOST = 3000
@@ -44,58 +41,46 @@ class CalendarQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class DeskCalendar:
+class Calendar:
     database: Database
     systems: Systems
-    audit: AuditTrail
-    clock: Clock
 
-    async def directory(self, person: Person) -> Directory:
-        return await (await self.systems(person.caller())).directory()
+    async def directory(self, context: ActionContext) -> Directory:
+        return await (await self.systems(context.staff.caller())).directory()
 
     async def read(
-        self, person: Person, query: CalendarQuery, *, purpose: str = "calendar", known: str | None = None
+        self, context: ActionContext, query: CalendarQuery, *, purpose: str = "calendar", known: str | None = None
     ) -> CalendarView | None:
         """None where it is still as `known`, the tag of a view, says."""
-        system = await self.systems(person.caller())
+        system = await self.systems(context.staff.caller())
         if "list_appointments" not in system.supports:
             raise Problem("capability_not_supported")
         directory = await system.directory()
-        now = self.clock()
         locations = shown_locations(directory, query.location_id)
-        days = _days(query, local_date(int(now.timestamp()) // 60, locations[0].time_zone))
+        days = _days(query, local_date(int(context.now.timestamp()) // 60, locations[0].time_zone))
         found, whole = await _appointments(system, query, locations, days)
-        found = await self._with_bookers(person, found)
+        found = await self._with_bookers(context, found)
         directory = await system.directory()  # reading may have met names that only a newer one knows
         contacts = await system.contacts(list({each.patient_id for each in found})) if found else {}
         actors = await actors_of(
-            self.database, person.practice_id, {each.booked_by for each in found if each.booked_by}
+            self.database, context.practice_id, {each.booked_by for each in found if each.booked_by}
         )
         hours_known = Capability.OPENING_HOURS in system.capabilities
         view = lay_out(
-            directory, locations, days, now, found, contacts, actors, query.provider_id, hours_known=hours_known
+            directory, locations, days, context.now, found, contacts, actors, query.provider_id, hours_known=hours_known
         )
         view = replace(view, whole=whole, tag=_tag(view))
         if known == view.tag:
             return None
-        entry = AuditEntry(
-            person.practice_id,
-            now,
-            person.staff_id,
-            f"console.{purpose}",
-            "executed",
-            sorted(contacts),
-            secrets.token_hex(16),
-        )
-        await self.audit.append(entry, read=True)
+        await context.record(f"console.{purpose}", *sorted(contacts), read=True)
         return view
 
-    async def _with_bookers(self, person: Person, found: Sequence[Appointment]) -> list[Appointment]:
+    async def _with_bookers(self, context: ActionContext, found: Sequence[Appointment]) -> list[Appointment]:
         """Who booked them: as the calendar has it, else as the audit trail does."""
         unsaid = [each.id for each in found if each.booked_by is None]
         if not unsaid:
             return list(found)
-        rows = await self.database.fetch(_BOOKED, person.practice_id, unsaid)
+        rows = await self.database.fetch(_BOOKED, context.practice_id, unsaid)
         by = {row["appointment_id"]: row["actor"] for row in rows if row["outcome"] == "executed"}
         return [replace(each, booked_by=each.booked_by or by.get(each.id)) for each in found]
 

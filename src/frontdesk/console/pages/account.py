@@ -18,12 +18,12 @@ async def _account(visit: Visit) -> Response:
 
 
 async def _sign_out(visit: Visit) -> Response:
-    await visit.console.sign_in.sign_out(visit.session)
+    await visit.console.sign_in.sign_out(visit.session, visit.context.request_id)
     return _left(visit)
 
 
 async def _sign_out_everywhere(visit: Visit) -> Response:
-    await visit.console.sign_in.sign_out_everywhere(visit.session)
+    await visit.console.sign_in.sign_out_everywhere(visit.session, visit.context.request_id)
     return _left(visit)
 
 

@@ -31,7 +31,7 @@ async def _appointment(visit: Visit) -> Response:
 
 
 async def _shown(visit: Visit, refused: Problem | None, reason: str = "") -> Response:
-    view = await visit.desk.appointments.read(visit.person, visit.request.path_params["appointment_id"])
+    view = await visit.desk.appointments.read(visit.context, visit.request.path_params["appointment_id"])
     return visit.render(
         "appointment.html",
         title="Appointment",
@@ -53,7 +53,7 @@ async def _step(visit: Visit) -> Response:
     if reason and operation == "cancel_appointment":
         arguments["reason"] = reason
     try:
-        await visit.desk.run(visit.person, operation, arguments, idempotency_key=form.get("key") or None)
+        await visit.desk.run(visit.context, operation, arguments, idempotency_key=form.get("key") or None)
     except Problem as problem:
         return await _refused(visit, problem, reason)
     return visit.redirect(f"/appointments/{appointment_id}", notice=notice)
@@ -63,14 +63,14 @@ async def _record(visit: Visit) -> Response:
     form = await visit.form()
     appointment_id, status = visit.request.path_params["appointment_id"], form.get("status")
     try:
-        await visit.desk.appointments.record(visit.person, appointment_id, status, form.get("key"))
+        await visit.desk.appointments.record(visit.context, appointment_id, status, form.get("key"))
     except Problem as problem:
         return await _refused(visit, problem)
     return visit.redirect(f"/appointments/{appointment_id}", notice=_RECORDED[status])
 
 
 async def _move(visit: Visit) -> Response:
-    view = await visit.desk.appointments.read(visit.person, visit.request.path_params["appointment_id"])
+    view = await visit.desk.appointments.read(visit.context, visit.request.path_params["appointment_id"])
     appointment = view.appointment
     if "reschedule_appointment" not in view.may:
         raise Problem("conflict", "This appointment cannot be moved any more.")
@@ -95,8 +95,8 @@ async def _confirm_move(visit: Visit) -> Response:
 
 
 async def _move_summary(visit: Visit, slot_id: str, refused: Problem | None) -> Response:
-    view = await visit.desk.appointments.read(visit.person, visit.request.path_params["appointment_id"])
-    slot = await visit.desk.run(visit.person, "get_slot", {"slotId": slot_id})
+    view = await visit.desk.appointments.read(visit.context, visit.request.path_params["appointment_id"])
+    slot = await visit.desk.run(visit.context, "get_slot", {"slotId": slot_id})
     return visit.render(
         "move_confirm.html",
         title="Move appointment",
@@ -112,7 +112,9 @@ async def _do_move(visit: Visit) -> Response:
     appointment_id = visit.request.path_params["appointment_id"]
     arguments = {"appointmentId": appointment_id, "slotId": form.get("slot")}
     try:
-        await visit.desk.run(visit.person, "reschedule_appointment", arguments, idempotency_key=form.get("key") or None)
+        await visit.desk.run(
+            visit.context, "reschedule_appointment", arguments, idempotency_key=form.get("key") or None
+        )
     except Problem as problem:
         if problem.code in ("slot_unavailable", "validation", "conflict", "upstream_unavailable"):
             return await _move_summary(visit, form.get("slot"), problem)

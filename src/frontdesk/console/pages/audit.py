@@ -37,7 +37,7 @@ async def _audit(visit: Visit) -> Response:
     faults: dict[str, str] = {}
     wanted = _wanted(visit, asked, faults)
     place = int(before) if before.isascii() and before.isdecimal() and int(before[:20]) <= _LARGEST_ID else None
-    page = None if faults else await visit.desk.audit.find(visit.person, wanted, place)
+    page = None if faults else await visit.desk.audit.find(visit.context, wanted, place)
     kept = {name: value for name, value in asked.items() if value}
     return visit.render(
         "audit.html",
@@ -52,24 +52,24 @@ async def _audit(visit: Visit) -> Response:
         further=None if page is None or page.before is None else _address({**kept, "before": str(page.before)}),
         newest=_address(kept) if place is not None else None,
         narrowed=bool(kept),
-        check=await visit.desk.audit.last_check(visit.person),
+        check=await visit.desk.audit.last_check(visit.context),
     )
 
 
 async def _check(visit: Visit) -> Response:
     """How the check goes, for a script that asks while it runs."""
-    check = await visit.desk.audit.last_check(visit.person)
+    check = await visit.desk.audit.last_check(visit.context)
     return visit.render("audit_check.html", title="Audit", check=check)
 
 
 async def _verify(visit: Visit) -> Response:
-    await visit.desk.audit.start_check(visit.person)
+    await visit.desk.audit.start_check(visit.context)
     return visit.redirect("/audit#check")
 
 
 async def _export(visit: Visit) -> Response:
-    lines = await visit.desk.audit.export(visit.person)
-    name = f"audit-{visit.person.practice_slug}-{visit.console.clock():%Y-%m-%d}.jsonl"
+    lines = await visit.desk.audit.export(visit.context)
+    name = f"audit-{visit.staff.practice_slug}-{visit.context.now:%Y-%m-%d}.jsonl"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return StreamingResponse(_ended(lines), headers=headers, media_type="application/x-ndjson")
 
@@ -108,7 +108,7 @@ def _day(asked: dict[str, str], name: str, faults: dict[str, str]) -> date | Non
 
 
 async def _actor_options(visit: Visit, chosen: str) -> list[tuple[str, str]]:
-    known = [(actor.id, actor.name) for actor in await visit.desk.audit.actors(visit.person)]
+    known = [(actor.id, actor.name) for actor in await visit.desk.audit.actors(visit.context)]
     options = [("", "Everybody"), *known, ("command-line", "Command line")]
     return options if chosen in dict(options) else [*options, (chosen, chosen)]
 

@@ -34,10 +34,10 @@ async def _block(visit: Visit) -> Response:
     try:
         block = _read(given, visit)
         if form.get("anyway") != "yes":
-            affected = await visit.desk.blocks.affected(visit.person, block)
+            affected = await visit.desk.blocks.affected(visit.context, block)
             if affected:
                 return await _page(visit, given, affected=affected)
-        await visit.desk.blocks.add(visit.person, block)
+        await visit.desk.blocks.add(visit.context, block)
     except Problem as problem:
         if problem.code != "validation":
             raise
@@ -48,15 +48,15 @@ async def _block(visit: Visit) -> Response:
 async def _unblock(visit: Visit) -> Response:
     form = await visit.form()
     block = _stored(form)
-    await visit.desk.blocks.remove(visit.person, block)
+    await visit.desk.blocks.remove(visit.context, block)
     return visit.redirect("/blocks", notice="time_unblocked")
 
 
 async def _page(
     visit: Visit, given: dict[str, str], problem: Problem | None = None, affected: Sequence[Affected] = ()
 ) -> Response:
-    offered = await visit.desk.blocks.offered(visit.person)
-    directory = await visit.desk.calendar.directory(visit.person)
+    offered = await visit.desk.blocks.offered(visit.context)
+    directory = await visit.desk.calendar.directory(visit.context)
     return visit.render(
         "blocks.html",
         title="Blocked time",
@@ -65,7 +65,7 @@ async def _page(
         not_here=NOT_HERE,
         whom=_whom(directory),
         names=dict(_whom(directory)),
-        blocks=await visit.desk.blocks.upcoming(visit.person) if offered else [],
+        blocks=await visit.desk.blocks.upcoming(visit.context) if offered else [],
         given=given,
         affected=affected,
         faults={} if problem is None else {
@@ -89,7 +89,7 @@ def _read(given: dict[str, str], visit: Visit) -> Block:
     place = read_id(number)
     if place is None or kind not in ("provider", "location"):
         raise invalid([FieldError("who", "required", "who must be chosen")])
-    now, last = visit.console.clock(), given["to"] or given["from"]
+    now, last = visit.context.now, given["to"] or given["from"]
     if kind == "location":
         if given["from_time"] or given["to_time"]:
             raise invalid([FieldError("from", "range", "from must be a whole day: a location closes for whole days")])

@@ -30,14 +30,14 @@ async def _who_page(
     faults: dict[str, str] | None = None,
     status: int = 200,
 ) -> Response:
-    supports = await visit.desk.patients.supports(visit.person)
+    supports = await visit.desk.patients.supports(visit.context)
     if "book_appointment" not in supports:
         raise Problem("capability_not_supported")
     return visit.render(
         "book_who.html",
         title="New booking",
         status=status,
-        searchable=await visit.desk.patients.searchable(visit.person),
+        searchable=await visit.desk.patients.searchable(visit.context),
         can_create="create_patient" in supports,
         text=text,
         hits=hits,
@@ -47,8 +47,8 @@ async def _who_page(
 
 
 async def _when(visit: Visit) -> Response:
-    body = await visit.desk.run(visit.person, "get_patient", {"patientId": visit.request.path_params["patient_id"]})
-    directory = await visit.desk.calendar.directory(visit.person)
+    body = await visit.desk.run(visit.context, "get_patient", {"patientId": visit.request.path_params["patient_id"]})
+    directory = await visit.desk.calendar.directory(visit.context)
     visits = _visits(directory, body["patientKind"])
     chosen = _chosen(visit.request.query_params.get("visit", ""), visits)
     choice = None
@@ -73,8 +73,8 @@ async def _confirm(visit: Visit) -> Response:
 
 async def _summary(visit: Visit, slot_id: str, refused: Problem | None) -> Response:
     patient_id = visit.request.path_params["patient_id"]
-    body = await visit.desk.run(visit.person, "get_patient", {"patientId": patient_id})
-    slot = await visit.desk.run(visit.person, "get_slot", {"slotId": slot_id})
+    body = await visit.desk.run(visit.context, "get_patient", {"patientId": patient_id})
+    slot = await visit.desk.run(visit.context, "get_slot", {"slotId": slot_id})
     visited = f"{slot['visitTypeId']}-{slot['procedureId']}"
     return visit.render(
         "book_confirm.html",
@@ -96,7 +96,7 @@ async def _book(visit: Visit) -> Response:
     patient_id, slot_id = visit.request.path_params["patient_id"], form.get("slot")
     try:
         made = await visit.desk.run(
-            visit.person,
+            visit.context,
             "book_appointment",
             {"patientId": patient_id, "slotId": slot_id},
             idempotency_key=form.get("key") or None,
@@ -105,7 +105,7 @@ async def _book(visit: Visit) -> Response:
         if problem.code not in ("slot_unavailable", "validation", "conflict", "upstream_unavailable"):
             raise
         return await _summary(visit, slot_id, problem)
-    slot = await visit.desk.run(visit.person, "get_slot", {"slotId": slot_id})
+    slot = await visit.desk.run(visit.context, "get_slot", {"slotId": slot_id})
     there = {"date": slot["start"][:10], "location": slot["locationId"], "show": made["appointmentId"]}
     return visit.redirect("/calendar?" + urlencode(there), notice="appointment_booked")
 

@@ -21,16 +21,16 @@ _FIRST, _LAST = date(1970, 1, 8), date(2200, 1, 1)
 
 async def _calendar(visit: Visit) -> Response:
     query = asked(visit.request.query_params)
-    directory = await visit.desk.calendar.directory(visit.person)
+    directory = await visit.desk.calendar.directory(visit.context)
     if not any(location.active for location in directory.locations.values()):
         return visit.render("calendar_empty.html", title="Calendar")
-    view = await visit.desk.calendar.read(visit.person, query)
+    view = await visit.desk.calendar.read(visit.context, query)
     assert view is not None
     title = _title(query, view)
     return visit.render(
         "calendar.html",
         title=title,
-        native=await visit.desk.blocks.offered(visit.person),
+        native=await visit.desk.blocks.offered(visit.context),
         new=visit.request.query_params.get("show", ""),
         **_frame(query, view, directory),
     )
@@ -40,10 +40,10 @@ async def _grid(visit: Visit) -> Response:
     """What a page replaces when something has changed; nothing where nothing has."""
     query = asked(visit.request.query_params)
     known = visit.request.headers.get("if-none-match", "").strip('"')
-    view = await visit.desk.calendar.read(visit.person, query, known=known or None)
+    view = await visit.desk.calendar.read(visit.context, query, known=known or None)
     if view is None:
         return Response(status_code=304, headers={"ETag": f'"{known}"'})
-    directory = await visit.desk.calendar.directory(visit.person)
+    directory = await visit.desk.calendar.directory(visit.context)
     response = visit.render("calendar_grid.html", title="Calendar", new="", **_frame(query, view, directory))
     response.headers["ETag"] = f'"{view.tag}"'
     return response
@@ -51,9 +51,9 @@ async def _grid(visit: Visit) -> Response:
 
 async def _day_sheet(visit: Visit) -> Response:
     query = replace(asked(visit.request.query_params), span="day")
-    view = await visit.desk.calendar.read(visit.person, query, purpose="day_sheet")
+    view = await visit.desk.calendar.read(visit.context, query, purpose="day_sheet")
     assert view is not None
-    directory = await visit.desk.calendar.directory(visit.person)
+    directory = await visit.desk.calendar.directory(visit.context)
     return visit.render("day_sheet.html", title=f"Day sheet, {_title(query, view)}", **_frame(query, view, directory))
 
 

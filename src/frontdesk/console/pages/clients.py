@@ -34,8 +34,8 @@ SCOPE_MEANINGS = {
 
 
 async def _list(visit: Visit) -> Response:
-    uses = await visit.desk.usage.of_clients(visit.person)
-    return visit.render("clients.html", title="Clients", uses=uses, share=share, now=visit.console.clock())
+    uses = await visit.desk.usage.of_clients(visit.context)
+    return visit.render("clients.html", title="Clients", uses=uses, share=share, now=visit.context.now)
 
 
 async def _new(visit: Visit) -> Response:
@@ -69,7 +69,7 @@ async def _add(visit: Visit) -> Response:
         return _new_form(visit, form, faults)
     try:
         client, secret = await visit.desk.clients.add(
-            visit.person,
+            visit.context,
             name=form.get("name"),
             grant=form.get("grant"),
             scopes=form.all("scopes"),
@@ -99,13 +99,13 @@ def _faults(form: Form, grant: str) -> dict[str, str]:
 
 
 async def _show(visit: Visit) -> Response:
-    client = await visit.desk.clients.one(visit.person, visit.request.path_params["client_id"])
+    client = await visit.desk.clients.one(visit.context, visit.request.path_params["client_id"])
     return await _client_page(visit, client, _as_typed(client), {})
 
 
 async def _client_page(visit: Visit, client: ClientRecord, typed: Form, faults: dict[str, str]) -> Response:
-    counted = await visit.desk.usage.over_time(visit.person, SPANS["24h"], visit.zone, client.client_id)
-    uses = await visit.desk.usage.of_clients(visit.person)
+    counted = await visit.desk.usage.over_time(visit.context, SPANS["24h"], visit.zone, client.client_id)
+    uses = await visit.desk.usage.of_clients(visit.context)
     return visit.render(
         "client.html",
         title=client.name,
@@ -118,7 +118,7 @@ async def _client_page(visit: Visit, client: ClientRecord, typed: Form, faults: 
         use=next(use for use in uses if use.client.client_id == client.client_id),
         chart=requests_chart(counted, visit.zone),
         share=share,
-        now=visit.console.clock(),
+        now=visit.context.now,
     )
 
 
@@ -135,12 +135,12 @@ def _as_typed(client: ClientRecord) -> Form:
 
 async def _change(visit: Visit) -> Response:
     client_id, form = visit.request.path_params["client_id"], await visit.form()
-    client = await visit.desk.clients.one(visit.person, client_id)
+    client = await visit.desk.clients.one(visit.context, client_id)
     (per_minute, quota), faults = _limits(form), _faults(form, client.grant)
     if faults:
         return await _client_page(visit, client, form, faults)
     await visit.desk.clients.change(
-        visit.person, client_id, name=form.get("name"), scopes=form.all("scopes"), per_minute=per_minute, quota=quota
+        visit.context, client_id, name=form.get("name"), scopes=form.all("scopes"), per_minute=per_minute, quota=quota
     )
     return visit.redirect(f"/clients/{client_id}", notice="client_changed")
 
@@ -152,7 +152,7 @@ async def _rotate(visit: Visit) -> Response:
     _, overlap = _OVERLAPS[form.get("overlap")]
     try:
         client, secret = await visit.desk.clients.rotate(
-            visit.person, client_id, retire_old_after=overlap, once=form.get("once")
+            visit.context, client_id, retire_old_after=overlap, once=form.get("once")
         )
     except SecretShown:
         return visit.redirect(f"/clients/{client_id}", notice="secret_shown")
@@ -161,13 +161,13 @@ async def _rotate(visit: Visit) -> Response:
 
 async def _disable(visit: Visit) -> Response:
     client_id = visit.request.path_params["client_id"]
-    await visit.desk.clients.set_disabled(visit.person, client_id, disabled=True)
+    await visit.desk.clients.set_disabled(visit.context, client_id, disabled=True)
     return visit.redirect(f"/clients/{client_id}", notice="client_disabled")
 
 
 async def _enable(visit: Visit) -> Response:
     client_id = visit.request.path_params["client_id"]
-    await visit.desk.clients.set_disabled(visit.person, client_id, disabled=False)
+    await visit.desk.clients.set_disabled(visit.context, client_id, disabled=False)
     return visit.redirect(f"/clients/{client_id}", notice="client_enabled")
 
 
@@ -179,7 +179,7 @@ def _secret(visit: Visit, client: ClientRecord, secret: str, title: str) -> Resp
         client=client,
         secret=secret,
         retiring=retiring[0] if retiring else None,
-        now=visit.console.clock(),
+        now=visit.context.now,
         public_url=visit.console.settings.public_url,
     )
 

@@ -10,7 +10,7 @@ async def _confirmations(visit: Visit) -> Response:
     asked = visit.request.query_params
     state = next((each for each in STATES if each == asked.get("state")), None)
     client_id = asked.get("client") or None
-    found = await visit.desk.confirmations.recent(visit.person, client_id=client_id, state=state)
+    found = await visit.desk.confirmations.recent(visit.context, client_id=client_id, state=state)
     return visit.render(
         "confirmations.html",
         title="Confirmations",
@@ -19,7 +19,7 @@ async def _confirmations(visit: Visit) -> Response:
         states=STATES,
         client_id=client_id,
         most=MOST,
-        now=visit.console.clock(),
+        now=visit.context.now,
     )
 
 

@@ -11,15 +11,15 @@ async def _system(visit: Visit) -> Response:
 
 
 async def _check_system(visit: Visit) -> Response:
-    return await _system_page(visit, await visit.desk.health.check(visit.person))
+    return await _system_page(visit, await visit.desk.health.check(visit.context))
 
 
 async def _system_page(visit: Visit, checked: SystemCheck | None) -> Response:
     return visit.render(
         "system.html",
         title="Scheduling system",
-        health=await visit.desk.health.now(visit.person),
-        last_check=await visit.desk.audit.last_check(visit.person),
+        health=await visit.desk.health.now(visit.context),
+        last_check=await visit.desk.audit.last_check(visit.context),
         checked=checked,
     )
 
@@ -28,23 +28,23 @@ async def _webhooks(visit: Visit) -> Response:
     return visit.render(
         "webhooks.html",
         title="Webhooks",
-        told=await visit.desk.webhooks.all(visit.person),
-        slug=visit.person.practice_slug,
+        told=await visit.desk.webhooks.all(visit.context),
+        slug=visit.staff.practice_slug,
     )
 
 
 async def _replay(visit: Visit) -> Response:
-    await visit.desk.webhooks.replay_dead(visit.person, visit.request.path_params["endpoint_id"])
+    await visit.desk.webhooks.replay_dead(visit.context, visit.request.path_params["endpoint_id"])
     return visit.redirect("/practice/webhooks", notice="webhook_replayed")
 
 
 async def _pause(visit: Visit) -> Response:
-    await visit.desk.webhooks.set_paused(visit.person, visit.request.path_params["endpoint_id"], paused=True)
+    await visit.desk.webhooks.set_paused(visit.context, visit.request.path_params["endpoint_id"], paused=True)
     return visit.redirect("/practice/webhooks", notice="webhook_paused")
 
 
 async def _resume(visit: Visit) -> Response:
-    await visit.desk.webhooks.set_paused(visit.person, visit.request.path_params["endpoint_id"], paused=False)
+    await visit.desk.webhooks.set_paused(visit.context, visit.request.path_params["endpoint_id"], paused=False)
     return visit.redirect("/practice/webhooks", notice="webhook_resumed")
 
 

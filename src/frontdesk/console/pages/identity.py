@@ -47,12 +47,12 @@ def identity_routes(console: Console, provider: IdentityProvider, sealer: Sealer
         set_cookie(response, IDENTITY, kept, console.settings, _LIFETIME)
         return response
 
-    async def finish(request: Request, _attempt: Attempt) -> Response:
-        response = await _finish(request)
+    async def finish(request: Request, attempt: Attempt) -> Response:
+        response = await _finish(request, attempt.request_id)
         delete_cookie(response, IDENTITY, console.settings)
         return response
 
-    async def _finish(request: Request) -> Response:
+    async def _finish(request: Request, request_id: str) -> Response:
         kept = _open(sealer, read_cookie(request, IDENTITY, console.settings), console.clock())
         query = request.query_params
         if kept is None or not hmac.compare_digest(query.get("state", "").encode(), kept[0].state.encode()):
@@ -68,7 +68,7 @@ def identity_routes(console: Console, provider: IdentityProvider, sealer: Sealer
             except IdentityError as error:
                 raise Problem("unauthorized") from error
             return await console.sign_in.by_identity(
-                identity.issuer, identity.subject, identity.verified_email, browser
+                identity.issuer, identity.subject, identity.verified_email, browser, request_id
             )
 
         address = None if request.client is None else request.client.host
@@ -79,11 +79,11 @@ def identity_routes(console: Console, provider: IdentityProvider, sealer: Sealer
         except Problem as problem:
             fault = _REFUSED if problem.code == "unauthorized" else _UNAVAILABLE
             return sign_in_page(request, console, problem.status, fault)
-        return await signed_in(request, console, token, then)
+        return await signed_in(request, console, token, then, request_id)
 
     return [
-        Route(f"{PREFIX}/sign-in/identity", answered("/sign-in/identity", begin), methods=["GET"]),
-        Route(CALLBACK, answered("/sign-in/identity/callback", finish), methods=["GET"]),
+        Route(f"{PREFIX}/sign-in/identity", answered(console, "/sign-in/identity", begin), methods=["GET"]),
+        Route(CALLBACK, answered(console, "/sign-in/identity/callback", finish), methods=["GET"]),
     ]
 
 

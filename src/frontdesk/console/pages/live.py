@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from frontdesk.console.desk import reached
+from frontdesk.console.desk import outages_as_problems
 from frontdesk.console.live_updates import Listener, TooManyStreams
 from frontdesk.console.visit import Page, Visit
 from frontdesk.domain.errors import Problem
@@ -40,10 +40,10 @@ class _Stream(StreamingResponse):
 
 
 async def _live(visit: Visit) -> Response:
-    person, place = visit.person, ExitStack()
+    staff, place = visit.staff, ExitStack()
     try:
         listener = place.enter_context(
-            visit.desk.live.listening(person.practice_id, person.practice_slug, person.staff_id)
+            visit.desk.live.listening(staff.practice_id, staff.practice_slug, staff.staff_id)
         )
     except TooManyStreams:
         raise Problem("rate_limited", "Too many pages are being kept up to date.", retry_after=30) from None
@@ -57,8 +57,9 @@ async def _words(visit: Visit, listener: Listener) -> AsyncIterator[bytes]:
         if time.monotonic() - checked >= _CHECK_SECONDS:
             checked = time.monotonic()
             try:
-                signed_in = await reached(visit.still_signed_in())
-            except Problem:  # it cannot be told: the reader comes back and asks again
+                with outages_as_problems():
+                    signed_in = await visit.still_signed_in()
+            except Problem:  # unknown: the browser reconnects and asks again
                 return
             if not signed_in:
                 yield _SIGNED_OUT

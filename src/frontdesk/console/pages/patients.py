@@ -26,7 +26,7 @@ async def _search_form(visit: Visit) -> Response:
 
 async def _search(visit: Visit) -> Response:
     form = await visit.form()
-    if not await visit.desk.patients.searchable(visit.person):
+    if not await visit.desk.patients.searchable(visit.context):
         return await _match(visit, form)
     text = form.get("search")
     hits, faults, status = await searched(visit, text)
@@ -36,7 +36,7 @@ async def _search(visit: Visit) -> Response:
 async def searched(visit: Visit, text: str) -> tuple[PatientHits | None, dict[str, str], int]:
     """Who was found, or what is wrong with the text, and the status that goes with it."""
     try:
-        return await visit.desk.patients.search(visit.person, text), {}, 200
+        return await visit.desk.patients.search(visit.context, text), {}, 200
     except Problem as problem:
         if problem.code != "validation":
             raise
@@ -47,7 +47,7 @@ async def _match(visit: Visit, form: Form) -> Response:
     """By all four fields, where the people are in another system."""
     given = {name: form.get(name) for name in FIELDS if name != "email"}
     try:
-        found = await visit.desk.run(visit.person, "match_patient", given)
+        found = await visit.desk.run(visit.context, "match_patient", given)
     except Problem as problem:
         if problem.code not in ("validation", "not_found"):
             raise
@@ -70,8 +70,8 @@ async def _search_page(
         "patients.html",
         title="Patients",
         status=status,
-        searchable=await visit.desk.patients.searchable(visit.person),
-        can_create="create_patient" in await visit.desk.patients.supports(visit.person),
+        searchable=await visit.desk.patients.searchable(visit.context),
+        can_create="create_patient" in await visit.desk.patients.supports(visit.context),
         text=text,
         given=given or dict.fromkeys(FIELDS, ""),
         hits=hits,
@@ -81,7 +81,7 @@ async def _search_page(
 
 
 async def _patient(visit: Visit) -> Response:
-    view = await visit.desk.patients.read(visit.person, visit.request.path_params["patient_id"])
+    view = await visit.desk.patients.read(visit.context, visit.request.path_params["patient_id"])
     return visit.render("patient.html", title="Patient", view=view, patient=view.patient)
 
 
@@ -94,7 +94,7 @@ async def _create(visit: Visit) -> Response:
     given = {name: form.get(name) for name in FIELDS}
     arguments = {name: value for name, value in given.items() if value or name != "email"}
     try:
-        made = await visit.desk.run(visit.person, "create_patient", arguments, idempotency_key=form.get("key") or None)
+        made = await visit.desk.run(visit.context, "create_patient", arguments, idempotency_key=form.get("key") or None)
     except Problem as problem:
         if problem.code not in ("validation", "conflict"):
             raise
@@ -105,14 +105,14 @@ async def _create(visit: Visit) -> Response:
 
 
 async def _edit(visit: Visit) -> Response:
-    body = await visit.desk.run(visit.person, "get_patient", {"patientId": visit.request.path_params["patient_id"]})
+    body = await visit.desk.run(visit.context, "get_patient", {"patientId": visit.request.path_params["patient_id"]})
     return _form_page(visit, {name: body.get(name, "") for name in FIELDS}, patient_id=body["id"])
 
 
 async def _update(visit: Visit) -> Response:
     form = await visit.form()
     patient_id = visit.request.path_params["patient_id"]
-    before = await visit.desk.run(visit.person, "get_patient", {"patientId": patient_id})
+    before = await visit.desk.run(visit.context, "get_patient", {"patientId": patient_id})
     given = {name: form.get(name) for name in FIELDS}
     changed: dict[str, Any] = {name: value for name, value in given.items() if value != before.get(name, "")}
     if not changed.get("email", "unchanged"):
@@ -121,7 +121,7 @@ async def _update(visit: Visit) -> Response:
         return visit.redirect(f"/patients/{patient_id}", notice="nothing_changed")
     try:
         await visit.desk.run(
-            visit.person,
+            visit.context,
             "update_patient",
             {"patientId": patient_id, **changed},
             idempotency_key=form.get("key") or None,

@@ -32,8 +32,8 @@ async def _download(visit: Visit) -> Response:
     ending = visit.request.path_params["ending"]
     if ending not in _FORMATS:
         raise Problem("not_found", "There is no such page.")
-    text = await visit.desk.practice_file.export(visit.person, as_json=ending == "json")
-    headers = {"Content-Disposition": f'attachment; filename="{visit.person.practice_slug}.{ending}"'}
+    text = await visit.desk.practice_file.export(visit.context, as_json=ending == "json")
+    headers = {"Content-Disposition": f'attachment; filename="{visit.staff.practice_slug}.{ending}"'}
     return PlainTextResponse(text, headers=headers, media_type=f"{_FORMATS[ending]}; charset=utf-8")
 
 
@@ -46,7 +46,7 @@ async def _compared(visit: Visit, text: str, *, prune: bool, changed: bool = Fal
     if not text.strip():
         return _page(visit, text=text, prune=prune, faults=(Fault("$", "choose a file, or paste its text"),))
     try:
-        preview = await visit.desk.practice_file.preview(visit.person, text, prune=prune)
+        preview = await visit.desk.practice_file.preview(visit.context, text, prune=prune)
     except PracticeFileError as error:
         return _page(visit, text=text, prune=prune, faults=error.faults)
     return visit.render(
@@ -66,7 +66,7 @@ async def _apply(visit: Visit) -> Response:
     if not version.isdecimal() or len(version) > 18:
         return await _compared(visit, text, prune=prune)
     try:
-        await visit.desk.practice_file.apply(visit.person, text, prune=prune, version=int(version))
+        await visit.desk.practice_file.apply(visit.context, text, prune=prune, version=int(version))
     except PracticeFileError as error:
         return _page(visit, text=text, prune=prune, faults=error.faults)
     except Problem as problem:

@@ -19,7 +19,7 @@ class Step:
 
 
 async def _setup(visit: Visit) -> Response:
-    progress = await visit.desk.checklist.progress(visit.person)
+    progress = await visit.desk.checklist.progress(visit.context)
     steps = _steps(progress, visit)
     following = next((number for number, step in enumerate(steps) if not step.done), None)
     return visit.render("setup.html", title="Set-up", steps=steps, following=following)
@@ -27,9 +27,9 @@ async def _setup(visit: Visit) -> Response:
 
 def _steps(progress: Progress, visit: Visit) -> list[Step]:
     url = visit.console.settings.public_url
-    slug = visit.person.practice_slug
+    slug = visit.staff.practice_slug
     imported, hours, client, called, searched, booked = progress.done
-    today = visit.console.clock().astimezone(visit.zone).date()
+    today = visit.context.now.astimezone(visit.zone).date()
     week = today + timedelta(days=7)
     token = (
         "read -rs SECRET",

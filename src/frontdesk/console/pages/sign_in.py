@@ -38,7 +38,7 @@ def sign_in_routes(console: Console) -> list[Route]:
     async def show(request: Request, _attempt: Attempt) -> Response:
         return sign_in_page(request, console)
 
-    async def use(request: Request, _attempt: Attempt) -> Response:
+    async def use(request: Request, attempt: Attempt) -> Response:
         check_same_origin(request, settings)
         form = await read_form(request, LARGEST_BODY)
         proof = read_cookie(request, SIGN_IN, settings)
@@ -50,14 +50,16 @@ def sign_in_routes(console: Console) -> list[Route]:
         name = "console link " + hashlib.sha256(link.encode(errors="surrogatepass")).hexdigest()
         address = None if request.client is None else request.client.host
         try:
-            token = await console.failures.guard(name, address, lambda: console.sign_in.by_link(link, browser))
+            token = await console.failures.guard(
+                name, address, lambda: console.sign_in.by_link(link, browser, attempt.request_id)
+            )
         except Problem as problem:
             return sign_in_page(request, console, problem.status, _FAULTS[problem.code])
-        return await signed_in(request, console, token, form.get("next"))
+        return await signed_in(request, console, token, form.get("next"), attempt.request_id)
 
     return [
-        Route(f"{PREFIX}/sign-in", answered("/sign-in", show), methods=["GET"]),
-        Route(f"{PREFIX}/sign-in", answered("/sign-in", use), methods=["POST"]),
+        Route(f"{PREFIX}/sign-in", answered(console, "/sign-in", show), methods=["GET"]),
+        Route(f"{PREFIX}/sign-in", answered(console, "/sign-in", use), methods=["POST"]),
     ]
 
 
@@ -78,11 +80,11 @@ def sign_in_page(request: Request, console: Console, status: int = 200, fault: s
     return response
 
 
-async def signed_in(request: Request, console: Console, token: str, then: str) -> Response:
+async def signed_in(request: Request, console: Console, token: str, then: str, request_id: str) -> Response:
     """The session goes into the browser. One that was there before ends: no session outlives a sign-in over it."""
     before = await console.sign_in.find(session_token(request, console.settings), in_use=False)
     if before is not None:
-        await console.sign_in.sign_out(before)
+        await console.sign_in.sign_out(before, request_id)
     response = RedirectResponse(local_address(then), 303)
     set_cookie(response, SESSION, token, console.settings, LONGEST)
     delete_cookie(response, SIGN_IN, console.settings)

@@ -52,14 +52,14 @@ async def slot_choice(
 ) -> SlotChoice:
     """What the address asks for, else the given provider and location; none is whoever comes first."""
     asked = visit.request.query_params
-    directory = await visit.desk.calendar.directory(visit.person)
-    supports = await visit.desk.patients.supports(visit.person)
+    directory = await visit.desk.calendar.directory(visit.context)
+    supports = await visit.desk.patients.supports(visit.context)
     if "provider" in asked:
         provider_id = read_id(asked["provider"])
     if "location" in asked:
         location_id = read_id(asked["location"])
     performing = [each for each in directory.providers.values() if each.active and each.performs(procedure_id)]
-    today = local_date(int(visit.console.clock().timestamp()) // 60, visit.session.time_zone)
+    today = local_date(int(visit.context.now.timestamp()) // 60, visit.session.time_zone)
     first = max(read_day(asked.get("date", "")) or today, today)
     arguments: dict[str, Any] = {"visitTypeId": visit_type_id, "procedureId": procedure_id, "from": first.isoformat()}
     one_place = provider_id is not None and location_id is not None
@@ -68,11 +68,11 @@ async def slot_choice(
     if one_place:
         arguments |= {"providerId": provider_id, "locationId": location_id, "limit": _MOST}
         arguments["to"] = (first + timedelta(days=_DAYS - 1)).isoformat()
-        found = await visit.desk.run(visit.person, "search_slots", arguments)
+        found = await visit.desk.run(visit.context, "search_slots", arguments)
     else:
         named = {"providerId": provider_id, "locationId": location_id, "limit": _MOST_OF_ANYONE}
         arguments |= {name: value for name, value in named.items() if value is not None}
-        found = await visit.desk.run(visit.person, "find_first_available", arguments)
+        found = await visit.desk.run(visit.context, "find_first_available", arguments)
     by_day: dict[date, dict[tuple[int, int], OpenTimes]] = {}
     for item in found["items"]:
         start, place = datetime.fromisoformat(item["start"]), (item["providerId"], item["locationId"])

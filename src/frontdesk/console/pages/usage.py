@@ -13,10 +13,10 @@ _FIRST = "24h"
 async def _usage(visit: Visit) -> Response:
     asked = visit.request.query_params
     span = SPANS.get(asked.get("span", _FIRST), SPANS[_FIRST])
-    uses = await visit.desk.usage.of_clients(visit.person)
+    uses = await visit.desk.usage.of_clients(visit.context)
     names = {use.client.client_id: use.client.name for use in uses}
     client_id = asked.get("client") if asked.get("client") in names else None
-    counted = await visit.desk.usage.over_time(visit.person, span, visit.zone, client_id)
+    counted = await visit.desk.usage.over_time(visit.context, span, visit.zone, client_id)
     return visit.render(
         "usage.html",
         title="Usage",

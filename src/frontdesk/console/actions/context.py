@@ -1,0 +1,72 @@
+"""The context of an action at the console: which staff member acts, when, and in which request."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from frontdesk.access.clients.caller import Caller
+from frontdesk.access.clients.scopes import SCOPES
+from frontdesk.access.staff.members import Role as Role
+from frontdesk.audit.trail import AuditContext, AuditTrail, append_audit
+from frontdesk.domain.errors import Problem
+
+_EVERY_SCOPE = frozenset(SCOPES)
+
+
+@dataclass(frozen=True, slots=True)
+class StaffMember:
+    staff_id: str  # the actor in audit records and booked_by
+    name: str
+    role: Role
+    practice_id: int
+    practice_slug: str
+    directory_version: int
+
+    def may(self, role: Role) -> bool:
+        """Admins may do everything that staff may."""
+        return role == "staff" or self.role == "admin"
+
+    def caller(self) -> Caller:
+        """The caller of operations: like an integration's, a staff member's writes execute without confirmation."""
+        return Caller(
+            client_id=self.staff_id,
+            practice_id=self.practice_id,
+            practice_slug=self.practice_slug,
+            scopes=_EVERY_SCOPE,
+            grant="integration",
+            directory_version=self.directory_version,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ActionContext:
+    """Made once per request. Every audit record of the request carries this time and request id."""
+
+    staff: StaffMember
+    now: datetime
+    request_id: str  # the trace id of the answer
+    trail: AuditTrail
+
+    @property
+    def practice_id(self) -> int:
+        return self.staff.practice_id
+
+    @property
+    def audit(self) -> AuditContext:
+        return AuditContext(self.staff.staff_id, self.now, self.request_id)
+
+    def require(self, role: Role) -> None:
+        """Checks the role again: the guard has checked it for the page."""
+        if not self.staff.may(role):
+            raise Problem("forbidden_scope", f"This requires the role {role}.")
+
+    async def record(self, operation: str, *subjects: str, read: bool = False) -> None:
+        """Adds an audit record of its own, for an action that commits nothing else."""
+        await self.trail.append(self.audit.entry(self.practice_id, operation, subjects), read=read)
+
+    async def record_in(self, connection: Any, operation: str, *subjects: str) -> None:
+        """Adds an audit record to the transaction of the change; call `seal_soon` after the commit."""
+        await append_audit(connection, self.audit.entry(self.practice_id, operation, subjects))
+
+    def seal_soon(self) -> None:
+        self.trail.seal_soon(self.practice_id)

@@ -1,0 +1,119 @@
+"""The request id of an audit record is the trace id of the answer, on every page that leaves one."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from frontdesk.console.routes import PAGES
+from frontdesk.console.visit import Page
+from tests.console.desk import records
+from tests.console.signing_in import TEST_STAFF, link_token, signed_in, staff_member, use_link
+from tests.console.test_webhook_pages import endpoint
+from tests.console.walking import address_of
+from tests.shared_database import world_of_a_module
+from tests.world import World, book, patient_id, slots
+
+world = world_of_a_module
+
+SILENT_FORMS = {"/theme", "/practice/preview"}
+READS_OF_PATIENTS = {
+    "/appointments/{appointment_id}",
+    "/appointments/{appointment_id}/move",
+    "/appointments/{appointment_id}/move/confirm",
+    "/book/{patient_id}",
+    "/book/{patient_id}/confirm",
+    "/calendar",
+    "/calendar/grid",
+    "/day-sheet",
+    "/patients/{patient_id}",
+    "/patients/{patient_id}/edit",
+}
+EXPORTS = {"/audit/export", "/practice/file.{ending}"}
+RECORDED = [
+    page
+    for page in PAGES
+    if page.path in READS_OF_PATIENTS | EXPORTS or (page.method == "POST" and page.path not in SILENT_FORMS)
+]
+CLIENT = {"name": "Phone", "grant": "agent", "scopes": "slots:read", "per_minute": "10", "quota": "10"}
+
+
+@pytest.fixture(scope="module")
+async def agent(world: World) -> httpx.AsyncClient:
+    return await world.client()
+
+
+async def ids_for(world: World, page: Page, agent: httpx.AsyncClient) -> dict[str, str]:
+    """Ids that the page's address needs, each of a record that exists."""
+    ids = {"ending": "yaml"}
+    if "{appointment_id}" in page.path:
+        ids["appointment_id"] = await book(agent)
+    if "{patient_id}" in page.path:
+        ids["patient_id"] = await patient_id(agent)
+    if "{staff_id}" in page.path:
+        ids["staff_id"] = (await staff_member(world, name="Ben")).staff_id
+    if "{client_id}" in page.path:
+        ids["client_id"] = (await world.client()).headers["X-Test-Client"]
+    if "{endpoint_id}" in page.path:
+        ids["endpoint_id"] = await endpoint(world)
+    return ids
+
+
+async def form_for(world: World, page: Page, browser: httpx.AsyncClient, agent: httpx.AsyncClient) -> dict[str, Any]:
+    slot = (await slots(agent))[0]["id"]
+    forms: dict[str, dict[str, Any]] = {
+        "/agent": {"do": "run", "client": agent.headers["X-Test-Client"], "operation": "get_practice"},
+        "/appointments/{appointment_id}/move": {"slot": slot},
+        "/appointments/{appointment_id}/record": {"status": "arrived", "key": "a key"},
+        "/blocks": {"who": "provider-10", "from": "2026-12-01", "anyway": "yes"},
+        "/blocks/remove": {"who": "provider-10", "starts": "2026-12-01T00:00", "ends": "2026-12-02T00:00"},
+        "/book": {"search": "lovelace"},
+        "/book/{patient_id}": {"slot": slot},
+        "/clients": {**CLIENT, "once": "one"},
+        "/clients/{client_id}": CLIENT,
+        "/clients/{client_id}/rotate": {"overlap": "24", "once": "two"},
+        "/patients": {"search": "lovelace"},
+        "/patients/new": {"firstName": "Mary", "lastName": "Moe", "dob": "1980-12-26", "phone": "+1 555 010 0180"},
+        "/patients/{patient_id}/edit": {"phone": "+1 555 010 0111"},
+        "/staff": {"name": "Rosa", "role": "staff"},
+        "/staff/{staff_id}/change": {"change": "admin"},
+    }
+    if page.path == "/practice/apply":
+        version = await world.database.fetchval("SELECT version FROM practice WHERE slug = 'harbor'")
+        return {"text": (await browser.get("/console/practice/file.yaml")).text, "version": str(version)}
+    return forms.get(page.path, {})
+
+
+@pytest.mark.parametrize("page", RECORDED, ids=lambda page: f"{page.method} {page.path}")
+async def test_every_record_of_a_page_carries_the_trace_id_of_its_answer(
+    world: World, agent: httpx.AsyncClient, page: Page
+) -> None:
+    browser = await signed_in(world, role="admin")
+    address = address_of(page, await ids_for(world, page, agent))
+    if page.path.endswith("/confirm") and page.method == "GET":
+        address += "?slot=" + (await slots(agent))[0]["id"]
+    form = await form_for(world, page, browser, agent) if page.method == "POST" else None
+    before = {record["record_id"] for record in await records(world)}
+    answer = await browser.request(page.method, address, data=form)
+    assert answer.status_code < 500
+    made = [record for record in await records(world) if record["record_id"] not in before]
+    assert made, answer.status_code
+    assert {record["request_id"] for record in made} == {answer.headers["X-SVC-TRACE-ID"]}
+    assert browser.headers[TEST_STAFF] in {record["actor"] for record in made}
+
+
+async def test_signing_in_is_recorded_under_the_trace_id_of_its_answer(world: World) -> None:
+    member = await staff_member(world)
+    answer = await use_link(world.anonymous(), await link_token(world, member.staff_id))
+    [signed] = await records(world, actor=member.staff_id, operation="console.sign_in")
+    assert signed["request_id"] == answer.headers["X-SVC-TRACE-ID"]
+    again = await use_link(world.anonymous(), "used up" * 6)
+    assert again.status_code == 401
+
+
+async def test_a_callers_own_trace_id_is_kept(world: World) -> None:
+    browser, trace = await signed_in(world), "4bf92f3577b34da6a3ce929d0e0e4736"
+    answer = await browser.get("/console/calendar", headers={"traceparent": f"00-{trace}-00f067aa0ba902b7-01"})
+    assert answer.headers["X-SVC-TRACE-ID"] == trace
+    [look] = await records(world, actor=browser.headers[TEST_STAFF], operation="console.calendar")
+    assert look["request_id"] == trace
