@@ -21,6 +21,9 @@ settings.register_profile(
 )
 settings.load_profile("default")
 
+for variable in [name for name in os.environ if name.startswith("FRONTDESK_")]:
+    del os.environ[variable]  # tests set their own
+
 MEMORY = Path("/dev/shm")
 CLUSTER_BYTES = 1 << 30
 

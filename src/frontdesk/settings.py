@@ -1,65 +1,132 @@
 """Settings from FRONTDESK_* variables: one frozen record, read once. An unknown variable is an error."""
 
 import difflib
+import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 _PREFIX = "FRONTDESK_"
-_SCHEMES = {
-    "base_url": ("http://", "https://"),
-    "docs_url": ("http://", "https://"),
-    "oidc_issuer": ("https://", "http://"),
-    "database_url": ("postgresql://", "postgres://"),
-    "migration_database_url": ("postgresql://", "postgres://"),
-}
 _ORIGIN = re.compile(r"https?://[a-z0-9.\[\]:-]+\Z")
-_SHORTEST_TOKEN = 16
 
 
 class SettingsError(Exception):
     """One sentence about the variable that is wrong."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+def _variable(field: str) -> str:
+    return _PREFIX + field.upper()
+
+
+def _rule(holds: Callable[[Any], bool], says: str) -> AfterValidator:
+    def check(value: Any) -> Any:
+        if not holds(value):
+            raise ValueError(says)
+        return value
+
+    return AfterValidator(check)
+
+
+def _between(least: int, most: int) -> AfterValidator:
+    return _rule(lambda number: least <= number <= most, f"must be between {least} and {most}")
+
+
+def _starts_with(*schemes: str) -> AfterValidator:
+    return _rule(lambda url: url.startswith(schemes), f"must start with {' or '.join(schemes)}")
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ip_network(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _true_or_false(value: Any) -> Any:
+    if value not in ("true", "false", True, False):
+        raise ValueError("must be true or false")
+    return value
+
+
+def _split(value: Any) -> Any:
+    return tuple(item.strip() for item in value.split(",") if item.strip()) if isinstance(value, str) else value
+
+
+_WebUrl = Annotated[str, _starts_with("http://", "https://")]
+_DatabaseUrl = Annotated[str, _starts_with("postgresql://", "postgres://")]
+_List = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+_Origins = Annotated[
+    _List,
+    _rule(lambda origins: all(map(_ORIGIN.match, origins)), "must hold origins such as https://app.example.com"),
+]
+_Networks = Annotated[
+    _List,
+    _rule(lambda networks: all(map(_is_network, networks)), "must hold addresses or networks such as 10.0.0.0/8"),
+]
+_Token = Annotated[str, _rule(lambda token: len(token) >= 16, "must have at least 16 characters")]
+
+
+class Settings(BaseSettings):
     """Every field is the variable FRONTDESK_<FIELD>, in capitals."""
 
+    model_config = SettingsConfigDict(
+        alias_generator=_variable,
+        validate_by_name=True,
+        validate_by_alias=True,
+        case_sensitive=True,
+        env_ignore_empty=True,
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+    )
+
     data_dir: Path = Path(".frontdesk")
-    database_url: str | None = field(default=None, repr=False)
+    database_url: _DatabaseUrl | None = Field(default=None, repr=False)
     """Absent: an embedded PostgreSQL under the data directory."""
-    migration_database_url: str | None = field(default=None, repr=False)
+    migration_database_url: _DatabaseUrl | None = Field(default=None, repr=False)
     """A login that may change the schema, when the service's own may not."""
-    secret_key: str | None = field(default=None, repr=False)
+    secret_key: str | None = Field(default=None, repr=False)
     """Encrypts the keys at rest. Absent: a file of mode 0600 in the data directory, made on first start."""
     host: str = "127.0.0.1"
-    port: int = 8080
-    workers: int = 1
-    base_url: str | None = None
+    port: Annotated[int, _between(1, 65535)] = 8080
+    workers: Annotated[int, _between(1, 256)] = 1
+    base_url: _WebUrl | None = None
     """The address that callers use. Absent: made from host and port."""
-    docs_url: str | None = None
+    docs_url: _WebUrl | None = None
     """Where errors are documented. Absent: the base URL."""
-    allowed_hosts: tuple[str, ...] = ()
+    allowed_hosts: _List = ()
     """Further names, separated by commas, under which the MCP door answers beside the base URL's."""
-    allowed_origins: tuple[str, ...] = ()
+    allowed_origins: _Origins = ()
     """Further origins, separated by commas, whose pages may call the service (CORS), the MCP door included."""
-    trusted_proxies: tuple[str, ...] = ()
-    """Addresses or networks, separated by commas, whose X-Forwarded-For is believed. Absent: nobody's is."""
-    metrics_token: str | None = field(default=None, repr=False)
-    """Opens /metrics to whoever sends it as a bearer token. Absent: there is no /metrics."""
-    oidc_issuer: str | None = None
-    """The identity provider through which people may sign in to the console (OpenID Connect). Absent: by links only."""
+    trusted_proxies: _Networks = ()
+    """Addresses or networks, separated by commas, whose X-Forwarded-For is trusted. Absent: none."""
+    metrics_token: _Token | None = Field(default=None, repr=False)
+    """Opens /metrics to callers that send it as a bearer token. Absent: there is no /metrics."""
+    oidc_issuer: _WebUrl | None = None
+    """The identity provider with which staff may sign in to the console (OpenID Connect). Absent: by links only."""
     oidc_client_id: str | None = None
-    oidc_client_secret: str | None = field(default=None, repr=False)
-    webhook_allow_private: bool = False
+    oidc_client_secret: str | None = Field(default=None, repr=False)
+    webhook_allow_private: Annotated[bool, BeforeValidator(_true_or_false)] = False
     """Whether webhooks may go to private and loopback addresses, and over plain http."""
-    token_lifetime_seconds: int = 3600
-    confirmation_seconds: int = 600
-    database_pool_size: int = 16
-    log_level: str = "info"
+    token_lifetime_seconds: Annotated[int, _between(60, 86400)] = 3600
+    confirmation_seconds: Annotated[int, _between(10, 86400)] = 600
+    database_pool_size: Annotated[int, _between(2, 500)] = 16
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @model_validator(mode="after")
+    def _check_identity_provider(self) -> "Settings":
+        oidc = (self.oidc_issuer, self.oidc_client_id, self.oidc_client_secret)
+        if any(oidc) and not all(oidc):
+            names = f"{_PREFIX}OIDC_ISSUER, {_PREFIX}OIDC_CLIENT_ID and {_PREFIX}OIDC_CLIENT_SECRET"
+            raise ValueError(f"{names} belong together: set all of them or none")
+        return self
 
     @property
     def postgres_dir(self) -> Path:
@@ -75,78 +142,36 @@ class Settings:
         return (self.docs_url or self.public_url).rstrip("/")
 
 
-def load_settings(environment: Mapping[str, str], **overrides: Any) -> Settings:
-    """Settings from the environment; overrides that are not None (command-line options) win."""
-    known = {f.name: f for f in fields(Settings)}
-    values: dict[str, Any] = {}
-    for name, text in environment.items():
-        if not name.startswith(_PREFIX):
-            continue
-        key = name[len(_PREFIX) :].lower()
-        if key not in known:
-            closest = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
-            raise SettingsError(f"{name} is not a setting of frontdesk; the closest is {_PREFIX}{closest[0].upper()}.")
-        if text != "":
-            values[key] = _read(name, text, str(known[key].type))
-    values.update({key: value for key, value in overrides.items() if value is not None})
-    settings = Settings(**values)
-    _check(settings)
-    return settings
+def load_settings(**options: Any) -> Settings:
+    """Settings from the environment. Command-line options that are not None take precedence."""
+    known = [_variable(field) for field in Settings.model_fields]
+    for name in os.environ:
+        if name.startswith(_PREFIX) and name not in known:
+            closest = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
+            raise SettingsError(f"{name} is not a setting of frontdesk; the closest is {closest[0]}.")
+    try:
+        return Settings(**{field: value for field, value in options.items() if value is not None})
+    except ValidationError as error:
+        raise SettingsError(_sentence(error.errors()[0])) from None
 
 
-def _read(name: str, text: str, kind: str) -> Any:
-    if "bool" in kind:
-        if text not in ("true", "false"):
-            raise SettingsError(f"{name} must be true or false.")
-        return text == "true"
-    if "int" in kind:
-        try:
-            return int(text)
-        except ValueError:
-            raise SettingsError(f"{name} must be a whole number.") from None
-    if "tuple" in kind:
-        return tuple(item.strip() for item in text.split(",") if item.strip())
-    return Path(text) if "Path" in kind else text
-
-
-def _check(settings: Settings) -> None:
-    limits = {
-        "port": (1, 65535),
-        "workers": (1, 256),
-        "token_lifetime_seconds": (60, 86400),
-        "confirmation_seconds": (10, 86400),
-        "database_pool_size": (2, 500),
-    }
-    for name, (least, most) in limits.items():
-        if not least <= getattr(settings, name) <= most:
-            raise SettingsError(f"{_PREFIX}{name.upper()} must be between {least} and {most}.")
-    if settings.log_level not in ("debug", "info", "warning", "error"):
-        raise SettingsError(f"{_PREFIX}LOG_LEVEL must be debug, info, warning or error.")
-    for name, schemes in _SCHEMES.items():
-        url = getattr(settings, name)
-        if url is not None and not url.startswith(schemes):
-            raise SettingsError(f"{_PREFIX}{name.upper()} must start with {' or '.join(schemes)}.")
-    if any(not _ORIGIN.match(origin) for origin in settings.allowed_origins):
-        raise SettingsError(f"{_PREFIX}ALLOWED_ORIGINS must hold origins such as https://app.example.com.")
-    for proxy in settings.trusted_proxies:
-        try:
-            ip_network(proxy)
-        except ValueError:
-            raise SettingsError(
-                f"{_PREFIX}TRUSTED_PROXIES must hold addresses or networks such as 10.0.0.0/8."
-            ) from None
-    oidc = (settings.oidc_issuer, settings.oidc_client_id, settings.oidc_client_secret)
-    if any(oidc) and not all(oidc):
-        raise SettingsError(
-            f"{_PREFIX}OIDC_ISSUER, {_PREFIX}OIDC_CLIENT_ID and {_PREFIX}OIDC_CLIENT_SECRET belong together: set all "
-            "of them or none."
-        )
-    if settings.metrics_token is not None and len(settings.metrics_token) < _SHORTEST_TOKEN:
-        raise SettingsError(f"{_PREFIX}METRICS_TOKEN must have at least {_SHORTEST_TOKEN} characters.")
+def _sentence(error: ErrorDetails) -> str:
+    """Names the variable and never its value, which may be a secret."""
+    match error["type"]:
+        case "value_error":
+            says = str(error["ctx"]["error"])
+        case "literal_error":
+            says = f"must be {error['ctx']['expected']}".replace("'", "")
+        case "int_parsing":
+            says = "must be a whole number"
+        case other:
+            says = f"is not valid: {other}"
+    variable = f"{_variable(str(error['loc'][0]).removeprefix(_PREFIX))} " if error["loc"] else ""
+    return f"{variable}{says}."
 
 
 def _reachable(host: str) -> str:
-    """What a person can paste when the service listens everywhere."""
+    """An address that can be called when the service listens on every one."""
     if host in ("0.0.0.0", "::", ""):  # noqa: S104
         return "127.0.0.1"
     return f"[{host}]" if ":" in host else host

@@ -1,7 +1,7 @@
 """Signing in through an identity provider, over real HTTP: who comes in, and every lie that must not work."""
 
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -40,11 +40,12 @@ class Desk:
 
 @pytest.fixture
 async def desk(world: World, provider: Provider) -> AsyncIterator[Desk]:
-    settings = replace(
-        world.service.settings,
-        oidc_issuer=provider.issuer,
-        oidc_client_id=CLIENT_ID,
-        oidc_client_secret=CLIENT_SECRET,
+    settings = world.service.settings.model_copy(
+        update={
+            "oidc_issuer": provider.issuer,
+            "oidc_client_id": CLIENT_ID,
+            "oidc_client_secret": CLIENT_SECRET,
+        }
     )
     service = build_service(settings, world.database, world.clock)
     built = Desk(httpx.ASGITransport(app=build_app(service)), [])

@@ -1,6 +1,5 @@
 """Sessions: how long they hold, what ends them, and that nobody can choose or read one."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import httpx
@@ -199,7 +198,9 @@ async def test_housekeeping_removes_what_is_over_and_nothing_else(world: World, 
 async def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(
     world: World, address: str, name: str, attributes: set[str]
 ) -> None:
-    service = build_service(replace(world.service.settings, base_url=address), world.database, world.clock)
+    service = build_service(
+        world.service.settings.model_copy(update={"base_url": address}), world.database, world.clock
+    )
     browser = httpx.AsyncClient(transport=httpx.ASGITransport(app=build_app(service)), base_url=address)
     person = await staff_member(world)
     answer = await use_link(browser, await link_token(world, person.staff_id))

@@ -24,7 +24,7 @@ async def caller_at(world: World) -> AsyncIterator[Any]:
     opened = []
 
     def make(address: str = "198.51.100.7", **settings: Any) -> httpx.AsyncClient:
-        service = replace(world.service, settings=replace(world.service.settings, **settings))
+        service = replace(world.service, settings=world.service.settings.model_copy(update=settings))
         transport = httpx.ASGITransport(app=build_app(service), client=(address, 4711))
         client = httpx.AsyncClient(transport=transport, base_url="http://test")
         opened.append(client)

@@ -87,13 +87,15 @@ def test_an_address_of_another_form_is_refused(url: str) -> None:
     assert "password" not in str(caught.value)
 
 
-def test_the_private_network_is_allowed_by_a_setting_that_is_true_or_false() -> None:
+def test_the_private_network_is_allowed_by_a_setting_that_is_true_or_false(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "FRONTDESK_WEBHOOK_ALLOW_PRIVATE"
-    assert load_settings({}).webhook_allow_private is False
-    assert load_settings({name: "true"}).webhook_allow_private is True
-    assert load_settings({name: "false"}).webhook_allow_private is False
+    assert load_settings().webhook_allow_private is False
+    for text, allowed in (("true", True), ("false", False)):
+        monkeypatch.setenv(name, text)
+        assert load_settings().webhook_allow_private is allowed
+    monkeypatch.setenv(name, "yes")
     with pytest.raises(SettingsError, match=name):
-        load_settings({name: "yes"})
+        load_settings()
 
 
 async def test_plain_http_is_for_private_networks_that_are_allowed() -> None:

@@ -123,14 +123,13 @@ def _restore(args: argparse.Namespace) -> None:
 
 def _restore_aside(file: Path, staging: Path, settings: Settings) -> dict[str, Any]:
     """The whole data directory under another name, running once and checked; what to tell about it."""
-    from dataclasses import replace
 
     from frontdesk.store.embedded.backups import DUMP, SECRET_KEY, load, unpack
     from frontdesk.store.embedded.server import EmbeddedPostgres
     from frontdesk.store.migrate import migrate
 
     manifest = unpack(file, staging)
-    aside = replace(settings, data_dir=staging)
+    aside = settings.model_copy(update={"data_dir": staging})
     postgres = EmbeddedPostgres(aside.postgres_dir)
 
     async def fill() -> int:
@@ -171,7 +170,7 @@ async def _check(context: CommandContext, *, keys: bool) -> int:
 
 
 def _embedded_settings(otherwise: str) -> Settings:
-    settings = load_settings(os.environ)
+    settings = load_settings()
     if settings.database_url is not None:
         raise BadInput(f"This is for the embedded database; the database of FRONTDESK_DATABASE_URL is {otherwise}.")
     return settings

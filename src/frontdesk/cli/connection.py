@@ -57,7 +57,7 @@ def with_database(work: Callable[[CommandContext], Awaitable[T]]) -> T:
 
 def started_settings() -> Settings:
     """The settings, once the database they name has been started."""
-    settings = load_settings(os.environ)
+    settings = load_settings()
     start_database(settings, _to_terminal)
     return settings
 

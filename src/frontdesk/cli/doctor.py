@@ -67,7 +67,7 @@ def _doctor(args: argparse.Namespace) -> int:
 
 def _examine() -> list[Finding]:
     try:
-        settings = load_settings(os.environ)
+        settings = load_settings()
     except SettingsError as error:
         return [Finding("configuration", "failed", str(error))]
     where = "embedded" if settings.database_url is None else "given by FRONTDESK_DATABASE_URL"

@@ -68,7 +68,7 @@ def add_serve_command(commands: "Commands") -> None:
 
 
 def _serve(args: argparse.Namespace) -> None:
-    settings = load_settings(os.environ, host=args.host, port=args.port, workers=args.workers)
+    settings = load_settings(host=args.host, port=args.port, workers=args.workers)
     os.environ |= {  # how the options reach the workers
         "FRONTDESK_HOST": settings.host,
         "FRONTDESK_PORT": str(settings.port),

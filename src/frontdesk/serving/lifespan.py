@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import gc
 import logging
-import os
 from collections.abc import AsyncIterator, Callable
 from functools import lru_cache
 from pathlib import Path
@@ -31,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 def create() -> Any:
     """Settings from the environment, everything opened and closed with the process."""
-    settings = load_settings(os.environ)
+    settings = load_settings()
     lines = configure_logging(settings.log_level)
     database = Database(
         _database_dsn(settings),

@@ -38,7 +38,7 @@ def main(address: str, port: str, factory: str, descriptor: str) -> int:
     if server.recv(1) != GO:
         return 0
     threading.Thread(target=_end_with, args=(server,), daemon=True).start()
-    settings = load_settings(os.environ)
+    settings = load_settings()
     configure_logging(settings.log_level)
     logging.getLogger("uvicorn.error").addFilter(_is_worth_a_line)
     try:
