@@ -122,6 +122,29 @@ async def test_appointments_in_the_way_are_told_first_and_stay(
     assert inside in await calendar(staff)
 
 
+async def test_every_live_appointment_in_the_way_is_counted(
+    world: World, staff: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    """More than a page of them, with cancelled ones before and between."""
+    copies = """
+    INSERT INTO appointment (practice_id, appointment_id, patient_id, provider_id, location_id, visit_type_id,
+        procedure_id, lane, starts_at, ends_at, busy_until, status, booked_by, created_at, updated_at)
+    SELECT practice_id, 'apt_' || lpad(n::text, 22, '0'), patient_id, provider_id, location_id, visit_type_id,
+        procedure_id, n, starts_at, ends_at, busy_until, CASE WHEN n % 3 = 0 THEN 'booked' ELSE 'cancelled' END,
+        booked_by, created_at, updated_at
+    FROM appointment, generate_series(1, 780) AS n WHERE practice_id = $1 AND appointment_id = $2 RETURNING 1
+    """
+    original = await book(agent)
+    await stored(world, copies, original)
+    await confirmed(agent, "POST", f"/api/appointments/{original}/cancel", {})
+    page = Document((await block(staff, **MORNING)).text)
+    [warning] = page.having("aria-labelledby", "affected")
+    assert "260 appointments are booked in this time" in words(warning.text)
+    assert "Only the first 50 are listed." in words(warning.text)
+    links = [each for each in page.tagged("a") if each.attributes["href"].startswith("/console/appointments/")]
+    assert len(links) == 50
+
+
 @pytest.mark.parametrize(
     ("form", "field"),
     [

@@ -20,10 +20,9 @@ from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
-from frontdesk.systems.port import AppointmentFilter, SchedulingSystem, SystemUnavailable
+from frontdesk.systems.port import AppointmentFilter, SchedulingSystem, SystemUnavailable, appointment_pages
 
 _BACK = timedelta(days=30)
-_PAGE = 500
 _ADDRESS = re.compile(r"([1-9][0-9]{0,17})-([A-Za-z0-9_-]{43})\Z")
 _ID = re.compile(r"feed_([1-9][0-9]{0,17})_[0-9a-f]{16}\Z")
 _SELECT = """
@@ -141,13 +140,7 @@ async def _appointments(
     wanted = AppointmentFilter(
         provider_id=provider_id, first=(now - _BACK - timedelta(days=1)).date(), last=(now + ahead).date()
     )
-    found: list[Appointment] = []
-    while True:
-        after = (found[-1].starts_at, found[-1].id) if found else None
-        page = await system.list_appointments(wanted, most=_PAGE, after=after)
-        found += page
-        if len(page) < _PAGE:
-            return found
+    return [each async for page in appointment_pages(system, wanted) for each in page]
 
 
 def _calendar(directory: Directory, provider_id: int, appointments: list[Appointment], names: dict[str, str]) -> bytes:

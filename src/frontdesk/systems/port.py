@@ -4,7 +4,7 @@ Reads return domain records. A write arrives as a `Change` that the operation ha
 it happen exactly once; the system answers with an `Outcome`. Nothing here knows about HTTP, tokens or wire formats.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import Enum
@@ -15,6 +15,8 @@ from frontdesk.domain.directory import Directory, Procedure, VisitType
 from frontdesk.domain.names import digits
 from frontdesk.domain.patients import Contact, Patient, name_key
 from frontdesk.domain.slot_ids import SlotRef
+
+PAGE_OF_APPOINTMENTS = 500
 
 
 class SystemUnavailable(Exception):  # noqa: N818 - a state of the world
@@ -228,3 +230,14 @@ class SchedulingSystem(Protocol):
     async def perform(self, change: Change, record: WriteRecord) -> Outcome:
         """Executes a change exactly once. Raises SystemUnavailable only if nothing was executed."""
         ...
+
+
+async def appointment_pages(system: SchedulingSystem, wanted: AppointmentFilter) -> AsyncIterator[list[Appointment]]:
+    """Every appointment that matches, page by page in the order of their starts."""
+    after: tuple[datetime, str] | None = None
+    while True:
+        page = await system.list_appointments(wanted, most=PAGE_OF_APPOINTMENTS, after=after)
+        yield page
+        if len(page) < PAGE_OF_APPOINTMENTS:
+            return
+        after = (page[-1].starts_at, page[-1].id)

@@ -21,10 +21,10 @@ from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.domain.local_time import local_date, local_day_bounds, zone
 from frontdesk.store.changes import announce
 from frontdesk.store.database import Database
-from frontdesk.systems.port import AppointmentFilter, Capability, SchedulingSystem
+from frontdesk.systems.port import AppointmentFilter, Capability, SchedulingSystem, appointment_pages
 
 LONGEST = timedelta(days=366)
-_MOST_AFFECTED = 200
+_MOST_LISTED = 50
 NOT_HERE = "Time is blocked in the practice's own system."
 
 
@@ -41,13 +41,19 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Affected:
-    """An appointment that lies in blocked time."""
-
+class AffectedAppointment:
     id: str
     start: datetime
     patient: str
     provider: str
+
+
+@dataclass(frozen=True, slots=True)
+class Affected:
+    """The live appointments in blocked time: how many there are, and the first of them."""
+
+    count: int
+    first: Sequence[AffectedAppointment]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +91,8 @@ class Blocks:
         ]
         return sorted(blocks, key=lambda block: (str(block.starts), block.provider_id or 0, block.location_id or 0))
 
-    async def affected(self, context: ActionContext, block: Block) -> list[Affected]:
-        """The live appointments in the time of a block, by their beginning. A look at patients: it is recorded."""
+    async def affected(self, context: ActionContext, block: Block) -> Affected:
+        """Shows names of patients, so the look is recorded."""
         system = await self.systems(context.staff.caller())
         directory = await system.directory()
         self._check_place(directory, block)
@@ -98,22 +104,25 @@ class Blocks:
         )
         found = [
             each
-            for each in await system.list_appointments(wanted, most=_MOST_AFFECTED, after=None)
+            async for page in appointment_pages(system, wanted)
+            for each in page
             if each.status in ("booked", "confirmed")
             and _overlaps(block, each.starts_at, each.ends_at, directory.locations[each.location_id].time_zone)
         ]
-        contacts = await system.contacts([each.patient_id for each in found]) if found else {}
+        listed = found[:_MOST_LISTED]
+        contacts = await system.contacts([each.patient_id for each in listed]) if listed else {}
         if contacts:
             await context.record("console.blocked_appointments", *sorted(contacts), read=True)
-        return [
-            Affected(
+        first = [
+            AffectedAppointment(
                 each.id,
                 each.starts_at.astimezone(zone(directory.locations[each.location_id].time_zone)),
                 contacts[each.patient_id].name if each.patient_id in contacts else "A patient",
                 directory.providers[each.provider_id].name,
             )
-            for each in found
+            for each in listed
         ]
+        return Affected(len(found), first)
 
     async def add(self, context: ActionContext, block: Block) -> None:
         """Blocking the same time twice changes nothing."""

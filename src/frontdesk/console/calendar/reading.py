@@ -20,11 +20,10 @@ from frontdesk.domain.directory import Directory, Location
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import local_date
 from frontdesk.store.database import Database
-from frontdesk.systems.port import AppointmentFilter, Capability, SchedulingSystem
+from frontdesk.systems.port import AppointmentFilter, Capability, SchedulingSystem, appointment_pages
 
 Systems = Callable[[Caller], Awaitable[SchedulingSystem]]
 
-_PAGE = 500
 _MOST = 3000
 _BOOKED = "SELECT * FROM appointment_history($1, $2, 'book_appointment')"
 
@@ -116,15 +115,15 @@ async def _appointments(
         last=days[-1],
     )
     found: list[Appointment] = []
-    while True:
-        after = (found[-1].starts_at, found[-1].id) if found else None
-        page = await system.list_appointments(wanted, most=_PAGE, after=after)
+    whole = True
+    async for page in appointment_pages(system, wanted):
+        if len(found) >= _MOST:
+            whole = not page
+            break
         found += page
-        if len(page) < _PAGE or len(found) >= _MOST:
-            shown = [
-                each for each in found if each.location_id in places and (query.cancelled or each.status != "cancelled")
-            ]
-            return shown, len(page) < _PAGE
+    return [
+        each for each in found if each.location_id in places and (query.cancelled or each.status != "cancelled")
+    ], whole
 
 
 def _tag(view: CalendarView) -> str:

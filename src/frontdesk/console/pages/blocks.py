@@ -1,6 +1,5 @@
 """Blocked time: what lies ahead, more of it, and taking it back. Appointments in the way are shown before."""
 
-from collections.abc import Sequence
 from datetime import timedelta
 
 from starlette.responses import Response
@@ -35,7 +34,7 @@ async def _block(visit: Visit) -> Response:
         block = _read(given, visit)
         if form.get("anyway") != "yes":
             affected = await visit.desk.blocks.affected(visit.context, block)
-            if affected:
+            if affected.count:
                 return await _page(visit, given, affected=affected)
         await visit.desk.blocks.add(visit.context, block)
     except Problem as problem:
@@ -53,7 +52,7 @@ async def _unblock(visit: Visit) -> Response:
 
 
 async def _page(
-    visit: Visit, given: dict[str, str], problem: Problem | None = None, affected: Sequence[Affected] = ()
+    visit: Visit, given: dict[str, str], problem: Problem | None = None, affected: Affected | None = None
 ) -> Response:
     offered = await visit.desk.blocks.offered(visit.context)
     directory = await visit.desk.calendar.directory(visit.context)
