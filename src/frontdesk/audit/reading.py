@@ -34,6 +34,10 @@ SELECT s.sequence, s.record_id AS sealed_id, s.hash, r.practice_id, r.record_id,
 FROM audit_seal s LEFT JOIN audit_record r ON r.practice_id = s.practice_id AND r.record_id = s.record_id
 WHERE s.practice_id = $1 AND s.sequence > $2 ORDER BY s.sequence LIMIT $3
 """
+_UNSEALED = """
+SELECT count(*) AS records, min(r.at) AS since FROM audit_unsealed u JOIN audit_record r USING (practice_id, record_id)
+WHERE u.practice_id = $1
+"""
 AFTER_ALL = 2**63 - 1
 
 
@@ -60,6 +64,13 @@ async def seal_pending(database: Database, practice_id: int) -> None:
     """Seals what waits for it; records that come in meanwhile may wait a little longer."""
     while await seal(database, practice_id) >= _FEW:
         pass
+
+
+async def count_unsealed(database: Database, practice_id: int) -> tuple[int, datetime | None]:
+    """How many records wait to be sealed, and the time of the oldest."""
+    async with database.transaction(practice_id) as connection:
+        row = await connection.fetchrow(_UNSEALED, practice_id)
+    return row["records"], row["since"]
 
 
 async def find_records(

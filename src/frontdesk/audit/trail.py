@@ -109,10 +109,6 @@ async def seal(database: Database, practice_id: int) -> int:
     return sealed
 
 
-async def practice_ids(database: Database) -> list[int]:
-    return [row["practice_id"] for row in await database.fetch("SELECT practice_id FROM practice ORDER BY practice_id")]
-
-
 def chain_hash(previous: bytes, record: Any) -> bytes:
     """The link of a record to the one before it; the database's audit_hash builds the same bytes."""
     at = record["at"]

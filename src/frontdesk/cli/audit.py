@@ -45,12 +45,11 @@ def _add_practice(command: argparse.ArgumentParser) -> None:
 
 async def _practices(context: CommandContext, slug: str | None) -> list[tuple[str, int]]:
     """Slugs and ids: row-level security lets a query read one practice at a time."""
+    from frontdesk.store.practices import practice_ids
+
     if slug is not None:
         await known_practice(context, slug)
-    rows = await context.database.fetch(
-        "SELECT slug, practice_id FROM practice WHERE $1::text IS NULL OR slug = $1 ORDER BY slug", slug
-    )
-    return [(row["slug"], row["practice_id"]) for row in rows]
+    return [item for item in (await practice_ids(context.database)).items() if slug in (None, item[0])]
 
 
 def _list(args: argparse.Namespace) -> None:

@@ -154,11 +154,11 @@ def _restore_aside(file: Path, staging: Path, settings: Settings) -> dict[str, A
 
 async def _check(context: CommandContext, *, keys: bool) -> int:
     """Every audit trail is whole, and the keys open where there is a secret for them; how many practices there are."""
-    from frontdesk.audit.trail import practice_ids
     from frontdesk.audit.verify import verify_chain
+    from frontdesk.store.practices import practice_ids
 
     found = await practice_ids(context.database)
-    for practice_id in found:
+    for practice_id in found.values():
         report = await verify_chain(context.database, practice_id, datetime.now(UTC))
         if report.faults:
             raise CommandError(

@@ -18,11 +18,11 @@ from frontdesk.access.clients.registry import add_client, authenticate
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.access.staff.members import StaffError, add_staff, show_staff
 from frontdesk.cli.connection import CommandContext, Progress
-from frontdesk.cli.demo_calendar import count_ahead, fill_calendar
 from frontdesk.demo import demo_practice
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database
 from frontdesk.store.practices import export_practice, import_practice, practice_id_of
+from frontdesk.systems.native.demo_calendar import count_ahead, fill_calendar
 
 SLUG = "demo"
 CREDENTIALS_FILE = "demo-credentials.json"

@@ -196,10 +196,10 @@ def _migrations(schema: "SchemaState") -> tuple[State, str]:
 
 
 async def _keys(settings: Settings, database: "Database") -> tuple[State, str]:
-    from frontdesk.access.keys.ring import PURPOSES, examine_keys
+    from frontdesk.access.keys.ring import PURPOSES, examine_keys, has_keys
     from frontdesk.access.keys.sealing import load_secret_key
 
-    if await database.fetchval("SELECT count(*) FROM sealed_key") == 0:
+    if not await has_keys(database):
         return "skipped", "there are none yet: the first start makes them"
     if settings.secret_key is None and not (settings.data_dir / "secret.key").exists():
         return "failed", f"the secret key file {settings.data_dir}/secret.key is missing"
@@ -227,33 +227,31 @@ async def _upstreams(database: "Database") -> tuple[State, str]:
 
 
 async def _audit(database: "Database") -> tuple[State, str]:
+    from frontdesk.audit.reading import count_unsealed
+
     waiting, oldest = 0, None
     for practice_id in await _practices(database):
-        async with database.transaction(practice_id) as connection:
-            row = await connection.fetchrow(
-                "SELECT count(*) AS n, min(r.at) AS at FROM audit_unsealed u JOIN audit_record r "
-                "USING (practice_id, record_id) WHERE u.practice_id = $1",
-                practice_id,
-            )
-        waiting += row["n"]
-        oldest = min(filter(None, (oldest, row["at"])), default=None)
+        records, since = await count_unsealed(database, practice_id)
+        waiting += records
+        oldest = min(filter(None, (oldest, since)), default=None)
     if oldest is not None and datetime.now(UTC) - oldest > _SEALING_PATIENCE:
         return "warning", f"{waiting} records wait to be sealed: is a server running? frontdesk audit verify seals them"
     return "ok", f"{waiting} records wait to be sealed"
 
 
 async def _outbox(database: "Database") -> tuple[State, str]:
+    from frontdesk.outbound.webhooks.events import count_events
+
     events = 0
     for practice_id in await _practices(database):
-        async with database.transaction(practice_id) as connection:
-            events += await connection.fetchval("SELECT count(*) FROM outbox WHERE practice_id = $1", practice_id)
+        events += await count_events(database, practice_id)
     return ("warning" if events > _LONG_OUTBOX else "ok"), f"{events} events are kept"
 
 
 async def _practices(database: "Database") -> list[int]:
-    from frontdesk.audit.trail import practice_ids
+    from frontdesk.store.practices import practice_ids
 
-    return await practice_ids(database)
+    return list((await practice_ids(database)).values())
 
 
 def _told(check: str, look: Callable[[], tuple[State, str]]) -> Finding:

@@ -1,1 +1,1 @@
-"""PostgreSQL: the pool and its failures, migrations, the embedded server, and the statements on our own tables."""
+"""PostgreSQL: the pool and its failures, the schema, the embedded server, practices and their directories."""

@@ -40,6 +40,12 @@ async def practice_id_of(database: Database, slug: str) -> int | None:
     return found
 
 
+async def practice_ids(database: Database) -> dict[str, int]:
+    """The ids of all practices by slug."""
+    rows = await database.fetch("SELECT slug, practice_id FROM practice ORDER BY slug")
+    return {row["slug"]: row["practice_id"] for row in rows}
+
+
 async def stored_directory(database: Database, slug: str) -> Directory | None:
     practice_id = await practice_id_of(database, slug)
     return None if practice_id is None else (await load_directory(database, practice_id)).directory

@@ -229,6 +229,11 @@ class KeyRing:
         return made
 
 
+async def has_keys(database: Database) -> bool:
+    found: bool = await database.fetchval("SELECT EXISTS (SELECT FROM sealed_key)")
+    return found
+
+
 async def examine_keys(database: Database, sealer: Sealer) -> list[tuple[KeyRecord, bool]]:
     """Every key there is, once it has been opened, and whether the newest secret seals it. Makes none."""
     found = []

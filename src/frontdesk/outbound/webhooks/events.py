@@ -45,6 +45,12 @@ async def events_after(database: Database, practice_id: int, event_id: int, most
     return rows
 
 
+async def count_events(database: Database, practice_id: int) -> int:
+    async with database.transaction(practice_id) as connection:
+        count: int = await connection.fetchval("SELECT count(*) FROM outbox WHERE practice_id = $1", practice_id)
+    return count
+
+
 async def newest_events(database: Database, practice_id: int, most: int) -> list[Any]:
     """The last few, oldest first."""
     async with database.transaction(practice_id) as connection:

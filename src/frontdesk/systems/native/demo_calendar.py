@@ -1,4 +1,4 @@
-"""The demo practice's appointments in the database, placed wherever there is room beside what people have booked."""
+"""Fills the native calendar of the demo practice with appointments where there is room."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'demo', $15
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """Time that is spoken for: a provider's lane, and a patient."""
+    """Busy time of a provider's lane and of a patient."""
 
     provider_id: int
     lane: int
@@ -64,7 +64,7 @@ async def fill_calendar(
 def _place(
     booking: DemoBooking, directory: Directory, patient_id: str, since: datetime, taken: list[_Taken], now: datetime
 ) -> tuple[Any, ...] | None:
-    """The values of a booking's row from the patient on, or None where there is no room. Room it takes is noted."""
+    """The values of a booking's row from the patient on, or None if there is no room. Adds the booking to `taken`."""
     procedure = directory.visit_types[booking.visit_type_id].procedure(booking.procedure_id)
     assert procedure is not None
     local = booking.start.replace(tzinfo=zone(directory.locations[booking.location_id].time_zone))
