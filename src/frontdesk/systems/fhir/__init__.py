@@ -1,4 +1,4 @@
-"""A practice's calendar in a FHIR R4 server: its slots, patients and appointments, spoken to over HTTP."""
+"""Scheduling system of practices whose calendar is in a FHIR R4 server."""
 
 from frontdesk.systems.fhir.practices import FhirPractices
 

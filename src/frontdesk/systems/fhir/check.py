@@ -1,4 +1,4 @@
-"""Looks at a practice's FHIR server as an operator would: one of everything is read, nothing is written.
+"""Checks a practice's FHIR server: reads one record of each kind and writes nothing.
 
 Findings name records of the practice file and of the server, never a patient.
 """
@@ -21,7 +21,7 @@ _UNREACHABLE = "the server did not answer, or with an error of its own"
 
 
 async def check(upstream: Upstream, practice: PracticeMap, now: datetime) -> AsyncIterator[Finding]:
-    """Finding after finding, so that a slow server can be watched."""
+    """Yields each finding at once, so that the progress of a slow server shows."""
     connection = await _tried("connection", _connected, upstream)
     yield connection
     if connection.is_fault:

@@ -1,6 +1,6 @@
-"""All practices with a FHIR server, each with a way to it of its own: what happens to one never slows another.
+"""The FHIR servers of all practices, each with its own connections, limits and circuit breaker.
 
-The adapter itself is imported for the first of them: most installations have none, and start faster without it.
+The adapter is imported on first use: most installations have no FHIR server and start faster without it.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _MOST_UPSTREAMS = 1000
 
 
 class FhirPractices:
-    """What the FHIR systems of all practices share. `reconciler` runs beside the calls."""
+    """Makes the scheduling system of a call. `reconciler` runs in the background."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class FhirPractices:
         return FhirSystem(upstream, stored.version, practice, self.reconciler.look_soon)
 
     def condition(self, practice_id: int) -> Condition | None:
-        """None where the practice has not called a FHIR server since this process began."""
+        """None if this process has not called the practice's FHIR server yet."""
         known = self._upstreams.get(practice_id)
         if known is None:
             return None
@@ -106,13 +106,13 @@ class FhirPractices:
 
 
 async def _load_adapter() -> None:
-    """Beside the event loop: whoever calls another practice does not wait for it."""
+    """In a thread, so that the import does not block calls of other practices."""
     if _ADAPTER not in sys.modules:
         await asyncio.to_thread(import_module, _ADAPTER)
 
 
 async def _close_later(upstream: "Upstream") -> None:
-    """Calls that began before the settings changed may still use it."""
+    """Closes the upstream after calls that began before the settings changed."""
     try:
         await asyncio.sleep(2 * upstream.settings.timeout_seconds)
     finally:

@@ -1,7 +1,6 @@
-"""What the practice file says about a FHIR server, as the adapter uses it.
+"""Settings of a FHIR server, read from the practice file's `schedulingSystem`.
 
-The practice file has checked the settings before they were stored; here they only change their shape. Secrets are not
-among them: they are read where the settings point, when they are needed.
+They were validated when the practice file was imported. Secrets are not among them, only where to read them.
 """
 
 from collections.abc import Mapping
@@ -23,7 +22,7 @@ class Coding:
         return f"{self.system}|{self.code}"
 
 
-Service = Coding | str  # a code of the server's, or a reference to a HealthcareService
+Service = Coding | str  # a code, or a reference to a HealthcareService
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class FhirSettings:
     max_concurrent: int
 
     def visit_type(self, number: int) -> Service:
-        """Without an entry a visit type goes by a code of our own."""
+        """A visit type without an entry gets a code of our own."""
         return self.visit_types.get(number) or Coding(OWN_VISIT_TYPES, str(number))
 
     def procedure(self, number: int) -> Service:

@@ -1,6 +1,6 @@
-"""One practice's FHIR server as this process knows it: the way to it, what it can do, and what stands for what there.
+"""One practice's FHIR server: its client, capabilities, mapping of ids and schedules, cached between calls.
 
-Owns what is remembered between calls and for how long. Availability is never among it.
+Availability is never cached.
 """
 
 import asyncio
@@ -27,12 +27,12 @@ STATEMENT_SECONDS = 600.0
 RETRY_STATEMENT_SECONDS = 5.0
 FIRST_STATEMENT_SECONDS = 3.0
 SCHEDULE_SECONDS = 300.0
-_AT_ONCE = 40  # references in one search: an address has its limits
+_AT_ONCE = 40  # references in one search: the length of a URL is limited
 _log = logging.getLogger(__name__)
 
 
 class Upstream:
-    """`config` are the stored settings; whoever finds others makes a new one."""
+    """`config` are the stored settings; when they change, a new instance replaces this one."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Upstream:
         return Deadline(self.settings.timeout_seconds, self._monotonic)
 
     async def ready(self) -> None:
-        """Sees to it that what the server can do is known. Calls wait only until that has been asked for once."""
+        """Keeps the capabilities up to date. Only calls before the first answer wait for it."""
         if self._asking is None and self._monotonic() >= self._ask_again_at:
             self._ask_again_at = self._monotonic() + RETRY_STATEMENT_SECONDS
             self._asking = asyncio.create_task(self._ask())
@@ -81,7 +81,7 @@ class Upstream:
             self._asked, self._asking = True, None
 
     async def map(self, version: int, directory: Directory) -> PracticeMap:
-        """What stands for what, under one version of the directory."""
+        """The mapping between our ids and the server's references, for one version of the directory."""
         if self._map is None or self._map[0] != version:
             settings = self.settings
             given = [
@@ -97,7 +97,7 @@ class Upstream:
         return self._map[1]
 
     async def schedules(self, deadline: Deadline, version: int, practice: PracticeMap) -> list[Schedule]:
-        """Every provider's schedules, read together and remembered for some minutes: they seldom change."""
+        """The schedules of all providers, cached for some minutes because they seldom change."""
         async with self._reading:
             kept = self._schedules
             if kept is None or kept[0] != version or self._monotonic() >= kept[1]:

@@ -1,4 +1,4 @@
-"""People and appointments of a FHIR server, as our own records under our own ids."""
+"""Reads patients and appointments from a FHIR server and returns domain records with our ids."""
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -18,7 +18,7 @@ from frontdesk.systems.port import AppointmentFilter
 LONGEST_APPOINTMENT = timedelta(days=1)  # how far back one that overlaps may have begun
 _SEEN_ENCOUNTERS = "arrived,triaged,in-progress,onleave,finished"
 _PEOPLE_AT_ONCE = 50
-_ALL_ZONES = timedelta(hours=26)  # a date somewhere on earth lies within this much of the same date in UTC
+_ALL_ZONES = timedelta(hours=26)  # any zone's date lies within this much of the same date in UTC
 
 
 class Reader:
@@ -29,7 +29,7 @@ class Reader:
         self._deadline = deadline
 
     async def matching(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Resource]:
-        """By birth date, then by our own rule: servers compare names each in their own way."""
+        """Searches by date of birth and applies our own match rule, because servers compare names differently."""
         found = await self._client.search(self._deadline, "Patient", [("birthdate", dob.isoformat())])
         return [each for each in found if is_same(each, first_name, last_name, phone, dob)]
 
@@ -57,7 +57,7 @@ class Reader:
         return None if patient is None or resource is None else (patient, resource)
 
     async def contacts(self, patient_ids: Sequence[str]) -> dict[str, Contact]:
-        """A page of people per request, since servers differ in how long an address they read."""
+        """Several patients per request; the length of a URL is limited."""
         records = {record.reference: record.local_id for record in await self._upstream.records.find_all(patient_ids)}
         people = [reference.removeprefix("Patient/") for reference in records if reference.startswith("Patient/")]
         pages = [people[at : at + _PEOPLE_AT_ONCE] for at in range(0, len(people), _PEOPLE_AT_ONCE)]
@@ -73,7 +73,7 @@ class Reader:
         return found
 
     async def seen(self, patient: str) -> bool:
-        """Whether the practice has ever received this person."""
+        """Whether the patient has been to the practice before."""
         attended: Parameters = [("patient", patient), ("status", ",".join(ATTENDED))]
         if await self._any("Appointment", attended):
             return True
@@ -88,7 +88,7 @@ class Reader:
         return False
 
     async def is_busy(self, patient: str, starts: datetime, ends: datetime, moved: str | None) -> bool:
-        """Whether the patient has another appointment that overlaps [starts, ends), whoever made it."""
+        """Whether the patient has another appointment that overlaps [starts, ends)."""
         wanted: Parameters = [
             ("patient", patient),
             ("date", f"ge{stamp(starts - LONGEST_APPOINTMENT)}"),
@@ -130,7 +130,7 @@ class Reader:
             latest = starts[-1] if starts else latest
             found += [each for each in await self._appointments(page, {}) if self._fits(each, wanted, after)]
             found.sort(key=lambda each: (each.starts_at, each.id))
-            # What starts together comes in any order: a page is whole once a later start has been seen.
+            # Equal starts come in any order: the page is complete once a later start was seen.
             if in_order and len(found) >= most and latest > stamp(found[most - 1].starts_at):
                 break
         return found[:most]
@@ -138,7 +138,7 @@ class Reader:
     async def _parameters(
         self, wanted: AppointmentFilter, after: tuple[datetime, str] | None
     ) -> list[tuple[str, str]] | None:
-        """None where nothing can be found."""
+        """The search parameters, or None if nothing can match."""
         parameters = [("_sort", "date")]
         if wanted.patient_id is not None:
             record = await self._upstream.records.find(wanted.patient_id)
@@ -160,7 +160,7 @@ class Reader:
         return parameters
 
     async def _appointments(self, resources: Sequence[Resource], known: dict[str, KnownRecord]) -> list[Appointment]:
-        """Those that can be told in the practice's own words."""
+        """The appointments that can be mapped to the directory."""
         told = [
             (resource, patient)
             for resource in resources

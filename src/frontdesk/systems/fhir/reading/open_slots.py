@@ -1,6 +1,6 @@
-"""Open slots of a FHIR server: the one question that search, live read and booking ask.
+"""Finds open slots on a FHIR server, for search, live read and booking alike.
 
-Owns which schedules are asked and for which time. What counts as open is said in `slots`.
+Chooses the schedules and the time window to ask for; `resources/slots.py` decides which starts are open.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.offers import offered_pairs
 from frontdesk.systems.port import FoundSlots, OpenSlots, SlotQuery
 
-_FIRST_LOOK_DAYS = 7  # an open-ended search looks ahead this far, then twice as far, until it has enough
+_FIRST_LOOK_DAYS = 7  # first window of an open-ended search; the next ones double
 _AT_ONCE = 40
 
 Position = tuple[int, int, int]  # start, provider, location
@@ -66,7 +66,7 @@ class SlotFinder:
     async def run(
         self, ref: SlotRef, visit_type: VisitType, procedure: Procedure, now: datetime, held: AbstractSet[str]
     ) -> tuple[Slot, ...] | None:
-        """The slots that a booking would take; None where it cannot have them now."""
+        """The slots that a booking would take, or None if they are not available."""
         place = self._practice.directory.locations[ref.location_id]
         query = SlotQuery(visit_type.id, procedure.id, ref.provider_id, place.id, None, None)
         earliest, latest = self._bounds(place, query, now)
@@ -97,7 +97,7 @@ class SlotFinder:
         held: AbstractSet[str] = frozenset(),
         only_free: bool = True,
     ) -> dict[tuple[str, int], tuple[Slot, ...]]:
-        """Runs of slots that start from `first` on, read up to `last`."""
+        """Runs of slots that start at `first` or later, read up to `last`."""
         references = list(dict.fromkeys(calendar.reference for calendar in calendars))
         wanted = [("start", f"ge{_stamp(first)}"), ("start", f"lt{_stamp(last)}")]
         if only_free:
@@ -114,7 +114,7 @@ class SlotFinder:
         return open_runs(slots, services, procedure.duration_minutes, held)
 
     def _bounds(self, place: Location, query: SlotQuery, now: datetime) -> tuple[int, int]:
-        """From when to when slots at a location may start: its own dates, the notice, the horizon."""
+        """Earliest and latest start at a location, by the query's dates, minimum notice and booking horizon."""
         practice, seconds = self._practice.directory.practice, now.timestamp()
         today = local_date(floor(seconds) // 60, place.time_zone)
         horizon = today + timedelta(days=practice.booking_horizon_days)
@@ -131,7 +131,7 @@ class SlotFinder:
     def _windows(
         self, bounds: Iterable[tuple[int, int]], query: SlotQuery, after: Position | None
     ) -> Iterator[tuple[int, int]]:
-        """The time to look at: the asked one at once, an open end in growing steps."""
+        """The windows to read: a closed date range at once, an open end in growing steps."""
         spans = [(first, last) for first, last in bounds if first < last]
         if not spans:
             return

@@ -1,1 +1,1 @@
-"""FHIR R4 resources translated to domain records and back. Pure."""
+"""Translates FHIR R4 resources to domain records and back."""

@@ -1,4 +1,4 @@
-"""FHIR R4 resources as JSON: what all of them share. Pure, and patient with whatever a server left out."""
+"""Reads and builds elements that FHIR R4 resources share: references, codings, identifiers, instants."""
 
 import re
 import unicodedata
@@ -10,7 +10,7 @@ from frontdesk.systems.fhir.settings import Coding
 
 Resource = dict[str, Any]
 
-INTENTS = "urn:frontdesk:intent"  # identifies what a write was asked by: its outcome is found by it
+INTENTS = "urn:frontdesk:intent"  # identifies the intent of a write, by which its outcome is found
 CLAIMS = "urn:frontdesk:claim"  # marks a slot that a write holds
 
 _REFERENCE = re.compile(r"(?:^|/)([A-Z][A-Za-z]+/[A-Za-z0-9.-]{1,64})(?:/_history/[A-Za-z0-9.-]{1,64})?\Z")
@@ -22,7 +22,7 @@ _LONGEST_TEXT = 500
 
 
 def is_record(resource: Any, kind: str) -> bool:
-    """Whether this is a record of that kind which can be referred to."""
+    """Whether this is a resource of that type with a valid id."""
     if not isinstance(resource, dict) or resource.get("resourceType") != kind:
         return False
     return isinstance(resource.get("id"), str) and _ID.fullmatch(resource["id"]) is not None
@@ -38,20 +38,20 @@ def version_of(resource: Resource) -> str | None:
 
 
 def inside(resource: Resource, key: str) -> Resource:
-    """The element of that name, empty where there is none."""
+    """The element of that name, or an empty one."""
     found = resource.get(key)
     return found if isinstance(found, dict) else {}
 
 
 def relative(reference: Any) -> str | None:
-    """`Patient/1` for a Reference, however it is spelt; None where it refers to no record of the server."""
+    """`Patient/1` for a Reference, relative or absolute; None if it refers to no record."""
     text = reference.get("reference") if isinstance(reference, Mapping) else None
     found = _REFERENCE.search(text) if isinstance(text, str) else None
     return found[1] if found else None
 
 
 def references(values: Any, kind: str | None = None) -> list[str]:
-    """The records that a list of References refers to, those of one kind where it is given."""
+    """The records that a list of References refers to, optionally of one type only."""
     found = [relative(value) for value in listed(values)]
     return [text for text in found if text is not None and (kind is None or text.startswith(f"{kind}/"))]
 
@@ -61,7 +61,7 @@ def listed(values: Any) -> list[Any]:
 
 
 def instant(text: Any) -> datetime | None:
-    """A moment; None for a date without a time or anything else that is none."""
+    """None for a date without a time, or anything else that is no instant."""
     if not isinstance(text, str) or not _INSTANT.fullmatch(text):
         return None
     try:
@@ -71,7 +71,7 @@ def instant(text: Any) -> datetime | None:
 
 
 def minute(text: Any) -> int | None:
-    """Whole minutes since 1970; None for what does not fall on a minute."""
+    """Minutes since 1970; None for an instant that is not on a whole minute."""
     moment = instant(text)
     if moment is None or moment.second or moment.microsecond:
         return None
@@ -118,14 +118,14 @@ def identifier_values(resource: Resource, system: str) -> list[str]:
 
 
 def with_identifier(resource: Resource, system: str, value: str) -> list[Resource]:
-    """A record's identifiers with one more of ours; the oldest of ours give way in the end."""
+    """The record's identifiers with one more of ours; only the newest of ours are kept."""
     others = without_identifiers(resource, system)
     ours = [*identifier_values(resource, system), value][-_KEPT_INTENTS:]
     return [*others, *({"system": system, "value": each} for each in dict.fromkeys(ours))]
 
 
 def without_identifiers(resource: Resource, system: str, value: str | None = None) -> list[Resource]:
-    """A record's identifiers without ours, or without one of ours."""
+    """The record's identifiers without ours, or without one of ours."""
     return [
         identifier
         for identifier in listed(resource.get("identifier"))
@@ -134,12 +134,12 @@ def without_identifiers(resource: Resource, system: str, value: str | None = Non
 
 
 def stated(resource: Resource) -> Resource:
-    """Without what is empty: FHIR knows no empty lists and no nulls."""
+    """The resource without empty values, which FHIR does not allow."""
     return {key: value for key, value in resource.items() if value not in (None, [], {}, "")}
 
 
 def outcome_text(resource: Resource | None) -> str:
-    """What a server says about its refusal, fit to be repeated: one line of plain text."""
+    """The server's reason for a refusal from its OperationOutcome, as one line of plain text."""
     issues = listed((resource or {}).get("issue"))
     said = [
         inside(issue, "details").get("text") or issue.get("diagnostics")
@@ -152,7 +152,7 @@ def outcome_text(resource: Resource | None) -> str:
 
 
 def redacted(text: str, values: Iterable[Any]) -> str:
-    """A text without the values that must not be repeated, should a server have quoted them."""
+    """The text without protected values that the server may have quoted."""
     for value in values:
         if isinstance(value, str) and len(value) > 2:
             text = re.sub(re.escape(value), "…", text, flags=re.IGNORECASE)

@@ -1,7 +1,6 @@
-"""Schedules and slots of a FHIR server, and which starts they leave open. Pure.
+"""Parses Schedule and Slot resources and finds open runs of slots.
 
-An appointment takes a whole run of free slots, one after the other on one schedule, that covers its procedure: the
-server's slots decide when something can begin, and how much of the calendar it takes.
+An appointment takes a run of adjacent free slots of one schedule that covers the procedure's duration.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +23,7 @@ from frontdesk.systems.fhir.settings import Coding, Service
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A calendar of one provider at one location, for some services or, where none are said, for all."""
+    """A calendar of one provider at one location, for the named services or, if none are named, for all."""
 
     reference: str
     provider_id: int
@@ -45,8 +44,8 @@ class Slot:
 
 
 def schedules(found: Iterable[Resource], roles: Iterable[Resource], practice: PracticeMap) -> list[Schedule]:
-    """The schedules of the practice's providers as the file names them now. One that names no location belongs to a
-    provider's only one."""
+    """The schedules of the providers that the practice file names. One without a location belongs to the provider's
+    only location."""
     provider_ids = {reference: number for number, reference in practice.settings.providers.items()}
     place_ids = {reference: number for number, reference in practice.settings.locations.items()}
     by_role = {reference_of(role): role for role in roles}
@@ -76,7 +75,7 @@ def schedules(found: Iterable[Resource], roles: Iterable[Resource], practice: Pr
 
 
 def slot(resource: Resource) -> Slot | None:
-    """None for a slot without whole minutes, which cannot be offered."""
+    """None for a slot that does not start and end on whole minutes."""
     schedule, starts, ends = (
         relative(resource.get("schedule")),
         minute(resource.get("start")),
@@ -94,7 +93,7 @@ def claims(resource: Resource) -> list[str]:
 
 
 def fits(schedule: Schedule, services: Sequence[Service]) -> bool:
-    """Whether a schedule is meant for any of these services."""
+    """Whether the schedule offers any of these services."""
     if schedule.services and not schedule.services & {each for each in services if isinstance(each, str)}:
         return False
     return _covers(schedule.codes, services)
@@ -103,7 +102,7 @@ def fits(schedule: Schedule, services: Sequence[Service]) -> bool:
 def open_runs(
     slots: Iterable[Slot], services: Sequence[Service], duration: int, held: AbstractSet[str] = frozenset()
 ) -> dict[tuple[str, int], tuple[Slot, ...]]:
-    """By schedule and start: the slots that an appointment of this length would take. `held` slots count as free."""
+    """The slots that an appointment of this duration would take, by schedule and start. `held` slots count as free."""
     by_start: dict[tuple[str, int], Slot] = {}
     for each in sorted(slots, key=lambda each: (each.ends, each.reference)):
         if (each.free or each.reference in held) and _covers(each.codes, services):

@@ -1,7 +1,6 @@
-"""How we prove to a FHIR server who we are: not at all, by a fixed token, or by tokens from its token endpoint.
+"""Authenticates requests to a FHIR server: no credentials, a fixed token, client credentials or SMART Backend Services.
 
-Owns the secrets for as long as a request needs them. They are read from the environment or from a file that the
-settings name, and never logged, stored or shown.
+Secrets are read from the environment or from a file that the settings name, and never logged or stored.
 """
 
 import asyncio
@@ -28,7 +27,7 @@ _ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
 class Misconfigured(SystemUnavailable):
-    """The settings cannot work as they are. `reason` is for the operator: it names variables and files, no secret."""
+    """The settings are wrong. `reason` tells the operator which variable or file, never a secret."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(retry_after=30)
@@ -52,7 +51,7 @@ class Credentials:
         self._renewing = asyncio.Lock()
 
     async def headers(self) -> dict[str, str]:
-        """What a request carries. Raises SystemUnavailable where no token can be had."""
+        """The headers of an authenticated request. Raises SystemUnavailable if no token can be obtained."""
         if self._auth.kind == "none":
             return {}
         if self._auth.kind == "bearer":
@@ -63,8 +62,7 @@ class Credentials:
         return {"Authorization": f"Bearer {self._token}"}
 
     def forget(self, refused: Mapping[str, str]) -> bool:
-        """The server refused what a request carried. Whether another can carry something else: a new token, or the one
-        that somebody else has got meanwhile."""
+        """Drops a token that the server refused; whether a retry can send another one."""
         if self._auth.kind in ("none", "bearer"):
             return False
         if refused["Authorization"] == f"Bearer {self._token}":
@@ -119,7 +117,7 @@ class Credentials:
 
 
 def _assertion(auth: Auth, key: Any) -> str:
-    """SMART Backend Services: a short-lived statement, signed with the key that the server knows the public half of."""
+    """SMART Backend Services: a short-lived JWT, signed with a key whose public half the server knows."""
     if isinstance(key, rsa.RSAPrivateKey):
         algorithm = "RS384"
     elif isinstance(key, ec.EllipticCurvePrivateKey) and key.curve.name == "secp384r1":

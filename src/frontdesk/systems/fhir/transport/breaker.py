@@ -1,4 +1,4 @@
-"""A circuit breaker: after a row of failures nobody asks for a while, then one request tries whether it works again."""
+"""Circuit breaker: pauses requests after several failures in a row, then lets one through to try."""
 
 from collections.abc import Callable
 from math import ceil
@@ -20,12 +20,12 @@ class Breaker:
         self._closed_until = 0.0
 
     def admit(self) -> None:
-        """Raises SystemUnavailable while nobody may ask."""
+        """Raises SystemUnavailable while requests are paused."""
         now = self._monotonic()
         if now < self._closed_until:
             raise SystemUnavailable(max(1, ceil(self._closed_until - now)))
         if self._failures >= FAILURES:
-            # This one tries; whoever comes before it has succeeded is turned away.
+            # This request tries; others are refused until it has succeeded.
             self._pause = min(self._pause * 2, LONGEST_PAUSE_SECONDS)
             self._closed_until = now + self._pause
 
@@ -41,7 +41,7 @@ class Breaker:
             self._closed_until = self._monotonic() + self._pause
 
     def hold(self, seconds: float) -> None:
-        """The server itself asked not to be asked for a while."""
+        """The server asked for a pause (Retry-After)."""
         until = self._monotonic() + min(seconds, LONGEST_HOLD_SECONDS)
         self._closed_until = max(self._closed_until, until)
 
@@ -53,5 +53,5 @@ class Breaker:
 
     @property
     def rests_for(self) -> int:
-        """Seconds until somebody may ask again."""
+        """Seconds until the next request is allowed."""
         return max(0, ceil(self._closed_until - self._monotonic()))

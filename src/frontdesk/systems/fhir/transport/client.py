@@ -1,8 +1,7 @@
-"""Requests to one practice's FHIR server: authenticated, bounded in time, number and size.
+"""HTTP client of one practice's FHIR server, with limits on time, concurrency and size.
 
-Owns what may go wrong on the way, told apart by what a caller needs to know: a request that was certainly not executed
-(`SystemUnavailable`), a write that the server declined (`Declined`), and a write whose answer was lost (`AnswerLost`).
-Refuses to repeat a write. Neither addresses nor bodies are logged: they carry protected data.
+A request fails as certainly not executed (`SystemUnavailable`), declined (`Declined`), or, for a write, with an unknown
+outcome (`AnswerLost`). Writes are never repeated. URLs and bodies carry protected data and are never logged.
 """
 
 import asyncio
@@ -39,12 +38,12 @@ _LONGEST_RETRY_AFTER = 120
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol, httpx.ProxyError)
 _JSON = "application/fhir+json"
 _log = logging.getLogger(__name__)
-for _chatty in ("httpx", "httpcore"):  # they would log addresses, and with them whom we search for
+for _chatty in ("httpx", "httpcore"):  # they log URLs, which contain search parameters
     logging.getLogger(_chatty).setLevel(logging.WARNING)
 
 
 class Declined(Exception):  # noqa: N818 - an answer, not a fault
-    """The server said no. `contended` where somebody else was faster, or the record is not what we took it for."""
+    """The server refused a write. `contended`: the record was changed by another writer, or already exists."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(status)
@@ -53,8 +52,8 @@ class Declined(Exception):  # noqa: N818 - an answer, not a fault
 
 
 class AnswerLost(Exception):  # noqa: N818
-    """A write left, and how it ended is not known. `failed` where the server did answer, with an error of its own; some
-    say success and put a refusal in the answer, whose `text` it is then."""
+    """The outcome of a write is unknown. `failed`: the server answered with an error, or with success and a refusal in
+    the body, which is then the `text`."""
 
     def __init__(self, *, failed: bool = False, retry_after: int = 2, text: str = "") -> None:
         super().__init__("the answer to a write was lost")
@@ -66,7 +65,7 @@ class AnswerLost(Exception):  # noqa: N818
 @dataclass(frozen=True, slots=True)
 class _Answer:
     status: int
-    resource: Resource | None  # None: nothing, or nothing that can be read
+    resource: Resource | None  # None: no readable resource
     retry_after: int
 
     @property
@@ -102,7 +101,7 @@ class FhirClient:
         await self._http.aclose()
 
     async def read(self, deadline: Deadline, reference: str) -> Resource | None:
-        """One record; None where the server has none."""
+        """One record, or None if the server has none."""
         answer = await self._ask(deadline, f"{self._base_url}/{reference}")
         if answer.status in (404, 410):
             return None
@@ -112,7 +111,7 @@ class FhirClient:
         return found
 
     async def search(self, deadline: Deadline, kind: str, parameters: Parameters) -> list[Resource]:
-        """Every record that fits."""
+        """All matching records."""
         return [found async for page in self.pages(deadline, kind, parameters) for found in page]
 
     async def pages(
@@ -133,12 +132,12 @@ class FhirClient:
         raise SystemUnavailable(30)
 
     async def create(self, deadline: Deadline, resource: Resource, unless: str) -> Resource:
-        """The created record, or the one that already fits `unless`."""
+        """The created record, or the existing one that matches `unless`."""
         url = f"{self._base_url}/{resource['resourceType']}"
         return await self._write(deadline, "POST", url, resource, {"If-None-Exist": unless})
 
     async def update(self, deadline: Deadline, resource: Resource) -> Resource:
-        """The record as it is now, if it was still at the version that the given one came from."""
+        """Updates the record if it still has the version that was read."""
         version = version_of(resource)
         if version is None:
             _log.warning("the scheduling system does not version its records")
@@ -147,7 +146,7 @@ class FhirClient:
         return await self._write(deadline, "PUT", url, resource, {"If-Match": f'W/"{version}"'})
 
     async def _ask(self, deadline: Deadline, url: str) -> _Answer:
-        """The answer to a read. One that broke off is asked for once more: the connection may have been an old one."""
+        """Sends a read, and once more if it broke off: the server may have closed an idle connection."""
         try:
             try:
                 return await self._exchange(deadline, "GET", url, None, {})
@@ -169,7 +168,7 @@ class FhirClient:
         if answer.status in (401, 403, 408, 425, 429):
             raise SystemUnavailable(answer.retry_after)
         if answer.status >= 500:
-            # A gateway that gave up does not know whether the server behind it will.
+            # After a gateway's error the server behind it may still execute the write.
             raise AnswerLost(failed=answer.status not in (502, 504), retry_after=answer.retry_after)
         if 400 <= answer.status < 500:
             raise Declined(answer.status, outcome_text(answer.resource))
@@ -193,7 +192,7 @@ class FhirClient:
             credentials = await self._authorized(deadline, write=body is not None)
             answer = await self._send(deadline, method, url, body, {**headers, **credentials})
             if answer.status == 401 and self._credentials.forget(credentials):
-                # It was turned away unread, so that even a write may be sent once more.
+                # A 401 means that nothing was executed, so even a write may be sent again.
                 credentials = await self._authorized(deadline, write=body is not None)
                 answer = await self._send(deadline, method, url, body, {**headers, **credentials})
         if answer.status == 429:
@@ -208,7 +207,7 @@ class FhirClient:
         return answer
 
     async def _authorized(self, deadline: Deadline, *, write: bool) -> dict[str, str]:
-        """What a request carries, while there is still time for it."""
+        """The credentials of a request, obtained within its deadline."""
         try:
             async with asyncio.timeout(deadline.remaining(write=write)):
                 credentials = await self._credentials.headers()
@@ -235,7 +234,7 @@ class FhirClient:
 
     @asynccontextmanager
     async def _place(self, seconds: float) -> AsyncIterator[None]:
-        """One of the requests that may be under way at once."""
+        """Holds one of the concurrent requests."""
         self.breaker.admit()
         try:
             async with asyncio.timeout(min(seconds, CONNECT_SECONDS)):
@@ -263,7 +262,7 @@ class FhirClient:
 
 @cache
 def _trusted_authorities() -> ssl.SSLContext:
-    """Read once: it costs more than a request."""
+    """Cached, because loading it costs more than a request."""
     return httpx.create_ssl_context()
 
 

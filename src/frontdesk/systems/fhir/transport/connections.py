@@ -1,5 +1,7 @@
-"""Connections to one practice's FHIR server. Host names are looked up in threads of their own: a name server that hangs
-for one practice would otherwise take the threads that everybody's lookups share."""
+"""Connection pool of one practice's FHIR server, with DNS lookups in a thread of their own.
+
+In the shared thread pool, lookups that hang for one practice would block those of all others.
+"""
 
 import asyncio
 import socket
