@@ -48,8 +48,8 @@ async def _practices(context: CommandContext, slug: str | None) -> list[tuple[st
     from frontdesk.store.practices import practice_ids
 
     if slug is not None:
-        await known_practice(context, slug)
-    return [item for item in (await practice_ids(context.database)).items() if slug in (None, item[0])]
+        return [(slug, await known_practice(context, slug))]
+    return list((await practice_ids(context.database)).items())
 
 
 def _list(args: argparse.Namespace) -> None:
