@@ -13,7 +13,7 @@ import pytest
 
 from frontdesk.audit import reading
 from frontdesk.audit.reading import Wanted, seal_pending
-from frontdesk.console.actions import audit_trail
+from frontdesk.console.actions import audit
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import session_settings
 from tests.cli.command_line import CommandLine
@@ -117,7 +117,7 @@ async def test_a_page_looks_through_a_bounded_part_of_the_trail(
     await append(world, 1, actor="fd_rare")
     await append(world, 60)
     monkeypatch.setattr(reading, "BATCH", 5)
-    monkeypatch.setattr(audit_trail, "_BATCHES", 4)
+    monkeypatch.setattr(audit, "_BATCHES", 4)
     address, looked = "/console/audit?actor=fd_rare", 0
     while True:
         page = await admin.get(address)
@@ -210,9 +210,9 @@ async def test_only_one_check_runs_and_its_progress_is_told_by_every_node(
     world: World, admin: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await append(world, 500)
-    monkeypatch.setattr(audit_trail, "_SAY_SECONDS", 0.0)
+    monkeypatch.setattr(audit, "_SAY_SECONDS", 0.0)
     reached, go = asyncio.Event(), asyncio.Event()
-    verify = audit_trail.verify_chain
+    verify = audit.verify_chain
     runs = []
 
     async def held(database: Any, practice: int, now: Any, progress: Any) -> Any:
@@ -225,7 +225,7 @@ async def test_only_one_check_runs_and_its_progress_is_told_by_every_node(
         runs.append(practice)
         return await verify(database, practice, now, heard)
 
-    monkeypatch.setattr(audit_trail, "verify_chain", held)
+    monkeypatch.setattr(audit, "verify_chain", held)
     await admin.post("/console/audit/verify")
     async with asyncio.timeout(30):
         await reached.wait()

@@ -86,6 +86,7 @@ async def test_metrics_count_by_door_operation_and_code(
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "get_practice", "arguments": {}}}
     await client.post("/mcp", json=call, headers={**MCP_HEADERS, **token})
     await client.get("/api/capabilities", headers=token)
+    await client.get("/console/calendar")
     series = await scrape(client)
     counted = 'frontdesk_requests_total{code="%s",door="%s",operation="%s"}'
     assert series[counted % ("200", "rest", "get_capabilities")] == 2
@@ -94,6 +95,7 @@ async def test_metrics_count_by_door_operation_and_code(
     assert series[counted % ("200", "mcp", "get_practice")] == 1
     assert series[counted % ("429", "gateway", "")] == 1
     assert series[counted % ("200", "oauth", "token")] == 1
+    assert series[counted % ("303", "console", "/calendar")] == 1
     timed = 'door="rest",operation="get_capabilities"'
     assert series['frontdesk_request_seconds_bucket{door="rest",le="+Inf",operation="get_capabilities"}'] == 2
     assert series[f"frontdesk_request_seconds_count{{{timed}}}"] == 2

@@ -5,9 +5,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from frontdesk.console.actions.agent_view import AgentView
 from frontdesk.console.actions.appointments import Appointments
-from frontdesk.console.actions.audit_trail import AuditRecords
+from frontdesk.console.actions.audit import AuditRecords
 from frontdesk.console.actions.blocks import Blocks
+from frontdesk.console.actions.calendar import Calendar
 from frontdesk.console.actions.checklist import Checklist
 from frontdesk.console.actions.clients import Clients
 from frontdesk.console.actions.confirmations import Confirmations
@@ -18,8 +20,6 @@ from frontdesk.console.actions.practice_files import PracticeFiles
 from frontdesk.console.actions.staff import Staff
 from frontdesk.console.actions.usage import Usage
 from frontdesk.console.actions.webhooks import Webhooks
-from frontdesk.console.agent_view.tokens import AgentView
-from frontdesk.console.calendar.reading import Calendar
 from frontdesk.console.live_updates import LiveCalendars
 from frontdesk.domain.errors import Problem
 from frontdesk.engine.arguments import from_tool

@@ -1,13 +1,10 @@
-"""Actors of audit records and bookings: the names behind the ids of clients and staff members."""
+"""Finds the names behind the ids of clients and staff members."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
 
 from frontdesk.audit.trail import COMMAND_LINE
+from frontdesk.console.actor import Actor
 from frontdesk.store.database import Database
-
-ActorKind = Literal["agent", "integration", "staff", "other"]
 
 _NAMES = """
 SELECT client_id AS id, name, grant_kind AS kind FROM client WHERE practice_id = $1 AND client_id = ANY ($2)
@@ -16,13 +13,6 @@ SELECT staff_id, name, 'staff' FROM staff WHERE practice_id = $1 AND staff_id = 
 """
 
 _UNNAMED = {COMMAND_LINE: "Command line", "demo": "Demo data"}
-
-
-@dataclass(frozen=True, slots=True)
-class Actor:
-    id: str
-    name: str
-    kind: ActorKind
 
 
 async def actors_of(database: Database, practice_id: int, ids: Iterable[str]) -> dict[str, Actor]:

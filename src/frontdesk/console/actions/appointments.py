@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from frontdesk.console.actions.actors import Actor, actors_of
+from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.context import ActionContext
+from frontdesk.console.actor import Actor
 from frontdesk.domain.appointments import CANCELLABLE, CONFIRMABLE, RECORDABLE, RESCHEDULABLE, Appointment
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem

@@ -13,8 +13,9 @@ import orjson
 from pydantic import ValidationError
 
 from frontdesk.access.clients.caller import Caller
-from frontdesk.console.actions.actors import Actor, actors_of
+from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.context import ActionContext
+from frontdesk.console.actor import Actor
 from frontdesk.domain.calendar import time_away
 from frontdesk.domain.directory import Directory, TimeOff
 from frontdesk.domain.errors import FieldError, Problem, invalid

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from frontdesk.console.actions.actors import Actor, actors_of
+from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.context import ActionContext
+from frontdesk.console.actor import Actor
 from frontdesk.engine.confirmation import KEEP_RESULTS
 from frontdesk.store.database import Database
 

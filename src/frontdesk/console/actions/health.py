@@ -8,7 +8,8 @@ from datetime import datetime
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.store.database import Database
 from frontdesk.store.directories import load_directory
-from frontdesk.systems.check import SystemCheck, check_system
+from frontdesk.systems.check import SystemCheck as SystemCheck
+from frontdesk.systems.check import check_system
 from frontdesk.systems.findings import Condition
 
 CHECK_SECONDS = 20.0  # a person waits for it

@@ -13,12 +13,12 @@ from typing import Any
 from starlette.responses import Response
 
 from frontdesk.access.clients.registry import ClientRecord
+from frontdesk.console.actions.agent_view import commits
 from frontdesk.console.agent_view import narration
 from frontdesk.console.agent_view.exchange import Exchange, Sent, exchange, mcp_request, rest_request
 from frontdesk.console.agent_view.messages import panes
 from frontdesk.console.agent_view.scenarios import SCENARIOS, Scenario, Step
 from frontdesk.console.agent_view.state import Choice, State, Value, load_state
-from frontdesk.console.agent_view.tokens import commits
 from frontdesk.console.forms import Form
 from frontdesk.console.visit import Page, Visit
 from frontdesk.domain.errors import Problem

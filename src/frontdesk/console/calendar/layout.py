@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 
-from frontdesk.console.actions.actors import Actor
+from frontdesk.console.actor import Actor
 from frontdesk.console.calendar.axis import HOUR, STEP, Axis, Place
 from frontdesk.console.calendar.view import CalendarView, Column, Day, Entry, Shade, ShadeKind
 from frontdesk.domain.appointments import Appointment

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
-from frontdesk.console.calendar.reading import CalendarQuery, shown_locations
+from frontdesk.console.actions.calendar import CalendarQuery, shown_locations
 from frontdesk.console.calendar.view import CalendarView
 from frontdesk.console.times import long_day, week_of
 from frontdesk.console.visit import Page, Visit

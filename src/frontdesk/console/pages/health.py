@@ -2,8 +2,8 @@
 
 from starlette.responses import Response
 
+from frontdesk.console.actions.health import SystemCheck
 from frontdesk.console.visit import Page, Visit
-from frontdesk.systems.check import SystemCheck
 
 
 async def _system(visit: Visit) -> Response:

@@ -121,12 +121,12 @@ class Reconciler:
             _log.info("a write to a scheduling system was settled", extra={"outcome": ending.outcome})
 
     async def _release(self, upstream: "Upstream", write: "PendingWrite", *, final: bool) -> None:
-        from frontdesk.systems.fhir.writing.steps import Exchange
+        from frontdesk.systems.fhir.writing.steps import WriteSteps
 
-        exchange = Exchange(upstream.client, upstream.deadline(), write)
-        exchange.releases = list(write.data["releases"])
-        await exchange.release(final=final)
-        await upstream.records.released(write, exchange.releases, self._clock() + _pause(write))
+        steps = WriteSteps(upstream.client, upstream.deadline(), write)
+        steps.releases = list(write.data["releases"])
+        await steps.release(final=final)
+        await upstream.records.released(write, steps.releases, self._clock() + _pause(write))
 
 
 def _pause(write: "PendingWrite") -> timedelta:

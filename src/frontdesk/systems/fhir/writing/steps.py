@@ -48,7 +48,7 @@ class OutcomeOpen(Exception):  # noqa: N818
         self.wrong = wrong
 
 
-class Exchange:
+class WriteSteps:
     """The requests of one write. `releases` says what is to be freed or watched for if it ends now."""
 
     def __init__(

@@ -26,7 +26,7 @@ from frontdesk.systems.fhir.resources.elements import (
 from frontdesk.systems.fhir.resources.slots import Slot
 from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.fhir.upstream import Upstream
-from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, Exchange, Stopped
+from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, Stopped, WriteSteps
 from frontdesk.systems.port import SystemUnavailable
 
 BOOKED_OTHERWISE = "The scheduling system booked something else than was asked for; it was undone."
@@ -69,12 +69,12 @@ class Writer:
         self._read = upstream.client.read
         self._deadline = deadline
         self._reader = Reader(upstream, practice, deadline)
-        self._exchange = Exchange(upstream.client, deadline, write, private)
+        self._steps = WriteSteps(upstream.client, deadline, write, private)
 
     @property
     def releases(self) -> list[Mapping[str, Any]]:
         """The slots that are still to be freed."""
-        return self._exchange.releases
+        return self._steps.releases
 
     async def execute(self, now: datetime) -> Ending:
         """How it ended. Raises OutcomeOpen where that is not known."""
@@ -91,7 +91,7 @@ class Writer:
             ending = replace(stopped.ending, subjects=self.subjects)
         except SystemUnavailable as error:  # of a read between the steps
             ending = Ending(UNAVAILABLE, self.subjects, retry_after=error.retry_after)
-        await self._exchange.release()
+        await self._steps.release()
         return ending
 
     async def settle(self, now: datetime, *, final: bool) -> Ending | None:
@@ -102,7 +102,7 @@ class Writer:
             return None
         wrong = found is not None and (data.get("wrong", False) or self._is_wrong(found))
         if found is None or wrong:
-            self._exchange.releases = [
+            self._steps.releases = [
                 {"slot": slot, "claims": [self._write.id], "ours": True} for slot in data.get("slots", ())
             ]
         if found is None:
@@ -111,9 +111,9 @@ class Writer:
             ending = await self._undo_found(found)
         else:
             if self._write.change in ("book", "create_patient"):
-                found = await self._exchange.adopt(found)
+                found = await self._steps.adopt(found)
             ending = self._executed(reference_of(found), now)
-        await self._exchange.release(final=final)
+        await self._steps.release(final=final)
         return ending
 
     async def _book(self, now: datetime) -> Ending:
@@ -122,13 +122,13 @@ class Writer:
             raise Stopped(Ending("slot_unavailable"))
         await self._refuse_overlap(None)
         if self._claims_slots:
-            await self._exchange.claim(run)
-        stored = await self._exchange.adopt(await self._exchange.create(self._wanted()))
+            await self._steps.claim(run)
+        stored = await self._steps.adopt(await self._steps.create(self._wanted()))
         right = not self._practice.differs(self._wanted(), stored) and stored.get("status") in ("booked", "pending")
         if right and not self._claims_slots:
-            right = await self._exchange.are_taken([slot.reference for slot in run])
+            right = await self._steps.are_taken([slot.reference for slot in run])
         if not right:
-            await self._exchange.undo(undone(stored, self._write.intent))
+            await self._steps.undo(undone(stored, self._write.intent))
             raise Stopped(Ending("declined", reason=BOOKED_OTHERWISE))
         return self._executed(reference_of(stored), now)
 
@@ -138,10 +138,10 @@ class Writer:
             raise Stopped(Ending("slot_unavailable"))
         await self._refuse_overlap(reference_of(before))
         if self._claims_slots:
-            await self._exchange.claim([slot for slot in run if slot.reference in data["slots"]])
+            await self._steps.claim([slot for slot in run if slot.reference in data["slots"]])
         after = self._practice.moved(before, data, [slot.reference for slot in run], self._write.intent)
         after["identifier"] = with_identifier(after, CLAIMS, self._write.id)
-        stored = await self._exchange.change(before, after)
+        stored = await self._steps.change(before, after)
         if self._practice.differs(after, stored) or self._practice.status(stored) != "booked":
             await self._undo_change(before, stored, BOOKED_OTHERWISE)
         return self._executed(data["reference"], now)
@@ -153,7 +153,7 @@ class Writer:
             return Ending("unchanged", self.subjects, self._result())
         reason = self._asked.data.get("reason")
         after = self._practice.in_status(before, data["status"], reason, self._write.intent)
-        stored = await self._exchange.change(before, after)
+        stored = await self._steps.change(before, after)
         if self._practice.status(stored) != data["status"]:
             await self._undo_change(before, stored, NOT_CARRIED_OUT)
         return self._executed(data["reference"], now)
@@ -162,9 +162,9 @@ class Writer:
         await self._refuse_double(None)
         wanted = patients.new_patient(self._asked.data, self._write.intent)
         wanted["identifier"] = with_identifier(wanted, CLAIMS, self._write.id)
-        stored = await self._exchange.adopt(await self._exchange.create(wanted))
+        stored = await self._steps.adopt(await self._steps.create(wanted))
         if patients.differs(stored, self._asked.data):
-            await self._exchange.undo(undone(stored, self._write.intent))
+            await self._steps.undo(undone(stored, self._write.intent))
             raise Stopped(Ending("declined", reason=NOT_CARRIED_OUT))
         return self._executed(reference_of(stored), now)
 
@@ -173,22 +173,22 @@ class Writer:
         assert before is not None
         await self._refuse_double(reference_of(before))
         after = patients.changed_patient(before, self._asked.data, self._write.intent)
-        stored = await self._exchange.change(before, after)
+        stored = await self._steps.change(before, after)
         if patients.differs(stored, self._asked.data):
             await self._undo_change(before, stored, NOT_CARRIED_OUT)
         return self._executed(self._write.data["reference"], now)
 
     async def _undo_change(self, before: Resource, stored: Resource, reason: str) -> NoReturn:
-        await self._exchange.undo({**before, "meta": stored.get("meta")})  # as it was, at the version that is now
+        await self._steps.undo({**before, "meta": stored.get("meta")})  # as it was, at the version that is now
         raise Stopped(Ending("declined", reason=reason))
 
     async def _undo_found(self, found: Resource) -> Ending:
         """Undoes what a lost write did instead of what it was asked for, as far as that is kept."""
         change, data, intent = self._write.change, self._write.data, self._write.intent
         if change in ("book", "create_patient"):
-            await self._exchange.undo(undone(found, intent))
+            await self._steps.undo(undone(found, intent))
         elif change == "reschedule":
-            await self._exchange.undo(self._practice.put_back(found, data["before"], intent))
+            await self._steps.undo(self._practice.put_back(found, data["before"], intent))
         booked = change in ("book", "reschedule")
         return Ending("declined", self.subjects, reason=BOOKED_OTHERWISE if booked else NOT_CARRIED_OUT)
 
@@ -209,7 +209,7 @@ class Writer:
     async def _find(self) -> Resource | None:
         """The record that the write made or changed; None where it did neither."""
         if self._write.change in ("book", "create_patient"):
-            return await self._exchange.created("Appointment" if self._write.change == "book" else "Patient")
+            return await self._steps.created("Appointment" if self._write.change == "book" else "Patient")
         found = await self._read(self._deadline, self._write.data["reference"])
         return found if found is not None and has_identifier(found, INTENTS, self._write.intent) else None
 
@@ -231,7 +231,7 @@ class Writer:
     def _executed(self, reference: str, now: datetime) -> Ending:
         """What is recorded of a write that happened. Slots that it held are the appointment's now."""
         change, data = self._write.change, self._write.data
-        self._exchange.releases = list(data.get("givesUp", ()))
+        self._steps.releases = list(data.get("givesUp", ()))
         local_id = data["appointmentId"] if "appointmentId" in data else data["patientId"]
         facts: dict[str, Any] = {}
         if change == "reschedule":
