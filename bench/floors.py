@@ -3,8 +3,6 @@
 (a) the same HTTP server with the same settings, answering with the very bytes of a real answer, headers included, from
 memory; (b) pgbench with the statements of a two-phase booking, as the service's role, over the same socket with as many
 connections as the service's pool; (c) the smallest answer that a bare ASGI handler can give on that server.
-Floor (a) speaks ASGI, as any application on that server would. The service hands its answers over in one piece, and
-what a floor would gain by that is measured, too, under paths of its own.
 
     .venv/bin/python bench/floors.py PORT ANSWERS.json     serves (a) and (c) until it is told to stop
 """
@@ -25,27 +23,23 @@ from typing import Any
 from practices import DAYS, FIRST_BOOKED_MINUTE, LOCATION, MINUTES, PROCEDURE, VISIT_TYPE, Slots, first_day
 from service import Service, children, exchange, free_port
 
-from frontdesk.doors.arrival import ANSWER_WHOLE, encoded
 from frontdesk.serving import serve
 from frontdesk.settings import Settings
 from frontdesk.store.database import SERVICE_ROLE
 from frontdesk.store.embedded.account import wheel_binaries
 
 BARE = "/bare"
-WHOLE = "/whole"  # before a path
 POOL = Settings().database_pool_size
 _FILE = "FLOOR_ANSWERS"
 _ADDED_BY_SERVER = ("date", "server", "connection", "transfer-encoding")
-# By path and query: headers, body, and the headers encoded where both are handed over whole.
-_answers: dict[tuple[str, bytes], tuple[list[tuple[bytes, bytes]], bytes, bytes | None]] = {}
+_answers: dict[tuple[str, bytes], tuple[list[tuple[bytes, bytes]], bytes]] = {}  # headers and body by path and query
 
 
 async def from_memory(scope: dict[str, Any], _receive: Any, send: Any) -> None:
     if scope["type"] == "http":
-        headers, body, in_bytes = _answers[scope["path"], scope["query_string"]]
-        if in_bytes is None or not scope[ANSWER_WHOLE](scope, 200, in_bytes, body):
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
-            await send({"type": "http.response.body", "body": body})
+        headers, body = _answers[scope["path"], scope["query_string"]]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
 
 @dataclass(frozen=True)
@@ -170,9 +164,7 @@ def create() -> Any:
     for address, (headers, body) in json.loads(Path(os.environ[_FILE]).read_text()).items():
         raw = [(name.encode(), value.encode()) for name, value in headers]
         path, _, query = address.partition("?")
-        content = base64.b64decode(body)
-        _answers[path, query.encode()] = raw, content, None
-        _answers[WHOLE + path, query.encode()] = raw, content, encoded(raw)
+        _answers[path, query.encode()] = raw, base64.b64decode(body)
     return from_memory
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import load
-from floors import BARE, WHOLE, Floor, memory_server
+from floors import BARE, Floor, memory_server
 from measuring import Generators, Progress, Row, Sizes, interleaved, median, ratios
 from practices import calendar_sql, office, office_bookings, office_queries, office_searches, patients_sql, unheard
 from service import Service, accounted, exchange
@@ -19,7 +19,6 @@ _THIRD = "s % 3 = 0 AND s NOT BETWEEN 16 AND 19"  # of the quarters of an hour, 
 _SEARCHES_PER_BOOKING = 20
 _MOST_COLD = 8000  # searches a second
 PACED = 0.5  # of what the service can do: the load at which times to answer are compared
-_WHOLE = "against a floor that hands over its answers in one piece, too"
 _MCP_HEADERS = ("MCP-Protocol-Version: 2025-11-25",)
 
 
@@ -91,7 +90,6 @@ def throughput(
             "bare": way(floor, requests.get(BARE)),
             "search": way(service, searches),
             "search from memory": way(floor, searches),
-            "search from memory, whole": way(floor, requests.get(*(WHOLE + path for path in requests.searches))),
             "mcp": way(service, mcp_searches(requests)),
             "search never asked": cold,
             "search while booking": while_booking,
@@ -99,13 +97,11 @@ def throughput(
             "slot from memory": way(floor, slots),
             "directory": way(service, directory),
             "directory from memory": way(floor, directory),
-            "directory from memory, whole": way(floor, requests.get(WHOLE + requests.directory)),
         }
         taken = interleaved(ways, sizes.rounds, progress)
         many = f"{len(searches)} searches in rotation"
         rows = [
-            _against(taken, "search", "search from memory", f"search_slots, 14 days, 50 items, {many}, warm", 0.35),
-            _against(taken, "search", "search from memory, whole", f"the same, {_WHOLE}", None),
+            _against(taken, "search", "search from memory", f"search_slots, 14 days, 50 items, {many}, warm", 0.42),
             _against(taken, "search never asked", "search from memory", "search_slots, never asked before", None),
             _against(
                 taken,
@@ -115,10 +111,9 @@ def throughput(
                 None,
                 "read",
             ),
-            _against(taken, "slot", "slot from memory", f"get_slot, {len(slots)} in rotation", 0.4),
-            _against(taken, "directory", "directory from memory", "list_providers", 0.7),
-            _against(taken, "directory", "directory from memory, whole", f"the same, {_WHOLE}", None),
-            _against(taken, "mcp", "search", "search_slots over MCP, against REST", 0.65),
+            _against(taken, "slot", "slot from memory", f"get_slot, {len(slots)} in rotation", 0.42),
+            _against(taken, "directory", "directory from memory", "list_providers", 0.55),
+            _against(taken, "mcp", "search", "search_slots over MCP, against REST", 0.6),
         ]
         rows.append(_generator_room(taken, floor, requests, sizes, generators))
         rows.append(_paced(service, floor, requests, taken, sizes, generators, progress))
@@ -179,7 +174,7 @@ def _generator_room(
     halves = (floor.port, requests.get(BARE), CONNECTIONS // 2, sizes.seconds)
     two = sum(each.rate() for each in generators.together(load.repeat, [halves, halves]))
     one = median([each.rate() for each in taken["bare"]])
-    names = ("bare", "directory from memory, whole", "search from memory, whole", "search from memory", "search", "mcp")
+    names = ("bare", "directory from memory", "search from memory", "search", "mcp")
     return Row(
         "generator",
         "the generator's share of a core at its busiest",

@@ -48,6 +48,7 @@ from frontdesk.doors.error_handlers import UnexpectedErrors, exception_handlers
 from frontdesk.doors.feeds import feed_routes
 from frontdesk.doors.gateway import Gateway
 from frontdesk.doors.health import health_routes
+from frontdesk.doors.http_request import App
 from frontdesk.doors.oauth import oauth_routes
 from frontdesk.doors.pages import PROBLEM_PAGES, page_routes
 from frontdesk.doors.request_log import RequestLog, log_line
@@ -145,7 +146,7 @@ def build_service(
         cursors=lambda practice_id: Cursors(ring.secrets(CURSORS), practice_id),
         audit=audit,
         writes=Writes(database, audit, timedelta(seconds=settings.confirmation_seconds), announcer.changed),
-        warm=AnswerCache(CurrentVersions(database), directories.version, ring.state, seconds),
+        answers=AnswerCache(CurrentVersions(database), directories.version, ring.state, seconds),
         clock=now,
     )
     return Service(
@@ -227,17 +228,16 @@ def build_app(service: Service, lifespan: Any = None) -> Gateway:
         service.requests.observers.append(service.metrics.observe)
     rest_door = RestDoor(service.engine, settings, service.requests)
     mcp_door = mcp.McpDoor(service.engine, settings, service.requests)
+    rest_paths = f"{PREFIX}/"
 
-    everything_under = f"{PREFIX}/"
-
-    def door_of(path: str) -> RestDoor | mcp.McpDoor | None:
-        if path.startswith(everything_under):
+    def door_of(path: str) -> App | None:
+        if path.startswith(rest_paths):
             return None if path.startswith(PROBLEM_PAGES) else rest_door
         return mcp_door if path == mcp.PATH else None
 
-    front = Gateway(app, door_of, service.callers, service.limiter, service.engine.warm, settings, service.requests)
-    app.state.front = front  # the console's view of what an agent sees calls as anybody does
-    return front
+    gateway = Gateway(app, door_of, service.callers, service.limiter, settings, service.requests)
+    app.state.gateway = gateway  # the agent's view of the console sends its calls through it
+    return gateway
 
 
 def _metrics(settings: Settings, database: Database) -> "Metrics | None":

@@ -1,7 +1,6 @@
 """The gateway in front of both doors: caps, quota, headers, addresses, origins, failed token calls."""
 
 import asyncio
-import json
 import logging
 import re
 from collections.abc import AsyncIterator
@@ -14,7 +13,6 @@ import pytest
 from frontdesk.access.clients.registry import set_limits
 from frontdesk.access.limits.rate_limiter import RateLimiter
 from frontdesk.app import build_app
-from frontdesk.doors.arrival import ANSWER_WHOLE, BODY_WHOLE
 from frontdesk.doors.gateway import LONGEST_ADDRESS
 from frontdesk.settings import Settings, SettingsError, load_settings
 from frontdesk.store.changes import ChangeListener
@@ -325,42 +323,3 @@ async def test_the_quota_is_kept_by_another_process_after_a_restart(world: World
 def test_the_default_settings_trust_nobody_and_open_nothing() -> None:
     settings = Settings()
     assert (settings.trusted_proxies, settings.allowed_origins, settings.metrics_token) == ((), (), None)
-
-
-async def test_bodies_and_answers_are_in_one_piece_where_the_server_has_them_so(world: World) -> None:
-    app, bearer = build_app(world.service), (await world.client()).headers["authorization"].encode()
-    answers: list[tuple[int, bytes, bytes]] = []
-
-    def answer_whole(scope: Any, *answer: Any) -> bool:
-        assert scope[ANSWER_WHOLE] is answer_whole
-        answers.append(answer)
-        return True
-
-    async def never(*_message: Any) -> Any:
-        raise AssertionError("a message was used")
-
-    async def call(method: str, path: str, body: bytes = b"") -> bytes:
-        fields = {**MCP_HEADERS, "Content-Length": str(len(body))} if body else {}
-        headers = [(name.lower().encode(), value.encode()) for name, value in fields.items()]
-        scope = {
-            "type": "http", "method": method, "path": path, "query_string": b"", "client": ("198.51.100.7", 1),
-            "headers": [*headers, (b"authorization", bearer)],
-            ANSWER_WHOLE: answer_whole, BODY_WHOLE: lambda _scope: body,
-        }  # fmt: skip
-        await app(scope, never, never)
-        status, head, content = answers.pop()
-        assert status == 200
-        assert f"content-length: {len(content)}\r\n".encode() in head
-        assert all(
-            name in head for name in (b"\r\nx-svc-trace-id: ", b"\r\nratelimit: ", b"\r\ncache-control: no-store")
-        )
-        return content
-
-    made, again = [await call("GET", "/api/providers") for _ in range(2)]
-    assert made == again != b""
-    assert b'"tools"' in await call("POST", "/mcp", json.dumps(LIST_TOOLS).encode())
-    tool = {**LIST_TOOLS, "method": "tools/call", "params": {"name": "list_providers", "arguments": {}}}
-    made, again = [await call("POST", "/mcp", json.dumps(tool).encode()) for _ in range(2)]
-    assert made == again
-    person = {"firstName": "Ada", "lastName": "Lovelace", "dob": "1985-12-10", "phone": "555 010 0199"}
-    assert b"}" in await call("POST", "/api/patients/match", json.dumps(person).encode())

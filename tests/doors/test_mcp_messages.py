@@ -6,7 +6,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.doors.mcp.door import _result_of, _tool_call
+from frontdesk.doors.mcp.door import _cache_key, _result_of, _simulated, _tool
 from frontdesk.doors.mcp.messages import META, VERSIONS, Rejection, read_message
 from tests.doors.mcp_speech import assert_no_python
 
@@ -52,7 +52,11 @@ def refusal(body: bytes, headers: dict[str, str]) -> Rejection | None:
     try:
         sent = {name.encode(): value.encode("latin-1", "replace") for name, value in headers.items()}
         message = read_message(body, sent, list(sent.items()))
-        if _tool_call(message, sent) is None and message.id is not None:
+        operation = _tool(message)
+        if operation is not None:
+            _simulated(message, sent)
+            _cache_key(operation, message.params.get("arguments") or {})
+        elif message.id is not None:
             orjson.dumps(_result_of(message))
     except Rejection as rejection:
         return rejection

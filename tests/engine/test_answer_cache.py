@@ -1,6 +1,7 @@
-"""Answers that are given again: to those who may have them, and while they are what would be answered anew."""
+"""The answer cache: who gets a cached answer, and when it is no longer fresh."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ from hypothesis import strategies as st
 from frontdesk.access.clients.callers import MOST_SECONDS
 from frontdesk.access.clients.registry import disable_client
 from frontdesk.access.keys.ring import CURSORS, SETTLING, SLOT_IDS
+from frontdesk.cache import BoundedCache
 from frontdesk.doors.rest import RestDoor
-from frontdesk.engine.answer_cache import LARGEST, AnswerCache
+from frontdesk.engine.answer_cache import MAX_ENTRY_BYTES, Answer, AnswerCache, CurrentVersions, Entry
 from frontdesk.operations import OPERATIONS
 from frontdesk.store.practices import set_suspended
 from tests.access.stopped_clock import StoppedClock
+from tests.doors.mcp_speech import EVERY, framed, headers, request
 from tests.shared_database import shared_world
 from tests.world import MONDAY, PRACTICE, World, book, confirmed, patient_id, slots
 
@@ -37,13 +40,18 @@ ON_CALENDAR = (SEARCH, "/api/slots/first-available?visitTypeId=22&procedureId=10
 NOTICE = PRACTICE.replace('phone: "+1 555 0100"}', 'phone: "+1 555 0100", minimumNoticeMinutes: 90}', 1)
 
 
-def kept(world: World) -> dict[Any, Any]:
-    return world.service.engine.warm._kept
+def entries(world: World) -> dict[Any, Entry]:
+    return dict(world.service.engine.answers._entries.items())
+
+
+def empty_cache(world: World) -> AnswerCache:
+    return AnswerCache(CurrentVersions(world.database), lambda _: 1, lambda _: 1)
 
 
 async def anew(world: World, agent: httpx.AsyncClient, path: str) -> bytes:
-    """What is answered by a door that nobody has introduced the caller to: it never gives an answer again."""
-    door = httpx.ASGITransport(app=RestDoor(world.service.engine, world.service.settings))
+    """The answer of an engine that has nothing cached."""
+    engine = replace(world.service.engine, answers=empty_cache(world))
+    door = httpx.ASGITransport(app=RestDoor(engine, world.service.settings))
     async with httpx.AsyncClient(transport=door, base_url="http://test", headers=agent.headers) as client:
         answer = await client.get(path)
     assert answer.status_code == 200, answer.text
@@ -60,7 +68,7 @@ async def statements(world: World, agent: httpx.AsyncClient, path: str) -> int:
     return min(counted[1:])
 
 
-async def test_what_rests_on_the_directory_is_given_again_without_a_statement(world: World) -> None:
+async def test_an_answer_from_the_directory_is_cached_and_takes_no_statement(world: World) -> None:
     agent = await world.client()
     for path in ON_DIRECTORY:
         first = await agent.get(path)
@@ -69,10 +77,10 @@ async def test_what_rests_on_the_directory_is_given_again_without_a_statement(wo
         assert (again.content, again.status_code) == (first.content, 200)
         assert again.headers["content-type"] == first.headers["content-type"]
         assert again.headers["x-svc-trace-id"] != first.headers["x-svc-trace-id"]
-    assert len(kept(world)) == len(ON_DIRECTORY)
+    assert len(entries(world)) == len(ON_DIRECTORY)
 
 
-async def test_what_rests_on_the_calendar_is_given_again_after_one_statement(world: World) -> None:
+async def test_an_answer_from_the_calendar_is_cached_and_takes_one_statement(world: World) -> None:
     agent = await world.client()
     one = f"/api/slots/{(await slots(agent))[0]['id']}"
     for path in (*ON_CALENDAR, one):
@@ -175,14 +183,14 @@ async def test_what_cannot_be_accepted_is_refused_as_before(world: World) -> Non
 
 @pytest.fixture
 def aged(world: World, monkeypatch: pytest.MonkeyPatch) -> StoppedClock:
-    """The time by which the status of clients is kept; no notification arrives."""
+    """The clock of the status of clients; no notification arrives."""
     clock = StoppedClock()
     monkeypatch.setattr(world.service.callers, "_monotonic", clock.monotonic)
     return clock
 
 
 @pytest.mark.parametrize("path", ["/api/providers", SEARCH])
-async def test_a_disabled_client_gets_nothing_from_memory(world: World, aged: StoppedClock, path: str) -> None:
+async def test_a_disabled_client_gets_no_cached_answer(world: World, aged: StoppedClock, path: str) -> None:
     agent = await world.client()
     assert (await agent.get(path)).status_code == 200
     await disable_client(world.database, agent.headers["X-Test-Client"])
@@ -191,7 +199,7 @@ async def test_a_disabled_client_gets_nothing_from_memory(world: World, aged: St
 
 
 @pytest.mark.parametrize("path", ["/api/providers", SEARCH])
-async def test_a_suspended_practice_gets_nothing_from_memory(world: World, aged: StoppedClock, path: str) -> None:
+async def test_a_suspended_practice_gets_no_cached_answer(world: World, aged: StoppedClock, path: str) -> None:
     agent = await world.client()
     assert (await agent.get(path)).status_code == 200
     await set_suspended(world.database, "harbor", suspended=True)
@@ -263,11 +271,11 @@ async def test_at_every_moment_the_answer_is_what_would_be_answered_anew(moving:
             assert (await agent.get(path)).content == await anew(moving, agent, path), moving.clock.now
 
 
-async def test_protected_data_and_refusals_are_never_kept(world: World) -> None:
+async def test_protected_data_and_refusals_are_never_cached(world: World) -> None:
     agent = await world.client()
     patient = await patient_id(agent)
     appointment = await book(agent)
-    before = set(kept(world))
+    before = set(entries(world))
     for path in (
         f"/api/patients/{patient}",
         f"/api/appointments/{appointment}",
@@ -278,46 +286,83 @@ async def test_protected_data_and_refusals_are_never_kept(world: World) -> None:
         "/api/slots?providerId=0",
     ):
         await agent.get(path)
-    assert set(kept(world)) == before
-    assert b"Lovelace" not in b"".join(each.answer.content for each in kept(world).values())
+    assert set(entries(world)) == before
+    assert b"Lovelace" not in b"".join(each.answer.content for each in entries(world).values())
 
 
-def test_only_harmless_reads_may_be_given_again() -> None:
-    resting = [operation for operation in OPERATIONS if operation.depends_on is not None]
-    assert len(resting) > 1
-    for operation in resting:
+def test_only_reads_without_protected_data_are_cached() -> None:
+    cached = [operation for operation in OPERATIONS if operation.depends_on is not None]
+    assert len(cached) > 1
+    for operation in cached:
         assert (operation.kind, operation.method, operation.reads_phi) == ("read", "GET", False)
         assert operation.scope in ("practices:read", "slots:read")
 
 
-async def test_a_simulated_refusal_is_neither_kept_nor_hidden_by_what_is(world: World) -> None:
+async def test_a_simulated_refusal_is_neither_cached_nor_hidden_by_a_cached_answer(world: World) -> None:
     await world.import_file(PRACTICE.replace("SLUG, name", "harbor, sandbox: true, name", 1))
     agent = await world.client()
     wanted = {"Frontdesk-Simulate": "not_found"}
     assert (await agent.get("/api/providers/10", headers=wanted)).status_code == 404
-    assert not kept(world)
+    assert not entries(world)
     assert (await agent.get("/api/providers/10")).status_code == 200
     assert (await agent.get("/api/providers/10", headers=wanted)).status_code == 404
 
 
-async def test_memory_is_bounded_and_what_was_used_last_stays(world: World) -> None:
-    warm = world.service.engine.warm
-    warm._most_bytes = most = 300_000
+async def test_the_cache_is_bounded_and_keeps_what_was_used_last(world: World) -> None:
+    answers, most = world.service.engine.answers, 150_000
+    answers._entries = BoundedCache(most)
     agent = await world.client()
     for number in range(1, 150):
         await agent.get("/api/providers")
         await agent.get(SEARCH.replace("limit=200", f"limit={number}"))
-        assert sum(each.size for each in kept(world).values()) == warm._bytes <= most
-    assert 5 < len(kept(world)) < 100
-    assert any(key[1] == "/api/providers" for key in kept(world))
+        assert sum(len(entry.answer.content) for entry in entries(world).values()) < answers._entries.weight <= most
+    assert 5 < len(entries(world)) < 100
+    assert any(key[1] == "/api/providers" for key in entries(world))
 
 
-async def test_what_is_too_large_is_not_kept(world: World) -> None:
+async def test_an_answer_that_is_too_large_is_not_cached(world: World) -> None:
     agent = await world.client()
     await agent.get("/api/providers")
-    ((key, found),) = kept(world).items()
-    warm = AnswerCache(None, lambda _: 1, lambda _: 1)
-    found.answer.content = b"x" * LARGEST
+    ((key, entry),) = entries(world).items()
     caller = await world.service.callers.identify(agent.headers["Authorization"].removeprefix("Bearer "))
-    warm.keep(caller, key[1:], found.operation, found.answer, found.versions, found.stamp)
-    assert not warm._kept
+    operation = next(each for each in OPERATIONS if each.name == "list_providers")
+    cache = empty_cache(world)
+    for size, stored in ((MAX_ENTRY_BYTES, 0), (MAX_ENTRY_BYTES // 2, 1)):
+        cache.store(caller, operation, key[1:], Answer(200, b"x" * size), entry.versions, entry.stamp)
+        assert len(cache._entries) == stored
+
+
+async def test_hits_and_misses_are_counted_by_operation(world: World) -> None:
+    agent, answers = await world.client(), world.service.engine.answers
+    for path in ("/api/providers", "/api/providers", "/api/providers?limit=2", SEARCH, "/api/capabilities"):
+        await agent.get(path)
+    await book(agent)
+    hits, misses = answers.hits.copy(), answers.misses.copy()
+    await agent.get(SEARCH)
+    assert (hits["list_providers"], misses["list_providers"]) == (1, 2)
+    assert answers.misses - misses == {"search_slots": 1}
+    assert answers.hits == hits
+    assert "get_capabilities" not in answers.misses
+
+
+async def test_both_doors_answer_from_the_cache(world: World) -> None:
+    agent, answers = await world.client(), world.service.engine.answers
+    for version in EVERY:
+        message = request("tools/call", {"name": "list_providers", "arguments": {}}, version)
+        replies = [
+            framed(await agent.post("/mcp", json={**message, "id": one}, headers=headers(message, version)))
+            for one in (1, "two", 3)
+        ]
+        assert [reply["id"] for reply in replies] == [1, "two", 3]
+        assert len({str(reply["result"]) for reply in replies}) == 1
+        assert replies[0]["result"]["structuredContent"]["items"]
+    assert (answers.hits["list_providers"], answers.misses["list_providers"]) == (3 * len(EVERY) - 1, 1)
+
+
+async def test_deeply_nested_arguments_are_refused_and_not_cached(world: World) -> None:
+    agent, nested = await world.client(), "[" * 600 + "]" * 600
+    body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_providers","arguments":{"limit":%s}}}'
+    named = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+    answer = framed(await agent.post("/mcp", content=body % nested, headers=named))
+    assert answer["result"]["structuredContent"]["code"] == "validation"
+    assert not entries(world)

@@ -168,12 +168,12 @@ class Questions:
 
 
 def ask(versions: CurrentVersions, practice: int = 1) -> "asyncio.Task[Versions]":
-    return asyncio.create_task(versions.now(practice))
+    return asyncio.create_task(versions.read(practice))
 
 
 async def nobody_waits(versions: CurrentVersions) -> None:
     async with asyncio.timeout(30):
-        while versions._asking is not None:
+        while versions._reader is not None:
             await asyncio.sleep(0)
     assert not versions._waiting
 
@@ -239,8 +239,8 @@ async def test_nobody_waits_for_an_answer_when_the_service_ends() -> None:
     await database.under_way(1)
     waiting = ask(versions)
     await asyncio.sleep(0)
-    assert versions._asking is not None
-    versions._asking.cancel()
+    assert versions._reader is not None
+    versions._reader.cancel()
     await asyncio.wait([asking, waiting], timeout=30)
     assert (asking.cancelled(), waiting.cancelled()) == (True, True)
 
@@ -248,7 +248,7 @@ async def test_nobody_waits_for_an_answer_when_the_service_ends() -> None:
 async def test_practices_share_questions_and_each_gets_its_own_answer(world: World) -> None:
     await book(await world.client())
     versions, before = CurrentVersions(world.database), world.database.statements
-    found = await asyncio.gather(*(versions.now(practice) for practice in (1, 2, 404, 2, 1)))
+    found = await asyncio.gather(*(versions.read(practice) for practice in (1, 2, 404, 2, 1)))
     assert world.database.statements - before == 1
     assert [versions.calendar for versions in found] == [1, 0, None, 0, 1]
     assert found[2].directory is None, "like nothing that is kept"

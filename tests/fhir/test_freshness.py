@@ -13,4 +13,4 @@ async def test_what_the_staff_changes_upstream_shows_in_the_next_search(fhir: Wo
             await upstream.put({**slot, "status": "busy-unavailable"})
     assert await slots(agent) == []
     await agent.get("/api/practice")
-    assert not fhir.service.engine.warm._kept
+    assert not fhir.service.engine.answers._entries

@@ -1,4 +1,4 @@
-"""Answers that doors hand to their server in one piece, seen from a raw socket."""
+"""Answers of the doors, seen from a raw socket."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ def tool_call(number: int) -> tuple[dict[str, str], bytes]:
     return {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}, body
 
 
-async def test_they_say_what_asgi_messages_say(server: RealServer, token: str) -> None:
+async def test_answers_on_the_wire_are_those_of_the_application(server: RealServer, token: str) -> None:
     def lasting(headers: Any) -> dict[str, str]:
         return {name: value for name, value in headers.items() if name not in OF_ONE_ANSWER}
 
@@ -55,7 +55,7 @@ async def test_they_say_what_asgi_messages_say(server: RealServer, token: str) -
                 assert OF_ONE_ANSWER - {"server"} <= set(there.headers)
 
 
-async def test_they_keep_their_places_among_others(server: RealServer, token: str) -> None:
+async def test_pipelined_requests_are_answered_in_order(server: RealServer, token: str) -> None:
     reader, writer = await server.wire()
     fields, body = tool_call(7)
     fields |= {"Host": "127.0.0.1", "Authorization": f"Bearer {token}", "Content-Length": str(len(body))}
@@ -73,7 +73,7 @@ async def test_they_keep_their_places_among_others(server: RealServer, token: st
 
 
 @pytest.mark.parametrize(("more", "version"), [("Connection: close\r\n", "1.1"), ("", "1.0")])
-async def test_whoever_wants_the_end_of_the_connection_gets_it(
+async def test_a_client_that_wants_the_connection_closed_gets_it_closed(
     server: RealServer, token: str, more: str, version: str
 ) -> None:
     for _ in range(2):
@@ -85,7 +85,7 @@ async def test_whoever_wants_the_end_of_the_connection_gets_it(
         writer.close()
 
 
-async def test_whoever_reads_late_gets_every_answer_in_its_place(server: RealServer, token: str) -> None:
+async def test_a_slow_client_gets_every_answer_in_order(server: RealServer, token: str) -> None:
     asked = 90
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from frontdesk.doors.arrival import ANSWER_WHOLE, BODY_WHOLE, Receive, Scope, Send, send_messages
+from frontdesk.doors.http_request import Receive, Scope, Send
 from frontdesk.serving.wire import HEAD_SECONDS, IDLE_SECONDS, STALLED_SECONDS, Wire, WireState
 from tests.security.raw_wire import next_answer
 
@@ -22,18 +22,16 @@ LARGE = b"x" * 16 * 1024 * 1024  # more than fits between two sockets that nobod
 
 @dataclass
 class Served:
-    """An application that answers everything whole where it can, and in messages where it cannot."""
+    """An application that answers everything with the same body."""
 
     body: bytes = b"ok"
-    taken: list[bool] = field(default_factory=list)
+    calls: int = 0
     state: WireState = field(default_factory=lambda: WireState(ROOM, {400: b"content-length: 0\r\n\r\n"}))
     connections: list["weakref.ref[Wire]"] = field(default_factory=list)
 
-    async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
-        length = b"%d" % len(self.body)
-        self.taken.append(scope[ANSWER_WHOLE](scope, 200, b"content-length: %b\r\n" % length, self.body))
-        if not self.taken[-1]:
-            await send_messages(send, 200, [(b"content-length", length)], self.body)
+    async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
+        self.calls += 1
+        await send_response(send, self.body)
 
     def is_called(self) -> bool:
         """Whether a request is on its first connection, which the client has not left."""
@@ -72,6 +70,11 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
+async def send_response(send: Send, body: bytes) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
+    await send({"type": "http.response.body", "body": body})
+
+
 def request(method: str) -> bytes:
     return f"{method} / HTTP/1.1\r\nHost: x\r\n\r\n".encode()
 
@@ -83,31 +86,16 @@ async def test_an_answer_to_head_has_the_length_and_no_body() -> None:
         head = await next_answer(reader, has_body=False)
         assert (head.status, head.headers["content-length"]) == (200, "2")
         assert (await next_answer(reader)).body == b"ok"
-    assert app.taken == [False, True]
 
 
 async def test_nothing_is_piled_up_for_a_client_that_does_not_read() -> None:
     app = Served(LARGE)
     async with serving(app) as (reader, writer):
         writer.write(request("GET") * 3)
-        await until(lambda: len(app.taken) >= 2)
-        assert app.taken == [True, False]  # the second waits, the third has not been handed over
+        await until(lambda: app.calls >= 2)
+        await asyncio.sleep(0.1)
+        assert app.calls == 2  # the second waits for the client, the third has not been handed over
         assert [(await next_answer(reader)).body == LARGE for _ in range(3)] == [True, True, True]
-
-
-async def test_an_answer_is_given_once() -> None:
-    class Twice(Served):
-        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-            await super().__call__(scope, receive, send)
-            self.taken.append(scope[ANSWER_WHOLE](scope, 200, b"content-length: 2\r\n", b"no"))
-
-    app = Twice()
-    async with serving(app) as (reader, writer):
-        writer.write(request("GET") * 2)
-        assert [(await next_answer(reader)).body for _ in range(2)] == [b"ok", b"ok"]
-        writer.write(request("GET"))
-        assert (await next_answer(reader)).body == b"ok"
-    assert app.taken == [True, False, True, False, True, False]
 
 
 @pytest.mark.parametrize("last", [b"", request("GET"), b"GET / HTTP/1.1\r\nHo"], ids=["idle", "answered", "in a head"])
@@ -169,7 +157,7 @@ async def test_whoever_stops_reading_is_cut_off_and_whoever_reads_slowly_is_not(
     app = Served(LARGE)
     async with serving(app) as (reader, writer):
         writer.write(request("GET"))
-        await until(lambda: app.taken == [True])
+        await until(lambda: app.calls == 1)
         (wire,) = app.state.connections
         length = len(LARGE)
         for _ in range(5):  # each time nearly too late
@@ -195,24 +183,24 @@ def unsent(wire: Wire) -> int:
 
 @dataclass
 class Reader(Served):
-    """An application that reads the body, whole where it has come and in messages where it has not, and returns it."""
+    """An application that reads the body and returns it."""
 
     wait: asyncio.Event = field(default_factory=asyncio.Event)
+    read: list[bytes | None] = field(default_factory=list)  # None: the client went before its body was complete
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
         await self.wait.wait()
-        found = scope[BODY_WHOLE](scope)
-        self.taken.append(found is not None)
-        self.body = b"" if found is None else found
-        more = found is None
+        body, more = b"", True
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
-                self.taken.append(scope[ANSWER_WHOLE](scope, 200, b"content-length: 0\r\n", b""))
+                self.read.append(None)
+                await send_response(send, b"")
                 return
-            self.body += message["body"]
+            body += message["body"]
             more = message["more_body"]
-        await send_messages(send, 200, [(b"content-length", b"%d" % len(self.body))], self.body)
+        self.read.append(body)
+        await send_response(send, body)
 
 
 def posted(*pieces: bytes) -> bytes:
@@ -220,17 +208,17 @@ def posted(*pieces: bytes) -> bytes:
     return b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks
 
 
-async def test_a_body_that_has_come_is_there_at_once_and_another_is_waited_for() -> None:
+async def test_a_body_is_read_whether_it_has_come_or_is_waited_for() -> None:
     app = Reader()
     app.wait.set()
     async with serving(app) as (reader, writer):
         writer.write(posted(b"ab", b"c") + END + request("GET"))
         assert [(await next_answer(reader)).body for _ in range(2)] == [b"abc", b""]
         writer.write(posted(b"ab"))
-        await until(lambda: len(app.taken) >= 3)
+        await until(app.is_called)
+        await asyncio.sleep(0.05)
         writer.write(b"2\r\ncd\r\n" + END + posted(b"e") + END)
         assert [(await next_answer(reader)).body for _ in range(2)] == [b"abcd", b"e"]
-    assert app.taken == [True, True, False, True]
 
 
 async def test_each_of_several_requests_has_its_own_body() -> None:
@@ -239,10 +227,9 @@ async def test_each_of_several_requests_has_its_own_body() -> None:
         writer.write(b"".join(posted(b"%d" % number) + END for number in range(5)))
         app.wait.set()
         assert [(await next_answer(reader)).body for _ in range(5)] == [b"0", b"1", b"2", b"3", b"4"]
-    assert app.taken == [True] * 5
 
 
-async def test_of_a_client_that_has_gone_no_body_is_there() -> None:
+async def test_the_body_of_a_client_that_has_gone_is_not_read() -> None:
     app = Reader()
     async with serving(app) as (_, writer):
         writer.write(posted(b"ab") + END)
@@ -250,30 +237,33 @@ async def test_of_a_client_that_has_gone_no_body_is_there() -> None:
         writer.close()
         await until(lambda: not app.is_called())
         app.wait.set()
-        await until(lambda: len(app.taken) >= 2)
-    assert app.taken == [False, False]
+        await until(lambda: bool(app.read))
+    assert app.read == [None]
 
 
-async def test_of_a_body_that_broke_off_nothing_is_there_and_its_refusal_is_the_only_answer() -> None:
+async def test_a_body_that_broke_off_is_refused_with_one_answer() -> None:
     app = Reader()
     async with serving(app) as (reader, writer):
         writer.write(posted(b"ab") + b"no number\r\n")
         refused = await next_answer(reader)
         app.wait.set()
         assert (refused.status, await reader.read()) == (400, b"")
-        await until(lambda: len(app.taken) >= 2)
-    assert app.taken == [False, False]
+        await until(lambda: bool(app.read))
+    assert app.read == [None]
 
 
 async def test_a_client_that_goes_while_its_first_request_is_worked_on_gets_no_second_one_executed() -> None:
     app = Reader()
+    calls = 0
     worked_on, left = asyncio.Event(), asyncio.Event()
 
-    async def first_takes_long(scope: Scope, receive: Receive, send: Send) -> None:
-        app.taken.append(scope[BODY_WHOLE](scope) is not None)
+    async def first_takes_long(_scope: Scope, receive: Receive, send: Send) -> None:
+        nonlocal calls
+        calls += 1
+        await receive()
         worked_on.set()
         await left.wait()
-        await send_messages(send, 200, [(b"content-length", b"0")], b"")
+        await send_response(send, b"")
 
     async with serving(app, first_takes_long) as (_, writer):
         writer.write((posted(b"ab") + END) * 2)
@@ -282,19 +272,19 @@ async def test_a_client_that_goes_while_its_first_request_is_worked_on_gets_no_s
         await until(lambda: not app.is_called())
         left.set()
         await asyncio.sleep(0)
-    assert app.taken == [True]
+    assert calls == 1
 
 
-async def test_whoever_has_a_body_hears_of_nothing_more_but_the_end() -> None:
+async def test_after_the_body_only_the_disconnect_is_received() -> None:
     app = Reader()
-    heard: asyncio.Queue[str] = asyncio.Queue()
+    heard: asyncio.Queue[Any] = asyncio.Queue()
 
-    async def listens_on(scope: Scope, receive: Receive, _send: Send) -> None:
-        heard.put_nowait(repr(scope[BODY_WHOLE](scope)))
+    async def listens_on(_scope: Scope, receive: Receive, _send: Send) -> None:
+        heard.put_nowait((await receive())["body"])
         heard.put_nowait((await receive())["type"])
 
     async with serving(app, listens_on) as (_, writer):
         writer.write(posted(b"ab") + END)
-        assert await heard.get() == "b'ab'"
+        assert await heard.get() == b"ab"
         writer.close()
         assert await heard.get() == "http.disconnect"

@@ -1,7 +1,4 @@
-"""What is answered where no door answers: unknown paths, wrong methods, and exceptions that nobody expected.
-
-All of it is a problem document with a trace id. What went wrong inside goes to the log and never to the caller.
-"""
+"""Problem documents for unknown paths, wrong methods and unexpected exceptions, whose details only the log shows."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,7 +10,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.responses import problem_response, request_id_of
+from frontdesk.doors.http_request import HttpRequest, request_of
+from frontdesk.doors.responses import problem_response, request_id_of, trace_id_of
 from frontdesk.settings import Settings
 
 Handler = Callable[[Request, Any], Awaitable[Response]]
@@ -23,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 def exception_handlers(settings: Settings) -> Mapping[Any, Handler]:
-    """For the application: refusals of its router, and problems that a route raised."""
+    """For the Starlette application: errors of its router, and problems raised by its routes."""
 
     async def refused(request: Request, error: HTTPException) -> Response:
         code = _CODES.get(error.status_code, "validation")
@@ -38,7 +36,7 @@ def exception_handlers(settings: Settings) -> Mapping[Any, Handler]:
 
 
 class UnexpectedErrors:
-    """Around everything: an exception that got this far is logged under its request id and answered as internal."""
+    """ASGI middleware inside Starlette, which would answer an unexpected exception with plain text."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
@@ -48,25 +46,24 @@ class UnexpectedErrors:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started = False
+        request = request_of(scope)
 
         async def watched(message: Message) -> None:
-            nonlocal started
-            started = True
+            request.response_started = True
             await send(message)
 
         try:
             await self._app(scope, receive, watched)
         except Exception as error:
-            await unexpected_error(error, scope, receive, send, self._settings, started=started)
+            await unexpected_error(error, request, receive, send, self._settings)
 
 
 async def unexpected_error(
-    error: Exception, scope: Scope, receive: Receive, send: Send, settings: Settings, *, started: bool
+    error: Exception, request: HttpRequest, receive: Receive, send: Send, settings: Settings
 ) -> None:
-    headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
-    request_id = request_id_of(headers.get(b"traceparent"))
+    """Logs the exception under the request id and answers `internal`."""
+    request_id = trace_id_of(request.headers)
     _log.error("unexpected error", exc_info=error, extra={"requestId": request_id})
-    if started:
-        raise error  # the answer is half sent: all that is left is to break the connection
-    await problem_response(Problem("internal"), settings, request_id)(scope, receive, send)
+    if request.response_started:
+        raise error  # half an answer was sent: only breaking the connection is left
+    await problem_response(Problem("internal"), settings, request_id)(request.scope, receive, send)

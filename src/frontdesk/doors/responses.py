@@ -1,4 +1,4 @@
-"""What every answer of every door has in common: the trace id, problem documents, and the headers that go with them."""
+"""The trace id, problem documents and headers that the answers of all doors share."""
 
 import os
 import re
@@ -9,15 +9,14 @@ import orjson
 from starlette.responses import Response
 
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.arrival import RawHeaders, decoded, encoded
-from frontdesk.engine.answer_cache import Answer
+from frontdesk.doors.http_request import RawHeaders, decoded
 from frontdesk.settings import Settings
 
 TRACE_HEADER = "X-SVC-TRACE-ID"
 TRACE = TRACE_HEADER.lower().encode()
 PROBLEM_TYPE = "application/problem+json"
 
-# Version 00 has exactly four parts; what later versions add behind them is for those who know it.
+# Version 00 has exactly four parts; later versions may append more, which is ignored.
 _TRACEPARENT = re.compile(
     r"(?!ff|00.{54})[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?\Z"
 )
@@ -31,21 +30,6 @@ def request_id_of(traceparent: str | None) -> str:
 
 def trace_id_of(headers: Mapping[bytes, bytes]) -> str:
     return request_id_of(decoded(headers.get(b"traceparent")))
-
-
-def answer_headers(answer: Answer, media_type: bytes) -> tuple[RawHeaders, bytes]:
-    """What a REST answer says about itself, and the same encoded; made once for all who get it."""
-    made: tuple[RawHeaders, bytes] | None = answer.prepared.get(media_type)
-    if made is not None:
-        return made
-    headers: RawHeaders = [
-        (b"content-type", media_type),
-        (b"cache-control", b"no-store"),
-        (b"x-content-type-options", b"nosniff"),
-        (b"content-length", b"%d" % len(answer.content)),
-    ]
-    answer.prepared[media_type] = made = headers, encoded(headers)
-    return made
 
 
 def www_authenticate(settings: Settings, error: str | None = None, resource: str = "") -> str:
@@ -68,7 +52,7 @@ def problem_headers(problem: Problem, settings: Settings, request_id: str | None
 def problem_answer(
     problem: Problem, settings: Settings, request_id: str | None, resource: str = ""
 ) -> tuple[RawHeaders, bytes]:
-    """Headers and body of a problem where a door sends them itself."""
+    """Headers and body of a problem for a door that sends them without Starlette."""
     named = problem_headers(problem, settings, request_id, resource) | {"Content-Type": PROBLEM_TYPE}
     raw = [(name.lower().encode(), value.encode()) for name, value in named.items()]
     return raw, orjson.dumps(problem.document(settings.documentation_url, request_id))

@@ -1,7 +1,7 @@
-"""The REST door: wire format only. Every route comes from OPERATIONS; every call goes through the engine.
+"""The REST door: routes generated from OPERATIONS, and the wire format of requests and answers.
 
-Transport faults are noticed while the request is taken in but raised where the contract reads the request, after the
-token and the scope have been checked.
+Transport faults are found when the request is received, but raised where the contract reads the request: after token
+and scope have been checked.
 """
 
 import re
@@ -9,19 +9,20 @@ from collections.abc import Iterable
 from urllib.parse import parse_qsl
 
 from frontdesk.domain.errors import BINDING, BY_GATEWAY, FieldError, Problem, invalid
-from frontdesk.doors.arrival import (
+from frontdesk.doors.bodies import read_body, require_json_body
+from frontdesk.doors.http_request import (
     SIMULATE,
-    Arrival,
+    HttpRequest,
     Receive,
     Scope,
     Send,
-    arrival_of,
     decoded,
-    send_answer,
+    request_of,
+    send_response,
 )
-from frontdesk.doors.bodies import read_body, require_json_body
+from frontdesk.doors.negotiation import response_type
 from frontdesk.doors.request_log import RequestLog, log_line
-from frontdesk.doors.responses import TRACE, answer_headers, problem_answer, trace_id_of
+from frontdesk.doors.responses import TRACE, problem_answer, trace_id_of
 from frontdesk.engine.arguments import Arguments, from_http
 from frontdesk.engine.execute import Call, Engine
 from frontdesk.operations import OPERATIONS, Operation
@@ -40,35 +41,42 @@ class RestDoor:
         self._requests = requests or RequestLog(log_line)
         self._routes = Routes(OPERATIONS)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send, arrival: Arrival | None = None) -> None:
-        arrival = arrival or arrival_of(scope)
-        caller, request_id = arrival.caller, trace_id_of(arrival.head.headers)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = request_of(scope)
+        caller, request_id = request.caller, trace_id_of(request.headers)
         call: Call | None = None
         operation: Operation | None = None
         code: str | None = None
         try:
             operation, path = self._routes.find(scope["method"], scope["path"])
-            if arrival.trouble is not None:
-                raise arrival.trouble
-            call = await _call(operation, path, scope, receive, arrival, request_id)
+            faults: list[Problem] = []
+            media_type = _media_type(request, faults)
+            body = b"" if operation.method == "GET" else await _json_body(request, receive, faults)
+            call = _call(operation, path, request, body, faults, request_id)
             answer = await self._engine.execute(call)
         except Problem as problem:
             status, code = problem.status, problem.code
-            await self._send_problem(send, problem, request_id, arrival)
+            await self._send_problem(send, problem, request, request_id)
         else:
             status = answer.status
-            said, _ = answer_headers(answer, arrival.head.accepted or b"application/json")
-            await send_answer(send, arrival, status, [*said, (TRACE, request_id.encode())], answer.content)
+            headers = [
+                (b"content-type", media_type),
+                (b"cache-control", b"no-store"),
+                (b"x-content-type-options", b"nosniff"),
+                (b"content-length", b"%d" % len(answer.content)),
+                (TRACE, request_id.encode()),
+            ]
+            await send_response(send, request, status, headers, answer.content)
         if call is not None:
             caller = call.caller
         name = None if operation is None else operation.name
-        self._requests.answered("rest", name, caller, scope["method"], status, code, arrival.began, request_id)
+        self._requests.answered("rest", name, caller, scope["method"], status, code, request.began, request_id)
 
-    async def _send_problem(self, send: Send, problem: Problem, request_id: str, arrival: Arrival) -> None:
-        told = None if problem.code in BY_GATEWAY else request_id  # only a sandbox's caller asks a door for these
-        headers, body = problem_answer(problem, self._settings, told, PREFIX)
+    async def _send_problem(self, send: Send, problem: Problem, request: HttpRequest, request_id: str) -> None:
+        shown_id = None if problem.code in BY_GATEWAY else request_id  # only simulations answer these codes here
+        headers, body = problem_answer(problem, self._settings, shown_id, PREFIX)
         headers.append((b"content-length", b"%d" % len(body)))
-        await send_answer(send, arrival, problem.status, headers, body)
+        await send_response(send, request, problem.status, headers, body)
 
 
 class Routes:
@@ -98,31 +106,41 @@ class Routes:
         return methods[method], ids
 
 
-async def _call(
-    operation: Operation, path: dict[str, str], scope: Scope, receive: Receive, arrival: Arrival, request_id: str
+def _media_type(request: HttpRequest, faults: list[Problem]) -> bytes:
+    try:
+        return response_type(decoded(request.headers.get(b"accept")))
+    except Problem as problem:
+        faults.append(problem)
+        return b""
+
+
+async def _json_body(request: HttpRequest, receive: Receive, faults: list[Problem]) -> bytes:
+    body = await read_body(request.headers.get(b"content-length"), receive, faults)
+    try:
+        require_json_body(request.headers.get(b"content-type"), body)
+    except Problem as problem:
+        faults.append(problem)
+    return body
+
+
+def _call(
+    operation: Operation,
+    path: dict[str, str],
+    request: HttpRequest,
+    body: bytes,
+    faults: list[Problem],
+    request_id: str,
 ) -> Call:
-    headers = arrival.head.headers
-    faults: list[Problem] = []
-    if arrival.head.accepted is None:
-        faults.append(Problem("not_acceptable"))
-    body, question = b"", None
-    if operation.method == "GET":
-        question = (scope["path"], scope["query_string"])
-    else:
-        body = await read_body(headers.get(b"content-length"), receive, faults, scope=scope)
-        try:
-            require_json_body(headers.get(b"content-type"), body)
-        except Problem as problem:
-            faults.append(problem)
+    headers, scope = request.headers, request.scope
     return Call(
         operation,
-        arrival.head.token,
+        request.token,
         lambda: _arguments(operation, path, scope["query_string"], body, faults),
         request_id,
         decoded(headers.get(b"idempotency-key")),
         decoded(headers.get(SIMULATE)),
-        arrival.caller,
-        question,
+        request.caller,
+        None if faults else (scope["path"], scope["query_string"]),
     )
 
 

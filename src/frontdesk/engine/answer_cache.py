@@ -1,42 +1,35 @@
-"""Warm answers: what was answered before, given again where it is certain that the same would be answered now.
+"""The answer cache: answers of operations with `depends_on`, returned again while nothing they depend on has changed.
 
-An answer is kept under the practice and the question as it came, with everything it rests on: the versions of directory
-and calendar, the keys of ids and cursors, and, where the calendar matters, the minute. It is given again only if all of
-that is the same. Owns the comparison and the bound on memory. Refuses to look at tokens: whoever asks has been
-identified and counted. Protected data and refusals are never kept.
+Callers must be identified and have the operation's scope before a lookup: the cache knows neither tokens nor scopes.
 """
 
 import asyncio
 import time
-from collections import OrderedDict
+from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import orjson
 
 from frontdesk.access.clients.caller import Caller
-from frontdesk.domain.errors import Problem
+from frontdesk.cache import BoundedCache
 from frontdesk.operations import Operation
-from frontdesk.store.database import Database, DatabaseUnavailable
+from frontdesk.store.database import Database
 from frontdesk.systems.port import Versions
 
-MOST_BYTES = 24 * 1024 * 1024
-LARGEST = 512 * 1024
-_COPIES = 3  # of an answer's bytes, with what doors make of it
-_OVERHEAD = 1024
+MAX_BYTES = 24 * 1024 * 1024
+MAX_ENTRY_BYTES = 512 * 1024
+_ENTRY_OVERHEAD = 1024
 _VERSIONS = "SELECT practice, version, calendar FROM unnest($1::bigint[]) AS practice, calendar_state(practice)"
 
-Question = tuple[str, bytes]  # what was asked, as it came: a path and its query, or a tool and its arguments
+CacheKey = tuple[str, bytes]  # a request as it was sent: path and query, or tool name and arguments
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """`content` is JSON. `prepared` holds what doors have made of it, for as long as the answer is kept."""
-
     status: int
-    content: bytes
-    prepared: dict[Any, Any] = field(default_factory=dict)
+    content: bytes  # JSON
 
     @property
     def body(self) -> Mapping[str, Any]:
@@ -45,135 +38,119 @@ class Answer:
 
 
 class Stamp(NamedTuple):
-    """The moment of an answer, as far as answers depend on it."""
+    """The state of keys and clock that an answer depends on."""
 
     keys: Any
     minute: float
 
 
-class Kept(NamedTuple):
-    """An answer and what it rests on."""
-
+class Entry(NamedTuple):
     answer: Answer
-    operation: Operation
     versions: Versions
     stamp: Stamp
-    size: int
 
 
 class AnswerCache:
+    """`hits` and `misses` count lookups by operation."""
+
     def __init__(
         self,
-        versions: "CurrentVersions",
+        current_versions: "CurrentVersions",
         directory_version: Callable[[int], int],
         keys: Callable[[float], Any],
         seconds: Callable[[], float] = time.time,
-        most_bytes: int = MOST_BYTES,
+        max_bytes: int = MAX_BYTES,
     ) -> None:
-        """`directory_version` is that of the directory which an answer would be made from at this moment, `keys` the
-        state of the keys at one."""
-        self._versions = versions
+        """`directory_version` is the version of a practice's directory in memory; `keys` the state of the keys at a
+        time."""
+        self._current_versions = current_versions
         self._directory_version = directory_version
         self._keys = keys
         self._seconds = seconds
-        self._most_bytes = most_bytes
-        self._bytes = 0
-        self._kept: OrderedDict[tuple[int, str, bytes], Kept] = OrderedDict()  # used longest ago first
+        self._entries: BoundedCache[tuple[int, str, bytes], Entry] = BoundedCache(max_bytes)
+        self.hits: Counter[str] = Counter()
+        self.misses: Counter[str] = Counter()
 
-    def at_hand(self, caller: Caller, asked: str, how: bytes) -> Kept | None:
-        """The answer that this caller would get, as far as can be told without waiting; None where it has to be made.
-        One that rests on the calendar is to be given again only if it is `still_true`."""
-        key = (caller.practice_id, asked, how)
-        kept = self._kept.get(key)
-        if kept is None:
+    def lookup(self, caller: Caller, key: CacheKey) -> Entry | None:
+        """An entry that is fresh as far as memory can tell; `is_fresh` decides."""
+        entry = self._entries.get((caller.practice_id, *key))
+        if entry is None:
             return None
-        _, operation, versions, stamp, _ = kept
+        _, versions, stamp = entry
         seconds = self._seconds()
-        if operation.scope not in caller.scopes or stamp.keys != self._keys(seconds):
+        if stamp.keys != self._keys(seconds):
             return None
-        if versions.calendar is None:
-            if not caller.directory_version <= versions.directory == self._directory_version(caller.practice_id):
-                return None
-        elif stamp.minute != _minute(seconds):
-            return None
-        self._kept.move_to_end(key)
-        return kept
+        if versions.calendar is not None:
+            return entry if stamp.minute == _minute(seconds) else None
+        current = caller.directory_version <= versions.directory == self._directory_version(caller.practice_id)
+        return entry if current else None
 
-    async def still_true(self, caller: Caller, kept: Kept) -> bool:
-        """Whether nothing it rests on has changed in the database."""
-        try:
-            return await self._versions.now(caller.practice_id) == kept.versions
-        except DatabaseUnavailable as error:
-            raise Problem("upstream_unavailable", retry_after=2) from error
+    async def is_fresh(self, entry: Entry, caller: Caller) -> bool:
+        """Compares the versions of an answer from the calendar with those in the database."""
+        if entry.versions.calendar is None:
+            return True
+        return await self._current_versions.read(caller.practice_id) == entry.versions
 
     def stamp(self, seconds: float) -> Stamp:
-        """To be taken before an answer is made."""
+        """To be taken before the operation runs."""
         return Stamp(self._keys(seconds), _minute(seconds))
 
-    def keep(
-        self, caller: Caller, question: Question, operation: Operation, answer: Answer, versions: Versions, stamp: Stamp
+    def store(
+        self, caller: Caller, operation: Operation, key: CacheKey, answer: Answer, versions: Versions, stamp: Stamp
     ) -> None:
         if (operation.depends_on == "calendar") != (versions.calendar is not None):
             return
-        size = _COPIES * len(answer.content) + len(question[0]) + len(question[1]) + _OVERHEAD
-        if size > LARGEST:
-            return
-        key = (caller.practice_id, *question)
-        replaced = self._kept.pop(key, None)
-        self._bytes += size - (0 if replaced is None else replaced.size)
-        self._kept[key] = Kept(answer, operation, versions, stamp, size)
-        while self._bytes > self._most_bytes:
-            self._bytes -= self._kept.popitem(last=False)[1].size
+        size = len(answer.content) + len(key[0]) + len(key[1]) + _ENTRY_OVERHEAD
+        if size <= MAX_ENTRY_BYTES:
+            self._entries.put((caller.practice_id, *key), Entry(answer, versions, stamp), size)
 
 
 class CurrentVersions:
-    """Asks the database for the versions of practices: one question at a time, for everybody who waits.
+    """Reads the versions of practices from the database, with one query at a time for all who wait.
 
-    What it answers was read after it was asked, so a change that was committed before is always in it. Those who come
-    while a question is under way share the next one.
+    A query that is already running never serves a later caller: it might miss a change committed before that call.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._waiting: list[tuple[int, asyncio.Future[Versions]]] = []  # for the next question
-        self._asking: asyncio.Task[None] | None = None
+        self._waiting: list[tuple[int, asyncio.Future[Versions]]] = []  # for the next query
+        self._reader: asyncio.Task[None] | None = None
 
-    async def now(self, practice_id: int) -> Versions:
-        # One future each: whoever gives up waiting does not take the answer from the others.
-        mine: asyncio.Future[Versions] = asyncio.get_running_loop().create_future()
-        self._waiting.append((practice_id, mine))
-        if self._asking is None:
-            self._asking = asyncio.create_task(self._ask())
-        return await mine
+    async def read(self, practice_id: int) -> Versions:
+        # A future for each caller, so that a cancelled one does not cancel the others.
+        result: asyncio.Future[Versions] = asyncio.get_running_loop().create_future()
+        self._waiting.append((practice_id, result))
+        if self._reader is None:
+            self._reader = asyncio.create_task(self._read_all())
+        return await result
 
-    async def _ask(self) -> None:
-        """Until nobody waits."""
-        sharing: list[tuple[int, asyncio.Future[Versions]]] = []
+    async def _read_all(self) -> None:
+        batch: list[tuple[int, asyncio.Future[Versions]]] = []
         try:
             while self._waiting:
-                sharing, self._waiting = self._waiting, []
+                batch, self._waiting = self._waiting, []
                 try:
-                    found = await self._versions({practice_id for practice_id, _ in sharing})
+                    found = await self._query({practice_id for practice_id, _ in batch})
                 except Exception as error:
-                    for _, each in sharing:
-                        if not each.done():
-                            each.set_exception(error)
+                    for _, result in batch:
+                        if not result.done():
+                            result.set_exception(error)
                 else:
-                    for practice_id, each in sharing:
-                        if not each.done():
-                            each.set_result(found[practice_id])
-                await asyncio.sleep(0)  # those who arrive together are asked for together
+                    for practice_id, result in batch:
+                        if not result.done():
+                            result.set_result(found[practice_id])
+                await asyncio.sleep(0)  # lets calls that arrive together share a query
         finally:
-            self._asking = None
-            for _, each in (*sharing, *self._waiting):
-                each.cancel()  # only where this was cancelled itself: the service ends
+            self._reader = None
+            for _, result in (*batch, *self._waiting):
+                result.cancel()  # has an effect only if this task was cancelled, at shutdown
 
-    async def _versions(self, practices: set[int]) -> dict[int, Versions]:
+    async def _query(self, practices: set[int]) -> dict[int, Versions]:
         rows = await self._database.fetch(_VERSIONS, list(practices))
         return {practice_id: Versions(directory, calendar) for practice_id, directory, calendar in rows}
 
 
 def _minute(seconds: float) -> float:
-    """Within a minute the calendar's rules give the same, but for its very first moment, which is one of its own."""
+    """Calendar rules change at the minute; its first instant counts as a minute of its own, before the rest."""
     minute, rest = divmod(seconds, 60)
     return minute if rest == 0 else minute + 0.5

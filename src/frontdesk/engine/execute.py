@@ -16,7 +16,7 @@ from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import local_date
 from frontdesk.domain.slot_ids import SlotIds
 from frontdesk.engine import simulation
-from frontdesk.engine.answer_cache import Answer, AnswerCache, Question
+from frontdesk.engine.answer_cache import Answer, AnswerCache, CacheKey
 from frontdesk.engine.arguments import Arguments, read
 from frontdesk.engine.confirmation import Writes
 from frontdesk.operations import Context, Operation
@@ -41,7 +41,7 @@ class Call:
     idempotency_key: str | None = None
     simulate: str | None = None  # the code that a caller of a sandbox wants to see
     caller: Caller | None = None
-    question: Question | None = None  # under which the answer may be kept, to be given again
+    cache_key: CacheKey | None = None  # None: neither answered from the answer cache nor stored in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Engine:
     cursors: Callable[[int], Cursors]
     audit: AuditTrail
     writes: Writes
-    warm: AnswerCache
+    answers: AnswerCache
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def execute(self, call: Call) -> Answer:
@@ -78,6 +78,13 @@ class Engine:
             caller = call.caller = await self.callers.identify(call.token)
         if operation.scope is not None and operation.scope not in caller.scopes:
             raise Problem("forbidden_scope", f"This operation needs the scope {operation.scope}.")
+        key = call.cache_key if operation.depends_on is not None and call.simulate is None else None
+        if key is not None:
+            entry = self.answers.lookup(caller, key)
+            if entry is not None and await self.answers.is_fresh(entry, caller):
+                self.answers.hits[operation.name] += 1
+                return entry.answer
+            self.answers.misses[operation.name] += 1
         system = await self.systems(caller)
         if call.simulate is not None:
             operation = await simulation.arranged(call.simulate, operation, system)
@@ -85,7 +92,7 @@ class Engine:
         if operation.name not in system.supports:
             raise Problem("capability_not_supported")
         now = self.clock()
-        stamp = self.warm.stamp(now.timestamp())
+        stamp = self.answers.stamp(now.timestamp())
         context = Context(caller, system, now, self.slot_ids(caller.practice_id), self.cursors(caller.practice_id))
         given = read(operation, call.arguments(), await self._today(operation.input, context))
         if operation.kind == "write":
@@ -95,8 +102,8 @@ class Engine:
         else:
             body = await operation.run(context, given)
         answer = Answer(operation.success, orjson.dumps(body))
-        if call.question is not None and call.simulate is None and operation.depends_on and system.versions is not None:
-            self.warm.keep(caller, call.question, operation, answer, system.versions, stamp)
+        if key is not None and system.versions is not None:
+            self.answers.store(caller, operation, key, answer, system.versions, stamp)
         return answer
 
     async def _write(self, call: Call, context: Context, given: Any) -> Mapping[str, Any]:

@@ -11,9 +11,8 @@ import uvicorn
 from uvicorn.server import HANDLED_SIGNALS
 
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.arrival import encoded
 from frontdesk.doors.responses import problem_answer
-from frontdesk.serving.wire import Wire, WireState
+from frontdesk.serving.wire import Wire, WireState, encoded_headers
 from frontdesk.settings import Settings
 
 _BACKLOG = 4096
@@ -85,4 +84,4 @@ def _refusals(settings: Settings) -> Mapping[int, bytes]:
 def _written(problem: Problem, settings: Settings) -> bytes:
     headers, body = problem_answer(problem, settings, None)
     headers += [(b"content-length", b"%d" % len(body)), (b"connection", b"close")]
-    return b"".join([encoded(headers), b"\r\n", body])
+    return b"".join([encoded_headers(headers), b"\r\n", body])

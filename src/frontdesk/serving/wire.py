@@ -7,7 +7,7 @@ connections together: nothing is timed for a single request.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import httptools
@@ -15,7 +15,6 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from frontdesk.doors.arrival import ANSWER_WHOLE, BODY_WHOLE, encoded
 from frontdesk.doors.gateway import LONGEST_ADDRESS
 
 HEAD_SECONDS = 10
@@ -68,8 +67,6 @@ class Wire(HttpToolsProtocol):
         self._ending = False  # nothing more will be sent
         self._stopping = False
         self._running: RequestResponseCycle | None = None  # whose turn it is; self.cycle is the newest
-        self._has_head = True  # whether the answer's head has been written
-        self._head: bytes | None = None  # which goes together with the first of the body
 
     # From the transport.
 
@@ -85,7 +82,6 @@ class Wire(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self.pipeline.clear()
-        self._head = None
         if self._running is not None and not self._running.response_complete:
             self._running.disconnected = True
             self._running.message_event.set()
@@ -115,7 +111,6 @@ class Wire(HttpToolsProtocol):
         self._in_head = True
         self._age = 0
         super().on_message_begin()
-        cast(dict[str, Any], self.scope).update({BODY_WHOLE: self.body_whole, ANSWER_WHOLE: self.answer_whole})
 
     def on_header(self, name: bytes, value: bytes) -> None:
         name = name.lower()
@@ -157,53 +152,12 @@ class Wire(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
-        self._has_head = False
         super()._start_asgi_task(cycle, app)
 
     def write(self, data: bytes) -> None:
-        if not self._has_head and self._running is not None and self._running.response_started:
-            self._has_head = True
-            self._head = data
-        elif self._head is None:
-            self._socket.write(data)
-        else:
-            head, self._head = self._head, None
-            self._socket.writelines((head, data))
-
-    def body_whole(self, scope: Any) -> bytes | None:
-        """As ASGI's messages would give it, where nobody has to wait for more of it; else they are to be read."""
-        cycle = self._unanswered(scope)
-        if cycle is None or cycle.more_body:
-            return None
-        body, cycle.body = bytes(cycle.body), bytearray()
-        cycle.message_event.clear()
-        self.flow.resume_reading()  # the other side's end should be seen while this is worked on
-        return body
-
-    def answer_whole(self, scope: Any, status: int, headers: bytes, body: bytes) -> bool:
-        """As ASGI's two messages would be sent, where nobody has to wait or to look closer; else they are to be."""
-        cycle = self._unanswered(scope)
-        if cycle is None or self.flow.write_paused or scope["method"] == "HEAD":
-            return False
-        cycle.response_started = cycle.response_complete = self._has_head = True
-        cycle.waiting_for_100_continue = False
-        ours, end = encoded(cycle.default_headers), b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
-        self._socket.writelines((b"".join([STATUS_LINE[status], ours, headers, end]), body))
-        cycle.message_event.set()
-        if not cycle.keep_alive:
-            self.close()
-        cycle.on_response()
-        return True
-
-    def _unanswered(self, scope: Any) -> RequestResponseCycle | None:
-        """The request of this scope, if it is its turn and somebody waits for its answer."""
-        cycle = self._running
-        if cycle is None or cycle.scope is not scope or cycle.disconnected or cycle.response_started:
-            return None
-        return cycle
+        self._socket.write(data)
 
     def on_response_complete(self) -> None:
-        self._flush()
         self.server_state.total_requests += 1
         self._age = 0
         if self.is_closing():
@@ -222,16 +176,10 @@ class Wire(HttpToolsProtocol):
 
     def close(self) -> None:
         """To close while something is unread would take the answer from the other side."""
-        self._flush()
         if self._deaf or (self.cycle is not None and self.cycle.more_body):
             self._linger()
         else:
             self._socket.close()
-
-    def _flush(self) -> None:
-        if self._head is not None:
-            head, self._head = self._head, None
-            self._socket.write(head)
 
     # From the server.
 
@@ -308,7 +256,7 @@ class Wire(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def _answer(self, status: int) -> None:
-        ours = encoded(self.server_state.default_headers)
+        ours = encoded_headers(self.server_state.default_headers)
         self._socket.write(b"".join([STATUS_LINE[status], ours, self.server_state.refusals[status]]))
         self._linger()
 
@@ -325,3 +273,7 @@ class Wire(HttpToolsProtocol):
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does: it is thrown away
         self._taken = 0
         self.data_received(b"".join([method, b" ", self.url, b" HTTP/", version, b"\r\n", *fields, b"\r\n", rest]))
+
+
+def encoded_headers(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    return b"".join([b"%b: %b\r\n" % field for field in headers])

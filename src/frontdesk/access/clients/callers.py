@@ -56,16 +56,15 @@ class Callers:
         self._reading: dict[str, asyncio.Task[_Status]] = {}
         self._tasks: set[asyncio.Task[_Status]] = set()  # the event loop itself forgets tasks
 
-    def at_hand(self, token: str, now: float) -> Caller | None:
-        """The caller, where token and status have been checked and are as good as new; None where they must be. `now`
-        is the monotonic clock's."""
+    def lookup(self, token: str) -> Caller | None:
+        """The caller of a token that was checked before, while the status it was checked against is fresh."""
         known = self._checked.get(token)
         if known is None:
             return None
         caller, status, expires_at = known
         if (
             self._statuses.get(caller.client_id) is not status
-            or now - status.read_at >= FRESH_SECONDS
+            or self._monotonic() - status.read_at >= FRESH_SECONDS
             or expires_at <= self._seconds()
         ):
             return None

@@ -128,14 +128,10 @@ class RateLimiter:
             self._accounts[caller.client_id] = account
         return self._take(account, await self._wait(account, now))
 
-    def charge_at_once(self, caller: Caller, now: float) -> Headers | None:
-        """The same where a lease is at hand; None where one has to be waited for, and nothing was counted. `now` is the
-        monotonic clock's."""
-        account = self._accounts.get(caller.client_id)
-        if account is None:
-            return None
-        lease = account.lease
-        if lease.left <= 0 or now >= lease.deadline:
+    def try_charge(self, caller: Caller) -> Headers | None:
+        """The same without waiting: None, and nothing counted, if the lease has to be renewed first."""
+        account, now = self._accounts.get(caller.client_id), self._monotonic()
+        if account is None or account.lease.left <= 0 or now >= account.lease.deadline:
             return None
         return self._take(account, now)
 

@@ -157,7 +157,7 @@ async def _run(visit: Visit, walk: Walk, arguments: dict[str, Value], simulate: 
     token = await view.admit(visit.context, walk.client, operation, arguments)
 
     async def send(sent: Sent) -> Exchange:
-        return await exchange(visit.request.app.state.front, view.public_url, token, sent)
+        return await exchange(visit.request.app.state.gateway, view.public_url, token, sent)
 
     titles, abouts = ("REST", "MCP"), _BOTH_DOORS
     number = walk.position + 1

@@ -1,8 +1,7 @@
-"""The MCP door's transport: POST /mcp, one message in, one event-stream frame out, nothing kept in between.
+"""The MCP door's transport: POST /mcp, stateless, one JSON-RPC message in and one event-stream frame out.
 
-The token is checked before anything else is said about a request. What is wrong with the token or with the HTTP of a
-request is a problem document; what is wrong with its JSON-RPC is a JSON-RPC error; what an operation refuses is a tool
-result with isError. Every call goes through the engine, as at the REST door.
+The token is checked before any other fault is reported. A bad token or bad HTTP is answered with a problem document,
+bad JSON-RPC with a JSON-RPC error, and a refusal of an operation with a tool result that has isError.
 """
 
 from collections.abc import Mapping
@@ -13,25 +12,24 @@ from typing import Any
 import orjson
 
 from frontdesk.domain.errors import BY_GATEWAY, Problem
-from frontdesk.doors.arrival import (
+from frontdesk.doors.bodies import read_body, require_json_body
+from frontdesk.doors.http_request import (
     SIMULATE,
-    Arrival,
+    HttpRequest,
     RawHeaders,
     Receive,
     Scope,
     Send,
-    arrival_of,
     decoded,
-    send_answer,
+    request_of,
+    send_response,
 )
-from frontdesk.doors.bodies import read_body, require_json_body
 from frontdesk.doors.mcp.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Message, Rejection, read_message
 from frontdesk.doors.mcp.origins import Origins
-from frontdesk.doors.mcp.repeats import KnownCalls, ToolCall
 from frontdesk.doors.mcp.results import (
     DISCOVERED,
     error_reply,
-    executed_frame,
+    executed,
     failed,
     frame,
     initialized,
@@ -42,6 +40,7 @@ from frontdesk.doors.mcp.results import (
 from frontdesk.doors.mcp.tools import TOOLS
 from frontdesk.doors.request_log import RequestLog, log_line
 from frontdesk.doors.responses import TRACE, problem_answer, trace_id_of
+from frontdesk.engine.answer_cache import CacheKey
 from frontdesk.engine.arguments import Arguments, from_tool
 from frontdesk.engine.execute import Call, Engine
 from frontdesk.engine.simulation import META_KEY
@@ -66,28 +65,19 @@ class Reply:
     status: int
     body: bytes
     headers: RawHeaders
-    outcome: int  # what the log says: the operation's own status, also where HTTP succeeded
+    outcome: int  # for the request log: the operation's own status, even inside an HTTP 200
     code: str | None = None
-    traced: bool = True
+    traced: bool = True  # False: `headers` decide about the trace header
 
 
 @dataclass(slots=True)
-class Request:
-    """One HTTP request while it is answered. `call` is what the engine was asked, for the log."""
+class McpRequest:
+    """A request while it is answered. `operation` and `call` are for the request log."""
 
-    arrival: Arrival
+    http: HttpRequest
     request_id: str
     operation: Operation | None = None
     call: Call | None = None
-
-    @property
-    def method(self) -> str:
-        method: str = self.arrival.scope["method"]
-        return method
-
-    @property
-    def token(self) -> str | None:
-        return self.arrival.head.token
 
 
 class McpDoor:
@@ -98,105 +88,91 @@ class McpDoor:
         self._requests = requests or RequestLog(log_line)
         self._settings = settings
         self._origins = Origins(settings)
-        self._known = KnownCalls()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send, arrival: Arrival | None = None) -> None:
-        arrival = arrival or arrival_of(scope)
-        request = Request(arrival, trace_id_of(arrival.head.headers))
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        http = request_of(scope)
+        request = McpRequest(http, trace_id_of(http.headers))
         try:
             reply = await self._answer(request, receive)
         except Problem as problem:
             reply = self._problem(problem, request.request_id)
         except Rejection as rejection:
             reply = _rejected(rejection)
-        await send_answer(send, arrival, reply.status, _headers(reply, request.request_id), reply.body)
-        self._note(request, reply)
+        await send_response(send, http, reply.status, _headers(reply, request.request_id), reply.body)
+        self._log(request, reply)
 
-    async def _answer(self, request: Request, receive: Receive) -> Reply:
-        self._origins.check(request.arrival.head.headers)
-        if request.method != "POST":
+    async def _answer(self, request: McpRequest, receive: Receive) -> Reply:
+        self._origins.check(request.http.headers)
+        if request.http.scope["method"] != "POST":
             raise Problem("method_not_allowed", headers={"Allow": "POST"})
         try:
-            faults: list[Problem] = []
-            head = request.arrival.head
-            body = await read_body(head.headers.get(b"content-length"), receive, faults, scope=request.arrival.scope)
-            call, message_id = self._known.find(head, body)
-            if call is None:
-                message = _message(request, body, faults)
-                call, message_id = _tool_call(message, head.headers), orjson.dumps(message.id)
+            message = await _message(request.http, receive)
+            operation = _tool(message)
         except (Problem, Rejection):
             await self._check_token(request)
             raise
-        if call is not None:
-            reply = await self._call_tool(request, call, message_id)
-            if request.call is not None and reply.code is None:  # it was read, and nothing in it was refused
-                self._known.keep(head, body, call)
-            return reply
+        if operation is not None:
+            return await self._call_tool(request, operation, message)
         await self._check_token(request)
         if message.id is None:
             return Reply(202, b"", [_NO_SNIFFING], 202)
-        return Reply(200, frame(result_reply(message_id, _result_of(message))), _STREAM, 200)
+        return Reply(200, frame(result_reply(message, _result_of(message))), _STREAM, 200)
 
-    async def _check_token(self, request: Request) -> None:
-        """Whoever may ask for their capabilities may speak here: the engine answers that for any valid token."""
-        request.call = Call(_ANY_TOKEN_MAY, request.token, Arguments, request.request_id, caller=request.arrival.caller)
+    async def _check_token(self, request: McpRequest) -> None:
+        """Calls the operation that any valid token may call."""
+        http = request.http
+        request.call = Call(_ANY_TOKEN_MAY, http.token, Arguments, request.request_id, caller=http.caller)
         await self._engine.execute(request.call)
 
-    async def _call_tool(self, request: Request, call: ToolCall, message_id: bytes) -> Reply:
-        operation, given, simulate, question, modern = call
+    async def _call_tool(self, request: McpRequest, operation: Operation, message: Message) -> Reply:
+        http, given = request.http, message.params.get("arguments") or {}
         request.operation = operation
-        caller, code = request.arrival.caller, None
+        request.call = Call(
+            operation,
+            http.token,
+            lambda: from_tool(operation, given),
+            request.request_id,
+            simulate=_simulated(message, http.headers),
+            caller=http.caller,
+            cache_key=_cache_key(operation, given),
+        )
+        code: str | None = None
         try:
-            answer = None
-            if caller is not None and question is not None:
-                kept = self._engine.warm.at_hand(caller, *question)
-                if kept and (kept.versions.calendar is None or await self._engine.warm.still_true(caller, kept)):
-                    answer = kept.answer
-            if answer is None:
-                request.call = Call(
-                    operation,
-                    request.token,
-                    lambda: from_tool(operation, given),
-                    request.request_id,
-                    simulate=simulate,
-                    caller=caller,
-                    question=question,
-                )
-                answer = await self._engine.execute(request.call)
-            return Reply(200, executed_frame(message_id, answer, modern=modern), _STREAM, answer.status)
+            answer = await self._engine.execute(request.call)
         except Problem as problem:
             if problem.code in _OF_HTTP:
                 raise
-            outcome, code = problem.status, problem.code
-            if problem.code == "confirmation_required":
-                result = pending(operation, problem, modern=modern)
+            status, code = problem.status, problem.code
+            if code == "confirmation_required":
+                result = pending(operation, problem, modern=message.modern)
             else:
                 document = problem.document(self._settings.documentation_url, request.request_id)
-                result = failed(problem, document, modern=modern)
-        return Reply(200, frame(result_reply(message_id, result)), _STREAM, outcome, code)
+                result = failed(problem, document, modern=message.modern)
+        else:
+            status, result = answer.status, executed(answer, modern=message.modern)
+        return Reply(200, frame(result_reply(message, result)), _STREAM, status, code)
 
     def _problem(self, problem: Problem, request_id: str) -> Reply:
-        told = None if problem.code in BY_GATEWAY else request_id  # only a sandbox's caller asks a door for these
-        headers, body = problem_answer(problem, self._settings, told, PATH)
-        return Reply(
-            problem.status, body, headers, problem.status, problem.code, traced=False
-        )  # or untraced on purpose
+        shown_id = None if problem.code in BY_GATEWAY else request_id  # only simulations answer these codes here
+        headers, body = problem_answer(problem, self._settings, shown_id, PATH)
+        return Reply(problem.status, body, headers, problem.status, problem.code, traced=False)
 
-    def _note(self, request: Request, reply: Reply) -> None:
-        caller = request.arrival.caller if request.call is None else request.call.caller
-        name = None if request.operation is None else request.operation.name
-        began, request_id = request.arrival.began, request.request_id
-        self._requests.answered("mcp", name, caller, request.method, reply.outcome, reply.code, began, request_id)
+    def _log(self, request: McpRequest, reply: Reply) -> None:
+        http, call, operation = request.http, request.call, request.operation
+        caller = http.caller if call is None else call.caller
+        name, method = None if operation is None else operation.name, http.scope["method"]
+        self._requests.answered("mcp", name, caller, method, reply.outcome, reply.code, http.began, request.request_id)
 
 
-def _message(request: Request, body: bytes, faults: list[Problem]) -> Message:
+async def _message(request: HttpRequest, receive: Receive) -> Message:
+    headers, faults = request.headers, list[Problem]()
+    body = await read_body(headers.get(b"content-length"), receive, faults)
     if faults:
         raise faults[0]
-    headers = request.arrival.head.headers
     require_json_body(headers.get(b"content-type"), body)
     if not _takes_event_streams(headers.get(b"accept")):
         raise Problem("not_acceptable", "Replies are event streams: Accept must allow text/event-stream.")
-    return read_message(body, headers, request.arrival.scope["headers"])
+    return read_message(body, headers, request.scope["headers"])
 
 
 @lru_cache(maxsize=16)
@@ -205,8 +181,8 @@ def _takes_event_streams(accept: bytes | None) -> bool:
     return not ranges.isdisjoint(("text/event-stream", "text/*", "*/*"))
 
 
-def _tool_call(message: Message, headers: Mapping[bytes, bytes]) -> ToolCall | None:
-    """None for any other message."""
+def _tool(message: Message) -> Operation | None:
+    """The operation of a tool call; None for any other message."""
     if message.method != "tools/call" or message.id is None:
         return None
     name, given = message.params.get("name"), message.params.get("arguments")
@@ -215,22 +191,27 @@ def _tool_call(message: Message, headers: Mapping[bytes, bytes]) -> ToolCall | N
         raise message.rejection(INVALID_PARAMS, "Unknown tool. tools/list names every tool.")
     if given is not None and not isinstance(given, dict):
         raise message.rejection(INVALID_PARAMS, "params.arguments must be an object.")
-    given, simulate = given or {}, _simulated(message, headers)
-    question = None
-    if operation.depends_on is not None and simulate is None:
-        question = (operation.name, orjson.dumps(given, option=orjson.OPT_SORT_KEYS))
-    return ToolCall(operation, given, simulate, question, message.modern)
+    return operation
+
+
+def _cache_key(operation: Operation, given: dict[str, Any]) -> CacheKey | None:
+    if operation.depends_on is None:
+        return None
+    try:
+        return operation.name, orjson.dumps(given, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # orjson reads deeper nesting than it writes
+        return None
 
 
 def _simulated(message: Message, headers: Mapping[bytes, bytes]) -> str | None:
-    """The code that a caller of a sandbox wants to see: from the call's metadata, or as at the REST door."""
+    """The error code to simulate: from the call's metadata, or from the header as at the REST door."""
     meta = message.params.get("_meta")
     wanted = None if meta is None else meta.get(META_KEY)
     return decoded(headers.get(SIMULATE)) if wanted is None else str(wanted)
 
 
 def _result_of(message: Message) -> Any:
-    """What is answered without an operation."""
+    """The result of a message that calls no tool."""
     if message.method == "tools/list":
         if message.params.get("cursor") is not None:
             raise message.rejection(INVALID_PARAMS, "Unknown cursor: all tools are on one page.")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from frontdesk.doors.arrival import decoded
+from frontdesk.doors.http_request import decoded
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
 HEADER_MISMATCH, UNSUPPORTED_PROTOCOL_VERSION = -32020, -32022

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from frontdesk.doors.arrival import decoded
+from frontdesk.doors.http_request import decoded
 from frontdesk.doors.mcp.messages import INVALID_REQUEST, Rejection
 from frontdesk.settings import Settings
 

@@ -1,7 +1,6 @@
-"""Replies as they leave: JSON-RPC in one event-stream frame, and tool results that say everything twice.
+"""JSON-RPC replies in event-stream frames, and tool results.
 
-structuredContent is for programs, the text is for models and for clients that drop structuredContent, so the text
-holds the same. Refuses to word a pending write as anything but a change that has not happened.
+The text of a result repeats its structuredContent, for models and for clients that drop structuredContent.
 """
 
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ import orjson
 from frontdesk import __version__
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.mcp.instructions import INSTRUCTIONS
-from frontdesk.doors.mcp.messages import HANDSHAKE_VERSIONS, META, VERSIONS, Rejection
+from frontdesk.doors.mcp.messages import HANDSHAKE_VERSIONS, META, VERSIONS, Message, Rejection
 from frontdesk.doors.mcp.tools import tool
 from frontdesk.engine.answer_cache import Answer
 from frontdesk.operations import OPERATIONS, Operation
@@ -21,7 +20,7 @@ from frontdesk.operations import OPERATIONS, Operation
 _SERVER = {"name": "frontdesk", "title": "Practice front desk", "version": __version__}
 _CAPABILITIES: dict[str, Any] = {"tools": {}}
 _CHALLENGE_FIELDS = ("confirmationToken", "expiresAt", "readBack")
-# The same for everybody and as old as this release: clients may share it, and ask again after an hour.
+# The same for every caller of a release, so clients may share it for an hour.
 _CACHING = {"ttlMs": 3_600_000, "cacheScope": "public"}
 _MODERN = {"resultType": "complete", "_meta": {f"{META}serverInfo": _SERVER}}
 
@@ -39,14 +38,13 @@ def frame(reply: bytes) -> bytes:
     return b"event: message\ndata: " + reply + b"\n\n"
 
 
-def result_reply(message_id: bytes, result: Any) -> bytes:
-    """The id is JSON already."""
-    return orjson.dumps({"jsonrpc": "2.0", "id": orjson.Fragment(message_id), "result": result})
+def result_reply(message: Message, result: Any) -> bytes:
+    return orjson.dumps({"jsonrpc": "2.0", "id": message.id, "result": result})
 
 
 @cache
 def tools_list(*, modern: bool) -> orjson.Fragment:
-    """Made when first sent, so that a start does not wait for the schemas."""
+    """Built on first use: the schemas would delay the start."""
     listed = {"tools": [tool(operation) for operation in OPERATIONS]}
     return orjson.Fragment(orjson.dumps(listed | _MODERN | _CACHING if modern else listed))
 
@@ -59,7 +57,7 @@ def error_reply(rejection: Rejection) -> bytes:
 
 
 def initialized(requested: Any) -> dict[str, Any]:
-    """The handshake: the revision asked for where we speak it, else our newest with a handshake."""
+    """The requested revision if supported, else our newest with a handshake."""
     version = requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[0]
     return {
         "protocolVersion": version,
@@ -69,19 +67,12 @@ def initialized(requested: Any) -> dict[str, Any]:
     }
 
 
-def executed_frame(message_id: bytes, answer: Answer, *, modern: bool) -> bytes:
-    """The frame of an executed operation. Only the id differs between those who get the same answer."""
-    kept = ("mcp", modern)
-    rest: bytes | None = answer.prepared.get(kept)
-    if rest is None:
-        content = orjson.Fragment(answer.content)
-        result = orjson.dumps(_result(answer.content.decode(), content, modern))
-        rest = answer.prepared[kept] = b',"result":%b}\n\n' % result
-    return b"".join((b'event: message\ndata: {"jsonrpc":"2.0","id":', message_id, rest))
+def executed(answer: Answer, *, modern: bool) -> dict[str, Any]:
+    return _result(answer.content.decode(), orjson.Fragment(answer.content), modern)
 
 
 def pending(operation: Operation, problem: Problem, *, modern: bool) -> dict[str, Any]:
-    """A write's first call. Not an error, and not done either."""
+    """The result of a write's first call, worded as a change that has not happened."""
     challenge = {"code": problem.code, **{name: problem.extra[name] for name in _CHALLENGE_FIELDS}}
     change = "; ".join(f"{name}: {value}" for name, value in challenge["readBack"].items())
     text = (

@@ -1,0 +1,72 @@
+"""An HTTP request as doors see it: its headers by name, its access token, and its caller if the gateway knows them."""
+
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from frontdesk.access.clients.caller import Caller
+from frontdesk.engine.simulation import META_KEY
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+RawHeaders = list[tuple[bytes, bytes]]
+
+SIMULATE = META_KEY.encode()
+_SCOPE_KEY = "frontdesk.request"
+_REFUSED = 400
+
+
+@dataclass(slots=True)
+class HttpRequest:
+    scope: Scope
+    began: float  # on the monotonic clock
+    headers: dict[bytes, bytes]  # by lower-case name; the last of several values, except that Accept is one list
+    token: str | None  # of an Authorization header with the scheme Bearer
+    caller: Caller | None = None
+    added: RawHeaders = field(default_factory=list)  # the gateway's headers for the answer
+    response_started: bool = False
+
+
+def request_of(scope: Scope) -> HttpRequest:
+    """The request of a scope, read once however many layers ask."""
+    request: HttpRequest | None = scope.get(_SCOPE_KEY)
+    if request is None:
+        request = scope[_SCOPE_KEY] = _read(scope)
+    return request
+
+
+def _read(scope: Scope) -> HttpRequest:
+    raw: RawHeaders = scope["headers"]
+    headers = dict(raw)
+    if len(headers) != len(raw) and b"accept" in headers:
+        headers[b"accept"] = b", ".join([value for name, value in raw if name == b"accept"])
+    return HttpRequest(scope, time.monotonic(), headers, _bearer_token(headers.get(b"authorization")))
+
+
+def _bearer_token(authorization: bytes | None) -> str | None:
+    if authorization is None or authorization[:7].lower() != b"bearer ":
+        return None
+    return authorization[7:].strip().decode("latin-1")
+
+
+def decoded(value: bytes | None) -> str | None:
+    """The value of a header as text. HTTP allows any byte, which Latin-1 maps to a character."""
+    return None if value is None else value.decode("latin-1")
+
+
+async def send_response(send: Send, request: HttpRequest, status: int, headers: RawHeaders, body: bytes) -> None:
+    """Sends an answer with the gateway's headers."""
+    request.response_started = True
+    await send({"type": "http.response.start", "status": status, "headers": with_added(headers, request, status)})
+    await send({"type": "http.response.body", "body": body})
+
+
+def with_added(headers: RawHeaders, request: HttpRequest, status: int) -> RawHeaders:
+    if status < _REFUSED:
+        return headers + request.added
+    # A simulated rate limit has a RateLimit header of its own, which the gateway's would contradict.
+    present = {name for name, _ in headers}
+    return headers + [each for each in request.added if each[0] not in present]
