@@ -1,7 +1,4 @@
-"""The demo practice: a made-up group practice whose calendar always lies around a given day.
-
-Owns its places, people and appointments, all invented. The same day always gives the same. Refuses storage.
-"""
+"""The demo practice: an invented directory, patients and appointments, generated from a given day."""
 
 from frontdesk.demo.bookings import DemoBooking, demo_bookings
 from frontdesk.demo.practice import demo_practice

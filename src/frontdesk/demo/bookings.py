@@ -1,4 +1,4 @@
-"""Appointments for the demo practice: past visits and coming ones, sparse enough to leave most of every day free."""
+"""Generates past and future appointments for the demo practice and leaves most of every day free."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class DemoBooking:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Part of a provider's day. It gets no more bookings than the provider takes patients at a time."""
+    """A part of a provider's day, with at most as many bookings as the provider's capacity."""
 
     provider: Provider
     location_id: int
@@ -46,7 +46,7 @@ class _Offer:
 
 
 def demo_bookings(file: PracticeFile, today: date) -> list[DemoBooking]:
-    """A calendar from a week before the day to three weeks after it, in order of the local start."""
+    """Bookings from a week before the day to three weeks after it, ordered by local start."""
     random = Random(today.toordinal())  # noqa: S311 - an invented calendar, no secret
     bookings: list[DemoBooking] = []
     for offset in range(-_DAYS_BEFORE, _DAYS_AFTER + 1):
@@ -56,7 +56,7 @@ def demo_bookings(file: PracticeFile, today: date) -> list[DemoBooking]:
 
 
 def _bookings_of_day(file: PracticeFile, day: date, random: Random, *, past: bool) -> Iterator[DemoBooking]:
-    # Nobody comes twice a day, so no patient is ever in two places. Whoever came in the past has been seen.
+    # One visit per patient and day avoids overlaps. Patients with past visits count as seen.
     patients = [patient for patient in file.patients if patient != ADA and (patient.seen or not past)]
     statuses: list[BookingStatus] = ["completed", "cancelled"] if past else ["booked", "confirmed", "cancelled"]
     weights = [9, 1] if past else [6, 3, 1]
@@ -81,7 +81,7 @@ def _bookings_of_day(file: PracticeFile, day: date, random: Random, *, past: boo
 
 
 def _blocks(directory: Directory, day: date) -> Iterator[_Block]:
-    """The hours of this day, cut into blocks. A block touched by time off is left out."""
+    """The hours of this day, split into blocks, without blocks that overlap time off."""
     step = timedelta(minutes=directory.practice.slot_interval_minutes)
     for provider in directory.providers.values():
         for hours in provider.hours:

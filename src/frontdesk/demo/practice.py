@@ -1,4 +1,4 @@
-"""The demo practice as a practice file: its directory written like one, its patients drawn from lists of names."""
+"""The demo practice as a practice file, with patients generated from lists of names."""
 
 from dataclasses import replace
 from datetime import date, timedelta
@@ -7,7 +7,7 @@ from string import Template
 
 from frontdesk.practice_file import PatientRecord, PracticeFile, parse
 
-# The patient of the first steps in the documentation. Her calendar is empty, so every example can book for her.
+# The patient of the examples in the documentation. She has no appointments, so every example can book for her.
 ADA = PatientRecord(1, "Ada", "Lovelace", date(1985, 12, 10), "+1 555 010 0199", seen=True)
 
 _DIRECTORY = Template("""
@@ -164,7 +164,7 @@ _LAST_NAMES = """
     Lee Lewis Lopez MacDonald Martin Mensah Miller Moore Müller Murphy Nguyen Núñez O'Brien Okafor Park Parker Patel
     Peterson Ramírez Reed Rossi Sato Schmidt Silva Singh Smith-Jones Sørensen Taylor Turner Walker Wang Wright Young
 """
-_AREA_CODES = (617, 857, 312)  # with 555-0100 to 555-0199, the numbers kept free for fiction
+_AREA_CODES = (617, 857, 312)  # 555-0100 to 555-0199 are reserved for fictional use
 _BORN = (date(1938, 1, 1).toordinal(), date(2022, 12, 31).toordinal())
 
 

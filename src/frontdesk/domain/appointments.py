@@ -1,14 +1,14 @@
-"""Appointments: the record, its states, and which steps between them are legal."""
+"""The appointment record, its states and the legal transitions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-# A step is legal from these states. Confirming what is confirmed changes nothing and is no fault.
+# Legal states before each transition. Confirming a confirmed appointment changes nothing.
 CANCELLABLE = ("booked", "confirmed")
 CONFIRMABLE = ("booked", "confirmed")
 RESCHEDULABLE = ("booked", "confirmed")
-# What the practice itself records. A slip can be put right; recording the same once more changes nothing.
+# Transitions that staff record. Mistakes can be corrected, and recording the same state again changes nothing.
 RECORDABLE = {
     "arrived": ("booked", "confirmed", "arrived", "completed", "noShow"),
     "completed": ("booked", "confirmed", "arrived", "completed"),
@@ -33,11 +33,11 @@ class Appointment:
     cancelled_at: datetime | None = None
     cancellation_reason: str | None = None
     rescheduled_from: datetime | None = None
-    booked_by: str | None = None  # None where the scheduling system does not say
+    booked_by: str | None = None  # None if the scheduling system does not record it
 
 
 def conflict_detail(status: str, legal: Sequence[str]) -> str:
-    """Why a step is refused: the status it is in, or, where that would be legal, that its time has come."""
+    """Why a transition is refused: the current status or, if that is legal, the time of the appointment."""
     if status in legal:
         return "The appointment has already begun or is over."
     if status == "noShow":

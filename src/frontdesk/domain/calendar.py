@@ -1,12 +1,9 @@
-"""When a provider can be booked at a location: the one answer for search, live read and booking.
+"""Availability of a provider at a location: the one function behind search, live read and booking.
 
-Owns opening hours, closures, time off, notice, horizon, the start grid and lanes, all as whole minutes since the Unix
-epoch. Refuses storage, text and any clock of its own: existing appointments and `now` are handed in.
-
-An instant is open if the clock on the location's wall then lies in the provider's hours of that local date, the
-location is not closed on it, and the provider is not off. A slot is open if every real minute of it is; the buffer
-after it only has to be free of other appointments. Judging instants by their wall clock makes daylight saving a matter
-of course: an hour that does not exist offers nothing, and one that occurs twice is offered once per real hour.
+All times are whole minutes since the Unix epoch. An instant is open if its local wall-clock time is within the
+provider's hours, the location is not closed, and the provider is not off. A slot is open if every minute of it is; the
+buffer after it only has to be free of other appointments. An hour that daylight saving skips therefore has no slots,
+and an hour that occurs twice has slots in both occurrences.
 """
 
 from array import array
@@ -29,7 +26,7 @@ from frontdesk.domain.local_time import (
     local_day_spans,
 )
 
-# Enough for a whole booking horizon of several durations, a few hundred kilobytes at most.
+# Enough for a whole booking horizon with several durations, a few hundred kilobytes at most.
 _REMEMBERED_DAYS = 1000
 _SHORTEST_DAY_MINUTES = 23 * 60
 _EPOCH_WEEKDAY = 3  # the epoch's date was a Thursday
@@ -43,16 +40,16 @@ class Busy:
 
     starts: Sequence[int]
     ends: Sequence[int]
-    lanes: Sequence[int]  # 1..capacity; a lane past the capacity takes no room from the others
+    lanes: Sequence[int]  # 1..capacity; lanes beyond the capacity are ignored
 
 
 Gap = tuple[int, int]  # a slot and its buffer fit wherever first <= start <= last
 
 
 def room(busy: Busy, capacity: int, procedure: Procedure) -> Iterator[Gap]:
-    """Where the procedure fits between one provider's appointments, ascending; the last gap never ends.
+    """The gaps between one provider's appointments in which the procedure fits, ascending; the last one is unbounded.
 
-    The same at every location, and worked out no further than it is read: keep it as a list to read it again.
+    The gaps are the same at every location, and are computed lazily.
     """
     taken = procedure.duration_minutes + procedure.buffer_after_minutes
     lanes = [_gaps(busy, lane, taken) for lane in range(1, capacity + 1)]
@@ -60,7 +57,7 @@ def room(busy: Busy, capacity: int, procedure: Procedure) -> Iterator[Gap]:
 
 
 class OpenTimes:
-    """One provider at one location. Keep it as long as the directory it was built from: it remembers days."""
+    """The opening times of one provider at one location; caches days, so keep it as long as its directory."""
 
     __slots__ = ("_absences", "_capacity", "_days", "_horizon", "_hours", "_interval", "_location", "_notice", "_zone")
 
@@ -86,7 +83,7 @@ class OpenTimes:
         limit: int | None = None,
         after: int | None = None,
     ) -> list[int]:
-        """Every bookable start on the local dates first to last, ascending: at most `limit`, and past `after`."""
+        """Bookable starts on the local dates first to last, ascending: at most `limit`, and later than `after`."""
         begin, end = self.reach(first, last, now)
         if after is not None:
             begin = max(begin, after + 1)
@@ -100,12 +97,12 @@ class OpenTimes:
         return self.fitting(procedure.duration_minutes, start, start + 1, free, 1) == [start]
 
     def reach(self, first: date | None, last: date | None, now: float) -> tuple[int, int]:
-        """The real time from <= t < to in which slots may start on the local dates first to last, neither too soon nor
-        past the horizon; empty where `to` is not past `from`. The same for every provider at locations of one zone.
+        """The time from <= t < to in which slots may start on the local dates first to last, after the minimum notice
+        and within the horizon. It is empty if to <= from, and the same for all providers in one time zone.
 
-        A slot begun in it may run past its end, so busy times are needed for [from, to + duration + buffer).
+        A slot may end later, so busy times are needed for [from, to + duration + buffer).
         """
-        # In whole seconds, so that no rounding of a division decides about the minute.
+        # Whole seconds: a rounding error of a division must not change the minute.
         earliest = max(floor(now) // 60 + 1, -(-ceil(now) // 60) + self._notice)
         today = local_day_number(floor(now) // 60, self._zone)
         first_day = today if first is None else max(day_number(first), today)
@@ -118,15 +115,15 @@ class OpenTimes:
         return max(earliest, begin), end
 
     def window(self, first: date, last: date) -> tuple[int, int]:
-        """The real time from <= t < to of the local dates first to last: all starts on them lie in it."""
+        """The time from <= t < to of the local dates first to last."""
         return local_day_bounds(first, self._zone)[0], local_day_bounds(last, self._zone)[1]
 
     def open_spans(self, day: date) -> list[tuple[int, int]]:
-        """The open time of one local date, whatever is booked already."""
+        """The open time of one local date, regardless of appointments."""
         return _merged(self._open_spans(day_number(day)))
 
     def fitting(self, duration: int, begin: int, end: int, free: Iterable[Gap], limit: int | None) -> list[int]:
-        """Every start begin <= t < end whose whole slot is open and has room, ascending, at most `limit`."""
+        """Starts begin <= t < end whose whole slot is open and free, ascending, at most `limit`."""
         found: list[int] = []
         if begin >= end:
             return found
@@ -145,7 +142,7 @@ class OpenTimes:
             while last < grid[0]:
                 first, last = next(gaps)
             if first > grid[-1]:
-                continue  # a full day: the next gap comes after its last start
+                continue  # the day is full: the next gap is after its last start
             for start in grid:
                 while last < start:
                     first, last = next(gaps)
@@ -166,7 +163,7 @@ class OpenTimes:
         return grid
 
     def _grid(self, day: int, duration: int) -> Sequence[int]:
-        """The starts of one local date whose whole slot is open, whatever is booked already, ascending."""
+        """The starts of one local date whose whole slot is open, regardless of appointments, ascending."""
         hours = self._hours_on(day)
         if not hours:
             return ()
@@ -237,7 +234,7 @@ def _gaps(busy: Busy, lane: int, taken: int) -> Iterator[Gap]:
 
 
 def _united(gaps: Iterator[Gap]) -> Iterator[Gap]:
-    """Gaps sorted by their beginnings, without overlaps."""
+    """Overlapping gaps merged; the input is sorted by start."""
     first, last = next(gaps)
     for start, end in gaps:
         if start <= last:
@@ -249,7 +246,7 @@ def _united(gaps: Iterator[Gap]) -> Iterator[Gap]:
 
 
 def time_away(off: TimeOff, zone: str) -> tuple[int, int]:
-    """Time off read as widely as the wall clock allows: a provider who is away is never offered."""
+    """Time off as an interval; an ambiguous local time is read so that the interval is longest."""
     starts = (off.starts - _WALL_EPOCH) // timedelta(minutes=1)
     ends = -((_WALL_EPOCH - off.ends) // timedelta(minutes=1))
     return first_instant(starts, zone), last_instant(ends, zone)

@@ -1,4 +1,4 @@
-"""Opaque, authenticated cursors: a position in a list, bound to the practice's key and to the query that made it."""
+"""Opaque, authenticated pagination cursors, bound to the practice and the query."""
 
 import base64
 import hashlib
@@ -12,7 +12,7 @@ _TAG = 12
 
 
 class Cursors:
-    """Cursors of one practice. Older keys still read what they wrote."""
+    """Cursors of one practice. The first key signs; all keys verify."""
 
     def __init__(self, keys: Sequence[bytes], practice_id: int) -> None:
         self._keys = keys
@@ -23,12 +23,12 @@ class Cursors:
         return _text(self._tag(self._keys[0], query, payload) + payload)
 
     def decode(self, query: Sequence[Any], text: str) -> list[Any] | None:
-        """The position, or None for a cursor that is altered, foreign, or of another query."""
+        """The position, or None for a cursor that is altered or belongs to another practice or query."""
         try:
             raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         except ValueError:
             return None
-        if _text(raw) != text:  # base64 has several spellings for the same bytes: ours is the only one
+        if _text(raw) != text:  # base64 has several encodings of the same bytes; accept only ours
             return None
         tag, payload = raw[:_TAG], raw[_TAG:]
         if not any(hmac.compare_digest(tag, self._tag(key, query, payload)) for key in self._keys):
@@ -37,7 +37,7 @@ class Cursors:
         return position
 
     def _tag(self, key: bytes, query: Sequence[Any], payload: bytes) -> bytes:
-        # A JSON array tells where it ends, so nothing can be shifted between the query and the payload.
+        # A JSON array is self-delimiting, so no bytes can move between the query and the payload.
         bound = orjson.dumps([self._practice_id, query]) + payload
         return hashlib.blake2b(bound, key=key, digest_size=_TAG).digest()
 

@@ -1,7 +1,4 @@
-"""What a practice is made of: its locations, providers, visit types and procedures, and how people find them by name.
-
-Owns the shapes that the practice file, the store and the calendar share. Refuses storage and wire formats.
-"""
+"""The directory of a practice: locations, providers, visit types and procedures, and the search by name."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,12 +14,12 @@ _TITLES = frozenset({"dr", "doctor"})
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """Whole days on which a location is shut; both ends included, in the location's zone."""
+    """Days on which a location is closed, in its zone; both ends are inclusive."""
 
     first: date
     last: date
     reason: str | None = None
-    by: str | None = None  # who blocked the time at the desk; None: the practice file
+    by: str | None = None  # the staff member who blocked the time; None: the practice file
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +36,12 @@ class OpeningHours:
 
 @dataclass(frozen=True, slots=True)
 class TimeOff:
-    """A provider's absence in naive local time, read in the zone of whichever location is asked about."""
+    """A provider's absence in naive local time, interpreted in the zone of each location."""
 
     starts: datetime
     ends: datetime
     reason: str | None = None
-    by: str | None = None  # who blocked the time at the desk; None: the practice file
+    by: str | None = None  # the staff member who blocked the time; None: the practice file
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +117,7 @@ class Practice:
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """One practice's whole directory, ordered by id. What was pruned stays, inactive: old records need it."""
+    """The directory of one practice, ordered by id. Pruned records stay, inactive: old records refer to them."""
 
     practice: Practice
     locations: Mapping[int, Location]
@@ -129,9 +126,9 @@ class Directory:
 
 
 def matches_name(wanted: str, name: str, aliases: Iterable[str]) -> bool:
-    """Whether every wanted word starts some word of the name, or of one alias. Titles count on neither side.
+    """Whether every wanted word is the beginning of a word of the name or of one alias, ignoring titles.
 
-    No wanted word matches everything.
+    An empty filter matches everything.
     """
     asked = _untitled(wanted)
     return not asked or any(

@@ -1,6 +1,6 @@
-"""THE catalogue of errors: code, status, title, meaning and retry advice.
+"""The error catalogue: code, status, title, meaning and retry advice.
 
-Problem documents, the OpenAPI document and the errors page are all made from it. Texts never carry what a caller sent.
+Texts never repeat what a caller sent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ class ErrorKind:
 
     @property
     def status(self) -> int:
-        """The status an error of this kind has unless it says otherwise."""
+        """The default status."""
         return self.statuses[-1]
 
 
@@ -28,132 +28,132 @@ _KINDS = (
         (401,),
         "Authentication is required",
         "The access token is missing, invalid or expired, or its client has been disabled.",
-        "Once, with a fresh token. If it recurs, the credentials are wrong.",
+        "Once, with a new token. If it fails again, the credentials are wrong.",
     ),
     ErrorKind(
         "forbidden_scope",
         (403,),
         "The token lacks the required scope",
-        "The token is valid but does not hold the scope that this operation needs.",
-        "No. GET /api/capabilities lists the scopes that the token holds.",
+        "The token is valid but does not have the scope that this operation needs.",
+        "No. GET /api/capabilities lists the scopes of the token.",
     ),
     ErrorKind(
         "forbidden_tenant",
         (403,),
         "The token's practice cannot be used",
-        "The practice that the token belongs to cannot be resolved, or is suspended.",
+        "The practice of the token cannot be resolved or is suspended.",
         "No. Contact the practice's operator and give the requestId.",
     ),
     ErrorKind(
         "quota_exceeded",
         (403,),
-        "The call quota is used up",
-        "The client has used its 30-day quota of calls. The gateway says this, so there is no requestId.",
-        "Not before the window resets; the RateLimit header says when.",
+        "The call quota is exceeded",
+        "The client has used its quota of calls for 30 days. The gateway sends this error, so there is no requestId.",
+        "After the window resets. The RateLimit header contains the time.",
     ),
     ErrorKind(
         "not_found",
         (404,),
         "Not found",
-        "The resource is unknown, or belongs to another practice; which of the two is never revealed.",
-        "Only after looking the resource up again.",
+        "The resource does not exist or belongs to another practice. The response does not reveal which.",
+        "Only after a new lookup of the resource.",
     ),
     ErrorKind(
         "conflict",
         (409,),
-        "The request contradicts the current state",
-        "For example: the appointment is already cancelled, or the patient is already on file.",
+        "The request conflicts with the current state",
+        "For example, the appointment is already cancelled, or the patient already exists.",
         "After reading the current state again.",
     ),
     ErrorKind(
         "confirmation_mismatch",
         (409,),
-        "The confirmation does not fit the request",
+        "The confirmation does not match the request",
         "The confirming request differs from the one that was challenged, or its token belongs to another request. "
         "Nothing was executed; the original challenge stays valid until it expires.",
-        "Resend exactly what was challenged, or start again without a token.",
+        "Resend the challenged request unchanged, or start again without a token.",
     ),
     ErrorKind(
         "confirmation_incomplete",
         (409,),
-        "The outcome of this confirmed write is not known",
-        "The token was used and the write left for the practice's scheduling system, but the outcome was not recorded.",
-        "Check the state through reads first; an identical resend answers once the outcome is known.",
+        "The outcome of the confirmed write is unknown",
+        "The write was sent to the practice's scheduling system, but its outcome was not recorded.",
+        "Check the state with reads first. An identical resend returns the result once the outcome is known.",
     ),
     ErrorKind(
         "slot_unavailable",
         (409,),
         "The slot is no longer available",
-        "The slot was taken, or stopped being offered, between search and booking.",
+        "The slot was booked, or is no longer offered, since the search.",
         "Search again and book another slot.",
     ),
     ErrorKind(
         "validation",
         (400, 422),
         "The request is not valid",
-        "400: a value cannot be read (wrong type or format, rule Binding). 422: the values can be read but break a "
-        "rule, or the scheduling system declined the write. The errors list names every offending field.",
-        "After correcting the named fields. An unchanged resend gets the same answer.",
+        "400: a value cannot be parsed (wrong type or format, rule Binding). 422: a value violates a rule, or the "
+        "scheduling system declined the write. The errors list names every invalid field.",
+        "After correcting the named fields. An unchanged resend fails again.",
     ),
     ErrorKind(
         "confirmation_required",
         (428,),
         "Confirmation is required",
-        "The first phase of every write of an agent. Nothing has been changed yet. Read the readBack to the person, "
-        "then send the identical request with the confirmationToken.",
-        "Resend the identical body plus confirmationToken before expiresAt.",
+        "The first call of every write by an agent. Nothing has changed yet. Read the readBack to the person, then "
+        "send the identical request with the confirmationToken.",
+        "Resend the identical body plus the confirmationToken before expiresAt.",
     ),
     ErrorKind(
         "rate_limited",
         (429,),
         "Too many requests",
-        "The client's cap of calls per minute, or the cap on failed token calls, is reached. The gateway says this, so "
-        "there is no requestId.",
+        "The client has exceeded its rate limit per minute, or the limit on failed token requests. The gateway sends "
+        "this error, so there is no requestId.",
         "After the seconds in the Retry-After header.",
     ),
     ErrorKind(
         "internal",
         (500,),
         "Something went wrong",
-        "An unexpected error. On a write, also when the audit record could not be persisted; the write may then have "
-        "been executed. The requestId finds the details in the service's log.",
-        "A read: once, after a pause. A write: check the state first, or resend with the same confirmationToken.",
+        "An unexpected error, or the audit record of a write could not be stored. A write may have been executed. The "
+        "operator can find the details in the log by the requestId.",
+        "A read: once, after a delay. A write: check the state first, or resend with the same confirmationToken.",
     ),
     ErrorKind(
         "upstream_unavailable",
         (502,),
         "The scheduling system cannot be reached",
-        "The practice's scheduling system did not answer. The request was not executed and a confirmation token stays "
-        "valid.",
+        "The practice's scheduling system did not respond. The request was not executed, and a confirmation token "
+        "stays valid.",
         "After the seconds in the Retry-After header, with the same token.",
     ),
     ErrorKind(
         "capability_not_supported",
         (503,),
-        "The practice's scheduling system cannot do this",
-        "The operation exists, but the scheduling system of this practice cannot perform it at all.",
-        "Never at this practice. GET /api/practice lists what it supports.",
+        "The scheduling system does not support this operation",
+        "The practice's scheduling system cannot perform this operation.",
+        "Never at this practice. GET /api/practice lists the supported operations.",
     ),
     ErrorKind(
         "method_not_allowed",
         (405,),
         "Method not allowed",
-        "The path exists but not with this method; the Allow header lists the methods it has.",
+        "The path does not support this method. The Allow header lists the methods that it supports.",
         "With an allowed method.",
     ),
     ErrorKind(
         "not_acceptable",
         (406,),
         "No acceptable response format",
-        "Responses are application/json, text/json or text/plain; the Accept header rules all of them out.",
-        "With another Accept header.",
+        "Responses are application/json, text/json or text/plain. The Accept header allows none of them.",
+        "With a different Accept header.",
     ),
     ErrorKind(
         "payload_too_large",
         (413,),
         "The request is too large",
-        "The request body is larger than 64 KiB. Header fields or an address that are too large get the same code with "
-        "status 431 or 414.",
+        "The request body is larger than 64 KiB. Headers or a URL that are too large get the same code with status 431 "
+        "or 414.",
         "With a smaller request.",
     ),
     ErrorKind(
@@ -166,12 +166,12 @@ _KINDS = (
 )
 
 CATALOGUE: Mapping[str, ErrorKind] = {kind.code: kind for kind in _KINDS}
-BY_GATEWAY = frozenset(("quota_exceeded", "rate_limited"))  # said before a call has a request id
+BY_GATEWAY = frozenset(("quota_exceeded", "rate_limited"))  # sent before a call has a request id
 
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One offending field: the rule it breaks and a sentence that names the field, never its value."""
+    """An invalid field: the rule and a message that names the field, never its value."""
 
     field: str
     rule: str
@@ -228,13 +228,13 @@ class Problem(Exception):  # noqa: N818 - an RFC 7807 problem, not necessarily a
 
 
 def invalid(errors: Sequence[FieldError]) -> Problem:
-    """400 when any value cannot be read, else 422; every offending field is listed."""
+    """400 if a value cannot be parsed, else 422; lists every invalid field."""
     unreadable = any(error.rule == BINDING for error in errors)
     fields = ", ".join(dict.fromkeys(error.field for error in errors))
-    detail = f"These fields cannot be read or break a rule: {fields}."
+    detail = f"These fields are invalid: {fields}."
     return Problem("validation", detail, status=400 if unreadable else 422, errors=errors)
 
 
 def declined(reason: str, field: str = "$") -> Problem:
-    """The scheduling system said no to a write; the reason is in the detail and in the errors."""
+    """The scheduling system declined a write; the reason is in the detail and in the errors."""
     return Problem("validation", reason, status=422, errors=[FieldError(field, "declined", reason)])

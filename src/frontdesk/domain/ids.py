@@ -1,4 +1,4 @@
-"""Public ids: a prefix and exactly 22 base62 characters, 128 random bits or more."""
+"""Public ids: a prefix and 22 base62 characters, with at least 128 random bits."""
 
 import re
 import secrets

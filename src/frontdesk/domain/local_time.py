@@ -1,8 +1,7 @@
-"""Instants, and what the clock on a location's wall shows for them.
+"""Time zones, local dates and the text of times, on whole minutes and days since the Unix epoch.
 
-Owns time zones, local days and the text of times; an instant is whole minutes since the Unix epoch, a day is days since
-it. Refuses opening hours and any clock of its own. Relies on what has held for every zone for years: offsets are whole
-minutes, no zone changes its offset twice within a day, and a local date is one unbroken stretch of time.
+Assumes that offsets are whole minutes, that no zone changes its offset twice within a day, and that a local date is one
+contiguous stretch of time.
 """
 
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ DAY_MINUTES = 1440
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
-# Beyond these a datetime overflows in some zone; the offset there is taken from the edge.
+# Beyond these a datetime overflows in some zones; the offset at the limit is used there.
 _FIRST_KNOWN = (datetime(1, 1, 3, tzinfo=UTC) - _EPOCH) // timedelta(minutes=1)
 _LAST_KNOWN = (datetime(9999, 12, 29, tzinfo=UTC) - _EPOCH) // timedelta(minutes=1)
 
@@ -24,7 +23,7 @@ _CLOCK = tuple(f"{minute // 60:02}:{minute % 60:02}:00" for minute in range(DAY_
 
 
 class Span(NamedTuple):
-    """Real time start <= t < end during which a zone keeps one offset, in minutes east of UTC."""
+    """The time start <= t < end during which a zone has one offset, in minutes east of UTC."""
 
     start: int
     end: int
@@ -32,7 +31,7 @@ class Span(NamedTuple):
 
 
 class _TextSpan(NamedTuple):
-    """Real time start <= t < end on one local date: the text around the clock, and when the clock shows midnight."""
+    """The time start <= t < end on one local date, with the text around the clock time and the instant of midnight."""
 
     start: int
     end: int
@@ -47,7 +46,7 @@ def zone(name: str) -> ZoneInfo:
 
 
 def day_number(day: date) -> int:
-    """Days since the epoch's date."""
+    """Days since the epoch."""
     return day.toordinal() - _EPOCH_ORDINAL
 
 
@@ -69,7 +68,7 @@ def weekday(minutes: int, zone: str) -> str:
 
 
 def local_day_bounds(day: date, zone: str) -> tuple[int, int]:
-    """A local date's first instant and the one past its last. Equal where a zone skipped the whole date."""
+    """The first instant of a local date and the one after its last; equal if the zone skipped the date."""
     number = day_number(day)
     spans = local_day_spans(number, zone)
     if not spans:
@@ -80,7 +79,7 @@ def local_day_bounds(day: date, zone: str) -> tuple[int, int]:
 
 @lru_cache(maxsize=8192)
 def local_day_spans(number: int, name: str) -> tuple[Span, ...]:
-    """The real time of one local date, cut where the offset changes."""
+    """The time of one local date, split where the offset changes."""
     midnight = number * DAY_MINUTES
     spans: list[Span] = []
     for utc_day in (number - 1, number, number + 1):
@@ -96,15 +95,15 @@ def local_day_spans(number: int, name: str) -> tuple[Span, ...]:
 
 
 def first_instant(local_minute: int, name: str) -> int:
-    """The first instant whose wall clock has reached a local time (minutes since the epoch as the wall clock counts).
+    """The first instant at or after a local time, given in wall-clock minutes since the epoch.
 
-    That is its first occurrence where it occurs twice, and the end of the gap where it does not occur.
+    That is the first occurrence of a time that occurs twice, and the end of the gap for a time that is skipped.
     """
     return min(max(s, local_minute - o) for s, e, o in _spans_around(local_minute, name) if local_minute - o < e)
 
 
 def last_instant(local_minute: int, name: str) -> int:
-    """The last occurrence of a local time, or the end of the gap in which it does not occur."""
+    """The last occurrence of a local time, or the end of the gap if it is skipped."""
     return max(min(e, local_minute - o) for s, e, o in _spans_around(local_minute, name) if s <= local_minute - o)
 
 
@@ -122,7 +121,7 @@ def iso_local(minutes: Sequence[int], zone: str) -> list[str]:
 
 
 def iso_utc(instant: datetime) -> str:
-    """An aware datetime as 2026-11-16T14:00:00Z; fractions of a second are dropped."""
+    """An aware datetime as 2026-11-16T14:00:00Z, without fractions of a second."""
     if instant.tzinfo is None:
         raise ValueError("a datetime without a zone is not an instant")
     return f"{instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
@@ -140,7 +139,7 @@ def _offset_at(minute: int, name: str) -> int:
 
 @lru_cache(maxsize=8192)
 def _utc_day_spans(number: int, name: str) -> tuple[Span, ...]:
-    """One UTC day, cut where the zone's offset changes."""
+    """One UTC day, split where the zone's offset changes."""
     start, end = number * DAY_MINUTES, (number + 1) * DAY_MINUTES
     before, after = _read_offset(start, name), _read_offset(end, name)
     if before == after:
@@ -166,7 +165,7 @@ def _read_offset(minute: int, name: str) -> int:
 
 @lru_cache(maxsize=8192)
 def _text_spans(number: int, name: str) -> tuple[_TextSpan, ...]:
-    """One UTC day, cut where the local date or the offset changes."""
+    """One UTC day, split where the local date or the offset changes."""
     spans = []
     for start, end, offset in _utc_day_spans(number, name):
         hours, minutes = divmod(abs(offset), 60)

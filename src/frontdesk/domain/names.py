@@ -1,22 +1,22 @@
-"""How text written by people is compared: without regard to case, accents, punctuation and extra space."""
+"""Normalises names and phone numbers for comparison."""
 
 import unicodedata
 
-# Apostrophes in their many spellings and dots are part of a word: O'Neil is oneil and J.R. is jr. They go before the
-# text is decomposed, because a free-standing accent used as an apostrophe decomposes into a space, and again after it,
-# because some letters decompose into an apostrophe.
+# Apostrophes and dots do not separate words: O'Neil is oneil and J.R. is jr. They are removed before decomposition,
+# because an accent used as an apostrophe decomposes into a space, and after it, because some letters decompose into an
+# apostrophe.
 _INSIDE_WORDS = dict.fromkeys(map(ord, "'’‘‛＇´`′ʹʻʼʽʾʿ.·"))
 
 
 def words(text: str) -> list[str]:
-    """The folded words of a text: 'Dr. José  O’Neil-Smith' gives dr, jose, oneil, smith."""
+    """The normalised words of a text: 'Dr. José  O’Neil-Smith' gives dr, jose, oneil, smith."""
     decomposed = unicodedata.normalize("NFKD", text.translate(_INSIDE_WORDS).casefold())
     kept = []
     for char in decomposed.translate(_INSIDE_WORDS):
         category = unicodedata.category(char)
         if category[0] in "LN":
             kept.append(char)
-        elif category[0] != "M" and category != "Cf":  # accents and invisible marks do not part words; all else does
+        elif category[0] != "M" and category != "Cf":  # accents and invisible marks do not separate words
             kept.append(" ")
     return "".join(kept).casefold().split()
 

@@ -1,11 +1,11 @@
-"""People as the practice knows them: how they are normalised for matching, and when two records are the same person."""
+"""The patient record, and the rules for matching patients by name and phone."""
 
 from dataclasses import dataclass
 from datetime import date
 
 from frontdesk.domain.names import digits, words
 
-SHORTEST_STORED_MATCH = 7  # stored numbers shorter than this must contain the given one, never the reverse
+SHORTEST_STORED_MATCH = 7  # a shorter stored number never matches as a part of the given one
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Patient:
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """Who a patient is, at a glance: enough for a calendar."""
+    """The patient data that a calendar shows."""
 
     first_name: str
     last_name: str
@@ -39,14 +39,14 @@ class Contact:
 
 
 def name_key(first_name: str, last_name: str) -> str:
-    """What names are compared by: folded letters and digits of the first and of the last name."""
+    """The key by which names are compared: normalised letters and digits of first and last name."""
     return f"{''.join(words(first_name))}|{''.join(words(last_name))}"
 
 
 def same_phone(given: str, stored: str) -> bool:
-    """Whether one number's digits contain the other's, so that a country code does no harm.
+    """Whether one number contains the other, so that a country code does not matter.
 
-    The store asks the same question in SQL (`match_patients`); a test holds the two together.
+    `match_patients` does the same in SQL; a test compares the two.
     """
     asked, kept = digits(given), digits(stored)
     return asked in kept or (len(kept) >= SHORTEST_STORED_MATCH and kept in asked)

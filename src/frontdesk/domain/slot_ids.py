@@ -1,14 +1,8 @@
-"""Slot ids: everything that identifies a slot, and a tag that only this practice's key can make.
+"""Slot ids: an encoding of everything that identifies a slot, authenticated with a key of the practice.
 
-Owns the encoding and its key. Refuses to say whether a slot is open. Slots are computed and never stored, so an id must
-carry the slot; the tag makes a forged, altered or foreign id as unknown as one that never was. The id is not encrypted:
-it says nothing that its holder was not told with it.
-
-The tag is a CBC-MAC of two AES blocks: E(E(header) xor start|duration). All slots of one search share the header, so
-one cipher call tags a whole page, where an HMAC would cost one call per slot. CBC-MAC is a sound MAC when no message is
-a prefix of another, and here every message has exactly two blocks under a key that serves nothing else. (It would fail
-for messages of mixed length: never add a block under the same key.) The tag is cut to 64 bits, which leaves a forger,
-who can only try ids against the running service, a chance of one in 2**64 per try.
+The tag is a CBC-MAC of two AES blocks, E(E(header) xor start|duration), cut to 64 bits. All slots of a search share the
+header, so one cipher call tags a whole page. CBC-MAC is secure only for messages of a fixed length: never add a block
+under the same key.
 """
 
 import re
@@ -24,8 +18,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 _KEY_BYTES = 32
 _FORM = re.compile(r"slt_[A-Za-z0-9_-]{40}")
-# The prefix happens to be base64 itself. Whole groups of three bytes leave no padding and no spare bits, so every slot
-# has exactly one spelling, and ids encoded together are cut apart at fixed places.
+# The prefix is valid base64. Groups of three bytes leave no padding, so every slot has exactly one encoding, and ids
+# that are encoded together can be split at fixed positions.
 _PREFIX = urlsafe_b64decode("slt_")
 _HEADER = Struct(">4I")
 _ID = Struct(">3s16sIH8s")
@@ -45,7 +39,7 @@ class SlotRef:
 
 
 class SlotIds:
-    """Writes under one key; still reads ids that older keys wrote."""
+    """Encodes with one key; decodes ids of previous keys, too."""
 
     __slots__ = ("_ciphers",)
 
@@ -78,7 +72,7 @@ class SlotIds:
         return [text[at : at + _ID_LENGTH] for at in range(0, len(text), _ID_LENGTH)]
 
     def decode(self, text: str) -> SlotRef | None:
-        """The slot of an id that this practice wrote; None for any other text."""
+        """The slot of an id of this practice; None for any other text."""
         if not _FORM.fullmatch(text):
             return None
         _, header, start, duration_minutes, tag = _ID.unpack(urlsafe_b64decode(text))
@@ -92,22 +86,22 @@ class SlotIds:
 
 
 def practice_key(master: bytes, practice_id: int) -> bytes:
-    """The slot id key of one practice: ids of one practice mean nothing to another."""
+    """The slot id key of one practice."""
     info = b"frontdesk slot ids of practice %d" % practice_id
     return HKDF(algorithm=SHA256(), length=_KEY_BYTES, salt=None, info=info).derive(master)
 
 
 def _block_cipher(key: bytes) -> Cipher[modes.ECB]:
-    return Cipher(algorithms.AES(key), modes.ECB())  # noqa: S305 - bare blocks are what CBC-MAC is made of
+    return Cipher(algorithms.AES(key), modes.ECB())  # noqa: S305 - CBC-MAC is built from single blocks
 
 
 def _chained(encrypted_header: bytes, start: int, duration_minutes: int) -> bytes:
-    """What is encrypted second: the encrypted header xor the block of start, duration and zeros."""
+    """The second block: the encrypted header xor start, duration and zeros."""
     second = start << 96 | duration_minutes << 80
     return (int.from_bytes(encrypted_header, "big") ^ second).to_bytes(_BLOCK_BYTES, "big")
 
 
 def _write_column(rows: bytearray, width: int, at: int, values: bytes, stride: int, size: int) -> None:
-    """Puts `size` bytes of each value into each row: one slice per byte for the whole page, not one call per row."""
+    """Write `size` bytes of each value into each row. A slice per byte is faster than a call per row."""
     for byte in range(size):
         rows[at + byte :: width] = values[byte::stride]

@@ -1,7 +1,4 @@
-"""The practice file: what an operator writes about a practice, as YAML or JSON text.
-
-Owns reading it, naming every fault in it with its path, and writing it back. Refuses storage and files on disk.
-"""
+"""The practice file format: parses YAML or JSON text into a directory, reports every fault, and writes it back."""
 
 from datetime import date
 
@@ -11,14 +8,14 @@ from frontdesk.practice_file.faults import Fault, PracticeFileError
 
 __all__ = ["Fault", "PatientRecord", "PracticeFile", "PracticeFileError", "dump", "dump_json", "parse"]
 
-# Reading and writing are imported when first used: a service that answers calls starts without them.
+# Parsing and writing are imported lazily to keep the service's start fast.
 
 
 def parse(text: str, *, known: Directory | None = None, today: date | None = None) -> PracticeFile:
-    """Read a practice file, YAML or JSON; raises PracticeFileError with every fault.
+    """Parse a practice file, YAML or JSON; raises PracticeFileError with every fault.
 
-    known is what is stored of the practice already: the file may refer to its locations and procedures, and a location
-    that the file lists without a time zone keeps the one it was given. With today, a birth in the future is a fault.
+    `known` is the stored directory: the file may refer to its locations and procedures, and a location without a time
+    zone keeps the stored one. With `today`, a date of birth in the future is a fault.
     """
     from frontdesk.practice_file import parsing
 
@@ -26,14 +23,14 @@ def parse(text: str, *, known: Directory | None = None, today: date | None = Non
 
 
 def dump(file: PracticeFile) -> str:
-    """Write a practice file, inactive records left out; parse reads the same contents back."""
+    """Write a practice file without inactive records; `parse` returns the same contents."""
     from frontdesk.practice_file import writing
 
     return writing.dump(file)
 
 
 def dump_json(file: PracticeFile) -> str:
-    """The same as JSON, which parse reads as well."""
+    """Write a practice file as JSON, which `parse` reads, too."""
     from frontdesk.practice_file import writing
 
     return writing.dump_json(file)

@@ -1,8 +1,6 @@
-"""Plain data of a practice file, checked as a whole.
+"""Validates the parsed data of a practice file as a whole and collects every fault.
 
-Owns the list of findings: what the models say in the words of the person who wrote the file, and what only shows when
-parts are compared: repeated ids, settings that a scheduling system does not have. Each check tolerates faults that
-others report, so that one reading of the file finds them all.
+Each check tolerates faults that other checks report, so that one run finds all of them.
 """
 
 import re
@@ -19,7 +17,7 @@ from frontdesk.practice_file import fhir
 from frontdesk.practice_file.faults import Fault, Finding, PracticeFileError, Steps, position
 from frontdesk.practice_file.model import PARTS, FilePart, Part, PatientPart, Surroundings
 
-Ids = list[tuple[Steps, int]]  # the ids in one list, each with its place
+Ids = list[tuple[Steps, int]]  # the ids in one list, each with its path
 
 _MESSAGES = {
     "missing": "is required",
@@ -35,7 +33,7 @@ _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 
 
 def check(document: Any, findings: list[Finding], known: Directory | None, today: date | None) -> FilePart:
-    """The document as models, or every finding, those of the reading included, in document order."""
+    """The validated document; raises PracticeFileError with all findings in document order."""
     findings = [
         *findings,
         *_repeated_ids(document),
@@ -66,7 +64,7 @@ def _list(parent: Any, section: str) -> list[Any]:
 
 
 def _procedure_ids(document: Any) -> list[Ids]:
-    """One list per visit type: a procedure may hang off several of them."""
+    """One list per visit type: a procedure may belong to several visit types."""
     rows = enumerate(_list(document, "visitTypes"))
     return [_ids(row, ("visitTypes", index), "procedures") for index, row in rows]
 
@@ -140,14 +138,14 @@ def _unknown(steps: Steps, part: type[Part] | None = None) -> str:
     return f"unknown key; the closest known key is {closest}"
 
 
-@lru_cache  # the same slip is usually made in every row
+@lru_cache  # the same mistake usually occurs in every row
 def _closest(key: str, known: tuple[str, ...], likeness: float) -> list[str]:
     folded = {_folded(name): name for name in known}
     return [folded[name] for name in get_close_matches(_folded(key), folded, n=1, cutoff=likeness)]
 
 
 def _folded(key: str) -> str:
-    # Only the beginning counts, so that an absurdly long key costs no time.
+    # Only the beginning is compared, to bound the time for very long keys.
     return key[:40].casefold().replace("_", "").replace("-", "")
 
 
@@ -158,7 +156,7 @@ def _path(steps: Steps) -> str:
 
 
 def _shown(key: str, steps: Steps) -> str:
-    """A key as part of a path. Where a patient's data stands in the place of a key it is not repeated."""
+    """A key as part of a path, or ? if it could be patient data."""
     if steps[0] == "patients" and key != "patients" and not _closest(key, PatientPart.keys(), likeness=0.6):
         return "?"
     named_by_id = steps[: len(fhir.PLACE)] == fhir.PLACE and key.isdecimal() and len(key) <= 10

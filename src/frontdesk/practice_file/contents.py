@@ -1,4 +1,4 @@
-"""What a practice file says, once it has been read: a directory and, if it lists any, patients."""
+"""The contents of a parsed practice file: a directory and patients."""
 
 from dataclasses import dataclass
 from datetime import date

@@ -1,4 +1,4 @@
-"""Faults of a practice file: where they are and which rule is broken, never the value that breaks it."""
+"""Faults in a practice file: the path and the violated rule, never the value."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ class Fault:
 
 
 class PracticeFileError(Exception):
-    """The text is no valid practice file; carries every fault, in document order."""
+    """The text is not a valid practice file; carries every fault in document order."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults = tuple(faults)
@@ -22,14 +22,14 @@ class PracticeFileError(Exception):
 
 @dataclass(frozen=True)
 class Finding:
-    """A fault that still knows its place in the document."""
+    """A fault with its path as separate steps."""
 
     steps: Steps
     message: str
 
 
 def position(document: object, steps: Steps) -> tuple[int, ...]:
-    """Sorts findings in document order; what is missing comes after everything its parent holds."""
+    """Sort key for document order; a missing key comes after all keys of its parent."""
     indexes = []
     here = document
     for step in steps:

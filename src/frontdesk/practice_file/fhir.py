@@ -1,8 +1,4 @@
-"""The settings of a FHIR scheduling system in a practice file: their keys, their rules, and what they refer to.
-
-Owns every rule about `schedulingSystem: {kind: fhir, ...}`. Refuses secrets: the file names the environment variable or
-the file that holds one, so that practice files can be shared, stored and exported.
-"""
+"""Validates `schedulingSystem: {kind: fhir, ...}` in a practice file."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -40,7 +36,7 @@ def _form(pattern: str | re.Pattern[str], message: str, most: int = 200) -> Any:
 
 
 def _address(value: str) -> str:
-    """Protected data travels encrypted, unless it does not leave this machine."""
+    """https, or http to a loopback address: patient data must not travel unencrypted."""
     try:
         parts = urlsplit(value)
         host, _ = parts.hostname, parts.port
@@ -140,14 +136,14 @@ class FhirPart(Part):
 
 
 def system_of(document: Any) -> Mapping[str, Any] | None:
-    """The settings in a document, where it is a practice with a FHIR system."""
+    """The FHIR settings of a document; None for other scheduling systems."""
     practice = document.get("practice") if isinstance(document, dict) else None
     system = practice.get("schedulingSystem") if isinstance(practice, dict) else None
     return system if isinstance(system, dict) and system.get("kind") == "fhir" else None
 
 
 def errors(system: Mapping[str, Any]) -> Iterator[tuple[Steps, ErrorDetails]]:
-    """What the models say about the settings, each with its place in the document."""
+    """Validation errors of the settings, each with its path in the document."""
     try:
         FhirPart.model_validate(system)
     except ValidationError as error:
@@ -156,7 +152,7 @@ def errors(system: Mapping[str, Any]) -> Iterator[tuple[Steps, ErrorDetails]]:
 
 
 def _place(loc: Steps) -> Steps:
-    """Without what pydantic adds to say which kind of a part it tried."""
+    """The path without the union tags that pydantic adds."""
     steps = tuple(step for step in loc if step != "[key]")
     if steps[0] == "auth":
         return steps[:1] + steps[2:]
@@ -164,7 +160,7 @@ def _place(loc: Steps) -> Steps:
 
 
 def part_at(system: Mapping[str, Any], steps: Steps) -> type[Part]:
-    """The part that a key which nobody knows stands in."""
+    """The model that contains an unknown key."""
     inside = steps[len(PLACE) :]
     if len(inside) <= 1:
         return FhirPart
@@ -172,7 +168,7 @@ def part_at(system: Mapping[str, Any], steps: Steps) -> type[Part]:
 
 
 def references(document: Any, system: Mapping[str, Any], known: Directory | None) -> Iterator[Finding]:
-    """What shows when the settings are held against the rest of the file and against what is stored."""
+    """Faults in references between the settings, the rest of the file and the stored directory."""
     stored = known.practice.scheduling_system if known is not None else {}
     for section, noun, listed, kept in (
         ("locations", "location", _ids(document, "locations"), known and known.locations),
@@ -208,7 +204,7 @@ def _of_section(
 
 
 def _record(value: Any) -> str:
-    """What two entries must not share."""
+    """The FHIR record of an entry; two entries must not share it."""
     return f"{value.get('system')}|{value.get('code')}" if isinstance(value, dict) else str(value)
 
 

@@ -1,7 +1,4 @@
-"""The kinds of values a practice file is made of, each with its rule.
-
-Owns the wording of the rules. Messages never repeat a value.
-"""
+"""Field types of a practice file, with their rules and messages. Messages never repeat a value."""
 
 import re
 import unicodedata
@@ -68,13 +65,13 @@ def _matches(pattern: re.Pattern[str], message: str) -> Callable[[str], str]:
 
 
 def _unquoted_number(value: object) -> object:
-    """Telephone numbers and postal codes are digits to people, so the quotes around them are forgotten."""
+    """Accept unquoted phone numbers and postal codes."""
     return str(value) if type(value) is int else value
 
 
 @cache
 def _time_zones() -> frozenset[str]:
-    # Both are in the database of zones, but the first is whatever this machine uses and the second is none at all.
+    # Both are in the time zone database, but the first depends on the machine and the second is not a zone.
     return frozenset(available_timezones()) - {"localtime", "Factory"}
 
 

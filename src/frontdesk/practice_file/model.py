@@ -1,8 +1,4 @@
-"""The practice file as models: which keys each part has, their rules and their defaults.
-
-Owns every rule that looks at one part of the file, and the references to other parts, whose ids come in as the
-validation context. Refuses syntax and the domain's shapes.
-"""
+"""Pydantic models of the practice file: keys, rules and defaults. Ids of other parts come in the validation context."""
 
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -22,7 +18,7 @@ DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a part of the file is checked against."""
+    """The validation context: ids that other parts may refer to, and today's date."""
 
     location_ids: AbstractSet[int]
     procedure_ids: AbstractSet[int]
@@ -65,7 +61,7 @@ class Part(BaseModel):
 
 
 class SchedulingSystemPart(Part):
-    # The settings of a system belong to its adapter, which checks them; here they are only carried.
+    # The adapter of the scheduling system validates its settings.
     model_config = ConfigDict(extra="allow")
 
     kind: Literal["native", "fhir"]
@@ -207,7 +203,7 @@ class FilePart(Part):
     patients: list[PatientPart] = []
 
 
-# Which part lies where, list indexes left out.
+# The model at each path, without list indexes.
 PARTS: dict[tuple[str, ...], type[Part]] = {
     (): FilePart,
     ("practice",): PracticePart,

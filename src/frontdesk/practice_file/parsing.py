@@ -1,4 +1,4 @@
-"""Practice file text to the domain's shapes."""
+"""Parses practice file text into domain objects."""
 
 from datetime import date
 from operator import attrgetter
@@ -72,7 +72,7 @@ def _location(part: LocationPart, practice: Practice, known: Directory | None) -
 
 
 def _stored_zone(location_id: int, known: Directory | None) -> str | None:
-    """The zone a stored location has of its own; one that follows its practice goes on following it."""
+    """The stored zone of a location; None if it follows the practice's zone."""
     if known is None or location_id not in known.locations:
         return None
     zone = known.locations[location_id].time_zone

@@ -1,8 +1,7 @@
-"""Practice file text, YAML or JSON, to plain data.
+"""Reads practice file text, YAML or JSON, as plain data.
 
-Owns the syntax: malformed text, repeated keys, size and depth. Reads far less than YAML 1.1 does: outside quotes only
-null, true, false and plain decimal numbers are not text, so that 09:00, 2026-12-25, NO and 02110 mean what they look
-like. Refuses anchors, aliases and tags, and knows nothing about what the keys mean.
+A strict subset of YAML: unquoted values are text unless they are null, true, false or decimal numbers, so 09:00,
+2026-12-25, NO and 02110 are text. Anchors, aliases and tags are refused.
 """
 
 import json
@@ -50,7 +49,7 @@ def _refuse_at(line: int, column: int, message: str) -> NoReturn:
 
 
 class _Object(list[tuple[str, Any]]):
-    """A JSON object before its repeated keys are known."""
+    """The pairs of a JSON object, including repeated keys."""
 
 
 def _read_json(text: str) -> tuple[Any, list[Finding]]:
@@ -59,7 +58,7 @@ def _read_json(text: str) -> tuple[Any, list[Finding]]:
     except RecursionError:
         _refuse("the file is nested too deeply")
     except ValueError as error:
-        # A YAML file may begin with a brace too; only if it is not YAML either is it malformed JSON.
+        # A YAML file may begin with a brace, too.
         try:
             return _read_yaml(text)
         except PracticeFileError:

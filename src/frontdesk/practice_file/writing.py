@@ -1,4 +1,4 @@
-"""Practice files back to text, in a fixed order, without what is the default anyway."""
+"""Writes practice files in a fixed order, without default values."""
 
 import json
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ def dump(file: PracticeFile) -> str:
             "patients": [_Line(_patient(record)) for record in file.patients],
         },
     )
-    # A negative width leaves every record on the line it began on.
+    # A negative width prevents line wrapping.
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False, width=-1)
 
 
@@ -49,7 +49,7 @@ def dump_json(file: PracticeFile) -> str:
 
 
 def _jsonable(value: Any) -> Any:
-    """Dates as text: JSON has none."""
+    """Dates as text, because JSON has no dates."""
     if isinstance(value, dict):
         return {key: _jsonable(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -67,7 +67,7 @@ class _Items(list[Any]):
 
 class _Dumper(yaml.CSafeDumper):
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - the library calls it with each value
-        return True  # parse refuses anchors, so equal values are written out each time
+        return True  # `parse` refuses anchors
 
 
 _Dumper.add_representer(_Line, lambda dumper, line: dumper.represent_mapping("tag:yaml.org,2002:map", line, True))
@@ -75,7 +75,7 @@ _Dumper.add_representer(_Items, lambda dumper, items: dumper.represent_sequence(
 
 
 def _stated(part: type[Part], entries: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries that say something: those that differ from the part's defaults."""
+    """The entries that differ from the part's defaults."""
     defaults = _defaults(part)
     return {key: value for key, value in entries.items() if value != defaults[key]}
 
@@ -110,7 +110,7 @@ def _location(location: Location) -> dict[str, Any]:
             "id": location.id,
             "name": location.name,
             "aliases": _Items(location.aliases),
-            # Always said: read beside a stored practice, a location without a zone keeps the stored one.
+            # Always written: a location without a zone keeps the stored zone on import.
             "timeZone": location.time_zone,
             "phone": location.phone,
             "address": None if location.address is None else _address(location.address),

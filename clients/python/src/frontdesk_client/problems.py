@@ -10,23 +10,23 @@ from frontdesk_client.errors import FrontdeskError
 class Unauthorized(FrontdeskError):
     """The access token is missing, invalid or expired, or its client has been disabled.
 
-    Send again? Once, with a fresh token. If it recurs, the credentials are wrong.
+    Send again? Once, with a new token. If it fails again, the credentials are wrong.
     """
 
     code = "unauthorized"
 
 
 class ForbiddenScope(FrontdeskError):
-    """The token is valid but does not hold the scope that this operation needs.
+    """The token is valid but does not have the scope that this operation needs.
 
-    Send again? No. GET /api/capabilities lists the scopes that the token holds.
+    Send again? No. GET /api/capabilities lists the scopes of the token.
     """
 
     code = "forbidden_scope"
 
 
 class ForbiddenTenant(FrontdeskError):
-    """The practice that the token belongs to cannot be resolved, or is suspended.
+    """The practice of the token cannot be resolved or is suspended.
 
     Send again? No. Contact the practice's operator and give the requestId.
     """
@@ -35,25 +35,25 @@ class ForbiddenTenant(FrontdeskError):
 
 
 class QuotaExceeded(FrontdeskError):
-    """The client has used its 30-day quota of calls. The gateway says this, so there is no requestId.
+    """The client has used its quota of calls for 30 days. The gateway sends this error, so there is no requestId.
 
-    Send again? Not before the window resets; the RateLimit header says when.
+    Send again? After the window resets. The RateLimit header contains the time.
     """
 
     code = "quota_exceeded"
 
 
 class NotFound(FrontdeskError):
-    """The resource is unknown, or belongs to another practice; which of the two is never revealed.
+    """The resource does not exist or belongs to another practice. The response does not reveal which.
 
-    Send again? Only after looking the resource up again.
+    Send again? Only after a new lookup of the resource.
     """
 
     code = "not_found"
 
 
 class Conflict(FrontdeskError):
-    """For example: the appointment is already cancelled, or the patient is already on file.
+    """For example, the appointment is already cancelled, or the patient already exists.
 
     Send again? After reading the current state again.
     """
@@ -65,23 +65,23 @@ class ConfirmationMismatch(FrontdeskError):
     """The confirming request differs from the one that was challenged, or its token belongs to another request.
     Nothing was executed; the original challenge stays valid until it expires.
 
-    Send again? Resend exactly what was challenged, or start again without a token.
+    Send again? Resend the challenged request unchanged, or start again without a token.
     """
 
     code = "confirmation_mismatch"
 
 
 class ConfirmationIncomplete(FrontdeskError):
-    """The token was used and the write left for the practice's scheduling system, but the outcome was not recorded.
+    """The write was sent to the practice's scheduling system, but its outcome was not recorded.
 
-    Send again? Check the state through reads first; an identical resend answers once the outcome is known.
+    Send again? Check the state with reads first. An identical resend returns the result once the outcome is known.
     """
 
     code = "confirmation_incomplete"
 
 
 class SlotUnavailable(FrontdeskError):
-    """The slot was taken, or stopped being offered, between search and booking.
+    """The slot was booked, or is no longer offered, since the search.
 
     Send again? Search again and book another slot.
     """
@@ -90,28 +90,28 @@ class SlotUnavailable(FrontdeskError):
 
 
 class Validation(FrontdeskError):
-    """400: a value cannot be read (wrong type or format, rule Binding). 422: the values can be read but break a rule,
-    or the scheduling system declined the write. The errors list names every offending field.
+    """400: a value cannot be parsed (wrong type or format, rule Binding). 422: a value violates a rule, or the
+    scheduling system declined the write. The errors list names every invalid field.
 
-    Send again? After correcting the named fields. An unchanged resend gets the same answer.
+    Send again? After correcting the named fields. An unchanged resend fails again.
     """
 
     code = "validation"
 
 
 class ConfirmationRequired(FrontdeskError):
-    """The first phase of every write of an agent. Nothing has been changed yet. Read the readBack to the person, then
-    send the identical request with the confirmationToken.
+    """The first call of every write by an agent. Nothing has changed yet. Read the readBack to the person, then send
+    the identical request with the confirmationToken.
 
-    Send again? Resend the identical body plus confirmationToken before expiresAt.
+    Send again? Resend the identical body plus the confirmationToken before expiresAt.
     """
 
     code = "confirmation_required"
 
 
 class RateLimited(FrontdeskError):
-    """The client's cap of calls per minute, or the cap on failed token calls, is reached. The gateway says this, so
-    there is no requestId.
+    """The client has exceeded its rate limit per minute, or the limit on failed token requests. The gateway sends this
+    error, so there is no requestId.
 
     Send again? After the seconds in the Retry-After header.
     """
@@ -120,10 +120,10 @@ class RateLimited(FrontdeskError):
 
 
 class Internal(FrontdeskError):
-    """An unexpected error. On a write, also when the audit record could not be persisted; the write may then have been
-    executed. The requestId finds the details in the service's log.
+    """An unexpected error, or the audit record of a write could not be stored. A write may have been executed. The
+    operator can find the details in the log by the requestId.
 
-    Send again? A read: once, after a pause. A write: check the state first, or resend with the same
+    Send again? A read: once, after a delay. A write: check the state first, or resend with the same
     confirmationToken.
     """
 
@@ -131,7 +131,7 @@ class Internal(FrontdeskError):
 
 
 class UpstreamUnavailable(FrontdeskError):
-    """The practice's scheduling system did not answer. The request was not executed and a confirmation token stays
+    """The practice's scheduling system did not respond. The request was not executed, and a confirmation token stays
     valid.
 
     Send again? After the seconds in the Retry-After header, with the same token.
@@ -141,16 +141,16 @@ class UpstreamUnavailable(FrontdeskError):
 
 
 class CapabilityNotSupported(FrontdeskError):
-    """The operation exists, but the scheduling system of this practice cannot perform it at all.
+    """The practice's scheduling system cannot perform this operation.
 
-    Send again? Never at this practice. GET /api/practice lists what it supports.
+    Send again? Never at this practice. GET /api/practice lists the supported operations.
     """
 
     code = "capability_not_supported"
 
 
 class MethodNotAllowed(FrontdeskError):
-    """The path exists but not with this method; the Allow header lists the methods it has.
+    """The path does not support this method. The Allow header lists the methods that it supports.
 
     Send again? With an allowed method.
     """
@@ -159,17 +159,17 @@ class MethodNotAllowed(FrontdeskError):
 
 
 class NotAcceptable(FrontdeskError):
-    """Responses are application/json, text/json or text/plain; the Accept header rules all of them out.
+    """Responses are application/json, text/json or text/plain. The Accept header allows none of them.
 
-    Send again? With another Accept header.
+    Send again? With a different Accept header.
     """
 
     code = "not_acceptable"
 
 
 class PayloadTooLarge(FrontdeskError):
-    """The request body is larger than 64 KiB. Header fields or an address that are too large get the same code with
-    status 431 or 414.
+    """The request body is larger than 64 KiB. Headers or a URL that are too large get the same code with status 431 or
+    414.
 
     Send again? With a smaller request.
     """
