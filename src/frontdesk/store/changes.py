@@ -1,7 +1,7 @@
-"""Word of a change, passed between processes over PostgreSQL's LISTEN and NOTIFY.
+"""Notifies other processes of changes over PostgreSQL's LISTEN and NOTIFY.
 
-Only ever a hint: a notification may be lost, so whoever keeps something in memory also reads it again by itself.
-Kinds in use: `client` (a client id), `practice` (a slug) and `calendar` (a practice's id).
+A notification may be lost: it is only a hint, and every cache also expires. Kinds in use: `client` (a client id),
+`practice` (a slug) and `calendar` (a practice's id).
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 async def announce(connection_or_database: Any, kind: str, id: str) -> None:  # noqa: A002
-    """Tells every listener. On a connection inside a transaction: when that commits, and only then."""
+    """Notifies all listeners; inside a transaction, when that commits."""
     message = f"{kind} {id}"
     if isinstance(connection_or_database, Database):
         await connection_or_database.fetchval(_NOTIFY, message)
@@ -36,16 +36,16 @@ async def announce(connection_or_database: Any, kind: str, id: str) -> None:  # 
 
 
 async def announce_many(database: Database, kind: str, ids: Sequence[str]) -> None:
-    """Tells every listener of several changes in one statement."""
+    """Notifies all listeners of several changes in one statement."""
     messages = [f"{kind} {id_}" for id_ in ids]
     await database.fetch(_NOTIFY_MANY, messages)
 
 
 class ChangeListener:
-    """One connection of its own that listens, and comes back by itself. Nothing that happens to it reaches the caller.
+    """Listens on a connection of its own and reconnects when it is lost.
 
-    `on_change(kind, id)` is called in the event loop and must not block, and so is `on_listening()`: whatever happened
-    before it may have been missed.
+    `on_change(kind, id)` and `on_listening()` are called in the event loop and must not block. Changes before
+    `on_listening()` may have been missed.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class ChangeListener:
         while True:
             try:
                 await self._listen()
-            except Exception as error:  # whatever it is, listening again is the answer
+            except Exception as error:  # reconnecting is right for any failure
                 _log.warning("change notifications interrupted: %s", type(error).__name__)
             pause = _FIRST_PAUSE if self.listening.is_set() else min(pause * 2, _LONGEST_PAUSE)
             self.listening.clear()
@@ -97,7 +97,7 @@ class ChangeListener:
                         await ended.wait()
                     return
                 except TimeoutError:
-                    await connection.execute("SELECT 1")  # notices a network that swallows everything silently
+                    await connection.execute("SELECT 1")  # detects a connection that was lost silently
         finally:
             connection.terminate()
 

@@ -1,4 +1,4 @@
-"""Directories in the database: read as one document at one version, written as an upsert that counts the version up."""
+"""Loads, caches and saves the directories of practices."""
 
 import asyncio
 from collections.abc import Iterable, Mapping

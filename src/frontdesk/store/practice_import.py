@@ -1,4 +1,4 @@
-"""A practice file, judged beside what is stored of the same practice: its faults, and what it would change."""
+"""Validates a practice file against the stored practice and tells what an import would change."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ Kind = Literal["settings", "locations", "providers", "visit types", "procedures"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a file changes about records of one kind, by their names. Patients are only counted."""
+    """Changes to the records of one kind, by name. Patients are only counted."""
 
     kind: Kind
     added: Sequence[str] = ()
@@ -30,22 +30,22 @@ class Difference:
 
 
 async def checked_file(database: Database, text: str, now: datetime, *, prune: bool) -> PracticeFile:
-    """The file, beside what is stored of the same practice already; PracticeFileError with every fault."""
+    """The parsed file. Raises PracticeFileError with all faults, also those against what is stored."""
     slug = await asyncio.to_thread(stated_slug, text)
     known = None if slug is None else await stored_directory(database, slug)
     return await parsed(text, known, now, prune=prune)
 
 
 async def parsed(text: str, known: Directory | None, now: datetime, *, prune: bool) -> PracticeFile:
-    """In a thread of its own: a large file takes a while to read, and others want to be answered meanwhile."""
-    if prune:  # what is about to be deactivated cannot be referred to
+    """Parses in a thread, because a large file would block the event loop."""
+    if prune:  # a record that becomes inactive cannot be referred to
         await asyncio.to_thread(parse, text, today=now.date())
     return await asyncio.to_thread(parse, text, known=known, today=now.date())
 
 
 def stated_slug(text: str) -> str | None:
-    """Which practice a file says it is of, also where the rest of it has faults."""
-    from frontdesk.practice_file.reading import read  # with the YAML library, which few processes ever need
+    """The slug that a file names, even if the rest of it has faults."""
+    from frontdesk.practice_file.reading import read  # imports the YAML library, which few processes need
 
     document, _ = read(text)
     practice = document.get("practice") if isinstance(document, dict) else None
@@ -56,7 +56,7 @@ def stated_slug(text: str) -> str | None:
 def differences(
     known: Directory, known_patients: Mapping[int, PatientRecord], file: PracticeFile, *, prune: bool
 ) -> list[Difference]:
-    """What importing the file changes. What it does not list stays, or with `prune` becomes inactive; patients stay."""
+    """What an import changes. Records that are not listed stay, or become inactive with `prune`; patients stay."""
     stored, given = _as_written(known, known), _as_written(file.directory, known)
     return [
         _settings(stored, given),
@@ -69,7 +69,7 @@ def differences(
 
 
 def _as_written(directory: Directory, known: Directory) -> Directory:
-    """What a file says of its own: time that is blocked at the desk stays blocked, whether a file repeats it or not."""
+    """The directory without time blocked in the console, which an import never changes."""
     return replace(
         directory,
         locations={
@@ -112,7 +112,7 @@ def _difference(kind: Kind, stored: Mapping[Any, Any], given: Mapping[Any, Any],
 
 
 def _bare(directory: Directory) -> dict[int, Any]:
-    """Visit types without their procedures, which are told of by themselves."""
+    """Visit types without their procedures, which are listed separately."""
     return {key: replace(record, procedures=()) for key, record in directory.visit_types.items()}
 
 

