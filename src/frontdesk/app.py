@@ -250,9 +250,9 @@ def _metrics(settings: Settings, database: Database) -> "Metrics | None":
 
 
 def _identity_routes(service: Service, console: Console) -> Sequence[BaseRoute]:
-    """Imported only where an identity provider is set: few have one, and its libraries take their time."""
+    """Imported only where an identity provider is set: its HTTP client is slow to import."""
     from frontdesk.access.staff.identity_provider import IdentityProvider
     from frontdesk.console.pages.identity import identity_routes
 
-    provider = IdentityProvider(service.settings, service.engine.clock)
+    provider = IdentityProvider(service.settings)
     return identity_routes(console, provider, load_secret_key(service.settings))

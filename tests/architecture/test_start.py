@@ -7,7 +7,6 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src"
 ONLY_WHEN_USED = {
-    "authlib",
     "frontdesk.access.staff.identity_provider",
     "frontdesk.doors.docs.guide_pages",
     "frontdesk.doors.openapi",
@@ -16,7 +15,6 @@ ONLY_WHEN_USED = {
     "httpx",
     "icalendar",
     "jinja2",
-    "joserfc",
     "markdown_it",
     "prometheus_client",
     "yaml",

@@ -16,12 +16,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
-from joserfc import jwt
-from joserfc.jwk import RSAKey
+import jwt
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from jwt.algorithms import RSAAlgorithm
 
 CLIENT_ID, CLIENT_SECRET = "frontdesk console", "s3cret+/ of the client"
 # Made once: it takes a while.
-KEY, ANOTHER_KEY = (RSAKey.generate_key(2048, {"kid": kid}) for kid in ("one", "two"))
+KEY, ANOTHER_KEY = (generate_private_key(65537, 2048) for _ in range(2))
+PUBLISHED = RSAAlgorithm.to_jwk(KEY.public_key(), as_dict=True) | {"kid": "one"}
 
 
 @dataclass
@@ -31,8 +34,10 @@ class Provider:
     claims: dict[str, Any] = field(default_factory=dict)  # instead of the right ones; None leaves a claim out
     metadata: dict[str, Any] = field(default_factory=dict)  # what the discovery document says instead
     userinfo: dict[str, Any] = field(default_factory=dict)
+    keys: list[dict[str, Any]] = field(default_factory=lambda: [PUBLISHED])
+    key_id: str | None = "one"
     algorithm: str = "RS256"
-    signing_key: RSAKey = field(default_factory=lambda: KEY)
+    signing_key: RSAPrivateKey = field(default_factory=lambda: KEY)
     broken: bool = False
     takes_basic: bool = True
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -51,7 +56,7 @@ class Provider:
             case "/token":
                 return self._token(headers, form)
             case "/keys":
-                return 200, {"keys": [KEY.as_dict(private=False)]}
+                return 200, {"keys": self.keys}
             case "/userinfo":
                 assert headers["Authorization"] == "Bearer opaque"
                 return 200, self.userinfo
@@ -99,9 +104,11 @@ class Provider:
         claims = {name: value for name, value in (right | self.claims).items() if value is not None}
         if self.algorithm != "RS256":  # unsigned, or under the published key as if that were a shared secret
             text = ".".join(_base64(json.dumps(part).encode()) for part in ({"alg": self.algorithm}, claims))
-            shared = hmac.digest(KEY.as_pem(private=False), text.encode(), "sha256")
+            pem = KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+            shared = hmac.digest(pem, text.encode(), "sha256")
             return f"{text}.{_base64(shared) if self.algorithm == 'HS256' else ''}"
-        return jwt.encode({"alg": self.algorithm, "kid": "one"}, claims, self.signing_key)
+        headers = {} if self.key_id is None else {"kid": self.key_id}
+        return jwt.encode(claims, self.signing_key, algorithm=self.algorithm, headers=headers)
 
 
 def _base64(data: bytes) -> str:

@@ -1,5 +1,8 @@
 """Signing in through an identity provider, over real HTTP: who comes in, and every lie that must not work."""
 
+import base64
+import hashlib
+import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +12,14 @@ import pytest
 
 from frontdesk.access.staff.members import disable_staff
 from frontdesk.app import build_app, build_service
-from tests.console.identity_provider import ANOTHER_KEY, CLIENT_ID, CLIENT_SECRET, Provider, running_provider
+from tests.console.identity_provider import (
+    ANOTHER_KEY,
+    CLIENT_ID,
+    CLIENT_SECRET,
+    PUBLISHED,
+    Provider,
+    running_provider,
+)
 from tests.console.signing_in import audit_context, audited, session_cookie, staff_member
 from tests.world import World
 
@@ -19,8 +29,8 @@ VERIFIED = {"email": "Ana@Example.com", "email_verified": True}
 
 
 @pytest.fixture
-def provider(world: World) -> Iterator[Provider]:
-    with running_provider(lambda: world.clock.now.timestamp()) as running:
+def provider() -> Iterator[Provider]:
+    with running_provider(time.time) as running:
         running.claims = dict(VERIFIED)
         yield running
 
@@ -129,11 +139,16 @@ async def test_an_address_that_is_not_verified_proves_nothing(
         {"aud": ["another client"]},
         {"aud": None},
         {"aud": [CLIENT_ID, "another client"], "azp": "another client"},
+        {"aud": [CLIENT_ID, "another client"]},
+        {"azp": "another client"},
         {"sub": None},
         {"sub": ""},
         {"sub": 7},
         {"exp": None},
         {"exp": 1},
+        {"exp": "soon"},
+        {"nbf": 99_999_999_999},
+        {"at_hash": "of another access token"},
         {"iat": 99_999_999_999},
     ],
     ids=str,
@@ -160,9 +175,63 @@ async def test_an_id_token_that_the_provider_did_not_sign_is_refused(
     await refused(desk.browser())
 
 
+@pytest.mark.parametrize(
+    "published",
+    [
+        [],
+        ["no key"],
+        [PUBLISHED | {"kid": "two"}],
+        [PUBLISHED | {"use": "enc"}],
+        [PUBLISHED | {"alg": "RS512"}],
+        [PUBLISHED, PUBLISHED],
+        [{"kty": "oct", "kid": "one", "k": "c2VjcmV0"}],
+    ],
+    ids=["none", "no object", "another id", "for encryption", "another algorithm", "ambiguous", "a shared secret"],
+)
+async def test_an_id_token_is_checked_with_the_published_key_that_it_names(
+    world: World, desk: Desk, provider: Provider, published: list[Any]
+) -> None:
+    await staff_member(world, email="ana@example.com")
+    provider.keys = published
+    await refused(desk.browser())
+    provider.keys = [PUBLISHED | {"use": "sig", "alg": "RS256"}, PUBLISHED | {"kid": "two"}]
+    assert (await sign_in(desk.browser())).status_code == 303
+
+
+async def test_an_id_token_without_a_key_id_needs_a_single_published_key(
+    world: World, desk: Desk, provider: Provider
+) -> None:
+    await staff_member(world, email="ana@example.com")
+    provider.key_id = None
+    assert (await sign_in(desk.browser())).status_code == 303
+    provider.keys = [PUBLISHED, PUBLISHED | {"kid": "two"}]
+    await refused(desk.browser())
+
+
+async def test_an_id_token_may_name_several_audiences_and_its_access_token(
+    world: World, desk: Desk, provider: Provider
+) -> None:
+    await staff_member(world, email="ana@example.com")
+    half = hashlib.sha256(b"opaque").digest()[:16]
+    provider.claims |= {
+        "aud": ["another client", CLIENT_ID],
+        "azp": CLIENT_ID,
+        "at_hash": base64.urlsafe_b64encode(half).rstrip(b"=").decode(),
+    }
+    assert (await sign_in(desk.browser())).status_code == 303
+
+
+async def test_an_algorithm_that_the_provider_does_not_offer_is_refused(
+    world: World, desk: Desk, provider: Provider
+) -> None:
+    await staff_member(world, email="ana@example.com")
+    provider.metadata = {"id_token_signing_alg_values_supported": ["ES256", "HS256", "none"]}
+    await refused(desk.browser())
+
+
 async def test_an_id_token_that_has_expired_is_refused(world: World, desk: Desk, provider: Provider) -> None:
     await staff_member(world, email="ana@example.com")
-    provider.now = lambda: world.clock.now.timestamp() - 600
+    provider.now = lambda: time.time() - 600
     await refused(desk.browser())
 
 

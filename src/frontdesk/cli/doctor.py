@@ -152,7 +152,7 @@ def _identity_provider(settings: Settings) -> tuple[State, str]:
     from frontdesk.access.staff.identity_provider import IdentityError, IdentityProvider, ProviderUnavailable
 
     try:
-        wait_for(IdentityProvider(settings, lambda: datetime.now(UTC)).begin())
+        wait_for(IdentityProvider(settings).begin())
     except (IdentityError, ProviderUnavailable):
         return "failed", "FRONTDESK_OIDC_ISSUER does not answer as an OpenID provider of that name"
     return "ok", settings.oidc_issuer

@@ -1,40 +1,33 @@
-"""Signing in elsewhere: the authorization code flow of OpenID Connect with PKCE, as far as this side speaks it.
+"""Staff sign-in with an identity provider: the authorization code flow of OpenID Connect with PKCE.
 
-Believes nothing but a signed ID token of the configured issuer, for our client id, with the nonce of this very sign-in.
-Asks only the addresses that the issuer itself publishes. Says who somebody is; who of them may come in is not decided
-here. Imported only where a provider is configured.
+It establishes who somebody is, not whether they may come in. Imported only where a provider is configured.
 """
 
+import hashlib
 import secrets
 import time
+from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import httpx
-from authlib.oauth2.rfc6749.parameters import prepare_grant_uri  # type: ignore[import-untyped]
-from authlib.oauth2.rfc7636 import create_s256_code_challenge  # type: ignore[import-untyped]
-from authlib.oidc.core import CodeIDToken  # type: ignore[import-untyped]
-from authlib.oidc.discovery import get_well_known_url  # type: ignore[import-untyped]
-from joserfc import jwt
-from joserfc.errors import JoseError
-from joserfc.jwk import KeySet
-from joserfc.jws import JWSRegistry
+import jwt
 
 from frontdesk.settings import Settings
 
 CALLBACK = "/console/sign-in/identity/callback"
 _SCOPE = "openid email"
-_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519")
+_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+_OFFERED = "id_token_signing_alg_values_supported"
 _LEEWAY_SECONDS = 60
 _TIMEOUT_SECONDS = 10.0
 _METADATA_SECONDS = 600.0
 
 
 class IdentityError(Exception):
-    """What the provider answered proves nothing."""
+    """The provider's answer does not prove an identity."""
 
 
 class ProviderUnavailable(Exception):  # noqa: N818 - a state of the world
@@ -43,7 +36,7 @@ class ProviderUnavailable(Exception):  # noqa: N818 - a state of the world
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What only the browser that began may bring back, and what the answer must fit."""
+    """What the browser that began a sign-in must bring back, and what the provider's answer must match."""
 
     state: str
     nonce: str
@@ -58,42 +51,35 @@ class Identity:
 
 
 class IdentityProvider:
-    def __init__(
-        self,
-        settings: Settings,
-        clock: Callable[[], datetime],
-        *,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, settings: Settings, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         # The settings are complete or there is no provider.
         self._issuer = settings.oidc_issuer or ""
         self._client_id = settings.oidc_client_id or ""
         self._client_secret = settings.oidc_client_secret or ""
         self._callback = settings.public_url + CALLBACK
-        self._clock = clock
         self._monotonic = monotonic
         self._metadata: dict[str, Any] = {}
         self._metadata_read_at = float("-inf")
 
     async def begin(self) -> tuple[str, Beginning]:
-        """The address to send the browser to, and what to remember until it is back."""
+        """The URL to send the browser to, and what to remember until it returns."""
         beginning = Beginning(*(secrets.token_urlsafe(32) for _ in range(3)))
         metadata = await self._provider()
-        address = prepare_grant_uri(
-            metadata["authorization_endpoint"],
-            client_id=self._client_id,
-            response_type="code",
-            redirect_uri=self._callback,
-            scope=_SCOPE,
-            state=beginning.state,
-            nonce=beginning.nonce,
-            code_challenge=create_s256_code_challenge(beginning.verifier),
-            code_challenge_method="S256",
-        )
-        return address, beginning
+        query = {
+            "client_id": self._client_id,
+            "response_type": "code",
+            "redirect_uri": self._callback,
+            "scope": _SCOPE,
+            "state": beginning.state,
+            "nonce": beginning.nonce,
+            "code_challenge": _base64url(hashlib.sha256(beginning.verifier.encode()).digest()),
+            "code_challenge_method": "S256",
+        }
+        endpoint = metadata["authorization_endpoint"]
+        return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}", beginning
 
     async def finish(self, beginning: Beginning, code: str, issuer: str | None) -> Identity:
-        """Whom the provider vouches for. `issuer` is what the answer itself named (RFC 9207)."""
+        """The identity that the provider vouches for. `issuer` is the one named in its answer (RFC 9207)."""
         metadata = await self._provider()
         named = issuer is not None or metadata.get("authorization_response_iss_parameter_supported") is True
         if named and issuer != self._issuer:
@@ -101,14 +87,14 @@ class IdentityProvider:
         tokens = await self._redeem(metadata, beginning, code)
         try:
             claims = await self._verified(metadata, beginning, tokens)
-        except (JoseError, ValueError, KeyError, TypeError) as error:
+        except (jwt.PyJWTError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise IdentityError from error
         return Identity(self._issuer, claims["sub"], await self._email(metadata, claims, tokens))
 
     async def _provider(self) -> dict[str, Any]:
-        """What the issuer publishes about itself, asked for again every few minutes."""
+        """The issuer's metadata, fetched again every few minutes."""
         if self._monotonic() - self._metadata_read_at >= _METADATA_SECONDS:
-            found = await self._ask("GET", get_well_known_url(self._issuer, external=True))
+            found = await self._ask("GET", f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
             needed = ("authorization_endpoint", "token_endpoint", "jwks_uri")
             scheme = urlsplit(self._issuer).scheme
             if found.get("issuer") != self._issuer or not all(
@@ -133,28 +119,33 @@ class IdentityProvider:
         return await self._ask("POST", metadata["token_endpoint"], data=form)
 
     async def _verified(self, metadata: dict[str, Any], beginning: Beginning, tokens: dict[str, Any]) -> dict[str, Any]:
-        offered = metadata.get("id_token_signing_alg_values_supported", ["RS256"])
-        keys = KeySet.import_key_set(await self._ask("GET", metadata["jwks_uri"]))  # type: ignore[arg-type]
-        token = jwt.decode(
-            tokens["id_token"],
-            keys,
-            registry=JWSRegistry(
-                algorithms=[name for name in _ALGORITHMS if name in offered], strict_check_header=False
-            ),
-        )
-        claims = CodeIDToken(
-            token.claims,
-            token.header,
-            {"iss": {"essential": True, "value": self._issuer}, "aud": {"essential": True, "value": self._client_id}},
-            {"nonce": beginning.nonce, "client_id": self._client_id, "access_token": tokens.get("access_token")},
-        )
-        claims.validate(now=int(self._clock().timestamp()), leeway=_LEEWAY_SECONDS)
-        if not claims["sub"]:
+        token = tokens["id_token"]
+        header = jwt.get_unverified_header(token)
+        algorithm = header["alg"]
+        if algorithm not in _ALGORITHMS or algorithm not in metadata.get(_OFFERED, ["RS256"]):
             raise IdentityError
-        return dict(claims)
+        key = _signing_key(await self._ask("GET", metadata["jwks_uri"]), algorithm, header.get("kid"))
+        claims: dict[str, Any] = jwt.decode(
+            token,
+            key,
+            algorithms=[algorithm],
+            issuer=self._issuer,
+            audience=self._client_id,
+            leeway=_LEEWAY_SECONDS,
+            options={"require": ["iss", "sub", "aud", "exp", "iat", "nonce"]},
+        )
+        is_ours_alone = claims["aud"] in (self._client_id, [self._client_id])
+        if (
+            not claims["sub"]
+            or claims["nonce"] != beginning.nonce
+            or claims.get("azp", self._client_id if is_ours_alone else None) != self._client_id
+            or ("at_hash" in claims and claims["at_hash"] != _half_hash(algorithm, tokens["access_token"]))
+        ):
+            raise IdentityError
+        return claims
 
     async def _email(self, metadata: dict[str, Any], claims: dict[str, Any], tokens: dict[str, Any]) -> str | None:
-        """From the ID token, or where that has none, from what the provider tells about the same subject."""
+        """From the ID token or, where it has none, from the userinfo of the same subject."""
         about = claims
         if "email" not in claims and "userinfo_endpoint" in metadata and "access_token" in tokens:
             headers = {"Authorization": f"Bearer {tokens['access_token']}"}
@@ -174,3 +165,25 @@ class IdentityProvider:
         if answer.status_code != 200 or not isinstance(document, dict):
             raise IdentityError
         return document
+
+
+def _signing_key(document: dict[str, Any], algorithm: str, key_id: str | None) -> jwt.PyJWK:
+    """The only published key that fits the token. An ID token without a key id is accepted where there is one key."""
+    (found,) = (
+        key
+        for key in document["keys"]
+        if key_id in (None, key.get("kid"))
+        and key.get("use", "sig") == "sig"
+        and key.get("alg", algorithm) == algorithm
+    )
+    return jwt.PyJWK(found, algorithm)
+
+
+def _half_hash(algorithm: str, token: str) -> str:
+    """OpenID Connect Core 3.1.3.6: binds an access token to the ID token that came with it."""
+    digest = hashlib.new("sha512" if algorithm == "EdDSA" else f"sha{algorithm[2:]}", token.encode()).digest()
+    return _base64url(digest[: len(digest) // 2])
+
+
+def _base64url(data: bytes) -> str:
+    return urlsafe_b64encode(data).rstrip(b"=").decode()
