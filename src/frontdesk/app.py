@@ -56,7 +56,7 @@ from frontdesk.doors.rest import PREFIX, RestDoor
 from frontdesk.engine.answer_cache import AnswerCache, CurrentVersions
 from frontdesk.engine.confirmation import Writes
 from frontdesk.engine.execute import Engine
-from frontdesk.operations import OPERATIONS
+from frontdesk.engine.sandbox import SandboxEngine
 from frontdesk.outbound.announcer import Announcer
 from frontdesk.outbound.feeds import CalendarFeeds
 from frontdesk.outbound.webhooks.deliverer import Deliverer
@@ -71,8 +71,6 @@ from frontdesk.systems.port import SchedulingSystem
 
 if TYPE_CHECKING:
     from frontdesk.doors.metrics import Metrics
-
-_EVERYTHING = frozenset(operation.name for operation in OPERATIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +130,14 @@ def build_service(
         stored = await directories.at(caller.practice_id, caller.directory_version)
         if stored.directory.practice.scheduling_system["kind"] == "fhir":
             return await fhir.system(caller.practice_id, stored)
-        return NativeSystem(calendar, caller.practice_id, caller.directory_version, _EVERYTHING)
+        return NativeSystem(calendar, caller.practice_id, caller.directory_version)
 
     @lru_cache(maxsize=10_000)
     def slot_ids_under(practice_id: int, masters: tuple[bytes, ...]) -> SlotIds:
         newest, *older = (practice_key(master, practice_id) for master in masters)
         return SlotIds(newest, older)
 
-    engine = Engine(
+    engine = SandboxEngine(
         callers=callers,
         systems=system_of,
         slot_ids=lambda practice_id: slot_ids_under(practice_id, tuple(ring.secrets(SLOT_IDS))),

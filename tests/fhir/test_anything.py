@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.systems.fhir.capabilities import capabilities
+from frontdesk.systems.fhir.capabilities import read_statement
 from frontdesk.systems.fhir.resources.appointments import Facts, PracticeMap
 from frontdesk.systems.fhir.resources.elements import (
     outcome_text,
@@ -55,6 +55,6 @@ def test_whatever_a_server_sends_is_read_or_left_alone(practice: PracticeMap, me
     practice.differs(resource, resource)
     slot(resource)
     schedules([resource], [resource], practice)
-    capabilities(resource)
+    read_statement(resource)
     outcome_text(resource)
     version_of(resource)

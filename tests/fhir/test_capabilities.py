@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from frontdesk.operations import OPERATIONS
+from frontdesk.operations import NEEDS as NEEDS_OF_OPERATIONS
+from frontdesk.operations import OPERATIONS, supported
 from frontdesk.store.database import Database
-from frontdesk.systems.fhir.capabilities import ALWAYS, NEEDS, UNKNOWN, capabilities
+from frontdesk.systems.fhir.capabilities import NEEDS, UNKNOWN, read_statement
 from tests.fhir.calls import search
 from tests.fhir.door import Answer, Request
 from tests.fhir.fake import statement
@@ -40,16 +41,15 @@ def _without(kind: str, interaction: str) -> Any:
     return _changed(change)
 
 
-def test_every_operation_is_either_always_possible_or_has_its_needs() -> None:
-    assert ALWAYS | set(NEEDS) == {operation.name for operation in OPERATIONS}
-    assert not ALWAYS & set(NEEDS)
+def test_every_need_of_an_operation_is_known_to_the_adapter() -> None:
+    assert set(NEEDS_OF_OPERATIONS.values()) == set(NEEDS)
 
 
 def test_a_server_that_says_nothing_is_taken_to_do_everything() -> None:
     everything = {operation.name for operation in OPERATIONS}
-    assert UNKNOWN.supports == everything
-    assert capabilities({"resourceType": "CapabilityStatement"}).supports == everything
-    assert capabilities(statement()).supports == everything
+    assert supported(UNKNOWN.capabilities) == everything
+    assert supported(read_statement({"resourceType": "CapabilityStatement"}).capabilities) == everything
+    assert supported(read_statement(statement()).capabilities) == everything
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_what_is_missing_costs_exactly_what_needs_it(kind: str, member: Resource
     for resource in document["rest"][0]["resource"]:
         if resource["type"] == kind:
             resource.update(member)
-    assert set(NEEDS) - capabilities(document).supports == lost
+    assert {each.name for each in OPERATIONS} - supported(read_statement(document).capabilities) == lost
 
 
 async def test_an_operation_that_the_server_cannot_do_is_not_supported(

@@ -3,7 +3,7 @@
 import pytest
 
 from frontdesk.domain.errors import CATALOGUE
-from frontdesk.engine.simulation import HEADER, SCENARIOS
+from frontdesk.engine.sandbox import HEADER, SCENARIOS
 from tests.fhir.calls import booking, challenged
 from tests.fhir.misbehaving import lose_answers
 from tests.fhir.practice import Upstream, file_text, settle

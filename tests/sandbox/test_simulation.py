@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from frontdesk.domain.errors import BY_GATEWAY, CATALOGUE
-from frontdesk.engine.simulation import HEADER, RETRY_SECONDS, SCENARIOS
+from frontdesk.engine.sandbox import HEADER, RETRY_SECONDS, SCENARIOS
 from frontdesk.housekeeping import forget_old_intents
 from tests.world import PRACTICE, World, patient_id, rules, slots
 

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from frontdesk.domain.errors import BY_GATEWAY, CATALOGUE
-from frontdesk.engine.simulation import HEADER, META_KEY
+from frontdesk.engine.sandbox import HEADER, META_KEY
 from tests.doors.mcp_speech import EVERY, framed, headers, request
 from tests.world import PRACTICE, World, patient_id, slots
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from frontdesk.systems.port import Capability
 from tests.systems.desk import FLU_SHOT, LONG_FOLLOW_UP, NINE, Desk, query, ref
 from tests.world import MONDAY
 
@@ -13,7 +14,7 @@ from tests.world import MONDAY
 async def test_it_says_what_it_is_and_can_do(desk: Desk) -> None:
     system = await desk.system()
     assert system.kind in ("native", "fhir")
-    assert {"get_capabilities", "search_slots", "book_appointment", "update_patient"} <= system.supports
+    assert {Capability.FIND_SLOTS, Capability.BOOK, Capability.UPDATE_PATIENTS} <= system.capabilities
     directory = await system.directory()
     assert [location.name for location in directory.locations.values()] == ["Downtown", "Westside"]
 

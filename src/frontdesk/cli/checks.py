@@ -22,10 +22,11 @@ def add_check_command(group: "Commands") -> None:
 
 def _check(args: argparse.Namespace) -> int:
     async def work(context: CommandContext) -> "SystemCheck":
+        from frontdesk.operations import NEEDS
         from frontdesk.systems.check import check_system
 
         practice_id = await known_practice(context, args.slug)
-        return await check_system(context.database, practice_id, os.environ, datetime.now(UTC))
+        return await check_system(context.database, practice_id, NEEDS, os.environ, datetime.now(UTC))
 
     checked = with_database(work)
     findings = checked.findings

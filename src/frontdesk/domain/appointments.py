@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from frontdesk.domain.local_time import local_date
+
 # Legal states before each transition. Confirming a confirmed appointment changes nothing.
 CANCELLABLE = ("booked", "confirmed")
 CONFIRMABLE = ("booked", "confirmed")
@@ -34,6 +36,14 @@ class Appointment:
     cancellation_reason: str | None = None
     rescheduled_from: datetime | None = None
     booked_by: str | None = None  # None if the scheduling system does not record it
+
+
+def has_come(appointment: Appointment, time_zone: str, now: datetime, status: str) -> bool:
+    """Patients arrive on the day; whether a visit took place shows once it should have begun."""
+    if status != "arrived":
+        return appointment.starts_at <= now
+    day, today = (local_date(int(moment.timestamp()) // 60, time_zone) for moment in (appointment.starts_at, now))
+    return day <= today
 
 
 def conflict_detail(status: str, legal: Sequence[str]) -> str:

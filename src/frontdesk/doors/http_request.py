@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from frontdesk.access.clients.caller import Caller
-from frontdesk.engine.simulation import META_KEY
+from frontdesk.engine.sandbox import META_KEY
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -23,7 +23,7 @@ from frontdesk.doors.examples import ANSWERS
 from frontdesk.doors.negotiation import OFFERED
 from frontdesk.doors.rest import PREFIX
 from frontdesk.engine.confirmation import LONGEST_KEY
-from frontdesk.engine.simulation import HEADER as SIMULATE
+from frontdesk.engine.sandbox import HEADER as SIMULATE
 from frontdesk.operations import OPERATIONS, Operation
 from frontdesk.operations._records import Page
 from frontdesk.operations._schemas import linked_schemas, plain_schema

@@ -7,7 +7,7 @@ integration's write commits at once, and with an Idempotency-Key it does so once
 import asyncio
 import hashlib
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -48,6 +48,40 @@ class StoredIntent:
 
 
 @dataclass(frozen=True, slots=True)
+class Write:
+    """One call of a write. `propose` runs the operation, which judges the write as things are now."""
+
+    operation: Operation
+    context: Context
+    given: WriteInput
+    request_id: str
+    key: str | None
+    propose: Callable[[], Awaitable[Proposal]]
+
+    @property
+    def fingerprint(self) -> bytes:
+        return fingerprint(self.operation, self.given)
+
+    @property
+    def intent_id(self) -> bytes | None:
+        """The id under which its intent is stored, None for a write without one."""
+        if self.context.caller.grant == "agent":
+            return None if self.given.confirmation_token is None else _hash(self.given.confirmation_token)
+        return None if self.key is None else _key_id(self.context.caller, self.key)
+
+    def entry(self, outcome: str) -> AuditEntry:
+        return AuditEntry(
+            self.context.caller.practice_id,
+            self.context.now,
+            self.context.caller.client_id,
+            self.operation.name,
+            outcome,
+            list(dict.fromkeys(self.context.subjects)),
+            self.request_id,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Writes:
     """Executes proposals. Holds no state of its own: everything that must survive is in the database."""
 
@@ -56,60 +90,53 @@ class Writes:
     token_lifetime: timedelta
     on_executed: Callable[[int], None] = lambda _practice_id: None  # after the commit; must not block
 
-    async def execute(
-        self, operation: Operation, context: Context, given: WriteInput, request_id: str, key: str | None
-    ) -> Mapping[str, Any]:
-        call = _Call(operation, context, given, request_id)
-        if context.caller.grant == "agent":
-            return await self._confirmed(call)
-        if key is None:
-            return await self._commit(call, None)
-        return await self._keyed(call, key)
+    async def execute(self, write: Write) -> Mapping[str, Any]:
+        if write.context.caller.grant == "agent":
+            return await self._confirmed(write)
+        if write.key is None:
+            return await self._commit(write, None)
+        return await self._keyed(write, write.key)
 
-    async def challenge(self, operation: Operation, context: Context, given: WriteInput, request_id: str) -> Problem:
-        """The challenge of a write, whoever asks and whatever it carries."""
-        return await self._challenge(_Call(operation, context, given, request_id))
-
-    async def _confirmed(self, call: "_Call") -> Mapping[str, Any]:
-        token = call.given.confirmation_token
+    async def _confirmed(self, write: Write) -> Mapping[str, Any]:
+        token = write.given.confirmation_token
         if token is None:
-            raise await self._challenge(call)
-        intent = Intent(_hash(token), call.fingerprint, is_key=False)
-        found = await self._find(call, intent)
-        if found is None or (found.state == "challenged" and found.expires_at <= call.context.now):
-            raise await self._challenge(call)
-        return _replayed(found, intent) or await self._commit(call, intent)
+            raise await self.challenge(write)
+        intent = Intent(_hash(token), write.fingerprint, is_key=False)
+        found = await self._find(write, intent)
+        if found is None or (found.state == "challenged" and found.expires_at <= write.context.now):
+            raise await self.challenge(write)
+        return _replayed(found, intent) or await self._commit(write, intent)
 
-    async def _keyed(self, call: "_Call", key: str) -> Mapping[str, Any]:
+    async def _keyed(self, write: Write, key: str) -> Mapping[str, Any]:
         if not key.strip():
             raise invalid([FieldError("Idempotency-Key", "notBlank", "Idempotency-Key must not be blank")])
         if len(key) > LONGEST_KEY:
             message = f"Idempotency-Key must be at most {LONGEST_KEY} characters"
             raise invalid([FieldError("Idempotency-Key", "maxLength", message)])
-        intent = Intent(_key_id(call.context.caller, key), call.fingerprint, is_key=True)
-        found = await self._find(call, intent)
-        return (found and _replayed(found, intent)) or await self._commit(call, intent)
+        intent = Intent(_key_id(write.context.caller, key), write.fingerprint, is_key=True)
+        found = await self._find(write, intent)
+        return (found and _replayed(found, intent)) or await self._commit(write, intent)
 
-    async def _challenge(self, call: "_Call") -> Problem:
-        """Nothing executes: the caller gets a token for exactly this request, and what to read aloud."""
-        proposal = await self._propose(call, None)
+    async def challenge(self, write: Write) -> Problem:
+        """Executes nothing: the caller gets a token for exactly this request, and what to read aloud."""
+        proposal = await self._propose(write, None)
         assert isinstance(proposal, Proposal)
-        token, now = secrets.token_hex(16), call.context.now
+        token, now = secrets.token_hex(16), write.context.now
         expires_at = (now + self.token_lifetime).replace(microsecond=0)
         await self.database.write(
             "SELECT open_challenge($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-            call.context.caller.practice_id,
+            write.context.caller.practice_id,
             _hash(token),
-            call.context.caller.client_id,
-            call.operation.name,
-            call.fingerprint,
+            write.context.caller.client_id,
+            write.operation.name,
+            write.fingerprint,
             now,
             expires_at,
             expires_at,
-            list(dict.fromkeys(call.context.subjects)),
-            call.request_id,
+            list(dict.fromkeys(write.context.subjects)),
+            write.request_id,
         )
-        self.audit.seal_soon(call.context.caller.practice_id)
+        self.audit.seal_soon(write.context.caller.practice_id)
         return Problem(
             "confirmation_required",
             extra={
@@ -119,18 +146,18 @@ class Writes:
             },
         )
 
-    async def _commit(self, call: "_Call", intent: Intent | None) -> Mapping[str, Any]:
-        context, caller = call.context, call.context.caller
+    async def _commit(self, write: Write, intent: Intent | None) -> Mapping[str, Any]:
+        context, caller = write.context, write.context.caller
         record = WriteRecord(
             actor=caller.client_id,
-            operation=call.operation.name,
-            request_id=call.request_id,
+            operation=write.operation.name,
+            request_id=write.request_id,
             now=context.now,
             keep_until=context.now + KEEP_RESULTS,
             intent=intent,
         )
         for _ in range(_STALE_ATTEMPTS):
-            proposal = await self._propose(call, intent)
+            proposal = await self._propose(write, intent)
             if not isinstance(proposal, Proposal):
                 return proposal
             try:
@@ -143,40 +170,38 @@ class Writes:
                 continue
             if outcome.kind == "incomplete" and intent is not None:
                 # The same write is under way elsewhere: its answer is ours, and if it came to nothing it is our turn.
-                found = await self._find(call, intent)
+                found = await self._find(write, intent)
                 stored = found and _replayed(found, intent)
                 if stored:
                     return stored
                 continue
             if outcome.kind in ("unrecognized", "expired"):
-                raise await self._challenge(call)
+                raise await self.challenge(write)
             return _answer(outcome, intent)
         raise SystemUnavailable
 
-    async def _propose(self, call: "_Call", intent: Intent | None) -> Proposal | Mapping[str, Any]:
+    async def _propose(self, write: Write, intent: Intent | None) -> Proposal | Mapping[str, Any]:
         """The operation's judgement now. A refusal is audited, unless the same write has succeeded in the meantime:
         then its result is the answer."""
-        call.context.subjects.clear()
         try:
-            proposal: Proposal = await call.operation.run(call.context, call.given)
-            return proposal
+            return await write.propose()
         except Problem as problem:
             if intent is not None:
-                found = await self._find(call, intent)
+                found = await self._find(write, intent)
                 stored = found and _replayed(found, intent)
                 if stored:
                     return stored
-            await self.audit.append(call.entry(problem.code), read=False)
+            await self.audit.append(write.entry(problem.code), read=False)
             raise
 
-    async def _find(self, call: "_Call", intent: Intent) -> StoredIntent | None:
+    async def _find(self, write: Write, intent: Intent) -> StoredIntent | None:
         """The stored intent, None for one that is unknown, another client's, or older than results are kept. While it
         is being executed elsewhere, that is waited for."""
-        now, patience = call.context.now, _PATIENCE_SECONDS
+        now, patience = write.context.now, _PATIENCE_SECONDS
         while True:
             try:
                 row = await self.database.fetchrow(
-                    "SELECT * FROM find_intent($1, $2)", call.context.caller.practice_id, intent.id
+                    "SELECT * FROM find_intent($1, $2)", write.context.caller.practice_id, intent.id
                 )
             except DatabaseUnavailable as error:
                 raise SystemUnavailable from error
@@ -185,34 +210,11 @@ class Writes:
                 break
             await asyncio.sleep(_LOOK_AGAIN_SECONDS)
             patience -= _LOOK_AGAIN_SECONDS
-        if row is None or row["client_id"] != call.context.caller.client_id or row["keep_until"] <= call.context.now:
+        if row is None or row["client_id"] != write.context.caller.client_id or row["keep_until"] <= write.context.now:
             return None
         result = None if row["result"] is None else orjson.loads(row["result"])
         return StoredIntent(
             row["client_id"], row["fingerprint"], row["state"], result, row["expires_at"], row["keep_until"]
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    operation: Operation
-    context: Context
-    given: WriteInput
-    request_id: str
-
-    @property
-    def fingerprint(self) -> bytes:
-        return fingerprint(self.operation, self.given)
-
-    def entry(self, outcome: str) -> AuditEntry:
-        return AuditEntry(
-            self.context.caller.practice_id,
-            self.context.now,
-            self.context.caller.client_id,
-            self.operation.name,
-            outcome,
-            list(dict.fromkeys(self.context.subjects)),
-            self.request_id,
         )
 
 
@@ -250,13 +252,6 @@ def _answer(outcome: Outcome, intent: Intent | None) -> Mapping[str, Any]:
     if outcome.kind == "incomplete":
         raise Problem("confirmation_incomplete")
     raise Problem("slot_unavailable")
-
-
-def stored_id(caller: Caller, given: WriteInput, key: str | None) -> bytes | None:
-    """Under which id the intent of a write is stored; None for a write that has none."""
-    if caller.grant == "agent":
-        return None if given.confirmation_token is None else _hash(given.confirmation_token)
-    return None if key is None else _key_id(caller, key)
 
 
 def _key_id(caller: Caller, key: str) -> bytes:

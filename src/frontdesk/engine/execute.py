@@ -1,9 +1,10 @@
-"""THE path of a call: token, tenant, scope, reading, rules, then the operation. The only caller of `run`."""
+"""The path of a call: token, practice, scope, arguments, then the operation."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import orjson
@@ -15,11 +16,10 @@ from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import local_date
 from frontdesk.domain.slot_ids import SlotIds
-from frontdesk.engine import simulation
 from frontdesk.engine.answer_cache import Answer, AnswerCache, CacheKey
 from frontdesk.engine.arguments import Arguments, read
-from frontdesk.engine.confirmation import Writes
-from frontdesk.operations import Context, Operation
+from frontdesk.engine.confirmation import Write, Writes
+from frontdesk.operations import Context, Operation, supported
 from frontdesk.operations._fields import Input
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.port import SchedulingSystem, SystemUnavailable
@@ -56,9 +56,9 @@ class Engine:
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def execute(self, call: Call) -> Answer:
-        """The operation's answer, or a Problem. Whatever else goes wrong inside becomes one, too."""
+        """The operation's answer, or a Problem: any other failure becomes one, too."""
         try:
-            return await self._execute(call)
+            return await self.answer(call)
         except Problem:
             raise
         except (SystemUnavailable, DatabaseUnavailable) as error:
@@ -71,14 +71,10 @@ class Engine:
             _log.exception("unexpected error", extra={"requestId": call.request_id})
             raise Problem("internal") from error
 
-    async def _execute(self, call: Call) -> Answer:
+    async def answer(self, call: Call) -> Answer:
         operation = call.operation
-        caller = call.caller
-        if caller is None:
-            caller = call.caller = await self.callers.identify(call.token)
-        if operation.scope is not None and operation.scope not in caller.scopes:
-            raise Problem("forbidden_scope", f"This operation needs the scope {operation.scope}.")
-        key = call.cache_key if operation.depends_on is not None and call.simulate is None else None
+        caller = await self.admit(call)
+        key = call.cache_key if operation.depends_on is not None else None
         if key is not None:
             entry = self.answers.lookup(caller, key)
             if entry is not None and await self.answers.is_fresh(entry, caller):
@@ -86,44 +82,46 @@ class Engine:
                 return entry.answer
             self.answers.misses[operation.name] += 1
         system = await self.systems(caller)
-        if call.simulate is not None:
-            operation = await simulation.arranged(call.simulate, operation, system)
-            call = replace(call, operation=operation)
-        if operation.name not in system.supports:
+        if operation.needs is not None and operation.needs not in system.capabilities:
             raise Problem("capability_not_supported")
         now = self.clock()
         stamp = self.answers.stamp(now.timestamp())
-        context = Context(caller, system, now, self.slot_ids(caller.practice_id), self.cursors(caller.practice_id))
+        context = Context(
+            caller=caller,
+            system=system,
+            now=now,
+            slot_ids=self.slot_ids(caller.practice_id),
+            cursors=self.cursors(caller.practice_id),
+            supports=supported(system.capabilities),
+        )
         given = read(operation, call.arguments(), await self._today(operation.input, context))
         if operation.kind == "write":
-            body = await self._write(call, context, given)
+            body = await self.write(call, context, given)
         elif operation.reads_phi:
             body = await self._audited_read(call, context, given)
         else:
-            body = await operation.run(context, given)
+            body = await _run(operation, context, given)
         answer = Answer(operation.success, orjson.dumps(body))
         if key is not None and system.versions is not None:
             self.answers.store(caller, operation, key, answer, system.versions, stamp)
         return answer
 
-    async def _write(self, call: Call, context: Context, given: Any) -> Mapping[str, Any]:
-        arguments = (call.operation, context, given, call.request_id, call.idempotency_key)
-        if call.simulate is not None:
-            return await simulation.write(self.writes, call.simulate, *arguments)
-        try:
-            return await self.writes.execute(*arguments)
-        except Problem as problem:
-            if problem.code != "confirmation_incomplete":
-                raise
-            if not await simulation.has_settled(self.writes, context, given, call.idempotency_key):
-                raise
-        return await self.writes.execute(*arguments)
+    async def admit(self, call: Call) -> Caller:
+        """Who calls, once their token, their practice and the scope have been checked."""
+        if call.caller is None:
+            call.caller = await self.callers.identify(call.token)
+        if call.operation.scope is not None and call.operation.scope not in call.caller.scopes:
+            raise Problem("forbidden_scope", f"This operation needs the scope {call.operation.scope}.")
+        return call.caller
+
+    async def write(self, call: Call, context: Context, given: Any) -> Mapping[str, Any]:
+        return await self.writes.execute(write_of(call, context, given))
 
     async def _audited_read(self, call: Call, context: Context, given: Any) -> Mapping[str, Any]:
         """A read of protected data is recorded before it is answered, also when it found nothing."""
         outcome = "internal"
         try:
-            body: Mapping[str, Any] = await call.operation.run(context, given)
+            body: Mapping[str, Any] = await _run(call.operation, context, given)
             outcome = "executed"
             return body
         except Problem as problem:
@@ -152,3 +150,14 @@ class Engine:
             return None
         practice = (await context.system.directory()).practice
         return local_date(int(context.now.timestamp()) // 60, practice.time_zone)
+
+
+def write_of(call: Call, context: Context, given: Any) -> Write:
+    propose = partial(_run, call.operation, context, given)
+    return Write(call.operation, context, given, call.request_id, call.idempotency_key, propose)
+
+
+async def _run(operation: Operation, context: Context, given: Any) -> Any:
+    """The only caller of `Operation.run`."""
+    context.subjects.clear()
+    return await operation.run(context, given)

@@ -1,5 +1,8 @@
 """THE PRODUCT: one file per operation, named like it. This registry is explicit and ordered; everything follows it."""
 
+from collections.abc import Mapping
+from functools import cache
+
 from frontdesk.operations import (
     book_appointment,
     cancel_appointment,
@@ -24,7 +27,9 @@ from frontdesk.operations import (
     search_slots,
     update_patient,
 )
+from frontdesk.operations._attendance import RECORDINGS
 from frontdesk.operations._operation import Context, Operation, Proposal
+from frontdesk.systems.port import Capability
 
 OPERATIONS: tuple[Operation, ...] = (
     get_capabilities.OPERATION,
@@ -51,4 +56,17 @@ OPERATIONS: tuple[Operation, ...] = (
     reschedule_appointment.OPERATION,
 )
 
-__all__ = ["OPERATIONS", "Context", "Operation", "Proposal"]
+NEEDS: Mapping[str, Capability] = {
+    operation.name: operation.needs for operation in OPERATIONS if operation.needs is not None
+}
+
+
+@cache
+def supported(capabilities: frozenset[Capability]) -> frozenset[str]:
+    """The names of the operations that a scheduling system with these capabilities can perform."""
+    return frozenset(
+        operation.name for operation in OPERATIONS if operation.needs is None or operation.needs in capabilities
+    )
+
+
+__all__ = ["NEEDS", "OPERATIONS", "RECORDINGS", "Context", "Operation", "Proposal", "supported"]

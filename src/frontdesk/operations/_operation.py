@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from frontdesk.access.clients.caller import Caller
 from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.slot_ids import SlotIds
-from frontdesk.systems.port import Change, SchedulingSystem
+from frontdesk.systems.port import Capability, Change, SchedulingSystem
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class Context:
     now: datetime
     slot_ids: SlotIds
     cursors: Cursors
+    supports: frozenset[str]  # names of the operations that the practice's system can perform
     subjects: list[str] = field(default_factory=list)
 
 
@@ -49,6 +50,7 @@ class Operation:
     input: type[BaseModel]
     output: type[BaseModel]
     run: Callable[[Context, Any], Awaitable[Any]]
+    needs: Capability | None = None  # of the scheduling system; None: every one can do it
     errors: tuple[str, ...] = ()  # the codes beside those that every operation of its kind can answer
     reads_phi: bool = False
     depends_on: Literal["directory", "calendar"] | None = None

@@ -5,7 +5,7 @@ from frontdesk.operations._fields import PatientId, SlotId, WriteInput
 from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import Record
 from frontdesk.operations._slots import slot_read_back
-from frontdesk.systems.port import Change
+from frontdesk.systems.port import Capability, Change
 
 
 class Request(WriteInput):
@@ -37,6 +37,7 @@ OPERATION = Operation(
     path="/appointments",
     scope="appointments:book",
     kind="write",
+    needs=Capability.BOOK,
     input=Request,
     output=Output,
     run=run,

@@ -8,6 +8,7 @@ from frontdesk.operations._lookups import existing_appointment
 from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import AppointmentWritten
 from frontdesk.operations._steps import require_state, status_proposal
+from frontdesk.systems.port import Capability
 
 
 class Request(WriteInput):
@@ -32,6 +33,7 @@ OPERATION = Operation(
     path="/appointments/{appointmentId}/cancel",
     scope="appointments:cancel",
     kind="write",
+    needs=Capability.CHANGE_STATUS,
     input=Request,
     output=AppointmentWritten,
     run=run,

@@ -5,7 +5,7 @@ from frontdesk.domain.ids import new_patient_id
 from frontdesk.operations._fields import BirthDate, Email, Name, Phone, WriteInput
 from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import PatientWritten
-from frontdesk.systems.port import Change, patient_data
+from frontdesk.systems.port import Capability, Change, patient_data
 
 
 class Request(WriteInput):
@@ -44,6 +44,7 @@ OPERATION = Operation(
     path="/patients",
     scope="patients:write",
     kind="write",
+    needs=Capability.CREATE_PATIENTS,
     input=Request,
     output=PatientWritten,
     run=run,

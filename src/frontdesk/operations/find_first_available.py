@@ -7,7 +7,7 @@ from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._paging import page_body
 from frontdesk.operations._records import Page, SlotRecord
 from frontdesk.operations._slots import slot_items
-from frontdesk.systems.port import SlotQuery
+from frontdesk.systems.port import Capability, SlotQuery
 
 DEFAULT_FOUND, MOST_FOUND = 5, 50
 
@@ -48,6 +48,7 @@ OPERATION = Operation(
     path="/slots/first-available",
     scope="slots:read",
     kind="read",
+    needs=Capability.FIND_SLOTS,
     depends_on="calendar",
     input=Request,
     output=Output,

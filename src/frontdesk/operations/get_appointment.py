@@ -4,6 +4,7 @@ from frontdesk.operations._fields import AppointmentId, Input
 from frontdesk.operations._lookups import existing_appointment
 from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._records import AppointmentRecord, appointment_body
+from frontdesk.systems.port import Capability
 
 
 class Request(Input):
@@ -28,6 +29,7 @@ OPERATION = Operation(
     path="/appointments/{appointmentId}",
     scope="appointments:read",
     kind="read",
+    needs=Capability.READ_APPOINTMENTS,
     input=Request,
     output=Output,
     run=run,

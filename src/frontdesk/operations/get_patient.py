@@ -4,6 +4,7 @@ from frontdesk.operations._fields import Input, PatientId
 from frontdesk.operations._lookups import existing_patient
 from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._records import PatientRecord, patient_body
+from frontdesk.systems.port import Capability
 
 
 class Request(Input):
@@ -27,6 +28,7 @@ OPERATION = Operation(
     path="/patients/{patientId}",
     scope="patients:read",
     kind="read",
+    needs=Capability.READ_PATIENTS,
     input=Request,
     output=Output,
     run=run,

@@ -26,7 +26,7 @@ async def run(context: Context, _given: Input) -> dict[str, Any]:
         "name": practice.name,
         "timeZone": practice.time_zone,
         "schedulingSystem": context.system.kind,
-        "supports": sorted(context.system.supports),
+        "supports": sorted(context.supports),
     }
     if practice.phone is not None:
         body["phone"] = practice.phone

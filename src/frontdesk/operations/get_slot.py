@@ -5,6 +5,7 @@ from frontdesk.operations._fields import Input, SlotId
 from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._records import SlotDetailRecord
 from frontdesk.operations._slots import slot_body
+from frontdesk.systems.port import Capability
 
 
 class Request(Input):
@@ -32,6 +33,7 @@ OPERATION = Operation(
     path="/slots/{slotId}",
     scope="slots:read",
     kind="read",
+    needs=Capability.FIND_SLOTS,
     depends_on="calendar",
     input=Request,
     output=Output,

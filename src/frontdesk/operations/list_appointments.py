@@ -17,7 +17,7 @@ from frontdesk.operations._fields import (
 from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._paging import page_body, position
 from frontdesk.operations._records import AppointmentSummaryRecord, Page, appointment_summary_body
-from frontdesk.systems.port import AppointmentFilter
+from frontdesk.systems.port import AppointmentFilter, Capability
 
 
 class Request(Input):
@@ -90,6 +90,7 @@ OPERATION = Operation(
     path="/appointments",
     scope="appointments:read",
     kind="read",
+    needs=Capability.LIST_APPOINTMENTS,
     input=Request,
     output=Output,
     run=run,

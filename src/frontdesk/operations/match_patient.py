@@ -4,6 +4,7 @@ from frontdesk.domain.errors import Problem
 from frontdesk.operations._fields import BirthDate, Input, Name, PhonePart
 from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._records import Record
+from frontdesk.systems.port import Capability
 
 
 class Request(Input):
@@ -42,6 +43,7 @@ OPERATION = Operation(
     path="/patients/match",
     scope="patients:read",
     kind="read",
+    needs=Capability.MATCH_PATIENTS,
     input=Request,
     output=Output,
     run=run,

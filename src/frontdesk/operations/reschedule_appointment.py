@@ -6,7 +6,7 @@ from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import AppointmentWritten
 from frontdesk.operations._slots import slot_read_back
 from frontdesk.operations._steps import require_state
-from frontdesk.systems.port import Change
+from frontdesk.systems.port import Capability, Change
 
 
 class Request(WriteInput):
@@ -43,6 +43,7 @@ OPERATION = Operation(
     path="/appointments/{appointmentId}/reschedule",
     scope="appointments:book",
     kind="write",
+    needs=Capability.RESCHEDULE,
     input=Request,
     output=AppointmentWritten,
     run=run,

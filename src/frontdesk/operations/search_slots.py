@@ -8,7 +8,7 @@ from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._paging import page_body, position
 from frontdesk.operations._records import Page, SlotRecord
 from frontdesk.operations._slots import slot_items
-from frontdesk.systems.port import SlotQuery
+from frontdesk.systems.port import Capability, SlotQuery
 
 LONGEST_WINDOW = timedelta(days=14)
 
@@ -60,6 +60,7 @@ OPERATION = Operation(
     path="/slots",
     scope="slots:read",
     kind="read",
+    needs=Capability.FIND_SLOTS,
     depends_on="calendar",
     input=Request,
     output=Output,

@@ -7,7 +7,7 @@ from frontdesk.operations._fields import BirthDate, Email, Name, PatientId, Phon
 from frontdesk.operations._lookups import existing_patient
 from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import PatientWritten
-from frontdesk.systems.port import Change, patient_data
+from frontdesk.systems.port import Capability, Change, patient_data
 
 _FIELDS = ("first_name", "last_name", "phone", "dob", "email")
 
@@ -58,6 +58,7 @@ OPERATION = Operation(
     path="/patients/{patientId}",
     scope="patients:write",
     kind="write",
+    needs=Capability.UPDATE_PATIENTS,
     input=Request,
     output=PatientWritten,
     run=run,

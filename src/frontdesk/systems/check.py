@@ -8,6 +8,7 @@ from datetime import datetime
 from frontdesk.store.database import Database
 from frontdesk.store.directories import load_directory
 from frontdesk.systems.findings import Finding
+from frontdesk.systems.port import Capability
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +21,12 @@ class SystemCheck:
 async def check_system(
     database: Database,
     practice_id: int,
+    operations: Mapping[str, Capability],
     environment: Mapping[str, str],
     now: datetime,
     seconds: float | None = None,
 ) -> SystemCheck:
-    """Everything that can be looked at, or as much of it as fits into so many seconds."""
+    """Every part, or as many as fit into `seconds`. `operations`: what each operation needs of the system."""
     stored = await load_directory(database, practice_id)
     config = stored.directory.practice.scheduling_system
     if config["kind"] != "fhir":
@@ -37,7 +39,7 @@ async def check_system(
     try:
         async with asyncio.timeout(seconds):
             practice = await upstream.map(stored.version, stored.directory)
-            async for finding in check(upstream, practice, now):
+            async for finding in check(upstream, practice, operations, now):
                 findings.append(finding)  # noqa: PERF401 - what was found before time ran out is kept
     except TimeoutError:
         return SystemCheck("fhir", findings, False)
@@ -61,7 +63,7 @@ async def own_servers(
         upstream = Upstream(database, practice_id, practice.scheduling_system, environment)
         try:
             await upstream.ready()
-            answers[practice.slug] = upstream.capabilities is not UNKNOWN
+            answers[practice.slug] = upstream.server is not UNKNOWN
         finally:
             await upstream.close()
     return answers

@@ -30,7 +30,17 @@ class SystemUnavailable(Exception):  # noqa: N818 - a state of the world
 class Capability(Enum):
     """What one scheduling system can do and another cannot."""
 
+    FIND_SLOTS = "find open slots"
+    MATCH_PATIENTS = "match patients by name, phone number and date of birth"
     SEARCH_PATIENTS = "search patients by fragments of a name, phone number or date of birth"
+    READ_PATIENTS = "read patients"
+    CREATE_PATIENTS = "create patients"
+    UPDATE_PATIENTS = "update patients"
+    LIST_APPOINTMENTS = "list appointments"
+    READ_APPOINTMENTS = "read appointments"
+    BOOK = "book appointments"
+    RESCHEDULE = "reschedule appointments"
+    CHANGE_STATUS = "cancel and confirm appointments"
     RECORD_ATTENDANCE = "record that a patient arrived, was seen or did not come"
     BLOCK_TIME = "block the time of a provider or a location"
     OPENING_HOURS = "know when providers and locations are open"
@@ -186,7 +196,6 @@ class SchedulingSystem(Protocol):
     """One practice's scheduling system. Every method may raise SystemUnavailable."""
 
     kind: str
-    supports: frozenset[str]  # names of the operations it can perform
     capabilities: frozenset[Capability]
     versions: Versions | None
     """Versions of what this call has read so far: equal versions mean equal reads. None: the system has none."""

@@ -52,7 +52,7 @@ class Calendar:
     ) -> CalendarView | None:
         """None where it is still as `known`, the tag of a view, says."""
         system = await self.systems(context.staff.caller())
-        if "list_appointments" not in system.supports:
+        if Capability.LIST_APPOINTMENTS not in system.capabilities:
             raise Problem("capability_not_supported")
         directory = await system.directory()
         locations = shown_locations(directory, query.location_id)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from frontdesk.console.actions.context import ActionContext
+from frontdesk.operations import NEEDS
 from frontdesk.store.database import Database
 from frontdesk.store.directories import load_directory
 from frontdesk.systems.check import SystemCheck as SystemCheck
@@ -72,5 +73,5 @@ class SystemHealth:
         context.require("admin")
         await context.record("console.check_system")
         return await check_system(
-            self.database, context.practice_id, self.environment, context.now, seconds=CHECK_SECONDS
+            self.database, context.practice_id, NEEDS, self.environment, context.now, seconds=CHECK_SECONDS
         )

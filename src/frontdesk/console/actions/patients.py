@@ -14,6 +14,7 @@ from frontdesk.domain.ids import PATIENT_ID
 from frontdesk.domain.local_time import zone
 from frontdesk.domain.names import digits, words
 from frontdesk.domain.patients import Patient
+from frontdesk.operations import supported
 from frontdesk.systems.port import AppointmentFilter, Capability, PatientSearch, SchedulingSystem
 
 SHOWN = 25
@@ -59,7 +60,7 @@ class Patients:
         return Capability.SEARCH_PATIENTS in (await self.systems(context.staff.caller())).capabilities
 
     async def supports(self, context: ActionContext) -> frozenset[str]:
-        return (await self.systems(context.staff.caller())).supports
+        return supported((await self.systems(context.staff.caller())).capabilities)
 
     async def search(self, context: ActionContext, text: str) -> PatientHits:
         system = await self.systems(context.staff.caller())
@@ -82,7 +83,7 @@ class Patients:
         if patient is None:
             raise Problem("not_found", "There is no such patient.")
         found: list[Appointment] = []
-        if "list_appointments" in system.supports:
+        if Capability.LIST_APPOINTMENTS in system.capabilities:
             wanted = AppointmentFilter(patient_id=patient.id)
             found = await system.list_appointments(wanted, most=_MOST_APPOINTMENTS + 1, after=None)
         directory = await system.directory()
@@ -93,7 +94,7 @@ class Patients:
             [each for each in shown if each.appointment.ends_at > context.now],
             [each for each in reversed(shown) if each.appointment.ends_at <= context.now],
             len(found) <= _MOST_APPOINTMENTS,
-            system.supports,
+            supported(system.capabilities),
         )
 
 

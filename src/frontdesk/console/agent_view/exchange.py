@@ -16,7 +16,7 @@ from frontdesk.doors.mcp import PATH as MCP_PATH
 from frontdesk.doors.mcp.messages import HANDSHAKE_VERSIONS
 from frontdesk.doors.rest import PREFIX
 from frontdesk.engine.arguments import input_names
-from frontdesk.engine.simulation import HEADER, META_KEY
+from frontdesk.engine.sandbox import HEADER, META_KEY
 from frontdesk.operations import Operation
 
 Scope = MutableMapping[str, Any]

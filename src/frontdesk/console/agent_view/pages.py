@@ -22,7 +22,7 @@ from frontdesk.console.agent_view.state import Choice, State, Value, load_state
 from frontdesk.console.forms import Form
 from frontdesk.console.visit import Page, Visit
 from frontdesk.domain.errors import Problem
-from frontdesk.engine.simulation import SCENARIOS as SIMULATED
+from frontdesk.engine.sandbox import SCENARIOS as SIMULATED
 from frontdesk.operations import OPERATIONS, Operation
 from frontdesk.operations._schemas import plain_schema
 

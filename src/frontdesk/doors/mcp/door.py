@@ -43,7 +43,7 @@ from frontdesk.doors.responses import TRACE, problem_answer, trace_id_of
 from frontdesk.engine.answer_cache import CacheKey
 from frontdesk.engine.arguments import Arguments, from_tool
 from frontdesk.engine.execute import Call, Engine
-from frontdesk.engine.simulation import META_KEY
+from frontdesk.engine.sandbox import META_KEY
 from frontdesk.operations import Operation
 from frontdesk.settings import Settings
 

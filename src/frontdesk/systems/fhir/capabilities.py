@@ -1,44 +1,35 @@
-"""What a FHIR server can do, from its CapabilityStatement, and which operations that is enough for. Pure."""
+"""What a FHIR server can do, from its CapabilityStatement."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from frontdesk.systems.fhir.resources.elements import Resource, listed
-
-ALWAYS = frozenset(
-    (
-        "get_capabilities", "get_practice", "list_locations", "get_location", "list_providers", "get_provider",
-        "list_visit_types", "get_visit_type", "list_procedures",
-    )
-)  # fmt: skip
+from frontdesk.systems.port import Capability
 
 _SLOTS = ("Schedule search-type", "Slot search-type")
 _MOVES = ("Appointment read", "Appointment update", "Appointment versions")
 
-# What each operation needs of the server. Creating is conditional and changing is versioned, or it is not safe.
-NEEDS: Mapping[str, tuple[str, ...]] = {
-    "search_slots": _SLOTS,
-    "find_first_available": _SLOTS,
-    "get_slot": _SLOTS,
-    "match_patient": ("Patient search-type",),
-    "get_patient": ("Patient read",),
-    "create_patient": ("Patient search-type", "Patient create", "Patient conditional-create"),
-    "update_patient": ("Patient search-type", "Patient read", "Patient update", "Patient versions"),
-    "list_appointments": ("Appointment search-type",),
-    "get_appointment": ("Appointment read",),
-    "book_appointment": (
+# Creating is conditional and changing is versioned: without these a repeated or concurrent write would do harm.
+NEEDS: Mapping[Capability, tuple[str, ...]] = {
+    Capability.FIND_SLOTS: _SLOTS,
+    Capability.MATCH_PATIENTS: ("Patient search-type",),
+    Capability.READ_PATIENTS: ("Patient read",),
+    Capability.CREATE_PATIENTS: ("Patient search-type", "Patient create", "Patient conditional-create"),
+    Capability.UPDATE_PATIENTS: ("Patient search-type", "Patient read", "Patient update", "Patient versions"),
+    Capability.LIST_APPOINTMENTS: ("Appointment search-type",),
+    Capability.READ_APPOINTMENTS: ("Appointment read",),
+    Capability.BOOK: (
         *_SLOTS, "Slot read", "Patient read", "Appointment search-type", "Appointment create",
         "Appointment conditional-create",
     ),
-    "cancel_appointment": _MOVES,
-    "confirm_attendance": _MOVES,
-    "reschedule_appointment": (*_SLOTS, "Slot read", "Patient read", "Appointment search-type", *_MOVES),
+    Capability.RESCHEDULE: (*_SLOTS, "Slot read", "Patient read", "Appointment search-type", *_MOVES),
+    Capability.CHANGE_STATUS: _MOVES,
 }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Capabilities:
-    """`able` holds texts like `Slot update`; None where the server has not said what it can do."""
+class Server:
+    """What a server said about itself. `able` holds texts like `Slot update`; None: it has not said what it can do."""
 
     able: frozenset[str] | None
     fhir_version: str | None = None
@@ -47,21 +38,21 @@ class Capabilities:
     def can(self, ability: str) -> bool:
         return self.able is None or ability in self.able
 
-    def missing(self, operation: str) -> list[str]:
-        return [need for need in NEEDS.get(operation, ()) if not self.can(need)]
+    def missing(self, capability: Capability) -> list[str]:
+        return [need for need in NEEDS[capability] if not self.can(need)]
 
     @property
-    def supports(self) -> frozenset[str]:
-        return ALWAYS | {operation for operation in NEEDS if not self.missing(operation)}
+    def capabilities(self) -> frozenset[Capability]:
+        return frozenset(capability for capability in NEEDS if not self.missing(capability))
 
 
-UNKNOWN = Capabilities(None)
+UNKNOWN = Server(None)
 
 
-def capabilities(statement: Resource) -> Capabilities:
+def read_statement(statement: Resource) -> Server:
     servers = [rest for rest in listed(statement.get("rest")) if rest.get("mode") == "server"]
     software = statement.get("software")
-    return Capabilities(
+    return Server(
         frozenset(ability for rest in servers for each in listed(rest.get("resource")) for ability in _abilities(each))
         if servers
         else None,

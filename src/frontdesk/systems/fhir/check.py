@@ -3,10 +3,10 @@
 Findings name records of the practice file and of the server, never a patient.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 
-from frontdesk.systems.fhir.capabilities import NEEDS, capabilities
+from frontdesk.systems.fhir.capabilities import read_statement
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.elements import stamp
 from frontdesk.systems.fhir.resources.slots import Schedule
@@ -14,13 +14,15 @@ from frontdesk.systems.fhir.transport.auth import Misconfigured
 from frontdesk.systems.fhir.transport.client import Parameters
 from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.findings import Finding
-from frontdesk.systems.port import SystemUnavailable
+from frontdesk.systems.port import Capability, SystemUnavailable
 
 _FHIR_VERSION = "4.0."
 _UNREACHABLE = "the server did not answer, or with an error of its own"
 
 
-async def check(upstream: Upstream, practice: PracticeMap, now: datetime) -> AsyncIterator[Finding]:
+async def check(
+    upstream: Upstream, practice: PracticeMap, operations: Mapping[str, Capability], now: datetime
+) -> AsyncIterator[Finding]:
     """Yields each finding at once, so that the progress of a slow server shows."""
     connection = await _tried("connection", _connected, upstream)
     yield connection
@@ -47,8 +49,8 @@ async def check(upstream: Upstream, practice: PracticeMap, now: datetime) -> Asy
         yield await _tried(service, _exists, upstream, service)
     for kind in ("Patient", "Appointment"):
         yield await _tried(f"{kind} search", _searched, upstream, kind, [])
-    for operation in NEEDS:
-        missing = upstream.capabilities.missing(operation)
+    for operation, capability in operations.items():
+        missing = upstream.server.missing(capability)
         detail = f"the server does not offer: {', '.join(missing)}" if missing else "everything it needs is offered"
         yield Finding(operation, "not supported" if missing else "works", detail)
 
@@ -66,10 +68,10 @@ async def _connected(upstream: Upstream) -> str:
     statement = await upstream.client.read(upstream.deadline(), "metadata")
     if statement is None or statement["resourceType"] != "CapabilityStatement":
         raise Misconfigured("there is no CapabilityStatement at baseUrl/metadata")
-    able = upstream.capabilities = capabilities(statement)
-    if not (able.fhir_version or "").startswith(_FHIR_VERSION):
-        raise Misconfigured(f"the server speaks FHIR {able.fhir_version or 'of an unknown version'}, not R4 (4.0)")
-    return f"{able.software or 'FHIR server'}, FHIR {able.fhir_version}"
+    server = upstream.server = read_statement(statement)
+    if not (server.fhir_version or "").startswith(_FHIR_VERSION):
+        raise Misconfigured(f"the server speaks FHIR {server.fhir_version or 'of an unknown version'}, not R4 (4.0)")
+    return f"{server.software or 'FHIR server'}, FHIR {server.fhir_version}"
 
 
 async def _exists(upstream: Upstream, reference: str) -> str:

@@ -62,9 +62,7 @@ class FhirPractices:
         if known is None:
             return None
         client = known.client
-        return Condition(
-            client.breaker.state, client.breaker.rests_for, client.answered_at, known.capabilities.software
-        )
+        return Condition(client.breaker.state, client.breaker.rests_for, client.answered_at, known.server.software)
 
     async def _find(self, practice_id: int) -> "tuple[Upstream, PracticeMap] | None":
         try:

@@ -31,7 +31,6 @@ from frontdesk.systems.offers import named, offered
 from frontdesk.systems.port import (
     AppointmentFilter,
     BookingCheck,
-    Capability,
     Change,
     FoundSlots,
     Outcome,
@@ -50,11 +49,10 @@ _SLOT_KEYS = ("providerId", "locationId", "visitTypeId", "procedureId", "startsA
 
 class FhirSystem:
     kind = "fhir"
-    capabilities: frozenset[Capability] = frozenset()
     versions: Versions | None = None
 
     def __init__(self, upstream: Upstream, version: int, practice: PracticeMap, on_open: Callable[[int], None]) -> None:
-        self.supports = upstream.capabilities.supports
+        self.capabilities = upstream.server.capabilities
         self._upstream = upstream
         self._version = version
         self._practice = practice
@@ -223,7 +221,7 @@ class FhirSystem:
 
     def _given_up(self, before: Resource, kept: list[str]) -> list[dict[str, Any]]:
         """The slots that an appointment gives back, where we may free them."""
-        if not self._upstream.capabilities.can("Slot update"):
+        if not self._upstream.server.can("Slot update"):
             return []
         marks = identifier_values(before, CLAIMS)
         return [

@@ -14,7 +14,7 @@ import httpx
 
 from frontdesk.domain.directory import Directory
 from frontdesk.store.database import Database
-from frontdesk.systems.fhir.capabilities import UNKNOWN, Capabilities, capabilities
+from frontdesk.systems.fhir.capabilities import UNKNOWN, Server, read_statement
 from frontdesk.systems.fhir.records import Records
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.slots import Schedule, schedules
@@ -48,7 +48,7 @@ class Upstream:
         self.settings: FhirSettings = fhir_settings(config)
         self.client = FhirClient(self.settings, environment, monotonic=monotonic, transport=transport)
         self.records = Records(database, practice_id)
-        self.capabilities: Capabilities = UNKNOWN
+        self.server: Server = UNKNOWN
         self._monotonic = monotonic
         self._ask_again_at = -math.inf
         self._asked = False
@@ -73,7 +73,7 @@ class Upstream:
             seconds = min(FIRST_STATEMENT_SECONDS, self.settings.timeout_seconds)
             statement = await self.client.read(Deadline(seconds, self._monotonic), "metadata")
             if statement is not None and statement["resourceType"] == "CapabilityStatement":
-                self.capabilities = capabilities(statement)
+                self.server = read_statement(statement)
                 self._ask_again_at = self._monotonic() + STATEMENT_SECONDS
         except SystemUnavailable:
             _log.info("what a scheduling system can do is not known now")
@@ -108,7 +108,7 @@ class Upstream:
     async def read_schedules(self, deadline: Deadline, practice: PracticeMap) -> list[Schedule]:
         people = list(self.settings.providers.values())
         roles = []
-        if self.capabilities.can("PractitionerRole search-type"):
+        if self.server.can("PractitionerRole search-type"):
             for some in _chunks(people):
                 roles += await self.client.search(deadline, "PractitionerRole", [("practitioner", ",".join(some))])
         actors = people + [f"PractitionerRole/{role['id']}" for role in roles]

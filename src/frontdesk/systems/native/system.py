@@ -59,14 +59,11 @@ class NativeSystem:
     kind = "native"
     capabilities = frozenset(Capability)
 
-    def __init__(
-        self, calendar: NativeCalendar, practice_id: int, known_version: int, supports: frozenset[str]
-    ) -> None:
+    def __init__(self, calendar: NativeCalendar, practice_id: int, known_version: int) -> None:
         self._calendar = calendar
         self._database = calendar.database
         self._practice_id = practice_id
         self._known_version = known_version
-        self.supports = supports
         self.versions: Versions | None = None
 
     async def directory(self) -> Directory:

@@ -77,7 +77,7 @@ class Reader:
         attended: Parameters = [("patient", patient), ("status", ",".join(ATTENDED))]
         if await self._any("Appointment", attended):
             return True
-        if not self._upstream.capabilities.can("Encounter search-type"):
+        if not self._upstream.server.can("Encounter search-type"):
             return False
         return await self._any("Encounter", [("patient", patient), ("status", _SEEN_ENCOUNTERS)])
 

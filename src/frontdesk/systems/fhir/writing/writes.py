@@ -65,7 +65,7 @@ class Writer:
         self._practice = practice
         self._write = write
         self._asked = asked or Asked({})
-        self._claims_slots = upstream.capabilities.can("Slot update")
+        self._claims_slots = upstream.server.can("Slot update")
         self._read = upstream.client.read
         self._deadline = deadline
         self._reader = Reader(upstream, practice, deadline)

@@ -1,9 +1,4 @@
-"""Errors on request, for sandbox practices: every code of the catalogue, with the side effects it really has.
-
-`Frontdesk-Simulate` names the code. It is looked at after token, practice and scope, and refused outside sandboxes.
-A code is answered before the request is read, in place of the operation's judgement, or after a write has executed;
-the table of scenarios says which, and what is left behind. `docs/users/sandbox.md` shows the same table.
-"""
+"""Errors on request for sandbox practices: every code of the catalogue, with the side effects it really has."""
 
 import secrets
 from collections.abc import Mapping
@@ -13,10 +8,11 @@ from typing import Any, Literal, NoReturn
 
 from frontdesk.domain.errors import CATALOGUE, FieldError, Problem, declined, invalid
 from frontdesk.domain.local_time import iso_utc
-from frontdesk.engine.confirmation import Writes, stored_id
+from frontdesk.engine.answer_cache import Answer
+from frontdesk.engine.confirmation import Write
+from frontdesk.engine.execute import Call, Engine, write_of
 from frontdesk.operations import Context, Operation
-from frontdesk.operations._fields import WriteInput
-from frontdesk.systems.port import SchedulingSystem, SystemUnavailable
+from frontdesk.systems.port import SystemUnavailable
 
 HEADER = "Frontdesk-Simulate"
 META_KEY = "frontdesk-simulate"
@@ -68,56 +64,63 @@ SCENARIOS: Mapping[str, Scenario] = {
 }
 
 
-async def arranged(code: str, operation: Operation, system: SchedulingSystem) -> Operation:
-    """The operation as it behaves under this simulation. Problem for what is answered before reading."""
-    if not (await system.directory()).practice.sandbox:
-        raise _refusal(f"{HEADER} is known to sandbox practices only")
-    scenario = SCENARIOS.get(code)
-    if scenario is None:
-        raise _refusal(f"{HEADER} must be a code of the error catalogue")
-    if scenario.moment == "before reading":
-        raise _before_reading(code, operation)
-    if operation.kind == "write" and (scenario.moment == "after executing" or code == "confirmation_required"):
+class SandboxEngine(Engine):
+    """An engine that answers sandbox practices with the errors they ask for."""
+
+    async def answer(self, call: Call) -> Answer:
+        if call.simulate is None:
+            return await super().answer(call)
+        system = await self.systems(await self.admit(call))
+        if not (await system.directory()).practice.sandbox:
+            raise _refusal(f"{HEADER} is known to sandbox practices only")
+        scenario = SCENARIOS.get(call.simulate)
+        if scenario is None:
+            raise _refusal(f"{HEADER} must be a code of the error catalogue")
+        if scenario.moment == "before reading":
+            raise _before_reading(call.simulate, call.operation)
+        return await super().answer(replace(call, operation=_simulated_operation(call), cache_key=None))
+
+    async def write(self, call: Call, context: Context, given: Any) -> Mapping[str, Any]:
+        write = write_of(call, context, given)
+        if call.simulate is None:
+            return await self._settled(write)
+        if call.simulate == "confirmation_required":
+            raise await self.writes.challenge(write)
+        body = await self.writes.execute(write)
+        if call.simulate == "confirmation_incomplete":
+            sql = "SELECT withhold_outcome($1, $2)"
+            await self.writes.database.write(sql, context.caller.practice_id, write.intent_id)
+        if SCENARIOS[call.simulate].moment == "after executing":
+            raise _simulated(call.simulate)
+        return body  # the stored result of a write that had executed before
+
+    async def _settled(self, write: Write) -> Mapping[str, Any]:
+        """The answer to a write; a simulated unknown outcome becomes known."""
+        try:
+            return await self.writes.execute(write)
+        except Problem as problem:
+            if problem.code != "confirmation_incomplete":
+                raise
+            if not (await write.context.system.directory()).practice.sandbox:
+                raise
+            sql = "SELECT record_outcome($1, $2) AS known"
+            row = await self.writes.database.write(sql, write.context.caller.practice_id, write.intent_id)
+            if row is None or not row["known"]:
+                raise
+        return await self.writes.execute(write)
+
+
+def _simulated_operation(call: Call) -> Operation:
+    """The operation with the simulated problem in place of its judgement, where that is when it is answered."""
+    code, operation = call.simulate or "", call.operation
+    executes = SCENARIOS[code].moment == "after executing" or code == "confirmation_required"
+    if operation.kind == "write" and executes:
         return operation
 
     async def refuse(context: Context, _given: Any) -> NoReturn:
         raise _judgement(code, context)
 
     return replace(operation, run=refuse)
-
-
-async def write(
-    writes: Writes,
-    code: str,
-    operation: Operation,
-    context: Context,
-    given: WriteInput,
-    request_id: str,
-    key: str | None,
-) -> Mapping[str, Any]:
-    """A write under a simulation. One that is only proposed is challenged as ever: nothing has left yet."""
-    if code == "confirmation_required":
-        raise await writes.challenge(operation, context, given, request_id)
-    body = await writes.execute(operation, context, given, request_id, key)
-    if code == "confirmation_incomplete":
-        await writes.database.write(
-            "SELECT withhold_outcome($1, $2)", context.caller.practice_id, stored_id(context.caller, given, key)
-        )
-    if SCENARIOS[code].moment == "after executing":
-        raise _simulated(code)
-    return body  # the stored result of a write that had executed before
-
-
-async def has_settled(writes: Writes, context: Context, given: WriteInput, key: str | None) -> bool:
-    """Whether the unknown outcome of this write was only simulated; from now on it is known."""
-    if not (await context.system.directory()).practice.sandbox:
-        return False
-    row = await writes.database.write(
-        "SELECT record_outcome($1, $2) AS known",
-        context.caller.practice_id,
-        stored_id(context.caller, given, key),
-    )
-    return row is not None and row["known"]
 
 
 def _before_reading(code: str, operation: Operation) -> Problem:

@@ -1,0 +1,47 @@
+"""Writes that only staff perform: no door offers them, and no scope leads to them."""
+
+from collections.abc import Mapping
+
+from frontdesk.domain.appointments import RECORDABLE, has_come
+from frontdesk.domain.errors import Problem
+from frontdesk.operations._fields import AppointmentId, WriteInput
+from frontdesk.operations._lookups import existing_appointment
+from frontdesk.operations._operation import Context, Operation, Proposal
+from frontdesk.operations._records import AppointmentWritten
+from frontdesk.operations._steps import require_state, status_proposal
+from frontdesk.systems.port import Capability
+
+
+class Request(WriteInput):
+    appointment_id: AppointmentId
+
+
+def _recording(name: str, title: str, status: str) -> Operation:
+    async def run(context: Context, given: Request) -> Proposal:
+        appointment = await existing_appointment(context, given.appointment_id)
+        states = RECORDABLE[status]
+        require_state(appointment, states, context.now, only_upcoming=False)
+        directory = await context.system.directory()
+        if not has_come(appointment, directory.locations[appointment.location_id].time_zone, context.now, status):
+            raise Problem("conflict", "The appointment has not begun yet.")
+        return status_proposal(appointment, directory, status, states, onlyUpcoming=False)
+
+    return Operation(
+        name=f"console.{name}",
+        title=title,
+        method="POST",
+        path="/appointments/{appointmentId}",
+        scope=None,
+        kind="write",
+        needs=Capability.RECORD_ATTENDANCE,
+        input=Request,
+        output=AppointmentWritten,
+        run=run,
+    )
+
+
+RECORDINGS: Mapping[str, Operation] = {
+    "arrived": _recording("record_arrived", "Record an arrival", "arrived"),
+    "completed": _recording("record_completed", "Record a completed visit", "completed"),
+    "noShow": _recording("record_no_show", "Record that a patient did not come", "noShow"),
+}
