@@ -6,6 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from frontdesk.systems.changes import PatientDetails
 from frontdesk.systems.fhir.capabilities import read_statement
 from frontdesk.systems.fhir.resources.appointments import Facts, PracticeMap
 from frontdesk.systems.fhir.resources.elements import (
@@ -14,7 +15,6 @@ from frontdesk.systems.fhir.resources.elements import (
 )
 from frontdesk.systems.fhir.resources.patients import changed_patient, is_same, person
 from frontdesk.systems.fhir.resources.slots import schedules, slot
-from frontdesk.systems.port import patient_data
 
 Resource = dict[str, Any]
 
@@ -44,10 +44,10 @@ _ANYTHING = st.recursive(
 @given(st.dictionaries(st.sampled_from(_NAMES), _ANYTHING))
 def test_whatever_a_server_sends_is_read_or_left_alone(practice: PracticeMap, members: Resource) -> None:
     resource = {**members, "resourceType": "Appointment", "id": "1"}
-    data = patient_data("pat_1", "Ada", "King", date(1985, 12, 10), "+1 555 010 0198", None)
+    details = PatientDetails("Ada", "King", date(1985, 12, 10), "+1 555 010 0198", None)
     person(resource, "pat_1", 1, seen=False)
     is_same(resource, "Ada", "King", "0198", date(1985, 12, 10))
-    changed_patient(resource, data, "intent")
+    changed_patient(resource, details, "intent")
     practice.appointment(resource, "apt_1", "pat_1", Facts())
     for status in ("confirmed", "cancelled", "arrived", "completed", "noShow"):
         practice.in_status(resource, status, "reason", "intent")

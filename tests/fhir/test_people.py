@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from frontdesk.systems.changes import PatientDetails
 from frontdesk.systems.fhir.resources.patients import changed_patient, differs, is_same, new_patient, person
-from frontdesk.systems.port import patient_data
 
 Resource = dict[str, Any]
 
@@ -73,8 +73,8 @@ def test_a_record_that_was_merged_or_closed_is_nobody(members: Resource) -> None
 
 
 def test_a_change_touches_what_was_changed_and_nothing_else() -> None:
-    data = patient_data("pat_1", "Ada", "King", BORN, "+1 555 010 0198", "king@example.com")
-    changed = changed_patient(ADA, data, "intent")
+    details = PatientDetails("Ada", "King", BORN, "+1 555 010 0198", "king@example.com")
+    changed = changed_patient(ADA, details, "intent")
     assert changed["name"][:2] == ADA["name"][:2]
     assert changed["name"][2] == {"use": "official", "family": "King", "given": ["Ada", "Augusta"]}
     assert [each["value"] for each in changed["telecom"]] == [
@@ -84,8 +84,8 @@ def test_a_change_touches_what_was_changed_and_nothing_else() -> None:
         "king@example.com",
     ]
     assert changed["maritalStatus"] == ADA["maritalStatus"]
-    assert not differs(changed, data)
-    assert differs(ADA, data)
+    assert not differs(changed, details)
+    assert differs(ADA, details)
 
 
 names = st.text(st.characters(categories=("Lu", "Ll", "Nd", "Zs"), include_characters="'-."), min_size=1, max_size=20)
@@ -95,9 +95,9 @@ births = st.dates(date(1900, 1, 1), date(2026, 1, 1))
 
 @given(names, names, births, phones, st.none() | st.emails())
 def test_whoever_is_created_is_found_again(first: str, last: str, dob: date, phone: str, email: str | None) -> None:
-    data = patient_data("pat_1", first, last, dob, phone, email)
-    created = new_patient(data, "intent")
-    assert not differs(created, data)
+    details = PatientDetails(first, last, dob, phone, email)
+    created = new_patient(details, "intent")
+    assert not differs(created, details)
     assert is_same(created, first, last, phone, dob)
     found = person(created, "pat_1", 1, seen=False)
     assert found is not None

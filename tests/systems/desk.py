@@ -9,8 +9,9 @@ from frontdesk.domain.appointments import CANCELLABLE, CONFIRMABLE, RECORDABLE, 
 from frontdesk.domain.ids import new_appointment_id
 from frontdesk.domain.patients import Patient
 from frontdesk.domain.slot_ids import SlotRef
-from frontdesk.operations._booking import slot_data
-from frontdesk.systems.port import Change, Intent, Outcome, SchedulingSystem, SlotQuery, WriteRecord
+from frontdesk.operations._booking import booking_of
+from frontdesk.systems.changes import Book, ChangeStatus, Reschedule
+from frontdesk.systems.port import Intent, Outcome, SchedulingSystem, SlotQuery, WriteRecord
 from tests.world import MONDAY, World
 
 FOLLOW_UP, LONG_FOLLOW_UP, FLU_SHOT, EXAM = (21, 101), (21, 102), (22, 103), (20, 100)
@@ -61,8 +62,8 @@ class Desk:
         slot = ref(start, service)
         checked = await system.check_booking(slot, patient.id, self.now, None)
         assert checked is not None
-        data = {"appointmentId": new_appointment_id(), "patientId": patient.id, **slot_data(slot, checked)}
-        return await system.perform(Change("book", checked.version, data), self.record(intent))
+        change = Book(checked.version, new_appointment_id(), patient.id, booking_of(slot, checked))
+        return await system.perform(change, self.record(intent))
 
     async def booked(self, patient: Patient, start: int = NINE, service: tuple[int, int] = FOLLOW_UP) -> str:
         outcome = await self.book(patient, start, service)
@@ -71,16 +72,11 @@ class Desk:
         found: str = outcome.result["appointmentId"]
         return found
 
-    async def set_status(self, appointment_id: str, status: str, **data: Any) -> Outcome:
+    async def set_status(self, appointment_id: str, status: str, reason: str | None = None) -> Outcome:
         system = await self.system()
         assert await system.get_appointment(appointment_id) is not None
-        change = {
-            "appointmentId": appointment_id,
-            "status": status,
-            "fromStates": _STATES[status],
-            "onlyUpcoming": False,
-        }
-        return await system.perform(Change("status", None, {**change, **data}), self.record())
+        change = ChangeStatus(appointment_id, status, _STATES[status], only_upcoming=False, reason=reason)
+        return await system.perform(change, self.record())
 
     async def move(self, appointment_id: str, start: int, service: tuple[int, int] = FOLLOW_UP) -> Outcome:
         system = await self.system()
@@ -89,14 +85,10 @@ class Desk:
         slot = ref(start, service)
         checked = await system.check_booking(slot, moved.patient_id, self.now, moved)
         assert checked is not None
-        data = {
-            "appointmentId": moved.id,
-            "patientId": moved.patient_id,
-            "fromProviderId": moved.provider_id,
-            "fromStates": RESCHEDULABLE,
-            **slot_data(slot, checked),
-        }
-        return await system.perform(Change("reschedule", checked.version, data), self.record())
+        change = Reschedule(
+            checked.version, moved.id, moved.patient_id, moved.provider_id, RESCHEDULABLE, booking_of(slot, checked)
+        )
+        return await system.perform(change, self.record())
 
 
 def query(service: tuple[int, int] = FOLLOW_UP, **wanted: Any) -> SlotQuery:

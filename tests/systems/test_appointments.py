@@ -9,8 +9,9 @@ import pytest
 
 from frontdesk.domain.appointments import RECORDABLE
 from frontdesk.domain.ids import APPOINTMENT_ID, new_appointment_id, new_patient_id
-from frontdesk.operations._booking import slot_data
-from frontdesk.systems.port import AppointmentFilter, Change
+from frontdesk.operations._booking import booking_of
+from frontdesk.systems.changes import Book
+from frontdesk.systems.port import AppointmentFilter
 from tests.systems.desk import EXAM, FLU_SHOT, LONG_FOLLOW_UP, NINE, Desk, ref
 from tests.world import MONDAY, NOW
 
@@ -60,8 +61,8 @@ async def test_a_patient_is_never_in_two_places(desk: Desk) -> None:
     assert checked is not None
     assert checked.patient_busy
     assert checked.slot.available
-    data = {"appointmentId": new_appointment_id(), "patientId": ada.id, **slot_data(slot, checked)}
-    outcome = await system.perform(Change("book", checked.version, data), desk.record())
+    change = Book(checked.version, new_appointment_id(), ada.id, booking_of(slot, checked))
+    outcome = await system.perform(change, desk.record())
     assert (outcome.kind, outcome.reason) == ("declined", "patient_overlap")
 
 

@@ -6,8 +6,9 @@ from datetime import date
 import pytest
 
 from frontdesk.domain.ids import new_appointment_id, new_patient_id
-from frontdesk.operations._booking import slot_data
-from frontdesk.systems.port import AppointmentFilter, Change, Intent, Outcome, patient_data
+from frontdesk.operations._booking import booking_of
+from frontdesk.systems.changes import Book, CreatePatient, PatientDetails
+from frontdesk.systems.port import AppointmentFilter, Intent, Outcome
 from tests.systems.desk import NINE, Desk, intent, ref
 
 Act = Callable[[Desk, str], Awaitable[Outcome]]
@@ -38,8 +39,8 @@ async def test_a_write_judged_by_an_old_directory_is_stale(desk: Desk) -> None:
     ada, system = await desk.person(), await desk.system()
     checked = await system.check_booking(ref(NINE), ada.id, desk.now, None)
     assert checked is not None
-    data = {"appointmentId": new_appointment_id(), "patientId": ada.id, **slot_data(ref(NINE), checked)}
-    outcome = await system.perform(Change("book", checked.version - 1, data), desk.record())
+    change = Book(checked.version - 1, new_appointment_id(), ada.id, booking_of(ref(NINE), checked))
+    outcome = await system.perform(change, desk.record())
     assert outcome.kind == "stale"
     assert NINE in await desk.open_starts()
 
@@ -48,8 +49,8 @@ async def test_a_refused_write_is_on_record_under_those_who_exist(desk: Desk) ->
     ada, alan = await desk.person("Ada"), await desk.person("Alan")
     await desk.booked(ada)
     await desk.book(alan)
-    data = patient_data(new_patient_id(), "Ada", "Lovelace", date(1985, 12, 10), "5550100199", None)
-    await (await desk.system()).perform(Change("create_patient", None, data), desk.record())
+    ada = PatientDetails("Ada", "Lovelace", date(1985, 12, 10), "5550100199", None)
+    await (await desk.system()).perform(CreatePatient(new_patient_id(), ada), desk.record())
     async with desk.world.database.transaction(desk.practice_id) as connection:
         records = await connection.fetch("SELECT outcome, subject_ids FROM audit_record ORDER BY record_id")
     assert [tuple(row) for row in records[1:]] == [("slot_unavailable", [alan.id]), ("conflict", [])]

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import date
 
 from frontdesk.domain.ids import PATIENT_ID, new_patient_id
-from frontdesk.systems.port import Change, patient_data
+from frontdesk.systems.changes import CreatePatient, PatientDetails, UpdatePatient
 from tests.systems.desk import EXAM, NINE, Desk
 
 
@@ -45,8 +45,8 @@ async def test_a_patient_keeps_id_and_number(desk: Desk) -> None:
 async def test_a_new_patient_can_be_found_and_booked(desk: Desk) -> None:
     system = await desk.system()
     dob, phone = date(1978, 8, 26), "+1 555 010 0155"
-    data = patient_data(new_patient_id(), "Katherine", "Johnson", dob, phone, "k@example.com")
-    outcome = await system.perform(Change("create_patient", None, data), desk.record())
+    details = PatientDetails("Katherine", "Johnson", dob, phone, "k@example.com")
+    outcome = await system.perform(CreatePatient(new_patient_id(), details), desk.record())
     assert outcome.kind == "executed"
     assert outcome.result is not None
     [found] = await system.match_patients("katherine", "JOHNSON", "0155", dob)
@@ -56,16 +56,16 @@ async def test_a_new_patient_can_be_found_and_booked(desk: Desk) -> None:
 
 
 async def test_the_same_person_is_not_created_twice(desk: Desk) -> None:
-    data = patient_data(new_patient_id(), "ADA", "Love-lace", date(1985, 12, 10), "5550100199", None)
-    outcome = await (await desk.system()).perform(Change("create_patient", None, data), desk.record())
+    details = PatientDetails("ADA", "Love-lace", date(1985, 12, 10), "5550100199", None)
+    outcome = await (await desk.system()).perform(CreatePatient(new_patient_id(), details), desk.record())
     assert (outcome.kind, outcome.reason) == ("conflict", "patient_exists")
 
 
 async def test_a_patient_is_changed_and_nothing_else_of_them(desk: Desk) -> None:
     grace, system = await desk.person("Grace"), await desk.system()
     assert await system.get_patient(grace.id) == grace
-    data = patient_data(grace.id, "Grace", "Murray", grace.dob, "+1 555 010 0143", grace.email)
-    outcome = await system.perform(Change("update_patient", None, data), desk.record())
+    details = PatientDetails("Grace", "Murray", grace.dob, "+1 555 010 0143", grace.email)
+    outcome = await system.perform(UpdatePatient(grace.id, details), desk.record())
     assert (outcome.kind, outcome.result) == ("executed", {"patientId": grace.id})
     changed = await (await desk.system()).get_patient(grace.id)
     assert changed == replace(grace, last_name="Murray", phone="+1 555 010 0143")
@@ -74,8 +74,8 @@ async def test_a_patient_is_changed_and_nothing_else_of_them(desk: Desk) -> None
 async def test_a_patient_is_not_changed_into_another(desk: Desk) -> None:
     grace, system = await desk.person("Grace"), await desk.system()
     await system.get_patient(grace.id)
-    data = patient_data(grace.id, "Ada", "Lovelace", date(1985, 12, 10), "+1 555 010 0199", None)
-    outcome = await system.perform(Change("update_patient", None, data), desk.record())
+    details = PatientDetails("Ada", "Lovelace", date(1985, 12, 10), "+1 555 010 0199", None)
+    outcome = await system.perform(UpdatePatient(grace.id, details), desk.record())
     assert (outcome.kind, outcome.reason) == ("conflict", "patient_exists")
 
 

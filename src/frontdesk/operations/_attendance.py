@@ -9,6 +9,7 @@ from frontdesk.operations._lookups import existing_appointment
 from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import AppointmentWritten
 from frontdesk.operations._steps import require_state, status_proposal
+from frontdesk.systems.changes import ChangeStatus
 from frontdesk.systems.port import Capability
 
 
@@ -24,7 +25,8 @@ def _recording(name: str, title: str, status: str) -> Operation:
         directory = await context.system.directory()
         if not has_come(appointment, directory.locations[appointment.location_id].time_zone, context.now, status):
             raise Problem("conflict", "The appointment has not begun yet.")
-        return status_proposal(appointment, directory, status, states, onlyUpcoming=False)
+        change = ChangeStatus(appointment.id, status, states, only_upcoming=False)
+        return status_proposal(appointment, directory, change)
 
     return Operation(
         name=f"console.{name}",

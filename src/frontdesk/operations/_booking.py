@@ -1,12 +1,12 @@
 """What booking and rescheduling share: judging whether a patient may take a slot right now."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.errors import Problem, declined
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.operations._operation import Context
+from frontdesk.systems.changes import Booking
 from frontdesk.systems.port import BookingCheck
 
 
@@ -35,16 +35,15 @@ async def bookable(
     return slot, checked
 
 
-def slot_data(slot: SlotRef, checked: BookingCheck) -> dict[str, Any]:
-    """The slot as a change carries it."""
+def booking_of(slot: SlotRef, checked: BookingCheck) -> Booking:
     starts = datetime.fromtimestamp(slot.start * 60, tz=UTC)
     ends = starts + timedelta(minutes=slot.duration_minutes)
-    return {
-        "providerId": slot.provider_id,
-        "locationId": slot.location_id,
-        "visitTypeId": slot.visit_type_id,
-        "procedureId": slot.procedure_id,
-        "startsAt": starts.isoformat(),
-        "endsAt": ends.isoformat(),
-        "busyUntil": (ends + timedelta(minutes=checked.slot.procedure.buffer_after_minutes)).isoformat(),
-    }
+    return Booking(
+        provider_id=slot.provider_id,
+        location_id=slot.location_id,
+        visit_type_id=slot.visit_type_id,
+        procedure_id=slot.procedure_id,
+        starts_at=starts,
+        ends_at=ends,
+        busy_until=ends + timedelta(minutes=checked.slot.procedure.buffer_after_minutes),
+    )

@@ -13,7 +13,8 @@ from pydantic import BaseModel
 from frontdesk.access.clients.caller import Caller
 from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.slot_ids import SlotIds
-from frontdesk.systems.port import Capability, Change, SchedulingSystem
+from frontdesk.systems.changes import Change
+from frontdesk.systems.port import Capability, SchedulingSystem
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from frontdesk.domain.appointments import Appointment, conflict_detail
 from frontdesk.domain.directory import Directory
@@ -10,7 +9,7 @@ from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import weekday
 from frontdesk.operations._operation import Proposal
 from frontdesk.operations._records import appointment_names, appointment_summary_body
-from frontdesk.systems.port import Change
+from frontdesk.systems.changes import ChangeStatus
 
 
 def require_state(appointment: Appointment, states: Sequence[str], now: datetime, *, only_upcoming: bool) -> None:
@@ -18,9 +17,7 @@ def require_state(appointment: Appointment, states: Sequence[str], now: datetime
         raise Problem("conflict", conflict_detail(appointment.status, states))
 
 
-def status_proposal(
-    appointment: Appointment, directory: Directory, status: str, states: Sequence[str], **data: Any
-) -> Proposal:
+def status_proposal(appointment: Appointment, directory: Directory, change: ChangeStatus) -> Proposal:
     """A step of an appointment to another status, with the appointment read back as it stands."""
     summary = appointment_summary_body(appointment, directory)
     names = appointment_names(appointment, directory)
@@ -33,7 +30,6 @@ def status_proposal(
         **names,
         "weekday": weekday(int(appointment.starts_at.timestamp()) // 60, names["timeZone"]),
     }
-    if data.get("reason") is not None:
-        read_back["reason"] = data["reason"]
-    change = {"appointmentId": appointment.id, "status": status, "fromStates": states, **data}
-    return Proposal(read_back, Change("status", None, change))
+    if change.reason is not None:
+        read_back["reason"] = change.reason
+    return Proposal(read_back, change)

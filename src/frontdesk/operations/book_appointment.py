@@ -1,11 +1,12 @@
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.ids import PATIENT_ID, new_appointment_id
-from frontdesk.operations._booking import bookable, slot_data
+from frontdesk.operations._booking import bookable, booking_of
 from frontdesk.operations._fields import PatientId, SlotId, WriteInput
 from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import Record
 from frontdesk.operations._slots import slot_read_back
-from frontdesk.systems.port import Capability, Change
+from frontdesk.systems.changes import Book
+from frontdesk.systems.port import Capability
 
 
 class Request(WriteInput):
@@ -25,9 +26,9 @@ async def run(context: Context, given: Request) -> Proposal:
         raise Problem("not_found", "There is no such patient.")
     context.subjects.append(given.patient_id)
     slot, checked = await bookable(context, given.slot_id, given.patient_id)
-    data = {"appointmentId": new_appointment_id(), "patientId": given.patient_id, **slot_data(slot, checked)}
+    change = Book(checked.version, new_appointment_id(), given.patient_id, booking_of(slot, checked))
     read_back = {"patientId": given.patient_id, **slot_read_back(given.slot_id, slot, checked.slot)}
-    return Proposal(read_back, Change("book", checked.version, data))
+    return Proposal(read_back, change)
 
 
 OPERATION = Operation(

@@ -8,6 +8,7 @@ from frontdesk.operations._lookups import existing_appointment
 from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import AppointmentWritten
 from frontdesk.operations._steps import require_state, status_proposal
+from frontdesk.systems.changes import ChangeStatus
 from frontdesk.systems.port import Capability
 
 
@@ -22,8 +23,8 @@ async def run(context: Context, given: Request) -> Proposal:
     appointment cannot be brought back; book a new one instead."""
     appointment = await existing_appointment(context, given.appointment_id)
     require_state(appointment, CANCELLABLE, context.now, only_upcoming=False)
-    directory = await context.system.directory()
-    return status_proposal(appointment, directory, "cancelled", CANCELLABLE, reason=given.reason, onlyUpcoming=False)
+    change = ChangeStatus(appointment.id, "cancelled", CANCELLABLE, only_upcoming=False, reason=given.reason)
+    return status_proposal(appointment, await context.system.directory(), change)
 
 
 OPERATION = Operation(

@@ -4,6 +4,7 @@ from frontdesk.operations._lookups import existing_appointment
 from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import AppointmentWritten
 from frontdesk.operations._steps import require_state, status_proposal
+from frontdesk.systems.changes import ChangeStatus
 from frontdesk.systems.port import Capability
 
 
@@ -17,7 +18,8 @@ async def run(context: Context, given: Request) -> Proposal:
     the appointment back, and after a clear yes call again with the same arguments plus confirmationToken."""
     appointment = await existing_appointment(context, given.appointment_id)
     require_state(appointment, CONFIRMABLE, context.now, only_upcoming=True)
-    return status_proposal(appointment, await context.system.directory(), "confirmed", CONFIRMABLE, onlyUpcoming=True)
+    change = ChangeStatus(appointment.id, "confirmed", CONFIRMABLE, only_upcoming=True)
+    return status_proposal(appointment, await context.system.directory(), change)
 
 
 OPERATION = Operation(

@@ -5,7 +5,8 @@ from frontdesk.domain.ids import new_patient_id
 from frontdesk.operations._fields import BirthDate, Email, Name, Phone, WriteInput
 from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import PatientWritten
-from frontdesk.systems.port import Capability, Change, patient_data
+from frontdesk.systems.changes import CreatePatient, PatientDetails
+from frontdesk.systems.port import Capability
 
 
 class Request(WriteInput):
@@ -32,9 +33,8 @@ async def run(context: Context, given: Request) -> Proposal:
     }
     if given.email is not None:
         read_back["email"] = given.email
-    patient_id = new_patient_id()
-    data = patient_data(patient_id, given.first_name, given.last_name, given.dob, given.phone, given.email)
-    return Proposal(read_back, Change("create_patient", None, data))
+    details = PatientDetails(given.first_name, given.last_name, given.dob, given.phone, given.email)
+    return Proposal(read_back, CreatePatient(new_patient_id(), details))
 
 
 OPERATION = Operation(

@@ -1,12 +1,13 @@
 from frontdesk.domain.appointments import RESCHEDULABLE
-from frontdesk.operations._booking import bookable, slot_data
+from frontdesk.operations._booking import bookable, booking_of
 from frontdesk.operations._fields import AppointmentId, SlotId, WriteInput
 from frontdesk.operations._lookups import existing_appointment
 from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import AppointmentWritten
 from frontdesk.operations._slots import slot_read_back
 from frontdesk.operations._steps import require_state
-from frontdesk.systems.port import Capability, Change
+from frontdesk.systems.changes import Reschedule
+from frontdesk.systems.port import Capability
 
 
 class Request(WriteInput):
@@ -21,19 +22,20 @@ async def run(context: Context, given: Request) -> Proposal:
     appointment = await existing_appointment(context, given.appointment_id)
     require_state(appointment, RESCHEDULABLE, context.now, only_upcoming=True)
     slot, checked = await bookable(context, given.slot_id, appointment.patient_id, moved=appointment)
-    data = {
-        "appointmentId": appointment.id,
-        "patientId": appointment.patient_id,
-        "fromProviderId": appointment.provider_id,
-        "fromStates": RESCHEDULABLE,
-        **slot_data(slot, checked),
-    }
+    change = Reschedule(
+        checked.version,
+        appointment.id,
+        appointment.patient_id,
+        from_provider_id=appointment.provider_id,
+        from_states=RESCHEDULABLE,
+        booking=booking_of(slot, checked),
+    )
     read_back = {
         "appointmentId": appointment.id,
         "patientId": appointment.patient_id,
         **slot_read_back(given.slot_id, slot, checked.slot),
     }
-    return Proposal(read_back, Change("reschedule", checked.version, data))
+    return Proposal(read_back, change)
 
 
 OPERATION = Operation(

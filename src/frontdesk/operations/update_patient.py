@@ -7,7 +7,8 @@ from frontdesk.operations._fields import BirthDate, Email, Name, PatientId, Phon
 from frontdesk.operations._lookups import existing_patient
 from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import PatientWritten
-from frontdesk.systems.port import Capability, Change, patient_data
+from frontdesk.systems.changes import PatientDetails, UpdatePatient
+from frontdesk.systems.port import Capability
 
 _FIELDS = ("first_name", "last_name", "phone", "dob", "email")
 
@@ -47,8 +48,7 @@ async def run(context: Context, given: Request) -> Proposal:
         "email": given.email,
     }
     read_back = {"patientId": patient.id, **{name: value for name, value in written.items() if value is not None}}
-    data = patient_data(patient.id, first_name, last_name, dob, phone, email)
-    return Proposal(read_back, Change("update_patient", None, data))
+    return Proposal(read_back, UpdatePatient(patient.id, PatientDetails(first_name, last_name, dob, phone, email)))
 
 
 OPERATION = Operation(

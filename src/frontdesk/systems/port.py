@@ -12,9 +12,9 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory, Procedure, VisitType
-from frontdesk.domain.names import digits
-from frontdesk.domain.patients import Contact, Patient, name_key
+from frontdesk.domain.patients import Contact, Patient
 from frontdesk.domain.slot_ids import SlotRef
+from frontdesk.systems.changes import Change
 
 PAGE_OF_APPOINTMENTS = 500
 
@@ -113,34 +113,6 @@ class AppointmentFilter:
     procedure_id: int | None = None
     first: date | None = None
     last: date | None = None
-
-
-ChangeKind = Literal["book", "reschedule", "status", "create_patient", "update_patient"]
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A write as the operation judged it, under the directory version it was judged by."""
-
-    kind: ChangeKind
-    version: int | None  # None: the directory does not matter to it
-    data: Mapping[str, Any]
-
-
-def patient_data(
-    patient_id: str, first_name: str, last_name: str, dob: date, phone: str, email: str | None
-) -> dict[str, Any]:
-    """A patient as a change carries it, with what matching compares."""
-    return {
-        "patientId": patient_id,
-        "firstName": first_name,
-        "lastName": last_name,
-        "nameKey": name_key(first_name, last_name),
-        "dob": dob.isoformat(),
-        "phone": phone,
-        "phoneDigits": digits(phone),
-        "email": email,
-    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,9 @@ import orjson
 
 from frontdesk.domain.ids import new_appointment_id, new_patient_id
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
+from frontdesk.systems.changes import Change
 from frontdesk.systems.fhir.resources.appointments import Facts
-from frontdesk.systems.port import Change, SystemUnavailable, WriteRecord
+from frontdesk.systems.port import SystemUnavailable, WriteRecord
 
 _MOST_TAKEN = 4
 

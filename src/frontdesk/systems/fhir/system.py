@@ -14,9 +14,10 @@ from typing import Any
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
-from frontdesk.domain.patients import Contact, Patient
+from frontdesk.domain.patients import Contact, Patient, name_key
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
+from frontdesk.systems.changes import Book, Change, ChangeStatus, CreatePatient, Reschedule, UpdatePatient
 from frontdesk.systems.fhir.reading.lookups import Reader
 from frontdesk.systems.fhir.reading.open_slots import SlotFinder
 from frontdesk.systems.fhir.records import PendingWrite
@@ -31,7 +32,6 @@ from frontdesk.systems.offers import named, offered
 from frontdesk.systems.port import (
     AppointmentFilter,
     BookingCheck,
-    Change,
     FoundSlots,
     Outcome,
     PatientSearch,
@@ -44,7 +44,6 @@ from frontdesk.systems.port import (
 
 LEASE_MARGIN = timedelta(seconds=30)
 _TURNS, _TURN_SECONDS = 20, 0.1  # how long a write waits for another one of the same subject
-_SLOT_KEYS = ("providerId", "locationId", "visitTypeId", "procedureId", "startsAt", "endsAt")
 
 
 class FhirSystem:
@@ -188,36 +187,58 @@ class FhirSystem:
 
     def _asked(self, change: Change) -> Asked:
         """The change with what this call has read for it."""
-        data = change.data
-        before = self._read.get(data["appointmentId"] if "appointmentId" in data else data["patientId"])
-        run: tuple[Slot, ...] = ()
-        if "startsAt" in data:
-            start = int(datetime.fromisoformat(data["startsAt"]).timestamp()) // 60
-            run = self._runs.get((data["providerId"], data["locationId"], start), ())
-        return Asked(data, before, run)
+        if isinstance(change, CreatePatient | UpdatePatient):
+            return Asked(change, self._read.get(change.patient_id))
+        before = self._read.get(change.appointment_id)
+        if isinstance(change, ChangeStatus):
+            return Asked(change, before)
+        booking = change.booking
+        start = int(booking.starts_at.timestamp()) // 60
+        return Asked(change, before, self._runs.get((booking.provider_id, booking.location_id, start), ()))
 
     def _stored(self, change: Change, asked: Asked, now: datetime) -> dict[str, Any]:
         """What is kept of a change until it is settled: nothing that a person said or is called."""
-        data, before = change.data, asked.before
-        stored: dict[str, Any] = {key: data[key] for key in ("appointmentId", "patientId", "status") if key in data}
+        stored: dict[str, Any] = {"subject": _subject(change)}
+        if asked.before is not None:
+            stored["reference"] = reference_of(asked.before)
+        if isinstance(change, CreatePatient | UpdatePatient):
+            return stored | {"patientId": change.patient_id}
+        stored["appointmentId"] = change.appointment_id
+        if isinstance(change, ChangeStatus):
+            return stored | {"status": change.status} | self._stored_status(change, asked.before)
+        return stored | self._stored_booking(change, asked, now)
+
+    def _stored_status(self, change: ChangeStatus, before: Resource | None) -> dict[str, Any]:
+        if before is None:
+            return {}
+        stored: dict[str, Any] = {
+            "patientId": self._patients[change.appointment_id],
+            "from": self._practice.status(before),
+        }
+        if change.status == "cancelled":
+            stored["givesUp"] = self._given_up(before, [])
+        return stored
+
+    def _stored_booking(self, change: Book | Reschedule, asked: Asked, now: datetime) -> dict[str, Any]:
+        booking, before = change.booking, asked.before
         taken = [slot.reference for slot in asked.run]
-        if change.kind in ("book", "reschedule"):
-            old = [] if before is None else references(before.get("slot"), "Slot")
-            stored |= {key: data[key] for key in _SLOT_KEYS} | {
-                "askedAt": now.isoformat(),
-                "patient": reference_of(self._read[data["patientId"]]),
-                "run": taken,
-                "slots": [slot for slot in taken if slot not in old],
-            }
+        old = [] if before is None else references(before.get("slot"), "Slot")
+        stored = {
+            "patientId": change.patient_id,
+            "providerId": booking.provider_id,
+            "locationId": booking.location_id,
+            "visitTypeId": booking.visit_type_id,
+            "procedureId": booking.procedure_id,
+            "startsAt": booking.starts_at.isoformat(),
+            "endsAt": booking.ends_at.isoformat(),
+            "askedAt": now.isoformat(),
+            "patient": reference_of(self._read[change.patient_id]),
+            "run": taken,
+            "slots": [slot for slot in taken if slot not in old],
+        }
         if before is not None:
-            stored["reference"] = reference_of(before)
-        if change.kind == "reschedule" and before is not None:
             stored |= {"before": self._practice.place_and_time(before), "givesUp": self._given_up(before, taken)}
-        elif change.kind == "status" and before is not None:
-            stored |= {"patientId": self._patients[data["appointmentId"]], "from": self._practice.status(before)}
-            if data["status"] == "cancelled":
-                stored["givesUp"] = self._given_up(before, taken)
-        return {**stored, "subject": self._subject(change)}
+        return stored
 
     def _given_up(self, before: Resource, kept: list[str]) -> list[dict[str, Any]]:
         """The slots that an appointment gives back, where we may free them."""
@@ -230,11 +251,13 @@ class FhirSystem:
             if slot not in kept
         ]
 
-    def _subject(self, change: Change) -> str:
-        """Whom or what a write is about: two writes of one subject never run at once."""
-        data = change.data
-        if change.kind == "status":
-            return str(data["appointmentId"])
-        if change.kind == "create_patient":
-            return hashlib.sha256(f"{data['nameKey']}|{data['dob']}".encode()).hexdigest()
-        return str(data["patientId"])
+
+def _subject(change: Change) -> str:
+    """Whom or what a write is about: two writes of one subject never run at once."""
+    if isinstance(change, ChangeStatus):
+        return change.appointment_id
+    if isinstance(change, CreatePatient):
+        person = change.details
+        key = f"{name_key(person.first_name, person.last_name)}|{person.dob.isoformat()}"
+        return hashlib.sha256(key.encode()).hexdigest()
+    return change.patient_id

@@ -20,8 +20,10 @@ from frontdesk.domain.patients import Contact, Patient, name_key
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 from frontdesk.store.directories import DirectoryCache, StoredDirectory
+from frontdesk.systems.changes import Change
 from frontdesk.systems.native import rows
 from frontdesk.systems.native.calendars import Calendars, to_read
+from frontdesk.systems.native.changes import as_json
 from frontdesk.systems.native.opening import Offer, Opening
 from frontdesk.systems.native.search import Search
 from frontdesk.systems.offers import named, offered
@@ -29,7 +31,6 @@ from frontdesk.systems.port import (
     AppointmentFilter,
     BookingCheck,
     Capability,
-    Change,
     FoundSlots,
     Outcome,
     PatientSearch,
@@ -212,7 +213,7 @@ class NativeSystem:
             self._practice_id,
             change.version,
             change.kind,
-            orjson.dumps(change.data).decode(),
+            as_json(change),
             record.actor,
             record.operation,
             record.request_id,

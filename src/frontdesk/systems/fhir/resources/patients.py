@@ -1,11 +1,11 @@
 """Patient resources to people and back. Pure: the server is asked elsewhere."""
 
-from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
 from frontdesk.domain.names import words
 from frontdesk.domain.patients import Patient, name_key, same_phone
+from frontdesk.systems.changes import PatientDetails
 from frontdesk.systems.fhir.resources.elements import INTENTS, Resource, listed, stated, with_identifier
 
 _PREFERRED_NAMES = ("official", "usual")
@@ -42,32 +42,32 @@ def is_same(resource: Resource, first_name: str, last_name: str, phone: str, dob
     )
 
 
-def new_patient(data: Mapping[str, Any], intent: str) -> Resource:
+def new_patient(details: PatientDetails, intent: str) -> Resource:
     return stated(
         {
             "resourceType": "Patient",
             "identifier": [{"system": INTENTS, "value": intent}],
             "active": True,
-            "name": [{"use": "official", "family": data["lastName"], "given": [data["firstName"]]}],
-            "telecom": _telecom(data),
-            "birthDate": data["dob"],
+            "name": [{"use": "official", "family": details.last_name, "given": [details.first_name]}],
+            "telecom": _telecom(details),
+            "birthDate": details.dob.isoformat(),
         }
     )
 
 
-def changed_patient(resource: Resource, data: Mapping[str, Any], intent: str) -> Resource:
+def changed_patient(resource: Resource, details: PatientDetails, intent: str) -> Resource:
     """The record with the given name, date of birth and contacts; everything else stays as it is."""
     name = _name_element(resource)
     names = [dict(each) for each in listed(resource.get("name"))]
     if name is None:
-        names.insert(0, {"use": "official", "family": data["lastName"], "given": [data["firstName"]]})
-    elif _spelt(name) != (data["firstName"], data["lastName"]):
+        names.insert(0, {"use": "official", "family": details.last_name, "given": [details.first_name]})
+    elif _spelt(name) != (details.first_name, details.last_name):
         # A text that spelt out the old name goes; middle names stay.
         kept = {key: value for key, value in name.items() if key != "text"}
-        given = [data["firstName"], *_given(name)[1:]]
-        names[names.index(name)] = {**kept, "family": data["lastName"], "given": given}
+        given = [details.first_name, *_given(name)[1:]]
+        names[names.index(name)] = {**kept, "family": details.last_name, "given": given}
     telecom = [dict(each) for each in listed(resource.get("telecom"))]
-    for contact in _telecom(data):
+    for contact in _telecom(details):
         preferred = _PREFERRED_PHONES if contact["system"] == "phone" else ()
         current = _contact_elements(resource, contact["system"], preferred)
         if not current:
@@ -80,27 +80,27 @@ def changed_patient(resource: Resource, data: Mapping[str, Any], intent: str) ->
             "identifier": with_identifier(resource, INTENTS, intent),
             "name": names,
             "telecom": telecom,
-            "birthDate": data["dob"],
+            "birthDate": details.dob.isoformat(),
         }
     )
 
 
-def differs(resource: Resource, data: Mapping[str, Any]) -> bool:
+def differs(resource: Resource, details: PatientDetails) -> bool:
     """Whether a stored record is not the person that was asked for."""
     name, emails = _name(resource), _contacts(resource, "email")
     return (
         name is None
-        or [words(part) for part in name] != [words(data["firstName"]), words(data["lastName"])]
-        or resource.get("birthDate") != data["dob"]
-        or not any(same_phone(data["phone"], stored) for stored in _contacts(resource, "phone"))
-        or (data.get("email") is not None and data["email"].casefold() not in map(str.casefold, emails))
+        or [words(part) for part in name] != [words(details.first_name), words(details.last_name)]
+        or resource.get("birthDate") != details.dob.isoformat()
+        or not any(same_phone(details.phone, stored) for stored in _contacts(resource, "phone"))
+        or (details.email is not None and details.email.casefold() not in map(str.casefold, emails))
     )
 
 
-def _telecom(data: Mapping[str, Any]) -> list[Resource]:
-    contacts = [{"system": "phone", "value": data["phone"]}]
-    if data.get("email") is not None:
-        contacts.append({"system": "email", "value": data["email"]})
+def _telecom(details: PatientDetails) -> list[Resource]:
+    contacts = [{"system": "phone", "value": details.phone}]
+    if details.email is not None:
+        contacts.append({"system": "email", "value": details.email})
     return contacts
 
 

@@ -7,9 +7,10 @@ difference is undone and told.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any, NoReturn
 
+from frontdesk.systems.changes import Change, ChangeStatus, CreatePatient, PatientDetails, UpdatePatient
 from frontdesk.systems.fhir.reading.lookups import Reader
 from frontdesk.systems.fhir.records import Ending, PendingWrite
 from frontdesk.systems.fhir.resources import patients
@@ -43,14 +44,13 @@ _EVENTS = {
     "create_patient": "patient.created",
     "update_patient": "patient.updated",
 }
-_PRIVATE = ("firstName", "lastName", "phone", "dob", "email", "reason")
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a write starts from: the judged data, the record it changes as it was read, and the slots it takes."""
+    """What a write starts from: the judged change, the record it changes as it was read, and the slots it takes."""
 
-    data: Mapping[str, Any]
+    change: Change | None  # None where a write is settled: what a person said is not stored
     before: Resource | None = None
     run: tuple[Slot, ...] = ()
 
@@ -61,15 +61,14 @@ class Writer:
     def __init__(
         self, upstream: Upstream, practice: PracticeMap, deadline: Deadline, write: PendingWrite, asked: Asked | None
     ) -> None:
-        private = [] if asked is None else [asked.data.get(key) for key in _PRIVATE]
         self._practice = practice
         self._write = write
-        self._asked = asked or Asked({})
+        self._asked = asked or Asked(None)
         self._claims_slots = upstream.server.can("Slot update")
         self._read = upstream.client.read
         self._deadline = deadline
         self._reader = Reader(upstream, practice, deadline)
-        self._steps = WriteSteps(upstream.client, deadline, write, private)
+        self._steps = WriteSteps(upstream.client, deadline, write, _private(self._asked.change))
 
     @property
     def releases(self) -> list[Mapping[str, Any]]:
@@ -151,8 +150,9 @@ class Writer:
         assert before is not None
         if self._practice.status(before) == data["status"]:
             return Ending("unchanged", self.subjects, self._result())
-        reason = self._asked.data.get("reason")
-        after = self._practice.in_status(before, data["status"], reason, self._write.intent)
+        change = self._asked.change
+        assert isinstance(change, ChangeStatus)
+        after = self._practice.in_status(before, data["status"], change.reason, self._write.intent)
         stored = await self._steps.change(before, after)
         if self._practice.status(stored) != data["status"]:
             await self._undo_change(before, stored, NOT_CARRIED_OUT)
@@ -160,10 +160,10 @@ class Writer:
 
     async def _create_patient(self, now: datetime) -> Ending:
         await self._refuse_double(None)
-        wanted = patients.new_patient(self._asked.data, self._write.intent)
+        wanted = patients.new_patient(self._details, self._write.intent)
         wanted["identifier"] = with_identifier(wanted, CLAIMS, self._write.id)
         stored = await self._steps.adopt(await self._steps.create(wanted))
-        if patients.differs(stored, self._asked.data):
+        if patients.differs(stored, self._details):
             await self._steps.undo(undone(stored, self._write.intent))
             raise Stopped(Ending("declined", reason=NOT_CARRIED_OUT))
         return self._executed(reference_of(stored), now)
@@ -172,9 +172,9 @@ class Writer:
         before = self._asked.before
         assert before is not None
         await self._refuse_double(reference_of(before))
-        after = patients.changed_patient(before, self._asked.data, self._write.intent)
+        after = patients.changed_patient(before, self._details, self._write.intent)
         stored = await self._steps.change(before, after)
-        if patients.differs(stored, self._asked.data):
+        if patients.differs(stored, self._details):
             await self._undo_change(before, stored, NOT_CARRIED_OUT)
         return self._executed(self._write.data["reference"], now)
 
@@ -200,9 +200,8 @@ class Writer:
             raise Stopped(Ending("declined", reason="patient_overlap"))
 
     async def _refuse_double(self, changed: str | None) -> None:
-        data = self._asked.data
-        dob = date.fromisoformat(data["dob"])
-        found = await self._reader.matching(data["firstName"], data["lastName"], data["phone"], dob)
+        asked = self._details
+        found = await self._reader.matching(asked.first_name, asked.last_name, asked.phone, asked.dob)
         if any(reference_of(other) != changed for other in found):
             raise Stopped(Ending("conflict", reason="patient_exists"))
 
@@ -258,7 +257,23 @@ class Writer:
         return {"appointmentId": data["appointmentId"], **({"status": status} if status else {})}
 
     @property
+    def _details(self) -> PatientDetails:
+        change = self._asked.change
+        assert isinstance(change, CreatePatient | UpdatePatient)
+        return change.details
+
+    @property
     def subjects(self) -> list[str]:
         """What a write is about that did not happen: the id that a new record would have had is nobody's."""
         data, new = self._write.data, {"book": "appointmentId", "create_patient": "patientId"}.get(self._write.change)
         return [data[key] for key in ("appointmentId", "patientId") if key in data and key != new]
+
+
+def _private(change: Change | None) -> list[str | None]:
+    """What was said about a person, which must not appear in a log."""
+    if isinstance(change, ChangeStatus):
+        return [change.reason]
+    if isinstance(change, CreatePatient | UpdatePatient):
+        said = change.details
+        return [said.first_name, said.last_name, said.phone, said.dob.isoformat(), said.email]
+    return []

@@ -1,0 +1,77 @@
+"""The changes that a scheduling system is asked to make, as operations have judged them."""
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Booking:
+    """The time that an appointment takes of a provider, and what for."""
+
+    provider_id: int
+    location_id: int
+    visit_type_id: int
+    procedure_id: int
+    starts_at: datetime
+    ends_at: datetime
+    busy_until: datetime  # with the buffer after the appointment
+
+
+@dataclass(frozen=True, slots=True)
+class PatientDetails:
+    first_name: str
+    last_name: str
+    dob: date
+    phone: str
+    email: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    kind: ClassVar[str] = "book"
+    version: int  # of the directory it was judged by
+    appointment_id: str
+    patient_id: str
+    booking: Booking
+
+
+@dataclass(frozen=True, slots=True)
+class Reschedule:
+    kind: ClassVar[str] = "reschedule"
+    version: int  # of the directory it was judged by
+    appointment_id: str
+    patient_id: str
+    from_provider_id: int
+    from_states: tuple[str, ...]
+    booking: Booking
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeStatus:
+    kind: ClassVar[str] = "status"
+    version: ClassVar[None] = None
+    appointment_id: str
+    status: str
+    from_states: tuple[str, ...]
+    only_upcoming: bool
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePatient:
+    kind: ClassVar[str] = "create_patient"
+    version: ClassVar[None] = None
+    patient_id: str
+    details: PatientDetails
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatePatient:
+    kind: ClassVar[str] = "update_patient"
+    version: ClassVar[None] = None
+    patient_id: str
+    details: PatientDetails
+
+
+Change = Book | Reschedule | ChangeStatus | CreatePatient | UpdatePatient
