@@ -11,7 +11,6 @@ from schemathesis.specs.openapi.definitions import OPENAPI_31
 
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.domain.errors import CATALOGUE
-from frontdesk.doors.examples import ANSWERS, READ_BACKS
 from frontdesk.doors.openapi import openapi_document
 from frontdesk.operations import OPERATIONS, Operation
 from frontdesk.settings import Settings
@@ -213,10 +212,10 @@ def test_optional_body_fields_may_be_null_and_required_ones_may_not(operation: O
 
 
 def test_there_is_one_example_answer_per_operation_and_one_read_back_per_write() -> None:
-    assert list(ANSWERS) == [operation.name for operation in OPERATIONS]
-    assert list(READ_BACKS) == [operation.name for operation in OPERATIONS if operation.kind == "write"]
+    assert all(operation.example_answer for operation in OPERATIONS)
+    assert all(bool(operation.example_read_back) == (operation.kind == "write") for operation in OPERATIONS)
     for operation in OPERATIONS:
-        operation.output.model_validate(ANSWERS[operation.name])
+        operation.output.model_validate(operation.example_answer)
 
 
 def test_links_lead_from_what_was_written_to_what_can_be_done_with_it() -> None:
@@ -253,8 +252,10 @@ async def test_read_backs_are_shown_as_the_service_gives_them(world: World) -> N
         "confirm_attendance": ("POST", f"{appointment}/confirm", {}),
         "reschedule_appointment": ("POST", f"{appointment}/reschedule", {"slotId": other["id"]}),
     }  # fmt: skip
+    shown = {operation.name: operation.example_read_back for operation in OPERATIONS if operation.kind == "write"}
+    assert requests.keys() == shown.keys()
     for name, (method, path, body) in requests.items():
         challenge = await agent.request(method, path, json=body)
         assert challenge.status_code == 428, challenge.text
-        assert challenge.json()["readBack"].keys() == READ_BACKS[name].keys(), name
+        assert challenge.json()["readBack"].keys() == shown[name].keys(), name
         validate(challenge.json(), {"$ref": "#/components/schemas/Challenge"})

@@ -8,9 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from frontdesk.domain.errors import BINDING, BY_GATEWAY, CATALOGUE, FieldError, Problem, invalid
-from frontdesk.doors.examples import CONFIRMATION_TOKEN, EXPIRES_AT, READ_BACKS, REQUEST_ID
 from frontdesk.doors.responses import PROBLEM_TYPE, TRACE_HEADER
-from frontdesk.operations import Operation
+from frontdesk.operations import Operation, book_appointment
+
+REQUEST_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
+CONFIRMATION_TOKEN = "9f86d081884c7d659a2feaa0c55ad015"  # noqa: S105 - an example
+EXPIRES_AT = "2026-11-15T08:10:00Z"
 
 _EVERYWHERE = frozenset(
     ("unauthorized", "forbidden_tenant", "quota_exceeded", "validation", "not_acceptable", "rate_limited", "internal",
@@ -159,7 +162,7 @@ def challenge_entry(operation: Operation, docs_url: str) -> dict[str, Any]:
         "content": {
             PROBLEM_TYPE: {
                 "schema": {"$ref": "#/components/schemas/Challenge"},
-                "example": example_challenge(operation.name, docs_url),
+                "example": example_challenge(operation, docs_url),
             }
         },
     }
@@ -167,16 +170,16 @@ def challenge_entry(operation: Operation, docs_url: str) -> dict[str, Any]:
 
 def example_problem(code: str, status: int, docs_url: str) -> dict[str, Any]:
     if code == "confirmation_required":
-        return example_challenge("book_appointment", docs_url)
+        return example_challenge(book_appointment.OPERATION, docs_url)
     problem = invalid([_VALIDATION[status]]) if code == "validation" else Problem(code, status=status)
     return problem.document(docs_url, None if code in BY_GATEWAY else REQUEST_ID)
 
 
-def example_challenge(name: str, docs_url: str) -> dict[str, Any]:
+def example_challenge(operation: Operation, docs_url: str) -> dict[str, Any]:
     challenge = {
         "confirmationToken": CONFIRMATION_TOKEN,
         "expiresAt": EXPIRES_AT,
-        "readBack": dict(READ_BACKS[name]),
+        "readBack": dict(operation.example_read_back),
     }
     return Problem("confirmation_required", extra=challenge).document(docs_url, REQUEST_ID)
 

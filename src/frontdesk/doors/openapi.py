@@ -19,28 +19,16 @@ from frontdesk.doors.error_responses import (
     problem_schema,
     response_name,
 )
-from frontdesk.doors.examples import ANSWERS
 from frontdesk.doors.negotiation import OFFERED
 from frontdesk.doors.rest import PREFIX
 from frontdesk.engine.confirmation import LONGEST_KEY
 from frontdesk.engine.sandbox import HEADER as SIMULATE
-from frontdesk.operations import OPERATIONS, Operation
+from frontdesk.operations import GROUPS, OPERATIONS, Operation
 from frontdesk.operations._records import Page
 from frontdesk.operations._schemas import linked_schemas, plain_schema
 from frontdesk.settings import Settings
 
 SECURITY = "clientCredentials"
-
-TAGS = {
-    "capabilities": ("Capabilities", "What this token may do."),
-    "practice": ("Practice", "The practice that the token belongs to."),
-    "locations": ("Locations", "Where the practice sees patients."),
-    "providers": ("Providers", "Who sees them."),
-    "visit-types": ("Visit types", "The kinds of visit, and the procedures under each."),
-    "slots": ("Slots", "Open times: computed on request, never stored."),
-    "patients": ("Patients", "Finding people, and putting them on file."),
-    "appointments": ("Appointments", "Booking, moving, confirming and cancelling."),
-}
 
 _DESCRIPTION = """\
 The calendar of a medical practice, for integrations and for agents that speak with patients.
@@ -87,14 +75,10 @@ def openapi_document(settings: Settings) -> dict[str, Any]:
         },
         "servers": [{"url": settings.public_url + PREFIX}],
         "externalDocs": {"description": "Every error code", "url": f"{docs_url}/errors.html"},
-        "tags": [{"name": name, "description": description} for name, description in TAGS.values()],
+        "tags": [{"name": group.name, "description": group.description} for group in GROUPS],
         "paths": paths,
         "components": components,
     }
-
-
-def tag_of(operation: Operation) -> str:
-    return TAGS[operation.path.split("/")[1]][0]
 
 
 def body_schema(operation: Operation) -> dict[str, Any] | None:
@@ -162,7 +146,7 @@ def parameters(operation: Operation) -> list[dict[str, Any]]:
 def _operation_entry(operation: Operation, components: dict[str, dict[str, Any]], docs_url: str) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "operationId": operation.operation_id,
-        "tags": [tag_of(operation)],
+        "tags": [operation.group.name] if operation.group is not None else [],
         "summary": operation.title,
         "description": operation.description,
         "security": [{SECURITY: [] if operation.scope is None else [operation.scope]}],
@@ -197,7 +181,7 @@ def _success(operation: Operation, components: dict[str, dict[str, Any]]) -> dic
     components["schemas"].update({_published(each): schema for each, schema in schemas.items()})
     components["examples"][operation.operation_id] = {
         "summary": operation.title,
-        "value": ANSWERS[operation.name],
+        "value": operation.example_answer,
     }
     media = {
         "schema": {"$ref": f"#/components/schemas/{name}"},

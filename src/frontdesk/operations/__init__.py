@@ -28,7 +28,7 @@ from frontdesk.operations import (
     update_patient,
 )
 from frontdesk.operations._attendance import RECORDINGS
-from frontdesk.operations._operation import Context, Operation, Proposal
+from frontdesk.operations._operation import Context, Group, Operation, Proposal
 from frontdesk.systems.port import Capability
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -56,6 +56,7 @@ OPERATIONS: tuple[Operation, ...] = (
     reschedule_appointment.OPERATION,
 )
 
+GROUPS: tuple[Group, ...] = tuple(dict.fromkeys(operation.group for operation in OPERATIONS if operation.group))
 NEEDS: Mapping[str, Capability] = {
     operation.name: operation.needs for operation in OPERATIONS if operation.needs is not None
 }
@@ -69,4 +70,4 @@ def supported(capabilities: frozenset[Capability]) -> frozenset[str]:
     )
 
 
-__all__ = ["NEEDS", "OPERATIONS", "RECORDINGS", "Context", "Operation", "Proposal", "supported"]
+__all__ = ["GROUPS", "NEEDS", "OPERATIONS", "RECORDINGS", "Context", "Operation", "Proposal", "supported"]

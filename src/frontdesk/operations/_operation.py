@@ -6,7 +6,7 @@ Its route, tool, OpenAPI entry, scope check, confirmation and audit record all f
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel
 
@@ -38,16 +38,24 @@ class Proposal:
     change: Change
 
 
+class Group(NamedTuple):
+    name: str
+    description: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Operation:
     """`run` answers a read with its body and a write with its proposal; its docstring is the public description."""
 
     name: str
     title: str
+    group: Group | None = None  # None: published nowhere
     method: Literal["GET", "POST", "PATCH"]
     path: str
     scope: str | None
     kind: Literal["read", "write"]
+    creates: bool = False  # a new record: sent twice, there are two
+    overwrites: bool = False  # a value that is gone afterwards
     input: type[BaseModel]
     output: type[BaseModel]
     run: Callable[[Context, Any], Awaitable[Any]]
@@ -58,11 +66,13 @@ class Operation:
     """The only data that the answer depends on besides arguments and time, which makes it cacheable: the practice's
     directory, or its directory and appointments. None: never cached."""
     example: Mapping[str, Any] = field(default_factory=dict)  # a request that shows how it is used
+    example_answer: Mapping[str, Any] = field(default_factory=dict)
+    example_read_back: Mapping[str, Any] = field(default_factory=dict)  # of a write's challenge
 
     @property
     def success(self) -> int:
         """Creating answers 201, everything else 200."""
-        return 201 if self.kind == "write" and self.path in ("/patients", "/appointments") else 200
+        return 201 if self.creates else 200
 
     @property
     def operation_id(self) -> str:

@@ -1,7 +1,9 @@
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.ids import PATIENT_ID, new_appointment_id
+from frontdesk.operations import _examples as examples
 from frontdesk.operations._booking import bookable, booking_of
 from frontdesk.operations._fields import PatientId, SlotId, WriteInput
+from frontdesk.operations._groups import APPOINTMENTS
 from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import Record
 from frontdesk.operations._slots import slot_read_back
@@ -34,17 +36,21 @@ async def run(context: Context, given: Request) -> Proposal:
 OPERATION = Operation(
     name="book_appointment",
     title="Book an appointment",
+    group=APPOINTMENTS,
     method="POST",
     path="/appointments",
     scope="appointments:book",
     kind="write",
+    creates=True,
     needs=Capability.BOOK,
     input=Request,
     output=Output,
     run=run,
     errors=("not_found", "slot_unavailable"),
     example={
-        "patientId": "pat_0123456789ABCDEFGHIJKL",
-        "slotId": "slt_AAAACgAAAAEAAAAUAAAAZAGvs1AAHgEjRWeJq83v",
+        "patientId": examples.PATIENT_ID,
+        "slotId": examples.SLOT_ID,
     },
+    example_answer={"appointmentId": examples.APPOINTMENT_ID},
+    example_read_back={"patientId": examples.PATIENT_ID, "slotId": examples.SLOT_ID, **examples.VISIT_READ_BACK},
 )

@@ -3,7 +3,9 @@ from typing import Annotated
 from pydantic import Field
 
 from frontdesk.domain.appointments import CANCELLABLE
+from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import AppointmentId, Reason, WriteInput
+from frontdesk.operations._groups import APPOINTMENTS
 from frontdesk.operations._lookups import existing_appointment
 from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import AppointmentWritten
@@ -30,14 +32,18 @@ async def run(context: Context, given: Request) -> Proposal:
 OPERATION = Operation(
     name="cancel_appointment",
     title="Cancel an appointment",
+    group=APPOINTMENTS,
     method="POST",
     path="/appointments/{appointmentId}/cancel",
     scope="appointments:cancel",
     kind="write",
+    overwrites=True,
     needs=Capability.CHANGE_STATUS,
     input=Request,
     output=AppointmentWritten,
     run=run,
     errors=("not_found", "conflict"),
-    example={"appointmentId": "apt_0123456789ABCDEFGHIJKL", "reason": "Travelling that week"},
+    example={"appointmentId": examples.APPOINTMENT_ID, "reason": "Travelling that week"},
+    example_answer={"appointmentId": examples.APPOINTMENT_ID, "status": "cancelled"},
+    example_read_back={**examples.APPOINTMENT_READ_BACK, "reason": "Travelling that week"},
 )

@@ -1,5 +1,7 @@
 from frontdesk.domain.appointments import CONFIRMABLE
+from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import AppointmentId, WriteInput
+from frontdesk.operations._groups import APPOINTMENTS
 from frontdesk.operations._lookups import existing_appointment
 from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import AppointmentWritten
@@ -25,6 +27,7 @@ async def run(context: Context, given: Request) -> Proposal:
 OPERATION = Operation(
     name="confirm_attendance",
     title="Confirm attendance",
+    group=APPOINTMENTS,
     method="POST",
     path="/appointments/{appointmentId}/confirm",
     scope="appointments:confirm",
@@ -34,5 +37,7 @@ OPERATION = Operation(
     output=AppointmentWritten,
     run=run,
     errors=("not_found", "conflict"),
-    example={"appointmentId": "apt_0123456789ABCDEFGHIJKL"},
+    example={"appointmentId": examples.APPOINTMENT_ID},
+    example_answer={"appointmentId": examples.APPOINTMENT_ID, "status": "confirmed"},
+    example_read_back=examples.APPOINTMENT_READ_BACK,
 )

@@ -2,7 +2,9 @@ from typing import Any
 
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.ids import new_patient_id
+from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import BirthDate, Email, Name, Phone, WriteInput
+from frontdesk.operations._groups import PATIENTS
 from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import PatientWritten
 from frontdesk.systems.changes import CreatePatient, PatientDetails
@@ -40,14 +42,18 @@ async def run(context: Context, given: Request) -> Proposal:
 OPERATION = Operation(
     name="create_patient",
     title="Create a patient",
+    group=PATIENTS,
     method="POST",
     path="/patients",
     scope="patients:write",
     kind="write",
+    creates=True,
     needs=Capability.CREATE_PATIENTS,
     input=Request,
     output=PatientWritten,
     run=run,
     errors=("conflict",),
     example={"firstName": "Grace", "lastName": "Hopper", "phone": "+1 555 010 0142", "dob": "1986-12-09"},
+    example_answer={"patientId": examples.PATIENT_ID},
+    example_read_back={"firstName": "Grace", "lastName": "Hopper", "dob": "1986-12-09", "phone": "+1 555 010 0142"},
 )

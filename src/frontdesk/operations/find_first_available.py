@@ -2,7 +2,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
+from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import Date, Id, Input, between, int32
+from frontdesk.operations._groups import SLOTS
 from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._paging import page_body
 from frontdesk.operations._records import Page, SlotRecord
@@ -44,6 +46,7 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
 OPERATION = Operation(
     name="find_first_available",
     title="Find the earliest open slots",
+    group=SLOTS,
     method="GET",
     path="/slots/first-available",
     scope="slots:read",
@@ -54,4 +57,5 @@ OPERATION = Operation(
     output=Output,
     run=run,
     example={"visitTypeId": 21, "procedureId": 102},
+    example_answer=examples.page(examples.SLOT, limit=5),
 )

@@ -1,6 +1,8 @@
 from typing import Any
 
+from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import AppointmentId, Input
+from frontdesk.operations._groups import APPOINTMENTS
 from frontdesk.operations._lookups import existing_appointment
 from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._records import AppointmentRecord, appointment_body
@@ -25,6 +27,7 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
 OPERATION = Operation(
     name="get_appointment",
     title="Read one appointment",
+    group=APPOINTMENTS,
     method="GET",
     path="/appointments/{appointmentId}",
     scope="appointments:read",
@@ -35,5 +38,11 @@ OPERATION = Operation(
     run=run,
     errors=("not_found",),
     reads_phi=True,
-    example={"appointmentId": "apt_0123456789ABCDEFGHIJKL"},
+    example={"appointmentId": examples.APPOINTMENT_ID},
+    example_answer={
+        **examples.APPOINTMENT,
+        **examples.NAMES,
+        "createdAt": "2026-11-15T08:00:00Z",
+        "updatedAt": "2026-11-15T08:00:00Z",
+    },
 )

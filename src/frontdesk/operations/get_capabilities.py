@@ -1,6 +1,8 @@
 from typing import Any
 
+from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.operations._fields import Input
+from frontdesk.operations._groups import CAPABILITIES
 from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._records import Record
 
@@ -18,6 +20,7 @@ async def run(context: Context, _given: Input) -> dict[str, Any]:
 OPERATION = Operation(
     name="get_capabilities",
     title="List what this token may do",
+    group=CAPABILITIES,
     method="GET",
     path="/capabilities",
     scope=None,
@@ -25,4 +28,5 @@ OPERATION = Operation(
     input=Input,
     output=Output,
     run=run,
+    example_answer={"capabilities": sorted(SCOPES)},
 )

@@ -3,7 +3,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from frontdesk.domain.errors import Problem
+from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import Id, Input
+from frontdesk.operations._groups import LOCATIONS
 from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._records import LocationRecord, location_body
 
@@ -28,6 +30,7 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
 OPERATION = Operation(
     name="get_location",
     title="Read one location",
+    group=LOCATIONS,
     method="GET",
     path="/locations/{locationId}",
     scope="practices:read",
@@ -38,4 +41,5 @@ OPERATION = Operation(
     run=run,
     errors=("not_found",),
     example={"locationId": 1},
+    example_answer=examples.LOCATION,
 )

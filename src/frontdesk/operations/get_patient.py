@@ -1,6 +1,8 @@
 from typing import Any
 
+from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import Input, PatientId
+from frontdesk.operations._groups import PATIENTS
 from frontdesk.operations._lookups import existing_patient
 from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._records import PatientRecord, patient_body
@@ -24,6 +26,7 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
 OPERATION = Operation(
     name="get_patient",
     title="Read one patient",
+    group=PATIENTS,
     method="GET",
     path="/patients/{patientId}",
     scope="patients:read",
@@ -34,5 +37,14 @@ OPERATION = Operation(
     run=run,
     errors=("not_found",),
     reads_phi=True,
-    example={"patientId": "pat_0123456789ABCDEFGHIJKL"},
+    example={"patientId": examples.PATIENT_ID},
+    example_answer={
+        "id": examples.PATIENT_ID,
+        "number": 1,
+        "firstName": "Ada",
+        "lastName": "Lovelace",
+        "dob": "1985-12-10",
+        "phone": "+1 555 010 0199",
+        "patientKind": "existing",
+    },
 )

@@ -3,6 +3,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from frontdesk.operations._fields import Input
+from frontdesk.operations._groups import PRACTICE
 from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._records import Record
 
@@ -36,6 +37,7 @@ async def run(context: Context, _given: Input) -> dict[str, Any]:
 OPERATION = Operation(
     name="get_practice",
     title="Describe the practice",
+    group=PRACTICE,
     method="GET",
     path="/practice",
     scope="practices:read",
@@ -44,4 +46,12 @@ OPERATION = Operation(
     input=Input,
     output=Output,
     run=run,
+    example_answer={
+        "id": "harbor-family",
+        "name": "Harbor Family Medicine",
+        "timeZone": "America/New_York",
+        "phone": "+1 555 0100",
+        "schedulingSystem": "native",
+        "supports": ["book_appointment", "get_practice", "get_slot", "match_patient", "search_slots"],
+    },
 )

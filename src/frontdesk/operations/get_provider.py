@@ -3,7 +3,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from frontdesk.domain.errors import Problem
+from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import Id, Input
+from frontdesk.operations._groups import PROVIDERS
 from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._records import ProviderRecord, provider_body
 
@@ -28,6 +30,7 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
 OPERATION = Operation(
     name="get_provider",
     title="Read one provider",
+    group=PROVIDERS,
     method="GET",
     path="/providers/{providerId}",
     scope="practices:read",
@@ -38,4 +41,5 @@ OPERATION = Operation(
     run=run,
     errors=("not_found",),
     example={"providerId": 10},
+    example_answer=examples.PROVIDER,
 )

@@ -1,7 +1,9 @@
 from typing import Any
 
 from frontdesk.domain.errors import Problem
+from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import Input, SlotId
+from frontdesk.operations._groups import SLOTS
 from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._records import SlotDetailRecord
 from frontdesk.operations._slots import slot_body
@@ -29,6 +31,7 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
 OPERATION = Operation(
     name="get_slot",
     title="Read one slot, live",
+    group=SLOTS,
     method="GET",
     path="/slots/{slotId}",
     scope="slots:read",
@@ -39,5 +42,6 @@ OPERATION = Operation(
     output=Output,
     run=run,
     errors=("not_found",),
-    example={"slotId": "slt_AAAACgAAAAEAAAAUAAAAZAGvs1AAHgEjRWeJq83v"},
+    example={"slotId": examples.SLOT_ID},
+    example_answer={**examples.SLOT, **examples.NAMES, "available": True},
 )

@@ -3,7 +3,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from frontdesk.domain.errors import Problem
+from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import Id, Input
+from frontdesk.operations._groups import VISIT_TYPES
 from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._records import VisitTypeRecord, visit_type_body
 
@@ -28,6 +30,7 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
 OPERATION = Operation(
     name="get_visit_type",
     title="Read one visit type",
+    group=VISIT_TYPES,
     method="GET",
     path="/visit-types/{visitTypeId}",
     scope="practices:read",
@@ -38,4 +41,5 @@ OPERATION = Operation(
     run=run,
     errors=("not_found",),
     example={"visitTypeId": 20},
+    example_answer=examples.VISIT_TYPE,
 )

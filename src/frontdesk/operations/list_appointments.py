@@ -4,6 +4,7 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationInfo, field_validator
 
 from frontdesk.domain.errors import Problem
+from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import (
     DEFAULT_LIMIT,
     Cursor,
@@ -14,6 +15,7 @@ from frontdesk.operations._fields import (
     PatientReference,
     require_order,
 )
+from frontdesk.operations._groups import APPOINTMENTS
 from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._paging import page_body, position
 from frontdesk.operations._records import AppointmentSummaryRecord, Page, appointment_summary_body
@@ -86,6 +88,7 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
 OPERATION = Operation(
     name="list_appointments",
     title="List appointments",
+    group=APPOINTMENTS,
     method="GET",
     path="/appointments",
     scope="appointments:read",
@@ -97,4 +100,5 @@ OPERATION = Operation(
     errors=("not_found",),
     reads_phi=True,
     example={"from": "2026-11-16", "to": "2026-11-20", "providerId": 10},
+    example_answer=examples.page(examples.APPOINTMENT),
 )

@@ -1,7 +1,9 @@
 from typing import Any
 
 from frontdesk.domain.directory import matches_name
+from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import DEFAULT_LIMIT, Cursor, Input, Limit, NameFilter
+from frontdesk.operations._groups import LOCATIONS
 from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._paging import directory_page
 from frontdesk.operations._records import LocationRecord, Page, location_body
@@ -33,6 +35,7 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
 OPERATION = Operation(
     name="list_locations",
     title="List locations",
+    group=LOCATIONS,
     method="GET",
     path="/locations",
     scope="practices:read",
@@ -42,4 +45,5 @@ OPERATION = Operation(
     output=Output,
     run=run,
     example={"name": "Downtown"},
+    example_answer=examples.page(examples.LOCATION),
 )

@@ -4,7 +4,9 @@ from pydantic import Field
 
 from frontdesk.domain.directory import matches_name
 from frontdesk.domain.errors import Problem
+from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import DEFAULT_LIMIT, Cursor, Id, Input, Limit, NameFilter
+from frontdesk.operations._groups import VISIT_TYPES
 from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._paging import directory_page
 from frontdesk.operations._records import Page, ProcedureRecord, procedure_body
@@ -39,6 +41,7 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
 OPERATION = Operation(
     name="list_procedures",
     title="List the procedures of a visit type",
+    group=VISIT_TYPES,
     method="GET",
     path="/visit-types/{visitTypeId}/procedures",
     scope="practices:read",
@@ -49,4 +52,5 @@ OPERATION = Operation(
     run=run,
     errors=("not_found",),
     example={"visitTypeId": 20},
+    example_answer=examples.page({"id": 102, "name": "Long follow-up", "aliases": [], "durationMinutes": 45}),
 )

@@ -3,7 +3,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from frontdesk.domain.directory import matches_name
+from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import DEFAULT_LIMIT, Cursor, Id, Input, Limit, NameFilter
+from frontdesk.operations._groups import PROVIDERS
 from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._paging import directory_page
 from frontdesk.operations._records import Page, ProviderRecord, provider_body
@@ -38,6 +40,7 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
 OPERATION = Operation(
     name="list_providers",
     title="List providers",
+    group=PROVIDERS,
     method="GET",
     path="/providers",
     scope="practices:read",
@@ -47,4 +50,5 @@ OPERATION = Operation(
     output=Output,
     run=run,
     example={"locationId": 1, "name": "Chen"},
+    example_answer=examples.page(examples.PROVIDER),
 )

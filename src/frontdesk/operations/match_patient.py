@@ -1,7 +1,9 @@
 from typing import Any, Literal
 
 from frontdesk.domain.errors import Problem
+from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import BirthDate, Input, Name, PhonePart
+from frontdesk.operations._groups import PATIENTS
 from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._records import Record
 from frontdesk.systems.port import Capability
@@ -39,6 +41,7 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
 OPERATION = Operation(
     name="match_patient",
     title="Find a patient",
+    group=PATIENTS,
     method="POST",
     path="/patients/match",
     scope="patients:read",
@@ -50,4 +53,5 @@ OPERATION = Operation(
     errors=("not_found",),
     reads_phi=True,
     example={"firstName": "Ada", "lastName": "Lovelace", "phone": "555 010 0199", "dob": "1985-12-10"},
+    example_answer={"items": [{"id": examples.PATIENT_ID, "patientKind": "existing"}]},
 )

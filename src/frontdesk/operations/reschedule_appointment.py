@@ -1,6 +1,8 @@
 from frontdesk.domain.appointments import RESCHEDULABLE
+from frontdesk.operations import _examples as examples
 from frontdesk.operations._booking import bookable, booking_of
 from frontdesk.operations._fields import AppointmentId, SlotId, WriteInput
+from frontdesk.operations._groups import APPOINTMENTS
 from frontdesk.operations._lookups import existing_appointment
 from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import AppointmentWritten
@@ -41,17 +43,26 @@ async def run(context: Context, given: Request) -> Proposal:
 OPERATION = Operation(
     name="reschedule_appointment",
     title="Move an appointment",
+    group=APPOINTMENTS,
     method="POST",
     path="/appointments/{appointmentId}/reschedule",
     scope="appointments:book",
     kind="write",
+    overwrites=True,
     needs=Capability.RESCHEDULE,
     input=Request,
     output=AppointmentWritten,
     run=run,
     errors=("not_found", "conflict", "slot_unavailable"),
     example={
-        "appointmentId": "apt_0123456789ABCDEFGHIJKL",
-        "slotId": "slt_AAAACgAAAAEAAAAUAAAAZAGvs1AAHgEjRWeJq83v",
+        "appointmentId": examples.APPOINTMENT_ID,
+        "slotId": examples.SLOT_ID,
+    },
+    example_answer={"appointmentId": examples.APPOINTMENT_ID, "status": "booked"},
+    example_read_back={
+        "appointmentId": examples.APPOINTMENT_ID,
+        "patientId": examples.PATIENT_ID,
+        "slotId": examples.SLOT_ID,
+        **examples.VISIT_READ_BACK,
     },
 )

@@ -3,7 +3,9 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import DEFAULT_LIMIT, Cursor, Date, Id, Input, Limit, broken, require_order
+from frontdesk.operations._groups import SLOTS
 from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._paging import page_body, position
 from frontdesk.operations._records import Page, SlotRecord
@@ -56,6 +58,7 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
 OPERATION = Operation(
     name="search_slots",
     title="Search open slots",
+    group=SLOTS,
     method="GET",
     path="/slots",
     scope="slots:read",
@@ -73,4 +76,5 @@ OPERATION = Operation(
         "from": "2026-11-16",
         "to": "2026-11-30",
     },
+    example_answer={**examples.page(examples.SLOT), "nextCursor": "eyJhZnRlciI6MX0"},
 )

@@ -3,7 +3,9 @@ from typing import Any, Self
 from pydantic import model_validator
 
 from frontdesk.domain.errors import Problem
+from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import BirthDate, Email, Name, PatientId, Phone, WriteInput, broken
+from frontdesk.operations._groups import PATIENTS
 from frontdesk.operations._lookups import existing_patient
 from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import PatientWritten
@@ -54,14 +56,18 @@ async def run(context: Context, given: Request) -> Proposal:
 OPERATION = Operation(
     name="update_patient",
     title="Update a patient",
+    group=PATIENTS,
     method="PATCH",
     path="/patients/{patientId}",
     scope="patients:write",
     kind="write",
+    overwrites=True,
     needs=Capability.UPDATE_PATIENTS,
     input=Request,
     output=PatientWritten,
     run=run,
     errors=("not_found", "conflict"),
-    example={"patientId": "pat_0123456789ABCDEFGHIJKL", "phone": "+1 555 010 0143"},
+    example={"patientId": examples.PATIENT_ID, "phone": "+1 555 010 0143"},
+    example_answer={"patientId": examples.PATIENT_ID},
+    example_read_back={"patientId": examples.PATIENT_ID, "phone": "+1 555 010 0143"},
 )

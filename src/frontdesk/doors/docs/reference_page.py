@@ -7,9 +7,8 @@ from frontdesk.domain.errors import CATALOGUE
 from frontdesk.doors.docs.fields import answer_rows, body_rows, parameter_rows, table
 from frontdesk.doors.docs.markup import contents_list, curl, fill, json_markup, linked, mark_of, page, sample
 from frontdesk.doors.error_responses import codes_by_status, error_codes, example_challenge
-from frontdesk.doors.examples import ANSWERS
-from frontdesk.doors.openapi import TAGS, body_example, body_schema, parameters, tag_of
-from frontdesk.operations import OPERATIONS, Operation
+from frontdesk.doors.openapi import body_example, body_schema, parameters
+from frontdesk.operations import GROUPS, OPERATIONS, Operation
 from frontdesk.operations._schemas import plain_schema
 from frontdesk.settings import Settings
 
@@ -36,8 +35,8 @@ _START = (
 
 def reference_page(settings: Settings, assets: Mapping[str, str]) -> str:
     contents, main = contents_list("Start", _START), _introduction(settings)
-    for name, description in TAGS.values():
-        operations = [operation for operation in OPERATIONS if tag_of(operation) == name]
+    for name, description in GROUPS:
+        operations = [operation for operation in OPERATIONS if operation.group == (name, description)]
         contents += contents_list(name, ((f"#{each.name}", each.method, each.title) for each in operations))
         anchor = name.lower().replace(" ", "-")
         articles = "\n".join(_operation(operation, settings) for operation in operations)
@@ -113,10 +112,10 @@ def _errors(operation: Operation) -> str:
 
 def _samples(operation: Operation, settings: Settings) -> str:
     body = None if operation.method == "GET" else body_example(operation)
-    answer = json_markup(ANSWERS[operation.name])
+    answer = json_markup(operation.example_answer)
     shown = [sample("Request", curl(operation, settings, body))]
     if operation.kind == "write":
-        challenge = json_markup(example_challenge(operation.name, settings.documentation_url))
+        challenge = json_markup(example_challenge(operation, settings.documentation_url))
         shown.append(sample("428, nothing has changed yet", challenge))
         shown.append(sample(f"{operation.success}, after the second call", answer))
     else:

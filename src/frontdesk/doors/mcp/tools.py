@@ -15,8 +15,6 @@ from frontdesk.operations._schemas import plain_schema
 
 TOOLS = {operation.name: operation for operation in OPERATIONS}
 
-_OVERWRITES = frozenset(("update_patient", "cancel_appointment", "reschedule_appointment"))
-_CREATES = frozenset(("create_patient", "book_appointment"))
 _FOR_CHECKING = frozenset(("pattern", "examples"))
 
 _CHALLENGE = {
@@ -40,8 +38,8 @@ def tool(operation: Operation) -> dict[str, Any]:
         "outputSchema": _output_schema(operation),
         "annotations": {
             "readOnlyHint": read,
-            "destructiveHint": operation.name in _OVERWRITES,
-            "idempotentHint": operation.name not in _CREATES,
+            "destructiveHint": operation.overwrites,
+            "idempotentHint": not operation.creates,
             "openWorldHint": False,
         },
     }
