@@ -1,1 +1,1 @@
-"""Who may call: clients and their secrets, tokens and the keys that sign them, and the caps on calls."""
+"""Access control: clients and tokens, rate limits, staff sign-in, keys."""

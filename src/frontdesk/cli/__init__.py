@@ -1,7 +1,4 @@
-"""The command line: what operators type.
-
-Each command group is a module of its own. Nothing heavy is imported before a command needs it, so that help is instant.
-"""
+"""The command line. Commands import heavy modules lazily, so that `--help` is fast."""
 
 import argparse
 import io
@@ -27,7 +24,7 @@ from frontdesk.cli.webhooks import add_webhook_commands
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, and lets the caller print it."""
+    """Raises BadInput with one line instead of printing usage."""
 
     def error(self, message: str) -> NoReturn:
         raise BadInput(f"{self.prog}: {message}. See {self.prog} --help.")
@@ -48,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # Whoever read us has had enough; nothing more may be written, not even at exit.
+        # The reader closed the pipe: write nothing more, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (Exception, KeyboardInterrupt) as error:
@@ -58,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> Parser:
     parser = Parser(
         prog="frontdesk",
-        description="A medical practice's calendar, safe to hand to integrations and AI agents.",
+        description="A scheduling API for medical practices, safe to give to integrations and AI agents.",
         epilog="Settings come from FRONTDESK_* variables, such as FRONTDESK_DATA_DIR and FRONTDESK_DATABASE_URL.",
         allow_abbrev=False,
     )

@@ -1,4 +1,4 @@
-"""`frontdesk audit`: who did what, whether the trail is whole, and the trail for others to check."""
+"""`frontdesk audit`: lists, verifies and exports the audit trail."""
 
 import argparse
 import sys
@@ -21,10 +21,10 @@ def add_audit_commands(commands: "Commands") -> None:
 
     command = add_command(group, "list", _list, "Show the newest records.")
     _add_practice(command)
-    command.add_argument("--client", metavar="ID", help="only what this client did")
+    command.add_argument("--client", metavar="ID", help="only actions of this client")
     command.add_argument("--operation", metavar="NAME", help="only this operation, such as book_appointment")
-    command.add_argument("--subject", metavar="ID", help="only what touched this patient or appointment")
-    command.add_argument("--limit", metavar="N", type=int, default=50, help="at most so many (default 50)")
+    command.add_argument("--subject", metavar="ID", help="only records about this patient or appointment")
+    command.add_argument("--limit", metavar="N", type=int, default=50, help="maximum number of records (default 50)")
 
     _add_practice(add_command(group, "verify", _verify, "Check that no record was changed, removed or reordered."))
 
@@ -40,7 +40,7 @@ def add_audit_commands(commands: "Commands") -> None:
 
 
 def _add_practice(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--practice", metavar="SLUG", help="only this practice's")
+    command.add_argument("--practice", metavar="SLUG", help="only this practice")
 
 
 async def _practices(context: CommandContext, slug: str | None) -> list[tuple[str, int]]:

@@ -1,7 +1,6 @@
-"""`frontdesk backup` and `frontdesk restore`: the embedded database as one file, and back from it.
+"""`frontdesk backup` and `frontdesk restore` for the embedded database.
 
-A backup may be made while the service runs. A restore goes into an empty data directory, is checked as a whole and
-appears there last, with one rename; whatever stands in its way leaves the directory empty.
+A restore is verified in a temporary directory and put in place with one rename; a failure leaves the target empty.
 """
 
 import argparse
@@ -26,7 +25,9 @@ _STAGING = ".restoring"
 
 def add_backup_commands(commands: "Commands") -> None:
     command = add_command(commands, "backup", _backup, "Write the embedded database to a file; the service may run.")
-    command.add_argument("file", metavar="FILE", type=Path, help="made with mode 0600, never overwritten")
+    command.add_argument(
+        "file", metavar="FILE", type=Path, help="created with mode 0600; an existing file is never overwritten"
+    )
     command.add_argument(
         "--with-secret-key",
         action="store_true",
@@ -35,7 +36,7 @@ def add_backup_commands(commands: "Commands") -> None:
     )
 
     command = add_command(commands, "restore", _restore, "Bring a backup back, into an empty data directory.")
-    command.add_argument("file", metavar="FILE", type=Path, help="made by frontdesk backup")
+    command.add_argument("file", metavar="FILE", type=Path, help="a file made by frontdesk backup")
 
 
 def _backup(args: argparse.Namespace) -> None:
@@ -53,7 +54,7 @@ def _backup(args: argparse.Namespace) -> None:
     now = instant(datetime.now(UTC).replace(microsecond=0)) or ""
 
     with TemporaryDirectory(dir=args.file.parent, prefix=f".{args.file.name}.") as name:
-        folder = Path(name)  # private to us, as the file will be
+        folder = Path(name)  # mode 0600, like the final file
         if secret_key is not None:
             shutil.copyfile(secret_key, folder / SECRET_KEY)
 
@@ -100,7 +101,7 @@ def _restore(args: argparse.Namespace) -> None:
     staging.mkdir(mode=0o700)
     try:
         document = _restore_aside(args.file, staging, settings)
-        for name in ("secret.key", "postgres"):  # the database last: with it the restore is done
+        for name in ("secret.key", "postgres"):  # the database last: it completes the restore
             if (staging / name).exists():
                 (staging / name).rename(settings.data_dir / name)
     except BackupError as error:
@@ -122,7 +123,7 @@ def _restore(args: argparse.Namespace) -> None:
 
 
 def _restore_aside(file: Path, staging: Path, settings: Settings) -> dict[str, Any]:
-    """The whole data directory under another name, running once and checked; what to tell about it."""
+    """Restore into a temporary data directory, start it once and verify it; returns the report."""
 
     from frontdesk.store.embedded.backups import DUMP, SECRET_KEY, load, unpack
     from frontdesk.store.embedded.server import EmbeddedPostgres
@@ -153,7 +154,7 @@ def _restore_aside(file: Path, staging: Path, settings: Settings) -> dict[str, A
 
 
 async def _check(context: CommandContext, *, keys: bool) -> int:
-    """Every audit trail is whole, and the keys open where there is a secret for them; how many practices there are."""
+    """Verify every audit trail and, with a secret, the keys; returns the number of practices."""
     from frontdesk.audit.verify import verify_chain
     from frontdesk.store.practices import practice_ids
 

@@ -1,4 +1,4 @@
-"""`frontdesk client`: who may call, with which grant, scopes and limits. A secret is printed once and never again."""
+"""`frontdesk client`: manages API clients. A secret is printed only once."""
 
 import argparse
 from datetime import timedelta
@@ -24,15 +24,13 @@ def add_client_commands(commands: "Commands") -> None:
         "--grant",
         metavar="GRANT",
         required=True,
-        help="agent: every write is proposed first and needs a confirmation; integration: writes execute at once",
+        help="agent: every write needs a confirmation; integration: writes are executed immediately",
     )
-    command.add_argument(
-        "--scope", metavar="SCOPE", action="append", help="may be given several times; without it, every scope"
-    )
+    command.add_argument("--scope", metavar="SCOPE", action="append", help="repeatable; default: every scope")
     _add_limits(command)
 
     command = add_command(group, "list", _list, "Show every client.")
-    command.add_argument("--practice", metavar="SLUG", help="only this practice's")
+    command.add_argument("--practice", metavar="SLUG", help="only this practice")
 
     add_command(group, "show", _show, "Show one client.").add_argument("id", metavar="ID")
     add_command(group, "disable", _disable, "Refuse a client, within seconds.").add_argument("id", metavar="ID")
@@ -40,7 +38,9 @@ def add_client_commands(commands: "Commands") -> None:
 
     command = add_command(group, "rotate-secret", _rotate_secret, "Give a client a new secret, shown this once.")
     command.add_argument("id", metavar="ID")
-    command.add_argument("--at-once", action="store_true", help="the old secret stops now, not after a day")
+    command.add_argument(
+        "--at-once", action="store_true", help="revoke the old secret immediately instead of after a day"
+    )
 
     command = add_command(group, "set-limits", _set_limits, "Change how much a client may call.")
     command.add_argument("id", metavar="ID")
@@ -48,7 +48,7 @@ def add_client_commands(commands: "Commands") -> None:
 
 
 def _add_limits(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--per-minute", metavar="N", type=int, help="calls a minute")
+    command.add_argument("--per-minute", metavar="N", type=int, help="calls per minute")
     command.add_argument("--quota", metavar="N", type=int, help="calls in 30 days")
 
 
@@ -148,7 +148,7 @@ def _set_limits(args: argparse.Namespace) -> None:
 
 
 def _recorded(context: CommandContext, operation: str) -> "Also":
-    """An audit record that commits with the change, under the name that the console gives to the same action."""
+    """An audit record in the same transaction as the change, with the console's name for the action."""
 
     async def also(connection: Any, practice_id: int, client_id: str) -> None:
         from frontdesk.audit.trail import append_audit

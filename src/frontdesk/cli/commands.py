@@ -1,4 +1,4 @@
-"""How a command is declared: its words, what runs, and the --json that every one of them takes."""
+"""Declares commands; every command takes --json."""
 
 import argparse
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""The demo practice in the database: imported once, its calendar filled, two clients and a person made.
+"""Imports the demo practice once, with a calendar around today, two clients and a staff member.
 
-What people change in it stays. Only a calendar that has run out is filled again, so that it always lies around today;
-closures and absences move with it as long as nobody has edited the directory.
+Changes made to it stay. The calendar is filled again when it has run out; closures and time off move along unless the
+directory was edited.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ SLUG = "demo"
 CREDENTIALS_FILE = "demo-credentials.json"
 
 _ENOUGH_AHEAD = 20
-_LOCK = 0x64656D6F  # any fixed number: "demo"
+_LOCK = 0x64656D6F  # an arbitrary lock id: "demo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Demo:
 
 
 async def prepare_demo(context: CommandContext, ring: KeyRing, now: datetime, progress: Progress) -> Demo:
-    """The demo as it should be today. Servers that start together take turns."""
+    """Bring the demo practice up to date, under a lock."""
     path = context.settings.data_dir / CREDENTIALS_FILE
     async with context.database.transaction() as connection:
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
@@ -71,7 +71,7 @@ async def prepare_demo(context: CommandContext, ring: KeyRing, now: datetime, pr
 
 
 async def _prepare_practice(database: Database, known: Demo | None, now: datetime, progress: Progress) -> date:
-    """Returns the day around which the directory lies."""
+    """Import the directory; returns the day that it was generated for."""
     today = now.date()
     practice_id = await practice_id_of(database, SLUG)
     if practice_id is None:
@@ -94,14 +94,14 @@ async def _prepare_practice(database: Database, known: Demo | None, now: datetim
 
 
 async def _client(database: Database, ring: KeyRing, grant: str, known: Credentials | None) -> Credentials:
-    """The credentials of before if they are still good, or those of a new client."""
+    """The stored credentials if they still work, else those of a new client."""
     if known is not None:
         try:
             await authenticate(database, ring, known.client_id, known.client_secret)
             return known
         except Problem as problem:
             if problem.code == "forbidden_tenant":
-                return known  # suspended: the client is not to blame
+                return known  # suspended: the credentials are still right
     client, secret = await add_client(database, ring, practice=SLUG, name=f"Demo {grant}", grant=grant)
     return Credentials(client.client_id, secret)
 
@@ -128,7 +128,7 @@ def _read(path: Path) -> Demo | None:
 
 
 def _write(path: Path, demo: Demo) -> None:
-    """A complete file or none, for this account alone."""
+    """Write the file atomically with mode 0600."""
     descriptor, made = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -1,7 +1,6 @@
-"""`frontdesk doctor`: is everything here as the service needs it? One line per check, and what to do about it.
+"""`frontdesk doctor`: checks the installation, one line per check with advice, and changes nothing.
 
-Looks and changes nothing: what does not exist yet is not made. A failed check makes the command fail, a warning does
-not.
+A failed check makes the command fail; a warning does not.
 """
 
 import argparse
@@ -35,8 +34,8 @@ _GIBIBYTE = 1024**3
 _LEAST_FREE = 200 * 1024**2
 _MOST_DRIFT = timedelta(seconds=2)
 _OLDEST_KEY = timedelta(days=365)
-_SEALING_PATIENCE = timedelta(minutes=3)  # what others left unsealed is found once a minute
-_ANSWER_SECONDS = 10  # of a service on a busy machine
+_SEALING_PATIENCE = timedelta(minutes=3)  # unsealed records of other nodes are found once a minute
+_ANSWER_SECONDS = 10  # a service on a busy machine needs a moment
 _LONG_OUTBOX = 100_000
 
 State = Literal["ok", "warning", "failed", "skipped"]
@@ -80,7 +79,7 @@ def _examine() -> list[Finding]:
     try:
         start_database(settings, lambda _step: None)
         return found + wait_for(_examine_database(settings))
-    except Exception as error:  # whatever keeps the database away is what the operator asked about
+    except Exception as error:  # any error that makes the database unavailable is the finding
         return [*found, Finding("database", "failed", _sentence(error))]
 
 
@@ -111,7 +110,7 @@ def _data_dir(settings: Settings) -> tuple[State, str]:
         return "skipped", "not used"
     if not folder.exists():
         return "skipped", f"{folder} does not exist yet: frontdesk serve makes it"
-    prepare_data_dir(folder)  # refuses a folder of somebody else's
+    prepare_data_dir(folder)  # refuses a folder that belongs to another account
     if folder.stat().st_mode & 0o077:
         return "warning", f"{folder} is open to other accounts: run chmod 700 {folder}"
     return "ok", str(folder)
@@ -159,7 +158,7 @@ def _identity_provider(settings: Settings) -> tuple[State, str]:
 
 
 async def _server(settings: Settings) -> tuple[Finding, Finding, Finding]:
-    """Reachability and version, migrations, clock: as the owner of the schema sees them."""
+    """Checks reachability, version, migrations and clock with the login that owns the schema."""
     import asyncpg
 
     from frontdesk.store.database import session_settings
@@ -264,12 +263,12 @@ def _told(check: str, look: Callable[[], tuple[State, str]]) -> Finding:
 async def _waited(check: str, look: Coroutine[Any, Any, tuple[State, str]]) -> Finding:
     try:
         return Finding(check, *await look)
-    except Exception as error:  # one check that cannot be made must not hide the others
+    except Exception as error:  # a check that crashes must not hide the others
         return Finding(check, "failed", _sentence(error))
 
 
 def _sentence(error: Exception) -> str:
-    """Never what a database or library said: that may quote what is stored."""
+    """A sentence without the message of a database or library, which may quote stored data."""
     from frontdesk.access.keys.sealing import SealingError
     from frontdesk.store.embedded.server import EmbeddedPostgresError
 

@@ -1,4 +1,4 @@
-"""`frontdesk events`: what happens at a practice, as webhooks tell it."""
+"""`frontdesk events`: prints the event feed of a practice."""
 
 import argparse
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _SHOWN = 20
 _PAGE = 500
 _POLL_SECONDS = 1.0
-# An id is given before its event commits, by a statement of ten seconds at most: afterwards nothing appears below it.
+# An id is assigned up to ten seconds before its event commits; after that nothing appears below it.
 _SETTLED_SECONDS = 15.0
 _LARGEST = 2**63 - 1
 
@@ -26,8 +26,8 @@ def add_events_commands(commands: "Commands") -> None:
         group, "tail", _tail, "Show the latest events, one a line; with --json, each line is a JSON document."
     )
     command.add_argument("--practice", metavar="SLUG", required=True)
-    command.add_argument("--since", metavar="ID", help="everything after this event, such as evt_42")
-    command.add_argument("--follow", action="store_true", help="go on with events as they happen")
+    command.add_argument("--since", metavar="ID", help="start after this event, such as evt_42")
+    command.add_argument("--follow", action="store_true", help="keep printing events as they happen")
 
 
 def _tail(args: argparse.Namespace) -> None:
@@ -57,7 +57,7 @@ def _tail(args: argparse.Namespace) -> None:
             for row in shown:
                 show(row)
             known = [*known, *(row["event_id"] for row in rows)]
-            if len(known) >= _PAGE:  # a page back is further than anything may commit late
+            if len(known) >= _PAGE:  # one page covers every late commit
                 known = known[-_PAGE:]
                 floor = known[0] - 1
             rows = shown = await after(known[-1])
@@ -70,7 +70,7 @@ def _tail(args: argparse.Namespace) -> None:
 async def _follow(
     after: Callable[[int], Awaitable[list[Any]]], floor: int, known: Sequence[int], show: Callable[[Any], None]
 ) -> None:
-    """Looks again below what was shown a moment ago: events may commit in another order than they got their ids."""
+    """Print new events. Recent ids are read again, because events may commit in a different order than their ids."""
     import asyncio
     import time
 
@@ -91,7 +91,7 @@ async def _follow(
 
 
 def event_number(text: str) -> int:
-    """An event's id as it was typed: evt_42, or 42."""
+    """The number of an event id, given as evt_42 or 42."""
     digits = text.removeprefix("evt_")
     if not (digits.isascii() and digits.isdigit() and int(digits) <= _LARGEST):
         raise BadInput(f"{text!r} is not an event's id: one looks like evt_42.")

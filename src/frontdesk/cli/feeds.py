@@ -1,4 +1,4 @@
-"""`frontdesk feed`: calendars that others may subscribe to. An address is printed once and never again."""
+"""`frontdesk feed`: manages calendar feeds. An address is printed only once."""
 
 import argparse
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ def add_feed_commands(commands: "Commands") -> None:
     command = add_command(group, "add", _add, "Make a calendar feed; its secret address is shown this once.")
     command.add_argument("--practice", metavar="SLUG", required=True)
     command.add_argument("--provider", metavar="ID", type=int, required=True)
-    command.add_argument("--with-names", action="store_true", help="tell patients' names; without it, busy times only")
+    command.add_argument("--with-names", action="store_true", help="include patient names; default: busy times only")
 
     command = add_command(group, "list", _list, "Show a practice's calendar feeds.")
     command.add_argument("--practice", metavar="SLUG", required=True)

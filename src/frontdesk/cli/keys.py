@@ -1,4 +1,4 @@
-"""`frontdesk keys`: the service's own keys. Shows when they were made and replaced, never a key."""
+"""`frontdesk keys`: lists, rotates and reseals the service's keys. Never prints a key."""
 
 import argparse
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ def add_keys_commands(commands: "Commands") -> None:
     command = add_command(
         group, "rotate", _rotate, "Replace keys; what was made with the old ones stays good for its time."
     )
-    command.add_argument("--purpose", metavar="PURPOSE", help="only this one; without it, every purpose")
+    command.add_argument("--purpose", metavar="PURPOSE", help="only this purpose; default: every purpose")
 
     add_command(group, "list", _list, "Show every key that is kept.")
     add_command(

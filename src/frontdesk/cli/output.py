@@ -1,6 +1,6 @@
-"""What a command prints: one JSON document for machines, tables for people, one sentence for what went wrong.
+"""Output of commands: a JSON document or tables, one-line errors, and exit statuses.
 
-Owns the exit statuses. Refuses to repeat what a database or a library said: that may quote patients' data.
+Messages of databases and libraries are never printed, because they may quote patient data.
 """
 
 import argparse
@@ -18,19 +18,19 @@ _FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
 
 class CommandError(Exception):
-    """One sentence about what could not be done."""
+    """The command failed; the message is one sentence."""
 
     status = FAILURE
 
 
 class BadInput(CommandError):  # noqa: N818 - what it is, not what it is called
-    """One sentence about what was typed."""
+    """The input is invalid; the message is one sentence."""
 
     status = BAD_INPUT
 
 
 def answer(args: argparse.Namespace, document: Any, text: str) -> None:
-    """The result of a command, in the form that was asked for."""
+    """Print the result as JSON or text."""
     print(to_json(document) if args.json else text)
 
 
@@ -39,7 +39,7 @@ def to_json(document: Any, *, indent: int | None = 2) -> str:
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[Any]], empty: str) -> str:
-    """Columns under headings, numbers to the right; or a sentence when there is nothing to show."""
+    """A table with right-aligned numbers, or `empty` if there are no rows."""
     if not rows:
         return empty
     cells = [list(headings), *([_cell(value) for value in row] for row in rows)]
@@ -56,7 +56,7 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[Any]], empty: str) ->
 
 
 def details(facts: Sequence[tuple[str, Any]]) -> str:
-    """One record, a line per fact."""
+    """One record, one line per field."""
     width = max(len(name) for name, _ in facts)
     return "\n".join(f"{name.ljust(width)}  {_cell(value)}".rstrip() for name, value in facts)
 
@@ -74,7 +74,7 @@ def _cell(value: Any) -> str:
 
 
 def report(error: BaseException, *, as_json: bool) -> int:
-    """Tells what went wrong; returns the exit status."""
+    """Print the error; returns the exit status."""
     if isinstance(error, KeyboardInterrupt):
         print("Stopped.", file=sys.stderr)
         return INTERRUPTED
@@ -120,6 +120,6 @@ def _explain_database(error: BaseException) -> str:
             return "The database is unavailable now; nothing was changed."
         case pg.PostgresError():
             return f"The database refused this (SQLSTATE {error.sqlstate})."
-    # Where it happened, never the message: it may quote what was stored.
+    # The location only: the message may quote stored data.
     traceback.print_tb(error.__traceback__)
     return f"frontdesk failed unexpectedly ({type(error).__name__})."

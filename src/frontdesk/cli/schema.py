@@ -1,4 +1,4 @@
-"""`frontdesk db`: migrates the database to this version, and shows what it has."""
+"""`frontdesk db`: migrates the database and shows the state of migrations."""
 
 import argparse
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""`frontdesk serve`: everything from an empty folder to a service that answers, and what to type then."""
+"""`frontdesk serve`: starts the service, and with --demo prints how to call it."""
 
 import argparse
 import contextlib
@@ -49,7 +49,7 @@ _DEMO = """
 
 {requests}
 """
-# Every address in quotes and no comments: the lines mean the same in every shell they are pasted into.
+# Quoted URLs and no comments: the lines work in every shell.
 _REQUESTS = """\
 TOKEN=$(curl -s "{url}/oauth/token" -d grant_type=client_credentials \\
   -d "client_id={agent.client_id}" -d "client_secret={agent.client_secret}" \\
@@ -61,15 +61,15 @@ _STOP = "\n  Ctrl-C stops it.\n"
 
 def add_serve_command(commands: "Commands") -> None:
     command = add_command(commands, "serve", _serve, "Start the service, and with it everything it needs.")
-    command.add_argument("--host", metavar="HOST", help="the address to listen on (default 127.0.0.1)")
-    command.add_argument("--port", metavar="PORT", type=int, help="the port to listen on (default 8080)")
-    command.add_argument("--workers", metavar="N", type=int, help="processes that answer (default 1)")
-    command.add_argument("--demo", action="store_true", help="import a demo practice once, and print how to call it")
+    command.add_argument("--host", metavar="HOST", help="address to listen on (default 127.0.0.1)")
+    command.add_argument("--port", metavar="PORT", type=int, help="port to listen on (default 8080)")
+    command.add_argument("--workers", metavar="N", type=int, help="number of worker processes (default 1)")
+    command.add_argument("--demo", action="store_true", help="import a demo practice and print how to call it")
 
 
 def _serve(args: argparse.Namespace) -> None:
     settings = load_settings(host=args.host, port=args.port, workers=args.workers)
-    os.environ |= {  # how the options reach the workers
+    os.environ |= {  # workers read the options from the environment
         "FRONTDESK_HOST": settings.host,
         "FRONTDESK_PORT": str(settings.port),
         "FRONTDESK_WORKERS": str(settings.workers),
@@ -92,8 +92,7 @@ def _say(args: argparse.Namespace) -> Progress:
 
 
 async def _prepare(args: argparse.Namespace, settings: Settings) -> "tuple[Demo, str] | None":
-    """The demo and a link into its console, where one is wanted. Everything that could fail fails here, with a
-    sentence, before any worker opens the service."""
+    """Migrate the database and prepare the demo, so that errors appear before a worker starts."""
     from frontdesk.store.migrate import migrate
 
     with explain_database_errors(settings):
@@ -131,5 +130,5 @@ def _announce(args: argparse.Namespace, settings: Settings, prepared: "tuple[Dem
 
 
 def _print(text: str) -> None:
-    with contextlib.suppress(BrokenPipeError):  # nobody reads it, which is no reason to stop
+    with contextlib.suppress(BrokenPipeError):  # closed standard output is no reason to stop
         print(text, flush=True)

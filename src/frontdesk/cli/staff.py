@@ -1,4 +1,4 @@
-"""`frontdesk staff`: who may sign in to the console of a practice. A sign-in link is printed once and works once."""
+"""`frontdesk staff`: manages the staff who may sign in to the console."""
 
 import argparse
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ def add_staff_commands(commands: "Commands") -> None:
     command.add_argument("id", metavar="ID")
 
     command = add_command(group, "list", _list, "Show every member.")
-    command.add_argument("--practice", metavar="SLUG", help="only this practice's")
+    command.add_argument("--practice", metavar="SLUG", help="only this practice")
 
     add_command(group, "show", _show, "Show one member.").add_argument("id", metavar="ID")
     command = add_command(group, "disable", _disable, "Sign a member out everywhere, and let them in no more.")
@@ -50,7 +50,7 @@ def _add_role(command: argparse.ArgumentParser) -> None:
         "--role",
         metavar="ROLE",
         required=True,
-        help="staff: the calendar, patients and confirmations; admin: also clients, usage, audit and the practice",
+        help="staff: calendar, patients and confirmations; admin: also clients, usage, audit and the practice",
     )
 
 

@@ -1,4 +1,4 @@
-"""`frontdesk webhook deliveries` and `replay`: what became of each event at an endpoint, and sending it once more."""
+"""`frontdesk webhook deliveries` and `replay`: lists deliveries and sends them again."""
 
 import argparse
 from collections.abc import Awaitable, Callable
@@ -20,9 +20,9 @@ T = TypeVar("T")
 def add_delivery_commands(group: "Commands") -> None:
     command = add_command(group, "deliveries", _deliveries, "Show the newest deliveries, or the attempts of one.")
     command.add_argument("id", metavar="ID")
-    command.add_argument("--state", metavar="STATE", help="only pending, delivered or dead ones")
-    command.add_argument("--event", metavar="ID", help="every attempt to deliver this event")
-    command.add_argument("--limit", metavar="N", type=int, default=50, help="at most so many (default 50)")
+    command.add_argument("--state", metavar="STATE", help="only pending, delivered or dead deliveries")
+    command.add_argument("--event", metavar="ID", help="list every attempt for this event")
+    command.add_argument("--limit", metavar="N", type=int, default=50, help="maximum number of deliveries (default 50)")
 
     command = add_command(group, "replay", _replay, "Send every dead letter once more, or one event.")
     command.add_argument("id", metavar="ID")
@@ -30,7 +30,7 @@ def add_delivery_commands(group: "Commands") -> None:
 
 
 def on_webhooks(work: Callable[[CommandContext], Awaitable[T]]) -> T:
-    """A command's work; what it refuses is about what was typed."""
+    """Run a command's work and report WebhookError as BadInput."""
     from frontdesk.outbound.webhooks.endpoints import WebhookError
     from frontdesk.outbound.webhooks.targets import TargetError
 

@@ -1,4 +1,4 @@
-"""`frontdesk webhook`: who is told about a practice's events, and what became of each. A secret is printed once."""
+"""`frontdesk webhook`: manages webhook endpoints. A secret is printed only once."""
 
 import argparse
 from datetime import UTC, datetime, timedelta
@@ -26,12 +26,10 @@ def add_webhook_commands(commands: "Commands") -> None:
     command = add_command(group, "add", _add, "Add an endpoint; its secret is shown this once.")
     command.add_argument("--practice", metavar="SLUG", required=True)
     command.add_argument("--url", metavar="URL", required=True)
-    command.add_argument(
-        "--event", metavar="TYPE", action="append", help="may be given several times; without it, every event"
-    )
+    command.add_argument("--event", metavar="TYPE", action="append", help="repeatable; default: every event")
 
     command = add_command(group, "list", _list, "Show every endpoint.")
-    command.add_argument("--practice", metavar="SLUG", help="only this practice's")
+    command.add_argument("--practice", metavar="SLUG", help="only this practice")
 
     add_command(group, "show", _show, "Show one endpoint.").add_argument("id", metavar="ID")
     add_command(group, "test", _test, "Send a signed test message now, past the queue.").add_argument(
@@ -43,7 +41,9 @@ def add_webhook_commands(commands: "Commands") -> None:
 
     command = add_command(group, "rotate-secret", _rotate_secret, "Give an endpoint a new secret, shown this once.")
     command.add_argument("id", metavar="ID")
-    command.add_argument("--at-once", action="store_true", help="stop signing with the old secret now, not after a day")
+    command.add_argument(
+        "--at-once", action="store_true", help="stop signing with the old secret immediately instead of after a day"
+    )
 
     add_delivery_commands(group)
 

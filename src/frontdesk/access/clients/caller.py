@@ -1,4 +1,4 @@
-"""Who is calling, as the engine and the doors know them."""
+"""The caller of an operation."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -13,4 +13,4 @@ class Caller:
     practice_slug: str
     scopes: frozenset[str]
     grant: Grant
-    directory_version: int  # what the practice's directory was at, at most a few seconds ago
+    directory_version: int  # version of the directory, at most a few seconds old

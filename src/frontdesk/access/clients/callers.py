@@ -1,7 +1,7 @@
-"""From an access token to the caller: what the token proves, and whether its client and practice may call now.
+"""Identifies the caller from an access token and the current status of its client and practice.
 
-The status of a client and its practice is one query, kept for a few seconds, so that disabling and suspending take hold
-on every node within `MOST_SECONDS`, and at once where the notification arrives. A warm check asks the database nothing.
+The status is cached for a few seconds, so disabling and suspending take effect within `MOST_SECONDS`, or immediately
+when the notification arrives.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ class _Checked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Status:
-    read_at: float  # before the query was sent: nothing that happened later is promised
+    read_at: float  # taken before the query was sent: later changes are not included
     practice_id: int
     practice_slug: str
     directory_version: int
@@ -54,7 +54,7 @@ class Callers:
         self._statuses: BoundedCache[str, _Status] = BoundedCache(_CACHED)  # by client id
         self._checked: BoundedCache[str, _Checked] = BoundedCache(_CACHED)  # by token
         self._reading: dict[str, asyncio.Task[_Status]] = {}
-        self._tasks: set[asyncio.Task[_Status]] = set()  # the event loop itself forgets tasks
+        self._tasks: set[asyncio.Task[_Status]] = set()  # the event loop keeps only weak references to tasks
 
     def lookup(self, token: str) -> Caller | None:
         """The caller of a token that was checked before, while the status it was checked against is fresh."""
@@ -71,7 +71,7 @@ class Callers:
         return caller
 
     async def identify(self, token: str | None) -> Caller:
-        """Problem `unauthorized` or `forbidden_tenant` for whoever may not call."""
+        """The caller; Problem `unauthorized` or `forbidden_tenant` if the call is not allowed."""
         if not token:
             raise Problem("unauthorized", "The request has no access token.")
         claims = await self._tokens.verify(token)
@@ -100,7 +100,7 @@ class Callers:
         return caller
 
     async def recognize(self, token: str) -> Caller | None:
-        """The caller, None for whoever may not call. Problem `upstream_unavailable` where that cannot be told."""
+        """The caller, or None if the call is not allowed; Problem `upstream_unavailable` without the database."""
         try:
             return await self.identify(token)
         except Problem:
@@ -110,7 +110,7 @@ class Callers:
             raise Problem("upstream_unavailable", detail, retry_after=2) from error
 
     def on_change(self, kind: str, id: str) -> None:  # noqa: A002
-        """Word from another process: what is kept, or being read, about it is out of date."""
+        """A notification: the cached status is out of date, also one that is being read."""
         if kind == "client":
             self._statuses.discard(id)
             self._reading.pop(id, None)
@@ -120,11 +120,11 @@ class Callers:
             self._reading.clear()
 
     async def _read(self, client_id: str) -> _Status:
-        # Whoever gives up waiting does not take the others' answer away.
+        # A cancelled waiter must not cancel the query that others wait for.
         return await asyncio.shield(self._start_reading(client_id))
 
     def _start_reading(self, client_id: str) -> asyncio.Task[_Status]:
-        """One query per client at a time, whoever waits for it."""
+        """Start a query; concurrent callers of a client share it."""
         task = self._reading.get(client_id)
         if task is None:
             task = self._reading[client_id] = asyncio.create_task(self._query(client_id))
@@ -141,7 +141,7 @@ class Callers:
                 client_id,
             )
         finally:
-            current = self._reading.get(client_id) is asyncio.current_task()  # no change was announced meanwhile
+            current = self._reading.get(client_id) is asyncio.current_task()  # no notification arrived in the meantime
             if current:
                 del self._reading[client_id]
         if row is None:
@@ -154,4 +154,4 @@ class Callers:
     def _finished(self, task: "asyncio.Task[_Status]") -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # whoever waits has it; in the background the next call tries again
+            task.exception()  # waiters get the error; after a background read the next call tries again

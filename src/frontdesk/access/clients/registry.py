@@ -1,7 +1,7 @@
-"""Clients and their secrets: who may ask for a token, for which practice, with which scopes.
+"""API clients and their secrets.
 
-A secret carries 256 random bits, is shown once, and only its keyed hash is stored. A client has at most two secrets
-that work, so that the new one can be rolled out before the old one stops.
+A secret has 256 random bits, is shown once, and is stored as a keyed hash. A client has at most two valid secrets, for
+rotation.
 """
 
 import hmac
@@ -35,7 +35,7 @@ DEFAULT_RETIREMENT = timedelta(hours=24)
 
 _ALPHABET = string.digits + string.ascii_letters
 _CLIENT_ID = re.compile(r"fd_[0-9A-Za-z]{20}\Z")
-_NOBODY = "fd_" + "-" * 20  # no client is ever called so
+_NOBODY = "fd_" + "-" * 20  # not a valid client id
 _LIVE_SECRETS = 2
 _NO_DIGEST = bytes(32)
 
@@ -81,7 +81,7 @@ class ClientRecord:
 
 @dataclass(frozen=True, slots=True)
 class AuthenticatedClient:
-    """A client that has just proved its secret; what a token is made from."""
+    """A client whose secret was verified; a token is issued from it."""
 
     client_id: str
     practice_slug: str
@@ -96,10 +96,10 @@ def _utc_now() -> datetime:
 async def authenticate(
     database: Database, ring: KeyRing, client_id: str, secret: str, *, clock: Clock = _utc_now
 ) -> AuthenticatedClient:
-    """The only place where a client secret is checked.
+    """Verify a client secret; the only place that does.
 
-    An unknown client and a wrong secret cost the same query and the same hashes, and get the same answer. What else is
-    wrong (disabled, suspended) is told only to who knows the secret.
+    An unknown client and a wrong secret cost the same query and hashes and get the same response. Other errors
+    (disabled, suspended) are revealed only after the secret was verified.
     """
     known_form = _CLIENT_ID.match(client_id) is not None
     try:
@@ -130,7 +130,7 @@ async def add_client(
     also: Also | None = None,
     clock: Clock = _utc_now,
 ) -> tuple[ClientRecord, str]:
-    """The new client and its secret, which is never shown again."""
+    """The new client and its secret, which cannot be shown again."""
     name, kind, held = checked_name(name), checked_grant(grant), checked_scopes(scopes)
     check_limits(per_minute, quota)
     client_id = "fd_" + "".join(secrets.choice(_ALPHABET) for _ in range(20))
@@ -201,7 +201,7 @@ async def change_client(
     quota: int | None = None,
     also: Also | None = None,
 ) -> ClientRecord:
-    """What is None stays. Access tokens that were issued before keep their scopes until they expire."""
+    """None leaves a value unchanged. Issued access tokens keep their scopes until they expire."""
     check_limits(per_minute, quota)
     return await _change(
         database,
@@ -225,12 +225,12 @@ async def rotate_secret(
     also: Also | None = None,
     clock: Clock = _utc_now,
 ) -> tuple[ClientRecord, str]:
-    """A second secret. The one before it stops working after a while, any older one at once."""
+    """Add a second secret. The previous one expires later; older ones are revoked immediately."""
     if retire_old_after < timedelta(0):
         raise ClientError("The old secret cannot retire in the past.")
     secret, now = _new_secret(), clock()
     async with database.transaction() as connection:
-        # The row is locked: two rotations at once leave two secrets, not three.
+        # The lock keeps concurrent rotations from leaving three secrets.
         practice_id = await connection.fetchval(
             "SELECT practice_id FROM client WHERE client_id = $1 FOR UPDATE", client_id
         )
@@ -249,7 +249,7 @@ async def rotate_secret(
 async def _change(
     database: Database, client_id: str, also: Also | None, assignments: str, *values: Any
 ) -> ClientRecord:
-    """`assignments` is text of this module, never of a caller."""
+    """`assignments` must be SQL of this module, never input."""
     async with database.transaction() as connection:
         practice_id = await connection.fetchval(
             f"UPDATE client SET {assignments} WHERE client_id = $1 RETURNING practice_id",  # noqa: S608
@@ -278,7 +278,7 @@ def _new_secret() -> str:
 
 
 def _digest(key: bytes, client_id: str, secret: str) -> bytes:
-    """Bound to the client: a digest copied to another client's row is worth nothing."""
+    """The digest includes the client id, so it is useless in another client's row."""
     return hmac.digest(key, f"{client_id}\n{secret}".encode(errors="surrogatepass"), "sha256")
 
 

@@ -1,4 +1,4 @@
-"""What a client may be: the rules for its name, grant, scopes and limits, each said in one sentence."""
+"""Validates the name, grant, scopes and limits of a client."""
 
 import difflib
 from collections.abc import Collection, Sequence
@@ -13,7 +13,7 @@ _LARGEST_QUOTA = 2**63 - 1
 
 
 class ClientError(Exception):
-    """One sentence about what was asked for and cannot be done. `field` says which part of it, where it is one."""
+    """The request is invalid; the message is one sentence. `field` names the invalid field, if there is one."""
 
     def __init__(self, message: str, field: str | None = None) -> None:
         super().__init__(message)

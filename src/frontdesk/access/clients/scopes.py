@@ -1,4 +1,4 @@
-"""Every scope there is. An operation names one of them; a client holds some of them."""
+"""All scopes. An operation requires one of them; a client has some of them."""
 
 SCOPES = (
     "practices:read",

@@ -1,7 +1,6 @@
-"""Access tokens: JWTs (RFC 9068) that we sign and that only we accept.
+"""Issues and verifies access tokens: JWTs (RFC 9068) with one algorithm and our own keys, issuer and audience.
 
-One algorithm, our own keys, our own issuer and audience; nothing that a token says about itself chooses how it is
-checked. A token that was verified once is remembered until it expires.
+Nothing in a token selects how it is verified. Verified tokens are cached until they expire.
 """
 
 import re
@@ -25,10 +24,10 @@ from frontdesk.settings import Settings
 _ALGORITHM = "EdDSA"
 _TYPE = "at+jwt"
 _CLAIMS = ("iss", "aud", "sub", "practice", "scope", "grant", "iat", "exp", "jti")
-_LONGEST = 4096  # ours are far shorter; nobody makes us decode a megabyte
-_COMPACT = re.compile(r"[\w-]+\.[\w-]+\.[\w-]{86}\Z", re.ASCII)  # no padding: one spelling per token
+_LONGEST = 4096  # our tokens are far shorter; refuse to decode more
+_COMPACT = re.compile(r"[\w-]+\.[\w-]+\.[\w-]{86}\Z", re.ASCII)  # no padding: one encoding per token
 _CACHED = 10_000
-_SKEW_SECONDS = 60  # a node whose clock runs ahead may have issued it
+_SKEW_SECONDS = 60  # allowed clock difference between nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ class Tokens:
     def issue(
         self, client: AuthenticatedClient, scopes: Collection[str], *, lifetime: int | None = None
     ) -> IssuedToken:
-        """A token for the usual time, or for `lifetime` seconds."""
+        """A token with the default lifetime, or for `lifetime` seconds."""
         now, lifetime = int(self.clock().timestamp()), lifetime or self._lifetime
         ordered = tuple(scope for scope in SCOPES if scope in scopes)
         key = self._ring.signing_key
@@ -80,7 +79,7 @@ class Tokens:
         return IssuedToken(text, lifetime, ordered)
 
     async def verify(self, token: str) -> Claims:
-        """What the token says, or Problem `unauthorized`. Costs a dictionary look-up when the token is known."""
+        """The claims of the token; Problem `unauthorized` if it is invalid. Verified tokens cost one cache lookup."""
         claims = self._verified.get(token)
         if claims is None:
             claims = self._check(token, await self._key_of(token))
@@ -115,7 +114,7 @@ class Tokens:
                 algorithms=[_ALGORITHM],
                 audience=self._address,
                 issuer=self._address,
-                # Times are compared below, with our clock.
+                # Times are checked below with the injected clock.
                 options={
                     "require": list(_CLAIMS),
                     "strict_aud": True,

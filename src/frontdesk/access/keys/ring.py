@@ -1,8 +1,7 @@
-"""The service's own keys: made once, kept sealed in the database, known to every process, replaced without a pause.
+"""The key ring: keys for tokens, slot ids and cursors, stored encrypted in the database and rotated without downtime.
 
-A new key is known everywhere before anybody uses it: processes look for new keys every `REFRESH_SECONDS`, and a key is
-used to make something only `SETTLING` after its creation. A replaced key still opens and verifies what was made with it
-for as long as such things live.
+Processes read new keys every `REFRESH_SECONDS`, and a key is used only `SETTLING` after its creation. A replaced key
+verifies until everything made with it has expired.
 """
 
 import asyncio
@@ -31,9 +30,9 @@ PURPOSES = (TOKEN_SIGNING, SLOT_IDS, CURSORS, CLIENT_SECRETS)
 REFRESH_SECONDS = 5.0
 SETTLING = timedelta(seconds=10)
 
-_ID_LIFETIME = timedelta(days=7)  # of slot ids and cursors that callers may still hold
+_ID_LIFETIME = timedelta(days=7)  # slot ids and cursors that callers may still hold
 _SHORTEST_REFRESH = 1.0
-_LOCK = 0x6B657973  # any fixed number: "keys"
+_LOCK = 0x6B657973  # an arbitrary lock id: "keys"
 _SELECT = """
 SELECT key_id, purpose, sealed, created_at, retired_at FROM sealed_key
 ORDER BY retired_at DESC NULLS FIRST, created_at DESC
@@ -50,7 +49,7 @@ class SigningKey:
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
-    """What may be told about a key: everything but the key."""
+    """The public facts about a key."""
 
     key_id: str
     purpose: str
@@ -78,7 +77,7 @@ class KeyRing:
         self._sealer = sealer
         self._clock = clock
         self._monotonic = monotonic
-        # How long what was made with a replaced key stays good. None: for ever.
+        # How long a replaced key still verifies. None: for ever.
         self._lifetimes: dict[str, timedelta | None] = {
             TOKEN_SIGNING: timedelta(seconds=token_lifetime_seconds),
             SLOT_IDS: _ID_LIFETIME,
@@ -87,7 +86,7 @@ class KeyRing:
         }
         self._keys: dict[str, list[_Key]] = {}  # by purpose, newest first
         self._generation = 0
-        self._moments: list[float] = []  # at which a key begins or ceases to be usable
+        self._moments: list[float] = []  # times at which a key becomes usable or expires
         self._refreshed_at = float("-inf")
         self._refreshing = asyncio.Lock()
 
@@ -101,15 +100,15 @@ class KeyRing:
         return {key.record.key_id: _key_pair(key.secret)[1] for key in self._usable(TOKEN_SIGNING)}
 
     def secrets(self, purpose: str) -> list[bytes]:
-        """The first makes, all of them open."""
+        """The first one signs, all of them verify."""
         return [key.secret for key in self._usable(purpose)]
 
     def state(self, seconds: float) -> int:
-        """The same for as long as the same keys are used: what was made under one state would be made so again."""
+        """A number that changes when the usable keys change."""
         return self._generation + bisect_right(self._moments, seconds)
 
     def jwks(self) -> dict[str, Any]:
-        """The public halves (RFC 7517, RFC 8037)."""
+        """The public keys (RFC 7517, RFC 8037)."""
         return {
             "keys": [
                 {"kty": "OKP", "crv": "Ed25519", "use": "sig", "alg": "EdDSA", "kid": kid, "x": _base64(key)}
@@ -118,7 +117,7 @@ class KeyRing:
         }
 
     async def load(self) -> None:
-        """Reads the keys; makes those that have never existed, once, however many processes start together."""
+        """Read the keys and create missing ones, under a lock."""
         await self._read()
         if any(purpose not in self._keys for purpose in PURPOSES):
             async with self._database.transaction() as connection:
@@ -130,7 +129,7 @@ class KeyRing:
             await self._read()
 
     async def refresh(self) -> None:
-        """Reads the keys again, at most once a second however often it is asked for."""
+        """Read the keys again, at most once a second."""
         async with self._refreshing:
             if self._monotonic() - self._refreshed_at >= _SHORTEST_REFRESH:
                 await self._read()
@@ -145,7 +144,7 @@ class KeyRing:
                 _log.warning("the keys could not be read again: %s", type(error).__name__)
 
     async def rotate(self, purpose: str) -> KeyRecord:
-        """Adds a key that takes over after `SETTLING`, and forgets those whose products have all expired."""
+        """Add a key that is used after `SETTLING`, and delete expired keys."""
         lifetime = self._lifetimes[purpose]
         async with self._database.transaction() as connection:
             await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
@@ -164,7 +163,7 @@ class KeyRing:
         return made
 
     async def reseal(self) -> int:
-        """Seals every key anew, under the newest secret key; the older secrets are then no longer needed."""
+        """Encrypt every key with the newest secret key; older secrets can then be removed."""
         async with self._database.transaction() as connection:
             await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
             rows = await connection.fetch(_SELECT)
@@ -175,11 +174,11 @@ class KeyRing:
         return len(rows)
 
     async def list_keys(self) -> list[KeyRecord]:
-        """Every key there is, newest first."""
+        """All keys, newest first."""
         return [_record(row) for row in await self._database.fetch(_SELECT)]
 
     def _usable(self, purpose: str) -> list[_Key]:
-        """The key in use, then every other that is still good."""
+        """The current key, then the others that still verify."""
         now = self._clock()
         lifetime = self._lifetimes[purpose]
         keys = self._keys[purpose]
@@ -216,7 +215,7 @@ class KeyRing:
                     yield key.record.retired_at + lifetime + SETTLING
 
     async def _insert(self, connection: Any, purpose: str) -> KeyRecord:
-        # 32 random bytes are a secret of any of the purposes, an Ed25519 private key among them.
+        # 32 random bytes are a valid key for every purpose, including Ed25519.
         made = KeyRecord(secrets.token_hex(8), purpose, self._clock(), None)
         sealed = self._sealer.seal(secrets.token_bytes(32), _context(purpose, made.key_id))
         await connection.execute(
@@ -235,7 +234,7 @@ async def has_keys(database: Database) -> bool:
 
 
 async def examine_keys(database: Database, sealer: Sealer) -> list[tuple[KeyRecord, bool]]:
-    """Every key there is, once it has been opened, and whether the newest secret seals it. Makes none."""
+    """Decrypt all keys and report whether the newest secret encrypts them. Creates none."""
     found = []
     for row in await database.fetch(_SELECT):
         record = _record(row)

@@ -1,7 +1,6 @@
-"""The operator's secret key, and what is encrypted under it: keys at rest in the database.
+"""Encrypts keys at rest with the operator's secret key.
 
-The first secret seals and every one opens, so that a new secret can be put in front of the old one. Refuses short
-secrets, and a key file that other accounts can read. Nothing here is ever logged.
+The first secret encrypts and all secrets decrypt, which allows rotation.
 """
 
 import os
@@ -22,17 +21,17 @@ _FILE = "secret.key"
 
 
 class SealingError(Exception):
-    """One sentence about the secret key that an operator can act on."""
+    """The secret key cannot be used; the message tells the operator what to do."""
 
 
 class Sealer:
-    """AES-256-GCM. A sealed text starts with a byte that tells under which of the keys it was made."""
+    """AES-256-GCM. The first byte of a sealed text identifies the key."""
 
     def __init__(self, secrets_newest_first: list[str]) -> None:
         self._keys = [_derive(secret) for secret in secrets_newest_first]
 
     def seal(self, plain: bytes, context: bytes) -> bytes:
-        """`context` says what is sealed: the result opens only where the same is expected."""
+        """`context` is authenticated: the result can only be opened with the same context."""
         key_id, cipher = self._keys[0]
         nonce = secrets.token_bytes(_NONCE)
         return key_id + nonce + cipher.encrypt(nonce, plain, context)
@@ -40,7 +39,7 @@ class Sealer:
     def open(self, sealed: bytes, context: bytes) -> bytes:
         nonce, text = sealed[1 : 1 + _NONCE], sealed[1 + _NONCE :]
         for key_id, cipher in self._keys:
-            # Two secrets may share their byte; the cipher itself decides.
+            # Two secrets may share this byte; decryption decides.
             if key_id == sealed[:1] and len(text) >= _NONCE:
                 try:
                     return cipher.decrypt(nonce, text, context)
@@ -52,12 +51,12 @@ class Sealer:
         )
 
     def seals_like(self, sealed: bytes) -> bool:
-        """Whether the newest secret made this; where not, sealing it anew lets the older ones go."""
+        """Whether the newest secret sealed this."""
         return sealed[:1] == self._keys[0][0]
 
 
 def load_secret_key(settings: Settings) -> Sealer:
-    """From FRONTDESK_SECRET_KEY, else from a file in the data directory, which is made on first start."""
+    """From FRONTDESK_SECRET_KEY, else from a file in the data directory, which is created at the first start."""
     if settings.secret_key is not None:
         return Sealer(_parse(settings.secret_key, "FRONTDESK_SECRET_KEY"))
     path = settings.data_dir / _FILE
@@ -88,7 +87,7 @@ def _parse(text: str, source: str) -> list[str]:
 
 
 def _create(path: Path) -> None:
-    """A complete file appears under its name or none does, whoever else is starting: only one of them wins."""
+    """Create the file atomically; if several processes start, one wins."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor, made = tempfile.mkstemp(dir=path.parent, prefix=f".{_FILE}.")  # mode 0600, and never an existing file
     try:
@@ -100,7 +99,7 @@ def _create(path: Path) -> None:
             path.hardlink_to(made)
         except FileExistsError:
             return
-        folder = os.open(path.parent, os.O_RDONLY)  # keys sealed under a secret that a power cut took are lost
+        folder = os.open(path.parent, os.O_RDONLY)  # a secret lost in a power failure would make all keys unreadable
         try:
             os.fsync(folder)
         finally:

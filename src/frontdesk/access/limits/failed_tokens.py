@@ -1,7 +1,7 @@
-"""Failed token calls: capped per client id and per address, on all nodes together, for a minute at a time.
+"""Limits failed token requests per client id and per address, across all nodes.
 
-A guesser gets so many refusals and then nothing more, not even the news that a guess was right. Neither the client id
-nor the address is stored: only their hashes, and only until their minute is over.
+Only hashes of client ids and addresses are stored, for a minute. A limited caller does not learn whether a guess was
+right.
 """
 
 import asyncio
@@ -32,16 +32,16 @@ class TokenFailures:
     def __init__(self, database: Database, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._database = database
         self._monotonic = monotonic
-        self._refused: BoundedCache[bytes, float] = BoundedCache(_CACHED)  # until when, by subject
+        self._refused: BoundedCache[bytes, float] = BoundedCache(_CACHED)  # end of the block, by subject
 
     async def guard(self, client_id: str, address: str | None, attempt: Callable[[], Awaitable[T]]) -> T:
-        """The result of the attempt. Only `unauthorized` is a failure: whoever is told more has proved the secret."""
+        """The result of the attempt. Only `unauthorized` is a failure: other errors mean that the secret was right."""
         client, source = _hash("client", client_id), _hash("address", _network(address))
         await self._check(client, source)
         try:
             return await attempt()
         except Problem as problem:
-            # Counted before it is answered: however many guess at once, no more of them are answered than the cap.
+            # Counted before it is answered, so that concurrent guesses cannot exceed the limit.
             if problem.code == "unauthorized" and not await self._count(client, source):
                 await self._check(client, source)
             raise
@@ -56,7 +56,7 @@ class TokenFailures:
                 _log.warning("failed token calls could not be forgotten: the database is unavailable")
 
     async def forget(self) -> None:
-        """Removes what is over, a bounded number at a time."""
+        """Delete a bounded number of expired rows."""
         await self._database.write(
             """DELETE FROM token_failure WHERE subject IN (
                    SELECT subject FROM token_failure WHERE started_at < now() - interval '60 seconds'
@@ -92,7 +92,7 @@ def _hash(kind: str, text: str) -> bytes:
 
 
 def _network(address: str | None) -> str:
-    """An IPv6 host chooses among 2**64 addresses of its own: all of them are one."""
+    """The address; for IPv6 its /64, because one host can use all of it."""
     try:
         found = ip_address(address or "")
     except ValueError:

@@ -1,10 +1,6 @@
-"""The limiter: how many calls a client may still make, in this minute and in these 30 days.
+"""The rate limiter: calls per minute and per 30 days for each client, exact across workers and nodes.
 
-Never more than the cap, whatever the number of workers and nodes: PostgreSQL leases calls to them, and a call is made
-from a lease. Leases follow the rate, so that a warm call asks the database nothing: the next one is fetched in the
-background before this one is used up, and whoever has to wait waits together. What a lease did not use goes back, and
-what a dead worker held comes back when the minute ends. The quota is charged with what was made, reported within
-`REPORT_SECONDS`. Without the database nobody is let through.
+PostgreSQL leases calls to workers in batches (decision 5). Without the database no call is let through.
 """
 
 import asyncio
@@ -22,12 +18,12 @@ from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnkno
 
 MINUTE_SECONDS = 60
 QUOTA_SECONDS = 30 * 24 * 3600
-LEASE_SECONDS = 4.0  # for how long a limit that was changed without our hearing of it still holds
+LEASE_SECONDS = 4.0  # how long an outdated limit may apply if a notification was lost
 REPORT_SECONDS = 0.3
 FIRST_LEASE = 20
 
 _LEASE_AHEAD_SECONDS = 2.0
-_REFUSED_SECONDS = 0.5  # a client that hammers on does not reach the database with every call
+_REFUSED_SECONDS = 0.5  # a refused client does not query the database with every call
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 _SHORTEST_MEASURE = 0.05
 _REPORTS_AT_ONCE = 4
@@ -40,13 +36,13 @@ Headers = tuple[tuple[bytes, bytes], tuple[bytes, bytes]]
 
 @dataclass(slots=True)
 class _Lease:
-    """Calls of one minute. `used` and `unused` are what the database has not been told yet."""
+    """Leased calls of one minute. `used` and `unused` are not yet reported to the database."""
 
     minute: datetime
     ends: float = 0.0
     deadline: float = 0.0
     renew: float = 0.0
-    low: int = -1  # more are fetched when no more than this are left
+    low: int = -1  # fetch the next lease when this many calls are left
     left: int = 0
     used: int = 0
     unused: int = 0
@@ -58,7 +54,7 @@ class _Lease:
 
 @dataclass(slots=True)
 class _Account:
-    """What this process knows of one client."""
+    """The state of one client in this process."""
 
     practice_id: int
     client_id: str
@@ -73,13 +69,13 @@ class _Account:
     waiting: int = 0
     asking: "asyncio.Task[None] | None" = None
     refused_until: float = 0.0
-    times: tuple[str, str] = ("", "")  # how long the minute and the quota go on, as the headers say it
-    times_until: float = 0.0  # when one of them changes
+    times: tuple[str, str] = ("", "")  # seconds left of the minute and the quota, for the headers
+    times_until: float = 0.0  # when to update them
 
     def headers(self, now: float, *, refused: bool = False) -> Headers:
-        """RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers): what is left, and for how long."""
+        """The RateLimit and RateLimit-Policy headers (draft-ietf-httpapi-ratelimit-headers)."""
         used = self.lease.used
-        # Of a refused client's minute nothing is left, even where others hold calls that they have not made yet.
+        # A refused client has 0 left, even if other workers still hold unused calls.
         minute = 0 if refused else self.per_minute - self.minute_used - used
         quota = self.quota - self.quota_used - used
         if minute < 0 or quota < 0:
@@ -91,7 +87,7 @@ class _Account:
         return (b"ratelimit", state.encode()), (b"ratelimit-policy", self.policy)
 
     def _tell_times(self, now: float) -> None:
-        """The same for up to a second."""
+        """Update the remaining times, at most once a second."""
         minute, quota = max(0.0, self.lease.ends - now), max(0.0, self.quota_ends - now)
         self.times = (f";t={ceil(minute)}", f";t={ceil(quota)}")
         self.times_until = now + min(minute % 1 or 1, quota % 1 or 1)
@@ -104,7 +100,7 @@ class _Account:
 
 
 class Refused(Exception):  # noqa: N818 - an answer
-    """The call is not let through; what the answer says about the limits, where they are known."""
+    """The call is refused; carries the rate limit headers if they are known."""
 
     def __init__(self, problem: Problem, headers: Headers | tuple[()] = ()) -> None:
         super().__init__(problem.code)
@@ -117,10 +113,10 @@ class RateLimiter:
         self._database = database
         self._monotonic = monotonic
         self._accounts: dict[str, _Account] = {}
-        self._tasks: set[asyncio.Task[None]] = set()  # the event loop itself forgets tasks
+        self._tasks: set[asyncio.Task[None]] = set()  # the event loop keeps only weak references to tasks
 
     async def charge(self, caller: Caller) -> Headers:
-        """Counts one call; what the answer says about the limits. `Refused` where there is none left."""
+        """Count one call and return the rate limit headers; raises `Refused` if none is left."""
         now = self._monotonic()
         account = self._accounts.get(caller.client_id)
         if account is None:
@@ -144,7 +140,7 @@ class RateLimiter:
         return account.headers(now)
 
     def on_change(self, kind: str, id: str) -> None:  # noqa: A002
-        """Word of a client that was changed: its limits are read again before its next call."""
+        """A client changed: read its limits again before its next call."""
         account = self._accounts.get(id) if kind == "client" else None
         if account is not None:
             account.lease.deadline = account.refused_until = 0.0
@@ -159,7 +155,7 @@ class RateLimiter:
             await self.settle()
 
     async def settle(self) -> None:
-        """Reports every call and gives every lease back."""
+        """Report all calls and return all leases."""
         for account in self._accounts.values():
             account.lease.deadline = 0.0
         while self._tasks:
@@ -182,13 +178,13 @@ class RateLimiter:
                 await asyncio.wait(tasks)
 
     async def _wait(self, account: _Account, now: float) -> float:
-        """Returns when the account's lease holds a call for this caller."""
+        """Wait until the account's lease has a call for this caller."""
         while account.lease.left <= 0 or now >= account.lease.deadline:
             if now < account.refused_until:
                 raise account.refusal(now)
             account.waiting += 1
             try:
-                # Whoever gives up waiting does not take the lease from the others.
+                # A cancelled waiter must not cancel the request that others wait for.
                 await asyncio.shield(account.asking or self._ask(account))
             except (DatabaseUnavailable, OutcomeUnknown) as error:
                 problem = Problem("upstream_unavailable", _UNCOUNTED, retry_after=2)
@@ -211,13 +207,13 @@ class RateLimiter:
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            # Whoever waits has it; in the background the next call tries again.
+            # Waiters get the error; after a background fetch the next call tries again.
             _log.warning("calls could not be counted: %s", type(error).__name__)
 
     async def _exchange(self, account: _Account, *, more: bool) -> None:
-        """One round trip: tells what was used, and takes what is granted."""
+        """Report used calls and take a new lease, in one round trip."""
         try:
-            await asyncio.sleep(0)  # calls that arrive together are asked for together
+            await asyncio.sleep(0)  # one request for calls that arrive together
             sent_at = self._monotonic()
             lease = account.lease
             if sent_at >= lease.deadline:
@@ -231,7 +227,7 @@ class RateLimiter:
                 try:
                     row = await self._tell(account.practice_id, account.client_id, lease, waiting, asked)
                     break
-                except OutcomeUnknown:  # a lease that got lost on the way comes back with the next minute
+                except OutcomeUnknown:  # a lost lease returns with the next minute
                     if attempt == _ATTEMPTS:
                         raise
             account.asked_at = sent_at
@@ -247,9 +243,9 @@ class RateLimiter:
         try:
             row = await self._database.write("SELECT * FROM lease_calls($1, $2, $3, $4, $5, $6, $7)", *arguments)
         except DatabaseUnavailable:
-            raise  # nothing was counted: it is told again
+            raise  # nothing was counted: report it again
         except BaseException:
-            _told(lease, used, unused)  # it may have been counted: rather never than twice
+            _told(lease, used, unused)  # it may have been counted: never count twice
             raise
         _told(lease, used, unused)
         return row
@@ -258,12 +254,12 @@ class RateLimiter:
         per_minute, quota, lease = row["per_minute"], row["quota"], account.lease
         if row["minute_started_at"] != lease.minute:
             lease.give_up()
-            if lease.used:  # the last calls of the minute that has ended
+            if lease.used:  # the last calls of the previous minute
                 self._start(self._close(account.practice_id, account.client_id, lease))
             lease = account.lease = _Lease(row["minute_started_at"])
         elif (per_minute, quota) != (account.per_minute, account.quota):
             lease.give_up()
-        # The minute may end a little earlier for us than for the database, and never later.
+        # Our minute must never end later than the database's.
         lease.ends = sent_at + row["minute_seconds"]
         account.times_until = 0.0
         account.per_minute, account.minute_used = per_minute, row["minute_used"]
@@ -278,7 +274,7 @@ class RateLimiter:
 def _extend(account: _Account, granted: int, sent_at: float, *, waiting: int, asked: int) -> None:
     lease = account.lease
     lease.left += granted
-    lease.low = lease.left // 4 if granted or not asked else -1  # nothing is fetched ahead near the cap
+    lease.low = lease.left // 4 if granted or not asked else -1  # no fetching ahead near the limit
     lease.deadline = min(lease.ends, sent_at + LEASE_SECONDS)
     lease.renew = sent_at + LEASE_SECONDS / 2
     if granted < waiting:

@@ -1,7 +1,7 @@
-"""How many requests of each client ended how, added up in memory and written down every moment.
+"""Counts requests per client, operation and outcome for the usage page.
 
-Counting a request is one step in a dictionary: it waits for nobody. What a worker had not written down when it died is
-lost, and so is what a long database outage leaves no room for. The rate limiter, not this, decides who may call.
+Counts are added up in memory and flushed periodically. A killed worker loses its last counts; rate limits do not depend
+on them.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from frontdesk.store.chores import practices_with
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 
 FLUSH_SECONDS = 2.0
-MOST_KEPT = 20_000  # different outcomes that wait to be written down
+MOST_KEPT = 20_000  # maximum number of unwritten keys
 _AT_ONCE = 100
 KEEP_FINE = timedelta(days=2)
 KEEP_COARSE = timedelta(days=35)
@@ -26,7 +26,7 @@ _Key = tuple[int | None, str | None, str | None, str, int, str | None]  # the pr
 
 
 class Answered(Protocol):
-    """The labels of an answered request, as far as they are counted."""
+    """The counted labels of an answered request."""
 
     @property
     def door(self) -> str: ...
@@ -50,13 +50,13 @@ class UsageCounts:
         self._noted: list[Answered] = []
 
     def observe(self, labels: Answered, _milliseconds: float, _request_id: str | None) -> None:
-        """To be added up with others: that costs less than one by one."""
+        """Buffer a request; adding up in batches is cheaper."""
         self._noted.append(labels)
         if len(self._noted) >= _AT_ONCE:
             self._add_up()
 
     def _add_up(self) -> None:
-        """Whose practice is not known belongs on nobody's page, and people at the console are no clients."""
+        """Requests without a practice, and those of staff, are not counted."""
         noted, self._noted = self._noted, []
         for labels, requests in Counter(noted).items():
             if labels.practice_id is None or labels.door == "console":
@@ -78,7 +78,7 @@ class UsageCounts:
             await self.flush()
 
     async def flush(self) -> None:
-        """Writes down what has been counted, practice by practice. What the database certainly did not take waits."""
+        """Write the counts, practice by practice. Counts that were certainly not written are kept."""
         self._add_up()
         counted, self._counts = self._counts, {}
         by_practice: dict[int, dict[Outcome, int]] = {}
@@ -107,7 +107,7 @@ class UsageCounts:
 
 
 async def forget_old_requests(database: Database, now: datetime, most: int) -> int:
-    """Removes at most so many counts of each practice; returns how many."""
+    """Delete a bounded number of old counts per practice; returns how many."""
     removed = 0
     fine = await practices_with(database, "old fine counts", now - KEEP_FINE)
     coarse = await practices_with(database, "old coarse counts", now - KEEP_COARSE)

@@ -99,7 +99,7 @@ class SignIn:
         )
 
     async def by_link(self, token: str, browser: str, request_id: str) -> str:
-        """The token of a new session. Problem `unauthorized` for a link that is unknown, used or too old."""
+        """The token of a new session. Problem `unauthorized` for an unknown, used or expired link."""
         try:
             async with self._database.transaction() as connection:
                 opened = await self._use_link(connection, token, browser, request_id)
@@ -249,7 +249,7 @@ class SignIn:
 
 
 async def forget_old_sessions(database: Database, now: datetime, most: int) -> None:
-    """Removes sessions and links that are over, a bounded number at a time."""
+    """Delete a bounded number of expired sessions and links."""
     await database.write(
         """DELETE FROM staff_session WHERE digest = ANY (ARRAY(
                SELECT digest FROM staff_session WHERE last_seen_at < $1 OR expires_at < $2
