@@ -82,6 +82,7 @@ async def test_a_read_answers_with_any_code_as_the_catalogue_describes_it(sandbo
     assert ("retry-after" in answer.headers) is (code in ("rate_limited", "upstream_unavailable"))
     assert ("www-authenticate" in answer.headers) is (code == "unauthorized")
     assert ("allow" in answer.headers) is (code == "method_not_allowed")
+    assert (answer.headers.get("connection") == "close") is (code == "payload_too_large")
     assert (await agent.get("/api/locations")).status_code == 200
 
 

@@ -185,8 +185,7 @@ BINDING = "Binding"
 
 
 class Problem(Exception):  # noqa: N818 - an RFC 7807 problem, not necessarily a fault
-    """An answer from the catalogue. `extra` are further members of the problem document, such as a challenge's;
-    `headers` go with it over HTTP."""
+    """An answer from the catalogue. `extra` are further members of the problem document, such as a challenge's."""
 
     def __init__(
         self,
@@ -197,7 +196,6 @@ class Problem(Exception):  # noqa: N818 - an RFC 7807 problem, not necessarily a
         errors: Sequence[FieldError] = (),
         retry_after: int | None = None,
         extra: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
     ) -> None:
         kind = CATALOGUE[code]
         super().__init__(code)
@@ -208,7 +206,6 @@ class Problem(Exception):  # noqa: N818 - an RFC 7807 problem, not necessarily a
         self.errors = tuple(errors)
         self.retry_after = retry_after
         self.extra = dict(extra or {})
-        self.headers = dict(headers or {})
 
     def document(self, docs_url: str, request_id: str | None) -> dict[str, Any]:
         """The RFC 7807 document. Gateway problems have no request id."""

@@ -7,6 +7,7 @@ from starlette.requests import Request
 
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.doors.http_request import Receive
+from frontdesk.doors.responses import BodyNotRead
 
 LARGEST_BODY = 64 * 1024
 RECEIVE_SECONDS = 15.0
@@ -42,9 +43,7 @@ def content_length(request: Request) -> bytes | None:
 
 
 def _unread(faults: list[Problem], problem: Problem) -> bytes:
-    """Closes the connection with the answer: the unread rest must not be taken for the next request."""
-    problem.headers["Connection"] = "close"
-    faults.append(problem)
+    faults.append(BodyNotRead(problem.code, problem.detail, status=problem.status, errors=problem.errors))
     return b""
 
 

@@ -27,10 +27,13 @@ def exception_handlers(settings: Settings) -> Mapping[Any, Handler]:
         code = _CODES.get(error.status_code, "validation")
         detail = "There is nothing at this path." if code == "not_found" else None
         status = 400 if code == "validation" else None
-        return await problem(request, Problem(code, detail, status=status, headers=error.headers))
+        return answer(request, Problem(code, detail, status=status), error.headers)
 
     async def problem(request: Request, error: Problem) -> Response:
-        return problem_response(error, settings, request_id_of(request.headers.get("traceparent")))
+        return answer(request, error)
+
+    def answer(request: Request, error: Problem, headers: Mapping[str, str] | None = None) -> Response:
+        return problem_response(error, settings, request_id_of(request.headers.get("traceparent")), headers)
 
     return {HTTPException: refused, Problem: problem}
 

@@ -2,14 +2,15 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import orjson
 from starlette.responses import Response
 
-from frontdesk.domain.errors import Problem
+from frontdesk.domain.errors import BY_GATEWAY, Problem
 from frontdesk.doors.http_request import RawHeaders, decoded
+from frontdesk.engine.sandbox import RETRY_SECONDS
 from frontdesk.settings import Settings
 
 TRACE_HEADER = "X-SVC-TRACE-ID"
@@ -38,6 +39,10 @@ def www_authenticate(settings: Settings, error: str | None = None, resource: str
     return challenge if error is None else f'{challenge}, error="{error}"'
 
 
+class BodyNotRead(Problem):
+    """Closes the connection with the answer: the unread rest must not be taken for the next request."""
+
+
 def problem_headers(problem: Problem, settings: Settings, request_id: str | None, resource: str = "") -> dict[str, str]:
     headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
     if request_id is not None:
@@ -46,7 +51,9 @@ def problem_headers(problem: Problem, settings: Settings, request_id: str | None
         headers["WWW-Authenticate"] = www_authenticate(settings, resource=resource)
     if problem.retry_after is not None:
         headers["Retry-After"] = str(problem.retry_after)
-    return headers | problem.headers
+    if isinstance(problem, BodyNotRead) or problem.code == "payload_too_large":
+        headers["Connection"] = "close"
+    return headers
 
 
 def problem_answer(
@@ -56,6 +63,20 @@ def problem_answer(
     named = problem_headers(problem, settings, request_id, resource) | {"Content-Type": PROBLEM_TYPE}
     raw = [(name.lower().encode(), value.encode()) for name, value in named.items()]
     return raw, orjson.dumps(problem.document(settings.documentation_url, request_id))
+
+
+def door_problem(
+    problem: Problem, settings: Settings, request_id: str, resource: str, methods: Iterable[str]
+) -> tuple[RawHeaders, bytes]:
+    """Headers and body of a problem that a call was answered with. `methods` are those of its path."""
+    if problem.code in BY_GATEWAY:  # only simulations answer these codes in a door
+        headers, body = problem_answer(problem, settings, None, resource)
+        limit = "quota" if problem.code == "quota_exceeded" else "minute"
+        return [*headers, (b"ratelimit", f'"{limit}";r=0;t={RETRY_SECONDS}'.encode())], body
+    headers, body = problem_answer(problem, settings, request_id, resource)
+    if problem.code == "method_not_allowed":
+        headers.append((b"allow", ", ".join(sorted(methods)).encode()))
+    return headers, body
 
 
 def problem_response(

@@ -5,10 +5,10 @@ and scope have been checked.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from urllib.parse import parse_qsl
 
-from frontdesk.domain.errors import BINDING, BY_GATEWAY, FieldError, Problem, invalid
+from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.doors.bodies import read_body, require_json_body
 from frontdesk.doors.http_request import (
     SIMULATE,
@@ -22,7 +22,7 @@ from frontdesk.doors.http_request import (
 )
 from frontdesk.doors.negotiation import response_type
 from frontdesk.doors.request_log import RequestLog, log_line
-from frontdesk.doors.responses import TRACE, problem_answer, trace_id_of
+from frontdesk.doors.responses import TRACE, door_problem, trace_id_of
 from frontdesk.engine.arguments import Arguments, from_http
 from frontdesk.engine.execute import Call, Engine
 from frontdesk.operations import OPERATIONS, Operation
@@ -56,7 +56,10 @@ class RestDoor:
             answer = await self._engine.execute(call)
         except Problem as problem:
             status, code = problem.status, problem.code
-            await self._send_problem(send, problem, request, request_id)
+            methods = self._routes.methods(scope["path"])
+            headers, content = door_problem(problem, self._settings, request_id, PREFIX, methods)
+            headers.append((b"content-length", b"%d" % len(content)))
+            await send_response(send, request, status, headers, content)
         else:
             status = answer.status
             headers = [
@@ -71,12 +74,6 @@ class RestDoor:
             caller = call.caller
         name = None if operation is None else operation.name
         self._requests.answered("rest", name, caller, scope["method"], status, code, request.began, request_id)
-
-    async def _send_problem(self, send: Send, problem: Problem, request: HttpRequest, request_id: str) -> None:
-        shown_id = None if problem.code in BY_GATEWAY else request_id  # only simulations answer these codes here
-        headers, body = problem_answer(problem, self._settings, shown_id, PREFIX)
-        headers.append((b"content-length", b"%d" % len(body)))
-        await send_response(send, request, problem.status, headers, body)
 
 
 class Routes:
@@ -93,17 +90,23 @@ class Routes:
                 self._fixed.setdefault(PREFIX + operation.path, {})[operation.method] = operation
 
     def find(self, method: str, path: str) -> tuple[Operation, dict[str, str]]:
-        methods, ids = self._fixed.get(path), {}
-        if methods is None:
-            for pattern, candidates in self._with_ids.items():
-                if found := pattern.match(path):
-                    methods, ids = candidates, found.groupdict()
-                    break
-        if methods is None:
+        methods, ids = self._at(path)
+        if not methods:
             raise Problem("not_found", "There is nothing at this path.")
         if method not in methods:
-            raise Problem("method_not_allowed", headers={"Allow": ", ".join(sorted(methods))})
+            raise Problem("method_not_allowed")
         return methods[method], ids
+
+    def methods(self, path: str) -> Iterable[str]:
+        return self._at(path)[0]
+
+    def _at(self, path: str) -> tuple[Mapping[str, Operation], dict[str, str]]:
+        if (methods := self._fixed.get(path)) is not None:
+            return methods, {}
+        for pattern, candidates in self._with_ids.items():
+            if found := pattern.match(path):
+                return candidates, found.groupdict()
+        return {}, {}
 
 
 def _media_type(request: HttpRequest, faults: list[Problem]) -> bytes:

@@ -77,7 +77,7 @@ class SandboxEngine(Engine):
         if scenario is None:
             raise _refusal(f"{HEADER} must be a code of the error catalogue")
         if scenario.moment == "before reading":
-            raise _before_reading(call.simulate, call.operation)
+            raise _simulated(call.simulate)
         return await super().answer(replace(call, operation=_simulated_operation(call), cache_key=None))
 
     async def write(self, call: Call, context: Context, given: Any) -> Mapping[str, Any]:
@@ -123,17 +123,6 @@ def _simulated_operation(call: Call) -> Operation:
     return replace(operation, run=refuse)
 
 
-def _before_reading(code: str, operation: Operation) -> Problem:
-    match code:
-        case "rate_limited":
-            return _simulated(code, RETRY_SECONDS, {"RateLimit": f'"minute";r=0;t={RETRY_SECONDS}'})
-        case "quota_exceeded":
-            return _simulated(code, headers={"RateLimit": f'"quota";r=0;t={RETRY_SECONDS}'})
-        case "method_not_allowed":
-            return _simulated(code, headers={"Allow": operation.method})
-    return _simulated(code)
-
-
 def _judgement(code: str, context: Context) -> Exception:
     match code:
         case "validation":
@@ -150,8 +139,9 @@ def _judgement(code: str, context: Context) -> Exception:
     return _simulated(code)
 
 
-def _simulated(code: str, retry_after: int | None = None, headers: Mapping[str, str] | None = None) -> Problem:
-    return Problem(code, f"Simulated: {CATALOGUE[code].meaning}", retry_after=retry_after, headers=headers)
+def _simulated(code: str) -> Problem:
+    retry_after = RETRY_SECONDS if code == "rate_limited" else None
+    return Problem(code, f"Simulated: {CATALOGUE[code].meaning}", retry_after=retry_after)
 
 
 def _refusal(message: str) -> Problem:

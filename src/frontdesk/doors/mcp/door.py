@@ -39,7 +39,7 @@ from frontdesk.doors.mcp.results import (
 )
 from frontdesk.doors.mcp.tools import TOOLS
 from frontdesk.doors.request_log import RequestLog, log_line
-from frontdesk.doors.responses import TRACE, problem_answer, trace_id_of
+from frontdesk.doors.responses import TRACE, door_problem, trace_id_of
 from frontdesk.engine.answer_cache import CacheKey
 from frontdesk.engine.arguments import Arguments, from_tool
 from frontdesk.engine.execute import Call, Engine
@@ -104,7 +104,7 @@ class McpDoor:
     async def _answer(self, request: McpRequest, receive: Receive) -> Reply:
         self._origins.check(request.http.headers)
         if request.http.scope["method"] != "POST":
-            raise Problem("method_not_allowed", headers={"Allow": "POST"})
+            raise Problem("method_not_allowed")
         try:
             message = await _message(request.http, receive)
             operation = _tool(message)
@@ -153,8 +153,7 @@ class McpDoor:
         return Reply(200, frame(result_reply(message, result)), _STREAM, status, code)
 
     def _problem(self, problem: Problem, request_id: str) -> Reply:
-        shown_id = None if problem.code in BY_GATEWAY else request_id  # only simulations answer these codes here
-        headers, body = problem_answer(problem, self._settings, shown_id, PATH)
+        headers, body = door_problem(problem, self._settings, request_id, PATH, ("POST",))
         return Reply(problem.status, body, headers, problem.status, problem.code, traced=False)
 
     def _log(self, request: McpRequest, reply: Reply) -> None:
