@@ -23,6 +23,7 @@ from frontdesk.access.limits.rate_limiter import RateLimiter
 from frontdesk.access.limits.usage import UsageCounts
 from frontdesk.access.staff.sessions import SignIn
 from frontdesk.audit.trail import AuditTrail
+from frontdesk.background import Background, Step
 from frontdesk.console.actions.agent_view import AgentView
 from frontdesk.console.actions.appointments import Appointments
 from frontdesk.console.actions.audit import AuditRecords
@@ -57,12 +58,14 @@ from frontdesk.engine.answer_cache import AnswerCache, CurrentVersions
 from frontdesk.engine.confirmation import Writes
 from frontdesk.engine.execute import Engine
 from frontdesk.engine.sandbox import SandboxEngine
+from frontdesk.housekeeping import housekeeping_steps
 from frontdesk.outbound.announcer import Announcer
 from frontdesk.outbound.feeds import CalendarFeeds
 from frontdesk.outbound.webhooks.deliverer import Deliverer
 from frontdesk.outbound.webhooks.sender import Sender
 from frontdesk.settings import Settings
-from frontdesk.store.database import Database
+from frontdesk.store.changes import ChangeListener
+from frontdesk.store.database import READY_SECONDS, Database
 from frontdesk.store.directories import DirectoryCache
 from frontdesk.store.migrate import unreadiness
 from frontdesk.systems.fhir import FhirPractices
@@ -96,7 +99,7 @@ class Service:
     announcer: Announcer
 
     def on_change(self, kind: str, id: str) -> None:  # noqa: A002
-        """Word of a change that another process made."""
+        """Drops what another process has changed from the caches."""
         self.callers.on_change(kind, id)
         self.limiter.on_change(kind, id)
         self.desk.live.on_change(kind, id)
@@ -187,7 +190,31 @@ def build_service(
     )
 
 
-def build_app(service: Service, lifespan: Any = None) -> Gateway:
+def build_background(service: Service) -> Background:
+    """The periodic work of a service."""
+    database, metrics = service.database, service.metrics
+    background = Background(
+        [
+            ChangeListener(database.dsn, service.on_change, service.desk.live.look_again).step,
+            service.ring.step,
+            service.engine.audit.step,
+            service.announcer.step,
+            service.webhooks.step,
+            service.limiter.step,
+            service.usage.step,
+            service.token_failures.step,
+            service.fhir.reconciler.step,
+            Step("idle connections", database.release_idle, every=READY_SECONDS),
+            *housekeeping_steps(database),
+            *(() if metrics is None else (metrics.step,)),
+        ]
+    )
+    if metrics is not None:
+        _measure_background(background, metrics)
+    return background
+
+
+def build_app(service: Service, lifespan: Any = None, background: Background | None = None) -> Gateway:
     """The doors of a service behind its gateway, as one ASGI application."""
 
     async def check_secret(client_id: str, secret: str, address: str | None) -> AuthenticatedClient:
@@ -211,7 +238,7 @@ def build_app(service: Service, lifespan: Any = None) -> Gateway:
         *feed_routes(service.feeds),
         *(_identity_routes(service, console) if console.has_provider else ()),
         *console_routes(console),
-        *health_routes(partial(unreadiness, service.database)),
+        *health_routes(partial(unreadiness, service.database), background.failing if background else list),
         *(() if service.metrics is None else (service.metrics.route,)),
     ]
     app = Starlette(
@@ -245,6 +272,29 @@ def _metrics(settings: Settings, database: Database) -> "Metrics | None":
     from frontdesk.doors.metrics import Metrics
 
     return Metrics(database, settings.database_pool_size, settings.metrics_token)
+
+
+def _measure_background(background: Background, metrics: "Metrics") -> None:
+    states = background.states
+    metrics.add_gauge(
+        "frontdesk_background_failures",
+        "Failures of a background step since its last success.",
+        ("step",),
+        lambda: {(name,): state.failures for name, state in states.items()},
+    )
+    metrics.add_gauge(
+        "frontdesk_background_running",
+        "Workers that run a background step at this moment.",
+        ("step",),
+        lambda: {(name,): state.running for name, state in states.items()},
+    )
+    metrics.add_gauge(
+        "frontdesk_background_success_timestamp_seconds",
+        "When a background step last succeeded, on the worker where that is longest ago; 0: not yet.",
+        ("step",),
+        lambda: {(name,): state.succeeded_at for name, state in states.items()},
+        workers="livemin",
+    )
 
 
 def _identity_routes(service: Service, console: Console) -> Sequence[BaseRoute]:

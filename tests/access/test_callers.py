@@ -17,6 +17,7 @@ from frontdesk.store.changes import ChangeListener, announce
 from frontdesk.store.database import Database, DatabaseUnavailable
 from tests.access.stopped_clock import StoppedClock
 from tests.access.timing import seconds
+from tests.running import running
 
 
 @pytest.fixture
@@ -262,8 +263,7 @@ async def test_a_disabled_client_is_refused_as_soon_as_the_notification_arrives(
         heard.set()
 
     listener = ChangeListener(database_dsn, on_change)
-    listener.start()
-    try:
+    async with running(listener.step):
         await asyncio.wait_for(listener.listening.wait(), 30)
         client_id = await client_of(callers, token)
         await disable_client(database, client_id)
@@ -275,8 +275,6 @@ async def test_a_disabled_client_is_refused_as_soon_as_the_notification_arrives(
         await announce(database, "practice", "riverside")
         await asyncio.wait_for(heard.wait(), 30)
         assert await refusal(callers, token) == "forbidden_tenant"
-    finally:
-        await listener.stop()
 
 
 class SlowDatabase:

@@ -11,10 +11,11 @@ from frontdesk.access.clients.registry import set_limits
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.access.limits.rate_limiter import FIRST_LEASE, LEASE_SECONDS, RateLimiter, Refused
 from frontdesk.store.changes import ChangeListener
-from frontdesk.store.database import Database
+from frontdesk.store.database import Database, DatabaseUnavailable
 from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.access.limiting import caller_of_new_client, made, pass_time, quota_used, refusal, remaining, workers
 from tests.access.stopped_clock import StoppedClock
+from tests.running import running
 from tests.shared_database import new_database, opened
 
 NewCaller = Callable[..., Awaitable[Caller]]
@@ -216,18 +217,16 @@ async def test_the_quota_survives_a_killed_worker_and_never_charges_what_was_not
 ) -> None:
     caller = await new_caller()
     killed = RateLimiter(database, monotonic=clock.monotonic)
-    reporting = asyncio.create_task(killed.keep_reporting())
-    for _ in range(30):
-        await killed.charge(caller)
-    async with asyncio.timeout(30):
-        while await quota_used(database, caller) < 30:  # what was made is reported by itself
-            await asyncio.sleep(0.05)
-    assert await quota_used(database, caller) == 30
-    for _ in range(3):
-        await killed.charge(caller)
-    reporting.cancel()  # before it settles, the process is gone
-    killed._accounts.clear()
-    await asyncio.gather(reporting, return_exceptions=True)
+    async with running(killed.step):
+        for _ in range(30):
+            await killed.charge(caller)
+        async with asyncio.timeout(30):
+            while await quota_used(database, caller) < 30:  # what was made is reported by itself
+                await asyncio.sleep(0.05)
+        assert await quota_used(database, caller) == 30
+        for _ in range(3):
+            await killed.charge(caller)
+        killed._accounts.clear()  # the process is gone before it settles
     assert await quota_used(database, caller) == 30
     await pass_time(database, clock, caller, 61)
     restarted = RateLimiter(database, monotonic=clock.monotonic)
@@ -240,11 +239,9 @@ async def test_a_worker_that_ends_in_order_reports_everything(
     database: Database, limiter: RateLimiter, new_caller: NewCaller
 ) -> None:
     caller = await new_caller()
-    reporting = asyncio.create_task(limiter.keep_reporting())
-    for _ in range(7):
-        await limiter.charge(caller)
-    reporting.cancel()
-    await asyncio.gather(reporting, return_exceptions=True)
+    async with running(limiter.step):
+        for _ in range(7):
+            await limiter.charge(caller)
     assert await quota_used(database, caller) == 7
     async with database.transaction(caller.practice_id) as connection:
         row = await connection.fetchrow("SELECT minute_leased, minute_used FROM client_usage")
@@ -272,8 +269,7 @@ async def test_a_changed_limit_holds_at_once_where_the_notification_arrives(
         heard.set()
 
     listener = ChangeListener(database_dsn, on_change)
-    listener.start()
-    try:
+    async with running(listener.step):
         await asyncio.wait_for(listener.listening.wait(), 30)
         assert (await made(limiter, caller, 10))[0] == 10
         await set_limits(database, caller.client_id, per_minute=12)
@@ -283,8 +279,6 @@ async def test_a_changed_limit_holds_at_once_where_the_notification_arrives(
         await set_limits(database, caller.client_id, per_minute=15)
         await asyncio.wait_for(heard.wait(), 30)
         assert (await made(limiter, caller, 10))[0] == 3
-    finally:
-        await listener.stop()
 
 
 async def test_a_changed_limit_holds_within_five_seconds_where_it_does_not(
@@ -340,7 +334,8 @@ async def test_calls_made_from_a_lease_during_an_outage_are_charged_afterwards(
     await database.close()
     for _ in range(5):
         await limiter.charge(caller)
-    await limiter._report()
+    with pytest.raises(DatabaseUnavailable):
+        await limiter._report()
     await database.open()
     await limiter.settle()
     assert await quota_used(database, caller) == 6

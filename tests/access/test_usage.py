@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from frontdesk.access.limits import usage
-from frontdesk.access.limits.usage import KEEP_COARSE, KEEP_FINE, UsageCounts, forget_old_requests
+from frontdesk.access.limits.usage import KEEP_COARSE, KEEP_FINE, UsageCounts, prune_usage_counts
 from frontdesk.doors.request_log import RequestLabels
-from frontdesk.store.database import Database
+from frontdesk.store.database import Database, DatabaseUnavailable
+from tests.running import running
 from tests.world import NOW, World, patient_id, slots
 
 
@@ -103,7 +104,8 @@ async def test_what_the_database_did_not_take_is_written_when_it_is_back(world: 
     away = Database(database_dsn, pool_size=1)
     counts = UsageCounts(away, world.clock)
     observe(counts, answered())
-    await counts.flush()
+    with pytest.raises(DatabaseUnavailable):
+        await counts.flush()
     observe(counts, answered())
     await away.open()
     try:
@@ -131,23 +133,21 @@ async def test_old_counts_go_a_bounded_number_at_a_time(world: World) -> None:
     for number in range(3):
         observe(counts, answered(f"fd_{number}"))
     await counts.flush()
-    assert await forget_old_requests(world.database, NOW + KEEP_FINE - timedelta(hours=1), 10) == 0
+    assert await prune_usage_counts(world.database, NOW + KEEP_FINE - timedelta(hours=1), 10) == 0
     later = NOW + KEEP_FINE + timedelta(minutes=6)
-    assert await forget_old_requests(world.database, later, 2) == 2
-    assert await forget_old_requests(world.database, later, 10) == 1
+    assert await prune_usage_counts(world.database, later, 2) == 2
+    assert await prune_usage_counts(world.database, later, 10) == 1
     assert await stored(world.database, minutes=5) == {}
     assert len(await stored(world.database)) == 3
-    assert await forget_old_requests(world.database, NOW + KEEP_COARSE + timedelta(hours=2), 10) == 3
+    assert await prune_usage_counts(world.database, NOW + KEEP_COARSE + timedelta(hours=2), 10) == 3
     assert await stored(world.database) == {}
 
 
 async def test_the_last_moments_are_written_when_the_service_stops(world: World) -> None:
     counts = UsageCounts(world.database, world.clock)
-    task = asyncio.create_task(counts.keep_writing())
-    await asyncio.sleep(0)
-    observe(counts, answered())
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    async with running(counts.step):
+        await asyncio.sleep(0)
+        observe(counts, answered())
     assert await stored(world.database) == {("fd_one", "search_slots", 200, ""): 1}
 
 

@@ -50,7 +50,7 @@ def test_gauges_of_a_dead_worker_are_removed(line: CommandLine) -> None:
         assert folder.stat().st_mode & 0o077 == 0
         (worker,) = children(served.process.pid)
         gauges = folder / f"gauge_livesum_{worker}.db"
-        assert gauges.exists()
+        wait_until(gauges.exists, 30)
         os.kill(worker, signal.SIGKILL)
         wait_until(lambda: not gauges.exists(), 30)
         assert (folder / f"counter_{worker}.db").exists()

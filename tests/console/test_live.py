@@ -18,6 +18,7 @@ from frontdesk.store.database import Database
 from tests.console.desk import entries
 from tests.console.signing_in import signed_in
 from tests.console.streams import PATIENCE, stream
+from tests.running import running as running_steps
 from tests.world import PRACTICE, World, book, confirmed, patient_id, slots
 
 CHANGED = "event: calendar\ndata: changed\n\n"
@@ -27,16 +28,10 @@ CHANGED = "event: calendar\ndata: changed\n\n"
 async def listening(service: Service, dsn: str) -> AsyncIterator[None]:
     """What a running service does beside answering: it listens for changes, and tells of its own."""
     listener = ChangeListener(dsn, service.on_change)
-    listener.start()
-    telling = asyncio.create_task(service.announcer.keep_announcing())
-    try:
+    async with running_steps(listener.step, service.announcer.step):
         async with asyncio.timeout(PATIENCE):
             await listener.listening.wait()
         yield
-    finally:
-        telling.cancel()
-        await asyncio.gather(telling, return_exceptions=True)
-        await listener.stop()
 
 
 @pytest.fixture
@@ -221,11 +216,12 @@ async def test_after_a_break_in_listening_everybody_looks_again(
     async with stream(world.transport.app, staff) as opened:
         await opened.until("retry")
         listener = ChangeListener(database_dsn, world.service.on_change, live.look_again)
-        listener.start()
-        await opened.until(CHANGED)
-        await world.database.fetch("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
-        await opened.until(CHANGED, 2)
-        await listener.stop()
+        async with running_steps(listener.step):
+            await opened.until(CHANGED)
+            await world.database.fetch(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
+            )
+            await opened.until(CHANGED, 2)
 
 
 async def test_a_stream_is_only_for_those_who_are_signed_in(running: World) -> None:

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from frontdesk.access.staff.members import disable_staff, remove_staff, set_role
-from frontdesk.access.staff.sessions import IDLE, LONGEST, forget_old_sessions
+from frontdesk.access.staff.sessions import IDLE, LONGEST, prune_sessions
 from frontdesk.app import build_app, build_service
 from frontdesk.store.practices import set_suspended
 from tests.console.signing_in import (
@@ -173,14 +173,14 @@ async def test_a_person_has_a_bounded_number_of_sessions(world: World) -> None:
 
 
 async def test_housekeeping_removes_what_is_over_and_nothing_else(world: World, staff: httpx.AsyncClient) -> None:
-    await forget_old_sessions(world.database, world.clock.now, 10)
+    await prune_sessions(world.database, world.clock.now, 10)
     assert await is_in(staff)
     await signed_in(world)
     world.clock.now += timedelta(days=2)
-    await forget_old_sessions(world.database, world.clock.now, 1)
+    await prune_sessions(world.database, world.clock.now, 1)
     count = "SELECT (SELECT count(*) FROM staff_session) || ' ' || (SELECT count(*) FROM staff_link)"
     assert await world.database.fetchval(count) == "1 1"
-    await forget_old_sessions(world.database, world.clock.now, 10)
+    await prune_sessions(world.database, world.clock.now, 10)
     assert await world.database.fetchval(count) == "0 0"
 
 

@@ -17,6 +17,7 @@ from frontdesk.doors.gateway import LONGEST_ADDRESS
 from frontdesk.settings import Settings, SettingsError, load_settings
 from frontdesk.store.changes import ChangeListener
 from tests.doors.gateway_answers import check_gateway_problem
+from tests.running import running
 from tests.shared_database import world_of_a_module
 from tests.world import World
 
@@ -152,9 +153,8 @@ async def test_a_limit_set_by_command_holds_within_seconds(world: World) -> None
         world.service.on_change(kind, id_)
         heard.set()
 
-    listener = ChangeListener(world.database._dsn, on_change)
-    listener.start()
-    try:
+    listener = ChangeListener(world.database.dsn, on_change)
+    async with running(listener.step):
         await asyncio.wait_for(listener.listening.wait(), 30)
         assert (await client.get("/api/capabilities")).status_code == 200
         await set_limits(world.database, client.headers["X-Test-Client"], per_minute=1)
@@ -164,8 +164,6 @@ async def test_a_limit_set_by_command_holds_within_seconds(world: World) -> None
         await set_limits(world.database, client.headers["X-Test-Client"], per_minute=1000)
         await asyncio.wait_for(heard.wait(), 30)
         assert (await client.get("/api/capabilities")).status_code == 200
-    finally:
-        await listener.stop()
 
 
 async def test_without_the_database_the_gateway_answers_at_once_and_recovers(world: World) -> None:

@@ -12,6 +12,7 @@ import pytest
 from frontdesk.app import Service, build_app
 from frontdesk.doors.metrics import Metrics
 from frontdesk.store import database as store
+from tests.running import running
 from tests.shared_database import world_of_a_module
 from tests.world import World
 
@@ -28,12 +29,12 @@ async def measured(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     monkeypatch.setattr(store, "_MEASURE_SECONDS", 30)
     metrics = Metrics(world.database, world.service.settings.database_pool_size, TOKEN)
     service = replace(world.service, metrics=metrics)
-    publishing = asyncio.create_task(metrics.keep_publishing())
-    client = httpx.AsyncClient(transport=httpx.ASGITransport(app=build_app(service)), base_url="http://test")
-    yield service, client
-    await client.aclose()
-    publishing.cancel()
-    await asyncio.gather(publishing, return_exceptions=True)
+    app = build_app(service)
+    async with (
+        running(metrics.step),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://test") as client,
+    ):
+        yield service, client
 
 
 @pytest.fixture(autouse=True)

@@ -111,5 +111,5 @@ async def test_the_cap_on_failures_heals_and_leaves_nothing_behind(world: World,
     world.service.token_failures._refused.clear()
     assert (await failed_token_call(client, client_id)).status_code == 401
     await world.database.write("UPDATE token_failure SET started_at = started_at - interval '61 seconds'")
-    await world.service.token_failures.forget()
+    await world.service.token_failures.prune()
     assert await world.database.fetchval("SELECT count(*) FROM token_failure") == 0

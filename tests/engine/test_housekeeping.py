@@ -6,11 +6,11 @@ import asyncio
 import asyncpg
 import pytest
 
-from frontdesk.access.limits.usage import forget_old_requests
+from frontdesk.access.limits.usage import prune_usage_counts
 from frontdesk.audit.trail import AuditTrail
-from frontdesk.housekeeping import forget_old_events, forget_old_intents
+from frontdesk.housekeeping import prune_deliveries, prune_events, prune_intents
 from frontdesk.outbound.webhooks.deliverer import Deliverer
-from frontdesk.store.chores import practices_with
+from frontdesk.store.practice_work import practices_with
 from tests.world import World, patient_id, slots
 
 
@@ -33,30 +33,30 @@ async def _left(world: World) -> int:
 
 async def test_live_challenges_and_results_stay(world: World) -> None:
     await _challenges(world, 4)
-    assert await forget_old_intents(world.database, world.clock.now) == 0
+    assert await prune_intents(world.database, world.clock.now) == 0
     assert await _left(world) == 4
 
 
 async def test_expired_challenges_go_and_results_stay_for_a_day(world: World) -> None:
     await _challenges(world, 4)
     world.clock.advance(minutes=11)
-    assert await forget_old_intents(world.database, world.clock.now) == 3
+    assert await prune_intents(world.database, world.clock.now) == 3
     world.clock.advance(hours=24)
-    assert await forget_old_intents(world.database, world.clock.now) == 1
+    assert await prune_intents(world.database, world.clock.now) == 1
     assert await _left(world) == 0
 
 
 async def test_a_run_removes_at_most_so_many(world: World) -> None:
     await _challenges(world, 6)
     world.clock.advance(minutes=11)
-    assert await forget_old_intents(world.database, world.clock.now, most=2) == 2
+    assert await prune_intents(world.database, world.clock.now, most=2) == 2
     assert await _left(world) == 4
 
 
 async def test_several_nodes_keep_house_together(world: World) -> None:
     await _challenges(world, 8)
     world.clock.advance(minutes=11)
-    removed = await asyncio.gather(*(forget_old_intents(world.database, world.clock.now) for _ in range(4)))
+    removed = await asyncio.gather(*(prune_intents(world.database, world.clock.now) for _ in range(4)))
     assert sum(removed) == 7
 
 
@@ -76,13 +76,13 @@ async def test_housekeeping_costs_the_same_few_statements_however_many_practices
     await _idle_practices(world, 500)
     before = world.database.statements
     now = world.clock.now
-    await forget_old_intents(world.database, now)
-    await forget_old_events(world.database, now)
-    await forget_old_requests(world.database, now, 1000)
+    await prune_intents(world.database, now)
+    await prune_events(world.database, now)
+    await prune_usage_counts(world.database, now, 1000)
     await AuditTrail(world.database).find_unsealed()
     deliverer: Deliverer = world.service.webhooks
     assert await deliverer.start_due() == []
-    await deliverer._forget_old()
+    await prune_deliveries(world.database, now)
     assert world.database.statements - before <= 8
 
 

@@ -15,6 +15,7 @@ from frontdesk.store.practices import import_practice, practice_id_of
 from tests.fhir.calls import ZAPHOD, booking, challenged, search
 from tests.fhir.misbehaving import lose_answers
 from tests.fhir.practice import Upstream, file_text, give
+from tests.running import running
 from tests.world import PRACTICE, World, book
 
 EVERYBODY = 60  # more than all that one practice may have under way
@@ -121,12 +122,10 @@ async def test_lost_writes_are_settled_beside_a_server_that_hangs(
     assert first is not None
     hanging = asyncio.create_task(town.service.fhir.reconciler.settle(first))
     await upstream.door.stuck.wait()
-    settling = asyncio.create_task(town.service.fhir.reconciler.keep_settling())
     try:
-        async with asyncio.timeout(40):
+        async with running(town.service.fhir.reconciler.step), asyncio.timeout(40):
             while (await well.post("/api/appointments", json=lost[well])).status_code != 201:
                 await asyncio.sleep(0.05)
     finally:
-        for task in (hanging, settling):
-            task.cancel()
-        await asyncio.gather(hanging, settling, return_exceptions=True)
+        hanging.cancel()
+        await asyncio.gather(hanging, return_exceptions=True)

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.fhir.calls import SEARCH, ZAPHOD, booking, challenged, search
 from tests.fhir.door import Answer, Door, Fault, Request
 from tests.fhir.misbehaving import Gathering, lose_answers
 from tests.fhir.practice import Upstream, fhir_world, forgive, give, settle
+from tests.running import running
 from tests.world import World, book, confirmed, slots
 
 
@@ -106,26 +108,19 @@ async def test_at_most_so_many_requests_are_under_way(database: Database, tmp_pa
         assert upstream.door.most_under_way == 3
 
 
-async def test_the_reconciler_settles_by_itself(
-    fhir: World, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("frontdesk.systems.fhir.writing.reconciler.PAUSE_SECONDS", 0.05)
+async def test_the_reconciler_settles_by_itself(fhir: World, upstream: Upstream) -> None:
     agent = await fhir.client()
     body = await challenged(agent, "/api/appointments", await booking(agent))
     upstream.door.harm = lose_answers
     lost = await agent.post("/api/appointments", json=body)
     assert lost.json()["code"] == "confirmation_incomplete"
-    task = asyncio.create_task(fhir.service.fhir.reconciler.keep_settling())
-    try:
+    async with running(replace(fhir.service.fhir.reconciler.step, every=0.05)):
         await asyncio.sleep(0.3)  # the server still does not answer
         upstream.door.reset()
         async with asyncio.timeout(60):
             while (await agent.post("/api/appointments", json=body)).status_code != 201:
                 fhir.clock.advance(seconds=3)
                 await asyncio.sleep(0.05)
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
     assert len(await upstream.live_appointments()) == 1
 
 

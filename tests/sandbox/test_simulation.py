@@ -9,7 +9,7 @@ import pytest
 
 from frontdesk.domain.errors import BY_GATEWAY, CATALOGUE
 from frontdesk.engine.sandbox import HEADER, RETRY_SECONDS, SCENARIOS
-from frontdesk.housekeeping import forget_old_intents
+from frontdesk.housekeeping import prune_intents
 from tests.world import PRACTICE, World, patient_id, rules, slots
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "users" / "sandbox.md"
@@ -149,7 +149,7 @@ async def test_an_unknown_outcome_that_nobody_asks_about_is_forgotten_in_time(sa
     agent = await agent_of(sandbox)
     await post(agent, await challenged(agent), "confirmation_incomplete")
     sandbox.clock.advance(hours=25)
-    assert await forget_old_intents(sandbox.database, sandbox.clock.now) == 1
+    assert await prune_intents(sandbox.database, sandbox.clock.now) == 1
 
 
 async def test_an_internal_error_after_execution_is_answered_by_a_resend(sandbox: World) -> None:

@@ -34,7 +34,7 @@ world = world_of_a_module
 
 @pytest.fixture(scope="module")
 async def owner(world: World) -> AsyncIterator[Any]:
-    connection = await asyncpg.connect(as_owner(world.database._dsn), server_settings=session_settings(None))
+    connection = await asyncpg.connect(as_owner(world.database.dsn), server_settings=session_settings(None))
     yield connection
     await connection.close()
 
@@ -74,7 +74,7 @@ async def _invent(owner: Any, table: str, practice: int) -> None:
 @pytest.fixture
 async def service(world: World) -> AsyncIterator[Any]:
     """A session as the service has it, in a transaction that is never committed."""
-    connection = await asyncpg.connect(world.database._dsn, server_settings=session_settings(SERVICE_ROLE))
+    connection = await asyncpg.connect(world.database.dsn, server_settings=session_settings(SERVICE_ROLE))
     yield connection
     await connection.close()
 

@@ -47,7 +47,7 @@ async def server(
 
 @pytest.fixture(scope="module")
 async def owner(server: RealServer) -> AsyncIterator[Any]:
-    dsn = as_owner(server.service.database._dsn)
+    dsn = as_owner(server.service.database.dsn)
     connection = await asyncpg.connect(dsn, server_settings=session_settings(None))
     yield connection
     await connection.close()

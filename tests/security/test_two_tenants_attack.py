@@ -85,7 +85,7 @@ async def arena(
     cluster: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Arena]:
     async with shared_world(cluster, template, tmp_path_factory.mktemp("world")) as world:
-        owner = await asyncpg.connect(as_owner(world.database._dsn), server_settings=session_settings(None))
+        owner = await asyncpg.connect(as_owner(world.database.dsn), server_settings=session_settings(None))
         yield await _arena(world, owner)
         await owner.close()
 

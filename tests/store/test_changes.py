@@ -3,12 +3,15 @@
 import asyncio
 import contextlib
 import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import asyncpg
 import pytest
 
 from frontdesk.store.changes import ChangeListener, announce
 from frontdesk.store.database import Database
+from tests.running import running
 
 PATIENCE = 30
 
@@ -24,61 +27,58 @@ class Heard:
         return await asyncio.wait_for(self.changes.get(), PATIENCE)
 
 
-async def listening(dsn: str, heard: Heard) -> ChangeListener:
+@asynccontextmanager
+async def listening(dsn: str, heard: Callable[[str, str], None]) -> AsyncIterator[None]:
     listener = ChangeListener(dsn, heard)
-    listener.start()
-    await asyncio.wait_for(listener.listening.wait(), PATIENCE)
-    return listener
+    async with running(listener.step):
+        await asyncio.wait_for(listener.listening.wait(), PATIENCE)
+        yield
 
 
 async def test_an_announced_change_is_heard_by_every_listener(database: Database, database_dsn: str) -> None:
     both = [Heard(), Heard()]
-    listeners = [await listening(database_dsn, heard) for heard in both]
-    await announce(database, "client", "fd_1")
-    await announce(database, "practice", "a slug with spaces")
-    for heard in both:
-        assert await heard.next() == ("client", "fd_1")
-        assert await heard.next() == ("practice", "a slug with spaces")
-    for listener in listeners:
-        await listener.stop()
+    async with listening(database_dsn, both[0]), listening(database_dsn, both[1]):
+        await announce(database, "client", "fd_1")
+        await announce(database, "practice", "a slug with spaces")
+        for heard in both:
+            assert await heard.next() == ("client", "fd_1")
+            assert await heard.next() == ("practice", "a slug with spaces")
 
 
 async def test_a_change_is_heard_when_its_transaction_commits_and_only_then(
     database: Database, database_dsn: str
 ) -> None:
     heard = Heard()
-    listener = await listening(database_dsn, heard)
-    with contextlib.suppress(ZeroDivisionError):
+    async with listening(database_dsn, heard):
+        with contextlib.suppress(ZeroDivisionError):
+            async with database.transaction() as connection:
+                await announce(connection, "client", "never happened")
+                raise ZeroDivisionError
         async with database.transaction() as connection:
-            await announce(connection, "client", "never happened")
-            raise ZeroDivisionError
-    async with database.transaction() as connection:
-        await announce(connection, "client", "happened")
-        assert heard.changes.empty()
-    assert await heard.next() == ("client", "happened")
-    await listener.stop()
+            await announce(connection, "client", "happened")
+            assert heard.changes.empty()
+        assert await heard.next() == ("client", "happened")
 
 
 async def test_listening_comes_back_by_itself(database: Database, database_dsn: str, owner_dsn: str) -> None:
     heard = Heard()
-    listener = await listening(database_dsn, heard)
-    await announce(database, "client", "before")
-    assert await heard.next() == ("client", "before")
-    owner = await asyncpg.connect(owner_dsn)
-    for _ in range(2):
-        cut = await owner.fetchval(
-            """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-               WHERE datname = current_database() AND query LIKE 'LISTEN%'"""
-        )
-        assert cut  # one that was cut before may take a moment to be gone from the list
-        async with asyncio.timeout(PATIENCE):
-            while not heard.changes.qsize():
-                await announce(database, "client", "after")
-                await asyncio.sleep(0.05)
-        while not heard.changes.empty():
-            assert heard.changes.get_nowait() == ("client", "after")
-    await owner.close()
-    await listener.stop()
+    async with listening(database_dsn, heard):
+        await announce(database, "client", "before")
+        assert await heard.next() == ("client", "before")
+        owner = await asyncpg.connect(owner_dsn)
+        for _ in range(2):
+            cut = await owner.fetchval(
+                """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+                   WHERE datname = current_database() AND query LIKE 'LISTEN%'"""
+            )
+            assert cut  # one that was cut before may take a moment to be gone from the list
+            async with asyncio.timeout(PATIENCE):
+                while not heard.changes.qsize():
+                    await announce(database, "client", "after")
+                    await asyncio.sleep(0.05)
+            while not heard.changes.empty():
+                assert heard.changes.get_nowait() == ("client", "after")
+        await owner.close()
 
 
 async def test_a_listener_that_fails_on_a_change_hears_the_next_one(
@@ -91,15 +91,12 @@ async def test_a_listener_that_fails_on_a_change_hears_the_next_one(
             raise RuntimeError
         heard(kind, id_)
 
-    listener = ChangeListener(database_dsn, fails_first)
-    listener.start()
-    await asyncio.wait_for(listener.listening.wait(), PATIENCE)
-    with caplog.at_level(logging.ERROR):
-        await announce(database, "client", "first")
-        await announce(database, "client", "second")
-        assert await heard.next() == ("client", "second")
-    assert "could not be taken in" in caplog.text
-    await listener.stop()
+    async with listening(database_dsn, fails_first):
+        with caplog.at_level(logging.ERROR):
+            await announce(database, "client", "first")
+            await announce(database, "client", "second")
+            assert await heard.next() == ("client", "second")
+        assert "could not be handled" in caplog.text
 
 
 async def test_a_database_that_cannot_be_reached_harms_nobody(
@@ -108,10 +105,8 @@ async def test_a_database_that_cannot_be_reached_harms_nobody(
     nowhere = tmp_path_factory.mktemp("nowhere")
     listener = ChangeListener(f"postgresql://nobody:pass-word@/none?host={nowhere}", Heard())
     with caplog.at_level(logging.WARNING):
-        listener.start()
-        async with asyncio.timeout(PATIENCE):
-            while "interrupted" not in caplog.text:
+        async with running(listener.step), asyncio.timeout(PATIENCE):
+            while "background step failed" not in caplog.text:
                 await asyncio.sleep(0.02)
-        await listener.stop()
     assert "pass-word" not in caplog.text
     assert not listener.listening.is_set()

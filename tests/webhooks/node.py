@@ -8,6 +8,7 @@ from frontdesk.access.keys.sealing import Sealer
 from frontdesk.outbound.webhooks.deliverer import Deliverer
 from frontdesk.outbound.webhooks.sender import Sender
 from frontdesk.store.database import Database
+from tests.running import running
 from tests.webhooks.desk import SECRET_KEY
 
 
@@ -16,7 +17,8 @@ async def main(dsn: str, lease: float) -> None:
     await database.open()
     sender = Sender(allow_private=True, timeout_seconds=lease / 2)
     node = Deliverer(database, Sealer([SECRET_KEY]), sender, lambda _: None, lease=timedelta(seconds=lease))
-    await node.keep_delivering()
+    async with running(node.step):
+        await asyncio.Event().wait()
 
 
 asyncio.run(main(sys.argv[1], float(sys.argv[2])))

@@ -8,8 +8,10 @@ import pytest
 
 from frontdesk.audit.trail import seal
 from frontdesk.audit.verify import verify_chain
+from frontdesk.housekeeping import prune_deliveries
 from frontdesk.outbound.webhooks.deliveries import list_deliveries
 from frontdesk.outbound.webhooks.endpoints import pause_endpoint, resume_endpoint
+from tests.running import running
 from tests.webhooks.desk import Desk
 from tests.webhooks.receiver import Receiver
 
@@ -76,15 +78,13 @@ async def test_dead_endpoints_with_much_to_deliver_do_not_delay_others(desk: Des
         await desk.happen(f"apt_{number}")
         await other.happen(f"apt_{number}")
     node = desk.node(timeout=60)
-    task = asyncio.create_task(node.keep_delivering())
-    began = time.monotonic()
-    while len(receiver.ids("/neighbour")) < 40 or len(receiver.ids("/other")) < 40:
-        assert time.monotonic() - began < 40, "they waited for an endpoint that hangs"
-        await asyncio.sleep(0.02)
-    hanging = [message for message in receiver.attempts if message.path in receiver.hanging]
-    assert len(hanging) <= 12, "a few at a time"
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    async with running(node.step):
+        began = time.monotonic()
+        while len(receiver.ids("/neighbour")) < 40 or len(receiver.ids("/other")) < 40:
+            assert time.monotonic() - began < 40, "they waited for an endpoint that hangs"
+            await asyncio.sleep(0.02)
+        hanging = [message for message in receiver.attempts if message.path in receiver.hanging]
+        assert len(hanging) <= 12, "a few at a time"
 
 
 async def test_an_endpoint_that_fails_is_tried_with_one_message_at_a_time(desk: Desk, receiver: Receiver) -> None:
@@ -108,14 +108,8 @@ async def test_old_deliveries_are_forgotten_and_waiting_ones_are_not(desk: Desk,
     await desk.happen("apt_1")
     await desk.deliver()
     desk.clock.advance(days=31)
-    task = asyncio.create_task(desk.node().keep_delivering())
-    try:
-        async with asyncio.timeout(30):
-            while await list_deliveries(desk.database, delivered, None, 1):
-                await asyncio.sleep(0.02)
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+    assert await prune_deliveries(desk.database, desk.clock.now) == 1
+    assert await list_deliveries(desk.database, delivered, None, 1) == []
     assert (await desk.shown(paused)).pending == 1
     assert await desk.rows("SELECT * FROM webhook_attempt") == []
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from frontdesk.background import Background
 from tests.webhooks.desk import Desk
 from tests.webhooks.receiver import Message, Receiver
 
@@ -131,12 +132,11 @@ async def test_nodes_that_look_at_the_same_moment_take_each_delivery_once(desk: 
 
 async def test_a_node_ends_also_when_a_delivery_ends_at_the_same_moment(desk: Desk) -> None:
     node = desk.node()
-    task = asyncio.create_task(node.keep_delivering())
+    background = Background([node.step])
+    background.start()
     async with asyncio.timeout(30):
         while not node._ended._waiters:
             await asyncio.sleep(0.01)
     node._ended.set()
-    task.cancel()
-    done, _ = await asyncio.wait([task], timeout=10)
-    assert done == {task}
-    assert task.cancelled()
+    async with asyncio.timeout(10):
+        await background.stop()

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from frontdesk.housekeeping import forget_old_events
+from frontdesk.housekeeping import prune_deliveries, prune_events
 from frontdesk.outbound.webhooks import deliverer
 from frontdesk.outbound.webhooks.endpoints import pause_endpoint, resume_endpoint
 from tests.webhooks.desk import Desk
@@ -16,7 +16,7 @@ async def kept(desk: Desk) -> list[str]:
 
 
 async def forget(desk: Desk, most: int = 1000) -> int:
-    return await forget_old_events(desk.database, desk.clock.now, most)
+    return await prune_events(desk.database, desk.clock.now, most)
 
 
 async def test_events_that_nobody_listens_to_go_after_thirty_days(desk: Desk) -> None:
@@ -38,7 +38,7 @@ async def test_a_delivered_event_goes_when_its_delivery_is_forgotten_and_not_bef
     desk.clock.advance(days=31)
     assert await forget(desk) == 0, "its delivery can still be looked at and replayed"
     assert await kept(desk) == [event]
-    await desk.node()._forget_old()
+    await prune_deliveries(desk.database, desk.clock.now)
     assert await forget(desk) == 1
     assert await kept(desk) == []
 
@@ -49,7 +49,7 @@ async def test_what_waits_for_a_paused_endpoint_stays_and_arrives(desk: Desk, re
     missed = await desk.happen("apt_1")
     assert await desk.deliver() == 0
     desk.clock.advance(days=400)
-    await desk.node()._forget_old()
+    await prune_deliveries(desk.database, desk.clock.now)
     assert await forget(desk) == 0
     await resume_endpoint(desk.database, endpoint, desk.clock.now)
     await desk.deliver()

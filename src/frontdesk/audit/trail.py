@@ -1,23 +1,23 @@
-"""The audit trail as the engine sees it: a record per write attempt and per read of protected data, ids only.
+"""The audit trail: a record per write attempt and per read of protected data, sealed into a chain per practice.
 
-Records commit with their write. A sealer links committed records into a chain per practice a moment later.
+Records commit with their write and are sealed a moment later, so that writers never wait for each other.
 """
 
 import asyncio
-import contextlib
 import hashlib
-import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from frontdesk.store.chores import practices_with
-from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
+from frontdesk.background import Step
+from frontdesk.store.database import Database
+from frontdesk.store.practice_work import for_each_practice, practices_with
 
 _SEAL_AT_ONCE = 500
 _SEAL_PAUSE_SECONDS = 0.5
-_log = logging.getLogger(__name__)
+_LOOK_SECONDS = 60.0
 
 COMMAND_LINE = "command-line"  # the actor of changes made by commands
 
@@ -57,44 +57,47 @@ class AuditTrail:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._to_seal: set[int] = set()
+        self._failed: set[int] = set()  # practices not tried again before the next look
+        self._look_at = 0.0
         self._wake = asyncio.Event()
+        self._wake.set()
+        self.step = Step(
+            "audit sealing", self.seal_due, every=_LOOK_SECONDS, wake=self._wake, pause=_SEAL_PAUSE_SECONDS
+        )
 
     def seal_soon(self, practice_id: int) -> None:
-        self._to_seal.add(practice_id)
-        self._wake.set()
+        if practice_id not in self._failed:
+            self._to_seal.add(practice_id)
+            self._wake.set()
 
     async def append(self, entry: AuditEntry, *, read: bool) -> None:
-        """Persists a record of its own, for what commits nothing else."""
+        """Writes a record that belongs to no other write."""
         function = "append_read_audit" if read else "append_audit"
         await self._database.write(f"SELECT {function}($1, $2, $3, $4, $5, $6, $7)", *entry.values())
         self.seal_soon(entry.practice_id)
 
-    async def keep_sealing(self) -> None:
-        """Runs for as long as the service does. What a crash or another node left unsealed is picked up first."""
-        with contextlib.suppress(DatabaseUnavailable):  # housekeeping looks again
+    async def seal_due(self) -> None:
+        if time.monotonic() >= self._look_at:
             await self.find_unsealed()
-        while True:
-            await self.seal_pending()
-            self._wake.clear()
-            if not self._to_seal:
-                await self._wake.wait()
-            await asyncio.sleep(_SEAL_PAUSE_SECONDS)
+            self._look_at = time.monotonic() + _LOOK_SECONDS
+        await self.seal_pending()
 
     async def find_unsealed(self) -> None:
-        """What nobody seals: a worker ended before it came to it."""
+        """Finds records that a worker left unsealed when it ended, and those of practices that failed."""
         self._to_seal.update(await practices_with(self._database, "unsealed records", datetime.now(UTC)))
-        self._wake.set()
+        self._failed.clear()
 
     async def seal_pending(self) -> None:
-        for practice_id in list(self._to_seal):
-            self._to_seal.discard(practice_id)
-            try:
-                if await seal(self._database, practice_id) == _SEAL_AT_ONCE:
-                    self._to_seal.add(practice_id)
-            except (DatabaseUnavailable, OutcomeUnknown):
-                self._to_seal.add(practice_id)
-                _log.warning("audit records could not be sealed; trying again")
-                return
+        pending, self._to_seal = self._to_seal, set()
+        try:
+            self._failed |= await for_each_practice("audit sealing", pending, self._seal)
+        except BaseException:
+            self._to_seal |= pending
+            raise
+
+    async def _seal(self, practice_id: int) -> None:
+        if await seal(self._database, practice_id) == _SEAL_AT_ONCE:
+            self.seal_soon(practice_id)
 
 
 async def append_audit(connection: Any, entry: AuditEntry) -> None:

@@ -1,4 +1,4 @@
-"""Health: /healthz says that the process is up, /readyz that the database answers and knows this version's schema."""
+"""Health checks: /healthz for the process; /readyz for the database, its schema and the background work."""
 
 from collections.abc import Awaitable, Callable
 
@@ -9,16 +9,17 @@ from starlette.routing import Route
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
-def health_routes(unreadiness: Callable[[], Awaitable[str | None]]) -> list[Route]:
-    """`unreadiness()` says why the service cannot work now; None when it can."""
+def health_routes(unreadiness: Callable[[], Awaitable[str | None]], failing: Callable[[], list[str]]) -> list[Route]:
+    """`unreadiness()` says why the database cannot be used, or None; `failing()` names failing background steps."""
 
     async def healthz(_request: Request) -> Response:
         return JSONResponse({"status": "up"}, headers=_HEADERS)
 
     async def readyz(_request: Request) -> Response:
-        reason = await unreadiness()
-        if reason is not None:
-            return JSONResponse({"status": reason}, 503, {**_HEADERS, "Retry-After": "2"})
-        return JSONResponse({"status": "ready"}, headers=_HEADERS)
+        reason, steps = await unreadiness(), failing()
+        if reason is None and not steps:
+            return JSONResponse({"status": "ready"}, headers=_HEADERS)
+        body = {"status": reason or "background work failing"} | ({"steps": steps} if steps else {})
+        return JSONResponse(body, 503, {**_HEADERS, "Retry-After": "2"})
 
     return [Route("/healthz", healthz), Route("/readyz", readyz)]

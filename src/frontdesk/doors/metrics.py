@@ -4,13 +4,12 @@ No practice, client, patient or address is in a label, and the number of series 
 where a token is set: the library is slow to import.
 """
 
-import asyncio
 import hmac
 import os
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol
+from typing import Literal, Protocol
 
 import prometheus_client as prometheus
 from prometheus_client.core import CollectorRegistry, GaugeMetricFamily
@@ -20,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from frontdesk.background import Step
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.request_log import RequestLabels
 
@@ -49,6 +49,7 @@ class Metrics:
 
     def __init__(self, database: Measured, pool_size: int, token: str) -> None:
         self.route = Route("/metrics", self._answer)
+        self.step = Step("metrics", self.publish, every=_PUBLISH_SECONDS)
         self._expected = f"Bearer {token}".encode()
         self._database = database
         self._registry = CollectorRegistry()
@@ -93,9 +94,16 @@ class Metrics:
 
         self._updates.append(update)
 
-    def add_gauge(self, name: str, about: str, labels: tuple[str, ...], read: Read) -> None:
-        """The same for values of the moment, summed over the workers that are alive."""
-        gauge = prometheus.Gauge(name, about, labels, registry=self._registry, multiprocess_mode="livesum")
+    def add_gauge(
+        self,
+        name: str,
+        about: str,
+        labels: tuple[str, ...],
+        read: Read,
+        workers: Literal["livesum", "livemin"] = "livesum",
+    ) -> None:
+        """The same for values of the moment: the sum over the live workers, or the least of them."""
+        gauge = prometheus.Gauge(name, about, labels, registry=self._registry, multiprocess_mode=workers)
 
         def update() -> None:
             for values, value in read().items():
@@ -114,11 +122,9 @@ class Metrics:
         times[bisect_left(SECONDS, seconds)] += 1
         times[-1] += seconds
 
-    async def keep_publishing(self) -> None:
-        """Runs for as long as the service does."""
-        while True:
-            self._publish()
-            await asyncio.sleep(_PUBLISH_SECONDS)
+    async def publish(self) -> None:
+        for update in self._updates:
+            update()
 
     async def _answer(self, request: Request) -> Response:
         if not hmac.compare_digest(request.headers.get("authorization", "").encode(), self._expected):
@@ -133,12 +139,8 @@ class Metrics:
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         else:
             registry.register(self._registry)
-        self._publish()
+        await self.publish()
         return prometheus.generate_latest(registry)
-
-    def _publish(self) -> None:
-        for update in self._updates:
-            update()
 
     def _update_times(self) -> None:
         for labels, (*counts, seconds) in self._times.items():

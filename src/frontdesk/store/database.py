@@ -57,7 +57,7 @@ class Database:
     """Runs statements as the service's role. `statements` counts them, for tests and metrics."""
 
     def __init__(self, dsn: str, *, pool_size: int = 16, on_unreachable: Callable[[], None] | None = None) -> None:
-        self._dsn = dsn
+        self.dsn = dsn
         self._pool_size = pool_size
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
         self._on_unreachable = on_unreachable
@@ -69,7 +69,7 @@ class Database:
 
     async def open(self) -> None:
         self._pool = await asyncpg.create_pool(
-            self._dsn,
+            self.dsn,
             min_size=1,
             max_size=self._pool_size,
             command_timeout=STATEMENT_SECONDS + 5,

@@ -5,7 +5,6 @@ verifies until everything made with it has expired.
 """
 
 import asyncio
-import logging
 import secrets
 import time
 from base64 import urlsafe_b64encode
@@ -18,8 +17,9 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from frontdesk.access.keys.sealing import Sealer, SealingError
-from frontdesk.store.database import Database, DatabaseUnavailable
+from frontdesk.access.keys.sealing import Sealer
+from frontdesk.background import Step
+from frontdesk.store.database import Database
 
 TOKEN_SIGNING = "token-signing"  # noqa: S105 - a purpose, not a secret
 SLOT_IDS = "slot-ids"
@@ -37,8 +37,6 @@ _SELECT = """
 SELECT key_id, purpose, sealed, created_at, retired_at FROM sealed_key
 ORDER BY retired_at DESC NULLS FIRST, created_at DESC
 """
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +87,7 @@ class KeyRing:
         self._moments: list[float] = []  # times at which a key becomes usable or expires
         self._refreshed_at = float("-inf")
         self._refreshing = asyncio.Lock()
+        self.step = Step("key refresh", self.refresh, every=REFRESH_SECONDS)
 
     @property
     def signing_key(self) -> SigningKey:
@@ -133,15 +132,6 @@ class KeyRing:
         async with self._refreshing:
             if self._monotonic() - self._refreshed_at >= _SHORTEST_REFRESH:
                 await self._read()
-
-    async def keep_fresh(self) -> None:
-        """Runs as long as the service does."""
-        while True:
-            await asyncio.sleep(REFRESH_SECONDS)
-            try:
-                await self.refresh()
-            except (DatabaseUnavailable, SealingError) as error:
-                _log.warning("the keys could not be read again: %s", type(error).__name__)
 
     async def rotate(self, purpose: str) -> KeyRecord:
         """Add a key that is used after `SETTLING`, and delete expired keys."""

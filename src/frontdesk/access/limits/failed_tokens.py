@@ -4,15 +4,14 @@ Only hashes of client ids and addresses are stored, for a minute. A limited call
 right.
 """
 
-import asyncio
 import hashlib
-import logging
 import math
 import time
 from collections.abc import Awaitable, Callable
 from ipaddress import IPv6Address, ip_address
 from typing import TypeVar
 
+from frontdesk.background import Step
 from frontdesk.cache import BoundedCache
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
@@ -20,10 +19,8 @@ from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnkno
 PER_CLIENT = 20
 PER_ADDRESS = 100
 _CACHED = 10_000
-_FORGET_SECONDS = 60.0
+_PRUNE_SECONDS = 60.0
 _DETAIL = "Too many token calls have failed for this client or from this address."
-
-_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -33,6 +30,7 @@ class TokenFailures:
         self._database = database
         self._monotonic = monotonic
         self._refused: BoundedCache[bytes, float] = BoundedCache(_CACHED)  # end of the block, by subject
+        self.step = Step("failed token pruning", self.prune, every=_PRUNE_SECONDS)
 
     async def guard(self, client_id: str, address: str | None, attempt: Callable[[], Awaitable[T]]) -> T:
         """The result of the attempt. Only `unauthorized` is a failure: other errors mean that the secret was right."""
@@ -46,17 +44,8 @@ class TokenFailures:
                 await self._check(client, source)
             raise
 
-    async def keep_forgetting(self) -> None:
-        """Runs for as long as the service does, on any number of nodes."""
-        while True:
-            await asyncio.sleep(_FORGET_SECONDS)
-            try:
-                await self.forget()
-            except (DatabaseUnavailable, OutcomeUnknown):
-                _log.warning("failed token calls could not be forgotten: the database is unavailable")
-
-    async def forget(self) -> None:
-        """Delete a bounded number of expired rows."""
+    async def prune(self) -> None:
+        """Removes expired counts, a bounded number at a time."""
         await self._database.write(
             """DELETE FROM token_failure WHERE subject IN (
                    SELECT subject FROM token_failure WHERE started_at < now() - interval '60 seconds'

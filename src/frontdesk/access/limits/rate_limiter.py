@@ -13,6 +13,7 @@ from math import ceil
 from typing import Any
 
 from frontdesk.access.clients.caller import Caller
+from frontdesk.background import Step
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 
@@ -114,6 +115,7 @@ class RateLimiter:
         self._monotonic = monotonic
         self._accounts: dict[str, _Account] = {}
         self._tasks: set[asyncio.Task[None]] = set()  # the event loop keeps only weak references to tasks
+        self.step = Step("rate limiter reports", self._report, every=REPORT_SECONDS, close=self.settle)
 
     async def charge(self, caller: Caller) -> Headers:
         """Count one call and return the rate limit headers; raises `Refused` if none is left."""
@@ -145,15 +147,6 @@ class RateLimiter:
         if account is not None:
             account.lease.deadline = account.refused_until = 0.0
 
-    async def keep_reporting(self) -> None:
-        """Runs for as long as the service does."""
-        try:
-            while True:
-                await asyncio.sleep(REPORT_SECONDS)
-                await self._report()
-        finally:
-            await self.settle()
-
     async def settle(self) -> None:
         """Report all calls and return all leases."""
         for account in self._accounts.values():
@@ -172,10 +165,15 @@ class RateLimiter:
                 due.append(account)
             elif over and account.asking is None and now - account.asked_at > MINUTE_SECONDS:
                 del self._accounts[account.client_id]
+        tasks: list[asyncio.Task[None]] = []
         for at in range(0, len(due), _REPORTS_AT_ONCE):
-            tasks = [self._ask(one, more=False) for one in due[at : at + _REPORTS_AT_ONCE] if one.asking is None]
-            if tasks:
-                await asyncio.wait(tasks)
+            batch = [self._ask(one, more=False) for one in due[at : at + _REPORTS_AT_ONCE] if one.asking is None]
+            if batch:
+                await asyncio.wait(batch)
+                tasks += batch
+        errors = [error for task in tasks if (error := task.exception()) is not None]
+        if errors and len(errors) == len(tasks) and isinstance(errors[-1], DatabaseUnavailable | OutcomeUnknown):
+            raise errors[-1]
 
     async def _wait(self, account: _Account, now: float) -> float:
         """Wait until the account's lease has a call for this caller."""

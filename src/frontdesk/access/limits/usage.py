@@ -4,15 +4,15 @@ Counts are added up in memory and flushed periodically. A killed worker loses it
 on them.
 """
 
-import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from frontdesk.store.chores import practices_with
+from frontdesk.background import Step
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
+from frontdesk.store.practice_work import for_each_practice, practices_with
 
 FLUSH_SECONDS = 2.0
 MOST_KEPT = 20_000  # maximum number of unwritten keys
@@ -48,6 +48,7 @@ class UsageCounts:
         self._clock = clock
         self._counts: dict[_Key, int] = {}
         self._noted: list[Answered] = []
+        self.step = Step("usage counts", self.flush, every=FLUSH_SECONDS, close=self.flush)
 
     def observe(self, labels: Answered, _milliseconds: float, _request_id: str | None) -> None:
         """Buffer a request; adding up in batches is cheaper."""
@@ -68,15 +69,6 @@ class UsageCounts:
         if key in self._counts or len(self._counts) < MOST_KEPT:
             self._counts[key] = self._counts.get(key, 0) + requests
 
-    async def keep_writing(self) -> None:
-        """Runs for as long as the service does."""
-        try:
-            while True:
-                await asyncio.sleep(FLUSH_SECONDS)
-                await self.flush()
-        finally:
-            await self.flush()
-
     async def flush(self) -> None:
         """Write the counts, practice by practice. Counts that were certainly not written are kept."""
         self._add_up()
@@ -87,12 +79,21 @@ class UsageCounts:
             outcome = (client_id or "", operation or "", door, status, code or "")
             by_practice.setdefault(practice_id, {})[outcome] = requests
         now = self._clock()
-        for practice_id, outcomes in by_practice.items():
+
+        async def write(practice_id: int) -> None:
+            outcomes = by_practice.pop(practice_id)
             try:
                 await self._write(practice_id, now, outcomes)
             except OutcomeUnknown:
-                _log.warning("requests may have gone uncounted: the connection broke")
+                _log.warning("requests may be missing from the usage counts: the connection was lost")
             except DatabaseUnavailable:
+                by_practice[practice_id] = outcomes
+                raise
+
+        try:
+            await for_each_practice("usage counts", list(by_practice), write)
+        finally:
+            for practice_id, outcomes in by_practice.items():
                 self._put_back(practice_id, outcomes)
 
     async def _write(self, practice_id: int, now: datetime, outcomes: dict[Outcome, int]) -> None:
@@ -106,15 +107,19 @@ class UsageCounts:
             self._add((practice_id, client_id or None, operation or None, door, status, code or None), requests)
 
 
-async def forget_old_requests(database: Database, now: datetime, most: int) -> int:
-    """Delete a bounded number of old counts per practice; returns how many."""
+async def prune_usage_counts(database: Database, now: datetime, most: int) -> int:
+    """Removes at most `most` counts of each practice; returns how many."""
     removed = 0
-    fine = await practices_with(database, "old fine counts", now - KEEP_FINE)
-    coarse = await practices_with(database, "old coarse counts", now - KEEP_COARSE)
-    for practice_id in sorted({*fine, *coarse}):
+
+    async def prune(practice_id: int) -> None:
+        nonlocal removed
         row = await database.write(
             "SELECT forget_requests($1, $2, $3, $4) AS n", practice_id, now - KEEP_FINE, now - KEEP_COARSE, most
         )
         assert row is not None
         removed += row["n"]
+
+    fine = await practices_with(database, "old fine counts", now - KEEP_FINE)
+    coarse = await practices_with(database, "old coarse counts", now - KEEP_COARSE)
+    await for_each_practice("usage count pruning", {*fine, *coarse}, prune)
     return removed

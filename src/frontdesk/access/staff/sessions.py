@@ -248,8 +248,8 @@ class SignIn:
         self._on_audit(practice_id)
 
 
-async def forget_old_sessions(database: Database, now: datetime, most: int) -> None:
-    """Delete a bounded number of expired sessions and links."""
+async def prune_sessions(database: Database, now: datetime, most: int) -> None:
+    """Removes at most `most` expired sessions, and as many links."""
     await database.write(
         """DELETE FROM staff_session WHERE digest = ANY (ARRAY(
                SELECT digest FROM staff_session WHERE last_seen_at < $1 OR expires_at < $2

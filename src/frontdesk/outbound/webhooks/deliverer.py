@@ -1,11 +1,10 @@
-"""Delivery: what is due goes out, by any number of nodes, at least once and in order per subject.
+"""Sends due webhook deliveries from any number of nodes, at least once and in order per subject.
 
-A delivery is leased before it is sent and ended after; whoever dies in between leaves a lease that runs out. An
-endpoint that hangs holds a few places for a few seconds, then rests: it never stands in the way of others.
+A delivery is leased before it is sent and finished afterwards; the lease of a node that dies expires. An endpoint that
+hangs holds a few places for a few seconds and is then retried later, so it does not delay others.
 """
 
 import asyncio
-import contextlib
 import logging
 import random
 import secrets
@@ -16,30 +15,27 @@ from typing import Any
 import orjson
 
 from frontdesk.access.keys.sealing import Sealer, SealingError
+from frontdesk.background import Step
 from frontdesk.outbound.webhooks.endpoints import opened_secrets
 from frontdesk.outbound.webhooks.events import event_document, event_name
 from frontdesk.outbound.webhooks.sender import MOST_AT_ONCE, Sender, Sent
 from frontdesk.outbound.webhooks.signing import signed_headers
-from frontdesk.store.chores import practices_with
-from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
+from frontdesk.store.database import Database, DatabaseUnavailable
+from frontdesk.store.practice_work import for_each_practice
 
 LEASE = timedelta(seconds=30)
 PATIENCE = timedelta(days=1)
-KEPT = timedelta(days=30)
 MOST_ATTEMPTS = 15
 MOST_PER_ENDPOINT = 4
-_PAUSE_SECONDS = 1.0
-_SETTLE_SECONDS = 0.02
-_FORGET_EVERY = timedelta(minutes=10)
-_FORGET_AT_ONCE = 1000
-_LOOK_AT_ONCE = 1000  # practices: more than these take turns, so that looking for work stays cheap
+_LOOK_SECONDS = 1.0
+_PAUSE_SECONDS = 0.02  # deliveries that end together are followed up together
+_LOOK_AT_ONCE = 1000  # practices; more take turns, so that looking for work stays cheap
 _FIRST_WAIT = timedelta(seconds=5)
 _LONGEST_WAIT = timedelta(hours=12)
 
 _LOOK = "SELECT * FROM look_for_webhooks($1, $2, $3)"
 _TAKE = "SELECT * FROM take_webhook_deliveries($1, $2, $3, $4, $5, $6)"
 _FINISH = "SELECT finish_webhook_delivery($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS paused"
-_FORGET = "SELECT forget_webhook_deliveries($1, $2, $3)"
 _log = logging.getLogger(__name__)
 
 
@@ -72,44 +68,29 @@ class Deliverer:
         self._holder = secrets.token_hex(8)
         self._sending: set[asyncio.Task[None]] = set()
         self._ended = asyncio.Event()
-        self._forget_at = clock()
         self._looked_until = 0
+        self.step = Step(
+            "webhooks", self.start_due, every=_LOOK_SECONDS, wake=self._ended, pause=_PAUSE_SECONDS, close=self.close
+        )
 
-    async def keep_delivering(self) -> None:
-        """Runs for as long as the service does."""
-        try:
-            while True:
-                self._ended.clear()
-                try:
-                    await self.start_due()
-                    await self._forget_old()
-                except (DatabaseUnavailable, OutcomeUnknown):
-                    _log.warning("webhooks were put off: the database is unavailable")
-                except Exception as error:  # whatever it is, the next round tries again
-                    _log.error("webhooks were put off", exc_info=error)
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_PAUSE_SECONDS):  # Python 3.11's wait_for may swallow a cancellation
-                        await self._ended.wait()
-                await asyncio.sleep(_SETTLE_SECONDS)  # several that end together are followed up together
-        finally:
-            for task in self._sending:
-                task.cancel()
-            await asyncio.gather(*self._sending, return_exceptions=True)
-            await self._sender.close()
+    async def close(self) -> None:
+        for task in self._sending:
+            task.cancel()
+        await asyncio.gather(*self._sending, return_exceptions=True)
+        await self._sender.close()
 
     async def start_due(self) -> list[asyncio.Task[None]]:
-        """Begins to send what is due, as much as there are places for."""
+        """Starts to send due deliveries, as many as there are places for."""
         looked_at = await self._database.fetch(_LOOK, self._looked_until, _LOOK_AT_ONCE, self._clock())
         self._looked_until = looked_at[-1]["practice_id"] if len(looked_at) == _LOOK_AT_ONCE else 0
-        practices = [row["practice_id"] for row in looked_at if row["due"]]
-        random.shuffle(practices)  # nobody is always the last
-        started = []
-        for practice_id in practices:
+        started: list[asyncio.Task[None]] = []
+
+        async def start(practice_id: int) -> None:
             places = MOST_AT_ONCE - len(self._sending)
             if places == 0:
-                break
+                return
             now = self._clock()
-            # May be repeated: what was taken and never sent is taken again when its lease has run out.
+            # May be repeated: a delivery that was taken and never sent is taken again when its lease has expired.
             taken = await self._database.fetch(
                 _TAKE, practice_id, now, self._holder, now + self._lease, places, MOST_PER_ENDPOINT
             )
@@ -118,6 +99,8 @@ class Deliverer:
                 self._sending.add(task)
                 task.add_done_callback(self._end)
                 started.append(task)
+
+        await for_each_practice("webhooks", [row["practice_id"] for row in looked_at if row["due"]], start)
         return started
 
     def _end(self, task: asyncio.Task[None]) -> None:
@@ -180,10 +163,3 @@ class Deliverer:
                 "failure": sent.failure,
             },
         )
-
-    async def _forget_old(self) -> None:
-        now = self._clock()
-        if now >= self._forget_at:
-            self._forget_at = now + _FORGET_EVERY
-            for practice_id in await practices_with(self._database, "ended deliveries", now - KEPT):
-                await self._database.fetchval(_FORGET, practice_id, now - KEPT, _FORGET_AT_ONCE)

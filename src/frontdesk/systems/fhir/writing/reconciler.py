@@ -1,15 +1,17 @@
-"""Settles writes whose answer was lost, and frees slots that are still held, on any number of nodes.
+"""Settles writes whose answer was lost and frees slots that are still held, from any number of nodes.
 
-A write that nobody works on is taken with a lease, looked up on the server by what identifies it there, and recorded
-as what it turned out to be. A bounded number at a time; a server that does not answer is asked more and more seldom.
+An abandoned write is leased, looked up on the server by its identifier and recorded with its outcome. A server that
+does not answer is asked less and less often.
 """
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from frontdesk.background import Step
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.port import SystemUnavailable
 
@@ -41,40 +43,30 @@ class Reconciler:
         self._clock = clock
         self._on_settled = on_settled
         self._waiting: set[int] = set()
+        self._working: dict[int, asyncio.Task[None]] = {}
+        self._sweep_at = 0.0
         self._places = asyncio.Semaphore(_AT_ONCE)
+        self.step = Step("FHIR reconciler", self.start_settling, every=PAUSE_SECONDS, close=self.close)
 
     def look_soon(self, practice_id: int) -> None:
         self._waiting.add(practice_id)
 
-    async def keep_settling(self) -> None:
-        """Runs for as long as the service does. What other nodes left behind is found by a sweep now and then."""
-        passed = SWEEP_SECONDS
-        working: dict[int, asyncio.Task[None]] = {}
-        try:
-            while True:
-                if passed >= SWEEP_SECONDS:
-                    passed = 0.0
-                    self._waiting |= await self._practices()
-                for practice_id in self._waiting - working.keys():
-                    # Each on its own: a server that does not answer keeps nobody else waiting.
-                    working[practice_id] = asyncio.create_task(self._settle_quietly(practice_id))
-                await asyncio.sleep(PAUSE_SECONDS)
-                passed += PAUSE_SECONDS
-                working = {practice_id: task for practice_id, task in working.items() if not task.done()}
-        finally:
-            for task in working.values():
-                task.cancel()
-            await asyncio.gather(*working.values(), return_exceptions=True)
+    async def start_settling(self) -> None:
+        """Starts a task per practice with writes to settle: a server that does not answer delays no other practice."""
+        if time.monotonic() >= self._sweep_at:
+            sql = "SELECT practice_id FROM practice WHERE scheduling_system ->> 'kind' = 'fhir'"
+            self._waiting |= {row["practice_id"] for row in await self._database.fetch(sql)}
+            self._sweep_at = time.monotonic() + SWEEP_SECONDS
+        self._working = {practice_id: task for practice_id, task in self._working.items() if not task.done()}
+        for practice_id in self._waiting - self._working.keys():
+            self._working[practice_id] = asyncio.create_task(self._settle_quietly(practice_id))
 
-    async def _practices(self) -> set[int]:
-        sql = "SELECT practice_id FROM practice WHERE scheduling_system ->> 'kind' = 'fhir'"
-        try:
-            return {row["practice_id"] for row in await self._database.fetch(sql)}
-        except DatabaseUnavailable:
-            return set()  # until the next sweep
+    async def close(self) -> None:
+        for task in self._working.values():
+            task.cancel()
+        await asyncio.gather(*self._working.values(), return_exceptions=True)
 
     async def _settle_quietly(self, practice_id: int) -> None:
-        """One practice's trouble is not another's."""
         try:
             if await self.settle(practice_id) == 0:
                 self._waiting.discard(practice_id)
@@ -90,7 +82,7 @@ class Reconciler:
         from frontdesk.systems.fhir.writing.steps import OutcomeOpen
 
         records = Records(self._database, practice_id)
-        async with self._places:  # of the database only: nobody waits for another practice's server
+        async with self._places:  # bounds use of the database, not of the practices' servers
             taken = await records.take(self._clock(), _LEASE)
         found = await self._find(practice_id) if taken else None
         for write in taken:
