@@ -5,10 +5,12 @@ It establishes who somebody is, not whether they may come in. Imported only wher
 
 import hashlib
 import secrets
+import ssl
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -155,7 +157,7 @@ class IdentityProvider:
 
     async def _ask(self, method: str, address: str, **given: Any) -> dict[str, Any]:
         try:
-            async with httpx.AsyncClient(timeout=_TIMEOUT_SECONDS) as client:
+            async with httpx.AsyncClient(timeout=_TIMEOUT_SECONDS, verify=_trusted_authorities()) as client:
                 answer = await client.request(method, address, **given)
                 document = answer.json()
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
@@ -187,3 +189,9 @@ def _half_hash(algorithm: str, token: str) -> str:
 
 def _base64url(data: bytes) -> str:
     return urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+@cache
+def _trusted_authorities() -> ssl.SSLContext:
+    """Cached, because loading it costs more than a request."""
+    return httpx.create_ssl_context()
