@@ -4,8 +4,10 @@ import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
+from functools import cache
 from pathlib import Path
 
+import httpx
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -26,6 +28,14 @@ for variable in [name for name in os.environ if name.startswith("FRONTDESK_")]:
 
 MEMORY = Path("/dev/shm")
 CLUSTER_BYTES = 1 << 30
+
+
+@pytest.fixture(scope="session", autouse=True)
+def trusted_authorities() -> Iterator[None]:
+    """Loaded once: it takes longer than most tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(httpx, "create_ssl_context", cache(httpx.create_ssl_context))
+        yield
 
 
 @pytest.fixture(scope="session")
