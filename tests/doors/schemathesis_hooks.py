@@ -1,7 +1,9 @@
 """What schemathesis runs beside its own: checks of ours, and a note of every answer for the test that started it."""
 
+import json
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +25,26 @@ UNSTATABLE = {
 def before_load_schema(context: HookContext, raw_schema: dict[str, Any]) -> None:
     """Only where the scheme is plain HTTP does schemathesis also try calls without a token and with a wrong one."""
     raw_schema["components"]["securitySchemes"]["clientCredentials"] = {"type": "http", "scheme": "bearer"}
+    ids = {f"{kind}Id": iter(_ids(f"{kind}s")) for kind in ("patient", "slot", "appointment")}
     for entry in (entry for path in raw_schema["paths"].values() for entry in path.values()):
         # The practices under attack are no sandboxes: they refuse it whatever it says.
         entry["parameters"] = [each for each in entry["parameters"] if each["name"] != "Frontdesk-Simulate"]
+        _name_what_exists(entry, ids)
+
+
+def _ids(name: str) -> list[str]:
+    return [json.loads(line) for line in Path(f"{name}.txt").read_text(encoding="utf-8").splitlines()]
+
+
+def _name_what_exists(entry: dict[str, Any], ids: dict[str, Iterator[str]]) -> None:
+    """Examples name records that exist and that no other example touches, so that every one of them succeeds."""
+    for parameter in entry["parameters"]:
+        if parameter["name"] in ids and "example" in parameter:
+            parameter["example"] = next(ids[parameter["name"]])
+        if parameter["name"] == "Idempotency-Key":
+            parameter["example"] = entry["operationId"]
+    for media in entry.get("requestBody", {"content": {}})["content"].values():
+        media["example"] |= {name: next(ids[name]) for name in ids.keys() & media["example"].keys()}
 
 
 @schemathesis.hook
