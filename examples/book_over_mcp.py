@@ -1,4 +1,4 @@
-"""A complete booking over the Model Context Protocol, with the official SDK and the demo practice's agent.
+"""Books an appointment over the Model Context Protocol with the official SDK, as the demo practice's agent.
 
 .venv/bin/python examples/book_over_mcp.py
 """

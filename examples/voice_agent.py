@@ -1,14 +1,13 @@
-"""A voice agent over the Model Context Protocol: the loop around a model, and a script in the model's place.
+"""A voice agent over the Model Context Protocol, with a scripted model that you can replace.
 
     .venv/bin/python examples/voice_agent.py                     # a caller who says yes
     .venv/bin/python examples/voice_agent.py --caller declines   # one who says no: nothing is changed
     .venv/bin/python examples/voice_agent.py --caller typed --model my_agent:make
 
-The model decides what to say and which tool to call. It does not confirm: the loop reads back what the service
-proposes, hears the caller, and only after a clear yes sends the identical call with the token, which the model never
-sees.
+The model decides what to say and which tool to call. It does not confirm writes: the loop reads the proposal back to
+the caller, and only after a clear yes sends the identical call with the token. The model never sees the token.
 
-A model is any object with the method `decide`. With the SDK of a vendor, `my_agent.py` looks like this:
+A model is any object with a `decide` method. With a vendor's SDK, `my_agent.py` looks like this:
 
     from voice_agent import Call, HangUp, Say
 
@@ -43,7 +42,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 URL = os.environ.get("FRONTDESK_BASE_URL", "http://127.0.0.1:8080")
 CREDENTIALS = Path(os.environ.get("FRONTDESK_DATA_DIR", ".frontdesk")) / "demo-credentials.json"
-MOST_TURNS = 60  # a model that goes round in circles is cut off
+MOST_TURNS = 60  # ends the call if the model loops
 
 _OPENING = [
     "Hello, this is Ada Lovelace. I would like a follow-up with Doctor Bob Chen.",
@@ -58,7 +57,7 @@ CALLERS = {
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What was said, or what a tool answered (as JSON)."""
+    """A spoken sentence, or the result of a tool as JSON."""
 
     who: Literal["caller", "agent", "tool"]
     text: str
@@ -85,7 +84,7 @@ class Model(Protocol):
 
 
 class ScriptedModel:
-    """Knows one conversation by heart, and goes by what the tools answer."""
+    """Follows a fixed script with the results of the tools."""
 
     def __init__(self) -> None:
         self._script = self._talk()
@@ -127,7 +126,7 @@ class ScriptedModel:
 
 
 def spoken(start: str) -> str:
-    """A time as it is on the clock of the location."""
+    """The local time of the location, as spoken text."""
     return datetime.fromisoformat(start).strftime("%A, %B %d, at %H:%M")
 
 
@@ -137,7 +136,7 @@ def is_clear_yes(text: str) -> bool:
 
 
 def read_back(told: dict[str, Any]) -> str:
-    """What would happen, in words; ids are never said."""
+    """The proposed change in words, without ids."""
     if "start" in told:
         return (
             f"Let me read that back: {told['visitTypeName']} with {told['providerName']}, {told['locationName']}, "
@@ -148,7 +147,7 @@ def read_back(told: dict[str, Any]) -> str:
 
 
 class Conversation:
-    """Everything that was said and answered. Prints what can be heard."""
+    """The conversation so far; prints the spoken sentences."""
 
     def __init__(self, client: Client, hear: Callable[[], str]) -> None:
         self.turns: list[Turn] = []
@@ -214,8 +213,8 @@ async def main(arguments: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path.cwd()))
-    sys.modules["voice_agent"] = sys.modules["__main__"]  # a model's `Say` is the one that the loop knows
-    parser = argparse.ArgumentParser(description="A voice agent that needs no language model, and takes one.")
+    sys.modules["voice_agent"] = sys.modules["__main__"]  # a model that imports voice_agent gets these classes
+    parser = argparse.ArgumentParser(description="A voice agent with a scripted model, or your own.")
     parser.add_argument("--caller", choices=[*CALLERS, "typed"], default="books")
-    parser.add_argument("--model", default="scripted", metavar="MODULE:FACTORY", help="a model of your own")
+    parser.add_argument("--model", default="scripted", metavar="MODULE:FACTORY", help="your own model")
     asyncio.run(main(parser.parse_args()))

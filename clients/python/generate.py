@@ -1,7 +1,6 @@
-"""Makes the client's source from the service's own OpenAPI document and catalogue of errors, and the plain client from
-the async one. Run it after a change to any of them; with `--check` it only says what is out of date.
+"""Generates the client from the OpenAPI document and the error catalogue, and the sync client from the async one.
 
-The generated files are committed: the client itself never needs the server.
+With `--check` it only lists files that are out of date.
 """
 
 import re
@@ -37,7 +36,7 @@ _TIDY = (["check", "--quiet", "--select", "F401,I", "--fix-only", *_OURS], ["for
 
 
 def generated(package: Path) -> dict[str, str]:
-    """Every generated file of the package, by its path within it."""
+    """All generated files, by path within the package."""
     document = openapi_document(Settings(base_url="http://127.0.0.1:8080"))
     made = client(document)
     files = {
@@ -55,7 +54,7 @@ def generated(package: Path) -> dict[str, str]:
 
 
 def out_of_date(package: Path) -> list[str]:
-    """The files that are not as they would be made now, and those that nothing makes any more."""
+    """Files that differ from the generated text, and files that are no longer generated."""
     files = generated(package)
     there = {path.relative_to(package).as_posix(): path.read_text() for path in package.rglob("*.py")}
     left_over = {name for name, text in there.items() if MARK in text and name not in files}

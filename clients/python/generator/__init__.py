@@ -1,1 +1,1 @@
-"""The parts of generate.py: one module for each kind of file it makes."""
+"""Generators for the client, one module per kind of file."""

@@ -1,4 +1,4 @@
-"""Finding one's way in the OpenAPI document, and the Python names and types of what it holds."""
+"""Reads the OpenAPI document and maps its names and types to Python."""
 
 import json
 import keyword

@@ -1,4 +1,4 @@
-"""The client: one method per operation."""
+"""Generates the client with one method per operation."""
 
 import re
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ class AsyncFrontdesk(AsyncSession):
     """
 '''
 _TOKEN, _KEY = "confirmationToken", "Idempotency-Key"
-_SIMULATE = "Frontdesk-Simulate"  # for trying a client out, not for calling a practice: no argument of a method
+_SIMULATE = "Frontdesk-Simulate"  # for testing only, so not an argument of the methods
 _OF_WRITES = (
     "Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.",
     "Credentials of the integration grant execute it at once, and only once for each `idempotency_key`; one is made up "
@@ -60,7 +60,7 @@ def _method(verb: str, path: str, entry: Schema, schemas: Schema) -> str:
 
 
 def _signature(entry: Schema, schemas: Schema) -> str:
-    """Required arguments first; what belongs to the protocol, not to the matter, last."""
+    """The method's signature: required arguments first, confirmation token and idempotency key last."""
     body = _body(entry, schemas)
     wanted = [each for each in entry["parameters"] if each["name"] != _SIMULATE]
     given = [(each["name"], type_of(each["schema"]), each["required"]) for each in wanted]
@@ -84,7 +84,7 @@ def _request(verb: str, path: str, entry: Schema, schemas: Schema) -> Iterable[s
 
 
 def _parameters(entry: Schema) -> list[Schema]:
-    """Those of the operation itself; of the headers, only the one that a write needs to be sent twice."""
+    """Path and query parameters, and of the headers only Idempotency-Key."""
     return [each for each in entry["parameters"] if each["in"] != "header" or each["name"] == _KEY]
 
 

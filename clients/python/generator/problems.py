@@ -1,4 +1,4 @@
-"""Exceptions: one for every code of the catalogue of errors."""
+"""Generates one exception per error code."""
 
 from frontdesk.domain.errors import CATALOGUE
 from generator.writing import docstring, head

@@ -1,4 +1,4 @@
-"""Records: a frozen dataclass for everything that a success can hold."""
+"""Generates a frozen dataclass for every record of a response."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from frontdesk_client._reading import optional
 """
-_PROTECTED = {  # what must not end up in a log because somebody logged a record
+_PROTECTED = {  # patient data, kept out of reprs and therefore out of logs
     "Patient": {"firstName", "lastName", "dob", "phone", "email"},
     "Appointment": {"cancellationReason"},
 }
@@ -23,7 +23,7 @@ _READERS = {"date": "date.fromisoformat", "datetime": "datetime.fromisoformat"}
 
 
 def record_names(document: Schema) -> list[str]:
-    """In the order in which they need each other."""
+    """The records in dependency order."""
     schemas = document["components"]["schemas"]
     found: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Python source, as text."""
+"""Formats Python source text."""
 
 import textwrap
 

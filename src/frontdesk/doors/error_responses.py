@@ -1,8 +1,4 @@
-"""The error half of the OpenAPI document: which codes an operation can answer, and how each status looks.
-
-Several codes share a status, so a response names its status and enumerates the codes. Everything comes from the
-catalogue of errors.
-"""
+"""Generates the error responses of the OpenAPI document from the error catalogue, one per status."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,16 +26,16 @@ _VALIDATION = {
 
 HEADERS: dict[str, Any] = {
     "TraceId": {
-        "description": "The W3C trace id of this call: of the incoming `traceparent`, else fresh. Equals `requestId`.",
+        "description": "The W3C trace id of this call: from the `traceparent` header, or new. Equals `requestId`.",
         "required": True,
         "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
     },
     "TraceIdUnlessGateway": {
-        "description": "The trace id of this call. Absent when the gateway answers.",
+        "description": "The trace id of this call. Absent in responses of the gateway.",
         "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
     },
     "RateLimit": {
-        "description": "What is left of each limit, and seconds until its window ends. Absent without a valid token.",
+        "description": "Remaining calls of each limit, and seconds until it resets. Absent without a valid token.",
         "schema": {"type": "string"},
         "example": '"minute";r=599;t=60, "quota";r=999999;t=2592000',
     },
@@ -49,7 +45,7 @@ HEADERS: dict[str, Any] = {
         "example": '"minute";q=600;w=60, "quota";q=1000000;w=2592000',
     },
     "RetryAfter": {
-        "description": "Seconds to wait before the call is sent again.",
+        "description": "Seconds to wait before retrying.",
         "required": True,
         "schema": {"type": "integer", "minimum": 0},
     },
@@ -63,11 +59,11 @@ HEADERS: dict[str, Any] = {
 SCHEMAS: dict[str, Any] = {
     "FieldError": {
         "type": "object",
-        "description": "One offending field. The message names the field, never its value.",
+        "description": "An invalid field. The message names the field, never its value.",
         "required": ["field", "rule", "message"],
         "properties": {
             "field": {"type": "string", "description": "The field, or `$` for the request as a whole."},
-            "rule": {"type": "string", "description": "`Binding` for a value that cannot be read."},
+            "rule": {"type": "string", "description": "`Binding` for a value that cannot be parsed."},
             "message": {"type": "string"},
         },
     },
@@ -76,17 +72,17 @@ SCHEMAS: dict[str, Any] = {
         "description": "An RFC 7807 problem document. Branch on `code`, not on the texts.",
         "required": ["type", "title", "status", "code", "detail"],
         "properties": {
-            "type": {"type": "string", "format": "uri", "description": "Leads to the description of the code."},
+            "type": {"type": "string", "format": "uri", "description": "Address of the description of the code."},
             "title": {"type": "string"},
             "status": {"type": "integer"},
             "code": {"type": "string", "enum": list(CATALOGUE)},
             "detail": {"type": "string"},
             "errors": {"type": "array", "items": {"$ref": "#/components/schemas/FieldError"}},
-            "requestId": {"type": "string", "description": "The trace id; absent on what the gateway answers."},
+            "requestId": {"type": "string", "description": "The trace id; absent in responses of the gateway."},
         },
     },
     "Challenge": {
-        "description": "Nothing has been changed yet. The identical request plus `confirmationToken` executes it.",
+        "description": "Nothing has changed yet. The identical request plus `confirmationToken` executes the write.",
         "allOf": [
             {"$ref": "#/components/schemas/Problem"},
             {
@@ -105,7 +101,7 @@ SCHEMAS: dict[str, Any] = {
 
 
 def error_codes(operation: Operation) -> list[str]:
-    """Every code that a call of the operation can be answered with, in the catalogue's order."""
+    """The error codes that an operation can return, in the catalogue's order."""
     codes = _EVERYWHERE | set(operation.errors)
     if operation.scope is not None:
         codes |= {"forbidden_scope"}
@@ -122,18 +118,18 @@ def codes_by_status(codes: Sequence[str]) -> dict[int, list[str]]:
 
 
 def response_name(status: int, codes: Sequence[str]) -> str:
-    """What a response is called among the components."""
+    """The component name of a response."""
     names = "Or".join("".join(word.title() for word in code.split("_")) for code in codes)
     return f"{names}{status}" if len(CATALOGUE[codes[0]].statuses) > 1 else names
 
 
 def problem_name(status: int, codes: Sequence[str]) -> str:
-    """What the body of a response is called among the schemas."""
+    """The schema name of a response body."""
     return response_name(status, codes) + "Problem"
 
 
 def problem_schema(status: int, codes: Sequence[str]) -> dict[str, Any]:
-    # enum and not const: generators in use cannot narrow a type by the latter.
+    # enum instead of const: common generators cannot narrow a type by const.
     narrowed = {"status": {"type": "integer", "enum": [status]}, "code": {"type": "string", "enum": list(codes)}}
     return {"allOf": [{"$ref": "#/components/schemas/Problem"}, {"type": "object", "properties": narrowed}]}
 
@@ -185,7 +181,7 @@ def example_challenge(operation: Operation, docs_url: str) -> dict[str, Any]:
 
 
 def header_references(trace: str = "TraceId") -> dict[str, Any]:
-    """The headers of every answer."""
+    """The headers of every response."""
     names = {TRACE_HEADER: trace, "RateLimit": "RateLimit", "RateLimit-Policy": "RateLimitPolicy"}
     return {header: {"$ref": f"#/components/headers/{name}"} for header, name in names.items()}
 

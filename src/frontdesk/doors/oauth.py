@@ -1,7 +1,6 @@
-"""The OAuth door: tokens for client credentials (RFC 6749), the published keys, and the documents that lead to them.
+"""The token endpoint for client credentials (RFC 6749), the JWKS and the metadata documents.
 
-Every error is a problem document that also carries `error` and `error_description`. Refuses bodies that are not forms,
-repeated parameters, and two ways of authenticating at once; credentials in the address are not looked at.
+Every error is a problem document that also carries `error` and `error_description`.
 """
 
 import base64
@@ -36,7 +35,7 @@ _FORM = "application/x-www-form-urlencoded"
 _MOST_PARAMETERS = 50
 _REPEATABLE = "resource"  # RFC 8707
 _PUBLISHED = "public, max-age=300"
-_ERRORS = {  # RFC 6749 where it has a word for it
+_ERRORS = {  # the RFC 6749 code, if there is one
     "unauthorized": "invalid_client",
     "forbidden_tenant": "unauthorized_client",
     "rate_limited": "temporarily_unavailable",
@@ -50,7 +49,7 @@ _log = logging.getLogger("frontdesk.request")
 def oauth_routes(
     authenticate: Authenticate, tokens: Tokens, ring: KeyRing, settings: Settings, requests: RequestLog | None = None
 ) -> list[Route]:
-    """`authenticate(client_id, secret, address)` is called at most once per token request, and nowhere else."""
+    """`authenticate(client_id, secret, address)` is called at most once per token request."""
 
     log = requests or RequestLog(log_line)
 
@@ -99,9 +98,9 @@ async def _issue(request: Request, authenticate: Authenticate, tokens: Tokens, s
 
 
 async def _form(request: Request) -> dict[str, list[str]]:
-    """The parameters that have a value; one without counts as omitted (RFC 6749, 3.2)."""
+    """The form parameters; one without a value counts as omitted (RFC 6749, 3.2)."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
-        raise Problem("unsupported_media_type", f"The token endpoint takes a body of type {_FORM}.")
+        raise Problem("unsupported_media_type", f"The token endpoint requires a body of type {_FORM}.")
     faults: list[Problem] = []
     body = await read_body(content_length(request), request.receive, faults)
     if faults:
@@ -109,31 +108,31 @@ async def _form(request: Request) -> dict[str, list[str]]:
     try:
         pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS)
     except ValueError:
-        raise _refused("invalid_request", "The body cannot be read as a form.", "$") from None
+        raise _refused("invalid_request", "The body is not a valid form.", "$") from None
     form: dict[str, list[str]] = {}
     for name, value in pairs:
         form.setdefault(name, []).append(value)
     repeated = [name for name, values in form.items() if len(values) > 1 and name != _REPEATABLE]
     if repeated:
-        # Names that we do not know are the caller's words, and are not repeated to them.
+        # Unknown names are input and are not repeated.
         known: list[str] = [name for name in ("grant_type", "client_id", "client_secret", "scope") if name in repeated]
         raise _refused("invalid_request", "A parameter was sent more than once.", *(known or ["$"]))
     return {name: values for name, values in form.items() if values != [""]}
 
 
 def _credentials(form: dict[str, list[str]], authorization: str | None) -> tuple[str, str]:
-    """By HTTP Basic or in the body, and not by both."""
+    """Client id and secret, from HTTP Basic or the body but not both."""
     needed = ["grant_type"] if authorization is not None else ["grant_type", "client_id", "client_secret"]
     missing = [name for name in needed if name not in form]
     if missing:
-        raise _refused("invalid_request", f"The request lacks {', '.join(missing)}.", *missing, rule="required")
+        raise _refused("invalid_request", f"Missing parameters: {', '.join(missing)}.", *missing, rule="required")
     if authorization is None:
         return form["client_id"][0], form["client_secret"][0]
     if "client_secret" in form:
-        raise _refused("invalid_request", "The client authenticates in two ways at once.", "client_secret")
+        raise _refused("invalid_request", "The client uses two authentication methods.", "client_secret")
     client_id, secret = _basic(authorization)
     if form.get("client_id", [client_id]) != [client_id]:
-        raise _refused("invalid_request", "The body names another client than the Authorization header.", "client_id")
+        raise _refused("invalid_request", "client_id differs from the Authorization header.", "client_id")
     return client_id, secret
 
 
@@ -143,36 +142,36 @@ def _basic(authorization: str) -> tuple[str, str]:
         with contextlib.suppress(ValueError):
             client_id, secret = base64.b64decode(encoded.strip(), validate=True).decode().split(":", 1)
             return unquote_plus(client_id), unquote_plus(secret)  # both are form-encoded (RFC 6749, 2.3.1)
-    raise Problem("unauthorized", "The Authorization header does not hold Basic credentials.")
+    raise Problem("unauthorized", "The Authorization header does not contain Basic credentials.")
 
 
 def _scopes(requested: str, client: AuthenticatedClient) -> tuple[str, ...]:
-    """What the client holds, or the part of it that was asked for.
+    """The requested scopes that the client has; by default all of them.
 
-    Clients that discover us ask for every scope we publish, not knowing which are theirs: they get what they hold.
+    Clients that use discovery request every published scope and get those that they have.
     """
     wanted = set(requested.split(" ")) - {""}
     if not wanted or wanted == set(SCOPES):
         return client.scopes
     if not wanted <= set(client.scopes):
-        raise _refused("invalid_scope", "The client does not hold every scope that it asks for.", "scope")
+        raise _refused("invalid_scope", "The client does not have all requested scopes.", "scope")
     return tuple(scope for scope in client.scopes if scope in wanted)
 
 
 def _check_resource(resources: list[str], settings: Settings) -> None:
-    """RFC 8707: a token of ours is good here and nowhere else."""
+    """Refuse other resources than this service (RFC 8707)."""
     if not all(f"{resource}/".startswith(f"{settings.public_url}/") for resource in resources):
-        raise _refused("invalid_target", f"Every resource lies under {settings.public_url}.", "resource")
+        raise _refused("invalid_target", f"Every resource must be under {settings.public_url}.", "resource")
 
 
 def _refused(error: str, description: str, *fields: str, rule: str = "Binding") -> Problem:
-    """RFC 6749 wants 400 for all of these."""
+    """RFC 6749 requires status 400 for these errors."""
     errors = [FieldError(field, rule, description) for field in fields]
     return Problem("validation", description, status=400, errors=errors, extra={"error": error})
 
 
 def _with_problems(operation: str, endpoint: Endpoint, settings: Settings, log: RequestLog) -> Endpoint:
-    """Every fault as a problem document, every request as a line in the log. What was sent is in neither."""
+    """Answer errors with problem documents and log every request, without repeating what was sent."""
 
     async def answered(request: Request) -> Response:
         began, code = time.monotonic(), None
@@ -199,13 +198,13 @@ def _problem(request: Request, problem: Problem, settings: Settings) -> Response
     headers = {"Pragma": "no-cache"}
     if problem.status == 401:
         headers["WWW-Authenticate"] = f'{www_authenticate(settings)}, Basic realm="frontdesk"'
-    # Caps are the gateway's, and what the gateway says has no request id.
+    # Rate limit errors belong to the gateway and have no request id.
     request_id = None if problem.code == "rate_limited" else _request_id(request)
     return problem_response(problem, settings, request_id, headers)
 
 
 def _request_id(request: Request) -> str:
-    """One for the whole request, also when the caller sent none."""
+    """The request id, the same for the whole request."""
     if not hasattr(request.state, "request_id"):
         request.state.request_id = request_id_of(request.headers.get("traceparent"))
     found: str = request.state.request_id
@@ -218,7 +217,7 @@ def _answer(request: Request, body: dict[str, Any], headers: dict[str, str]) -> 
 
 
 def _server_metadata(settings: Settings) -> dict[str, Any]:
-    """RFC 8414. Clients in use insist on an authorization endpoint, so there is one, and it refuses."""
+    """Authorization server metadata (RFC 8414). Some clients require an authorization endpoint; ours always refuses."""
     return {
         "issuer": settings.public_url,
         "authorization_endpoint": f"{settings.public_url}/oauth/authorize",
@@ -233,7 +232,7 @@ def _server_metadata(settings: Settings) -> dict[str, Any]:
 
 
 def _resource_metadata(settings: Settings, path: str) -> dict[str, Any]:
-    """RFC 9728."""
+    """Protected resource metadata (RFC 9728)."""
     return {
         "resource": f"{settings.public_url}{path}",
         "authorization_servers": [settings.public_url],

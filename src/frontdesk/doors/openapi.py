@@ -1,5 +1,4 @@
-"""The OpenAPI 3.1 document, made entirely from OPERATIONS and the catalogue of errors. Nothing is described by hand
-twice: what a route takes, answers and refuses is what its operation says."""
+"""Generates the OpenAPI 3.1 document from OPERATIONS and the error catalogue."""
 
 from collections.abc import Mapping
 from typing import Any, get_args
@@ -31,19 +30,19 @@ from frontdesk.settings import Settings
 SECURITY = "clientCredentials"
 
 _DESCRIPTION = """\
-The calendar of a medical practice, for integrations and for agents that speak with patients.
+A scheduling API for medical practices, for integrations and for agents that speak with patients.
 
 **Getting a token.** Send your client id and secret as a form to `POST {url}/oauth/token` with
-`grant_type=client_credentials`. The answer holds `access_token`, `token_type` and `expires_in`; there are no refresh
-tokens. Send `Authorization: Bearer <ACCESS_TOKEN>` with every call. The token says which practice you work for; a
-practice is never named in a request.
+`grant_type=client_credentials`. The response contains `access_token`, `token_type` and `expires_in`; there are no
+refresh tokens. Send `Authorization: Bearer <ACCESS_TOKEN>` with every call. The token determines the practice; requests
+never name a practice.
 
-**Writes.** For an agent's token every write has two phases: the first call changes nothing and answers 428 with a
-`confirmationToken` and a `readBack`; the identical call plus that token executes it, once, however often it is sent.
-A token of the integration grant writes at once, and may send an `Idempotency-Key`.
+**Writes.** With an agent's token every write takes two calls. The first changes nothing and answers 428 with a
+`confirmationToken` and a `readBack`. The identical call plus that token executes the write once, however often it is
+sent. A token of the integration grant writes with one call, and may send an `Idempotency-Key`.
 
-**Names** of query parameters and JSON properties are matched without regard to case. A name that an operation does not
-have is refused. Null is nothing given; answers leave empty fields out.
+**Names** of query parameters and JSON properties are case-insensitive. Unknown names are refused. A null field counts
+as absent; responses omit null fields.
 
 **Errors** are RFC 7807 problem documents with a stable `code`, described at {docs}/errors.html.
 
@@ -69,7 +68,7 @@ def openapi_document(settings: Settings) -> dict[str, Any]:
         "info": {
             "title": "Practice Scheduling API",
             "version": "v1",
-            "summary": "A medical practice's calendar, safe to hand to integrations and AI agents.",
+            "summary": "A scheduling API for medical practices, safe to give to integrations and AI agents.",
             "description": _DESCRIPTION.format(url=settings.public_url, docs=docs_url),
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
@@ -82,7 +81,7 @@ def openapi_document(settings: Settings) -> dict[str, Any]:
 
 
 def body_schema(operation: Operation) -> dict[str, Any] | None:
-    """What the request body must look like; None where there is none. Optional fields may also be null."""
+    """The schema of the request body, or None without a body. Optional fields may be null."""
     if operation.method == "GET":
         return None
     schema = plain_schema(operation.input)
@@ -101,7 +100,7 @@ def body_example(operation: Operation) -> dict[str, Any]:
 
 
 def parameters(operation: Operation) -> list[dict[str, Any]]:
-    """Path and query parameters, the header that simulates errors, and that which lets a write be sent twice."""
+    """Path and query parameters, and the headers Frontdesk-Simulate and Idempotency-Key."""
     schema = plain_schema(operation.input)
     found = []
     for name, field in schema.get("properties", {}).items():
@@ -125,8 +124,8 @@ def parameters(operation: Operation) -> list[dict[str, Any]]:
                 "in": "header",
                 "required": False,
                 "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY, "pattern": r"\S"},
-                "description": "For tokens of the integration grant: the same key with the same request within 24 "
-                "hours answers with the stored result; with another request it is a conflict. Agents need none.",
+                "description": "For tokens of the integration grant: within 24 hours, the same key with the same "
+                "request returns the stored result; with another request it is a conflict. Agents need none.",
                 "example": "8e03978e-40d5-43e8-bc93-6894a57f9324",
             }
         )
@@ -136,8 +135,8 @@ def parameters(operation: Operation) -> list[dict[str, Any]]:
             "in": "header",
             "required": False,
             "schema": {"type": "string"},
-            "description": "For sandbox practices only: the error code to answer with, and with the side effects that "
-            "it really has. Any other practice refuses it (422).",
+            "description": "For sandbox practices only: the error code to simulate, with its real side effects. Other "
+            "practices refuse the header (422).",
         }
     )
     return found
@@ -158,7 +157,7 @@ def _operation_entry(operation: Operation, components: dict[str, dict[str, Any]]
         components["schemas"][name] = body
         media = {"schema": {"$ref": f"#/components/schemas/{name}"}, "example": body_example(operation)}
         entry["requestBody"] = {
-            "description": "`text/json` and `application/*+json` are taken as well.",
+            "description": "`text/json` and `application/*+json` are accepted, too.",
             "required": bool(body["required"]),
             "content": {"application/json": media},
         }
@@ -198,7 +197,7 @@ def _success(operation: Operation, components: dict[str, dict[str, Any]]) -> dic
 
 
 def _links(operation: Operation) -> dict[str, Any]:
-    """Where the id of what was written leads."""
+    """OpenAPI links from the id of a written record to its operations."""
     written = [name for name in plain_schema(operation.output)["properties"] if name.endswith("Id")]
     return {
         other.operation_id: {"operationId": other.operation_id, "parameters": {name: f"$response.body#/{name}"}}
@@ -209,7 +208,7 @@ def _links(operation: Operation) -> dict[str, Any]:
 
 
 def _record(output: type[BaseModel]) -> type[BaseModel]:
-    """The record that an operation answers with, where its own output adds nothing to it."""
+    """The shared record of an operation's response, if its output adds no fields."""
     base = output.__bases__[0]
     same = issubclass(base, BaseModel) and base.model_fields.keys() == output.model_fields.keys()
     return base if same else output
@@ -223,7 +222,7 @@ def _answer_name(operation: Operation, record: type[BaseModel]) -> str:
         return _published(item.__name__) + "Page"
     name = _capitalised(operation)
     plain = name.removeprefix("Get")
-    # A record called like its own field comes out wrong from generators that make a variable of each.
+    # Some generators fail for a record with the name of one of its fields.
     return plain if plain != name and plain.lower() not in record.model_fields else f"{name}Result"
 
 

@@ -1,7 +1,6 @@
-"""Calendar feeds: one provider's appointments as a calendar that others subscribe to, under a secret address.
+"""Calendar feeds: a provider's appointments as iCalendar, under a secret address.
 
-Busy times only, unless the feed was made with names. Cancelled appointments are left out: a subscriber replaces all it
-has. Only the hash of a secret is stored. The address names the practice, because rows are only seen by whoever does.
+Only the hash of the secret is stored. The address contains the practice, because row-level security needs it.
 """
 
 import asyncio
@@ -36,7 +35,7 @@ VALUES ($1, $2, $3, $4, $5, $6)
 
 
 class FeedError(Exception):
-    """One sentence about what was asked for."""
+    """The request is invalid; the message is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ class Feed:
 async def add_feed(
     database: Database, practice_id: int, directory: Directory, provider_id: int, *, with_names: bool, now: datetime
 ) -> tuple[Feed, str]:
-    """The new feed and the path of its address, which cannot be shown again."""
+    """The new feed and its path, which cannot be shown again."""
     if provider_id not in directory.providers:
         raise FeedError(f"The practice has no provider {provider_id}.")
     feed_id = f"feed_{practice_id}_{secrets.token_hex(8)}"
@@ -70,7 +69,7 @@ async def list_feeds(database: Database, practice_id: int) -> list[Feed]:
 
 
 async def revoke_feed(database: Database, feed_id: str, now: datetime) -> Feed:
-    """Its address leads nowhere from now on."""
+    """Revoke the feed; its address stops working."""
     named = _ID.match(feed_id)
     practice_id = int(named.group(1)) if named else 0
     async with database.transaction(practice_id) as connection:
@@ -89,7 +88,7 @@ async def revoke_feed(database: Database, feed_id: str, now: datetime) -> Feed:
 
 @dataclass(frozen=True, slots=True)
 class CalendarFeeds:
-    """Answers whoever has the address of a feed."""
+    """Serves calendar feeds by their secret address."""
 
     database: Database
     systems: Callable[[Caller], Awaitable[SchedulingSystem]]
@@ -97,12 +96,12 @@ class CalendarFeeds:
     clock: Callable[[], datetime]
 
     async def read(self, address: str, request_id: str) -> bytes:
-        """The calendar behind an address. Unknown and revoked ones are told apart by nobody."""
+        """The calendar of an address. Unknown and revoked addresses get the same response."""
         try:
             return await self._read(address, request_id)
         except (SystemUnavailable, DatabaseUnavailable) as error:
             raise Problem("upstream_unavailable", retry_after=getattr(error, "retry_after", 2)) from error
-        except OutcomeUnknown as error:  # the audit record may be missing: nothing is shown
+        except OutcomeUnknown as error:  # the audit record may be missing: show nothing
             raise Problem("internal") from error
 
     async def _read(self, address: str, request_id: str) -> bytes:
@@ -128,14 +127,14 @@ class CalendarFeeds:
         names = {patient_id: contact.name for patient_id, contact in people.items()}
         entry = AuditEntry(practice_id, now, row["feed_id"], "read_calendar_feed", "executed", list(names), request_id)
         await self.audit.append(entry, read=True)
-        # Beside the event loop: a busy practice has thousands of appointments.
+        # In a thread: a busy practice has thousands of appointments.
         return await asyncio.to_thread(_calendar, directory, row["provider_id"], appointments, names)
 
 
 async def _appointments(
     system: SchedulingSystem, provider_id: int, directory: Directory, now: datetime
 ) -> list[Appointment]:
-    """A day more on both sides, whatever zone the location is in."""
+    """The appointments of the feed's period, with a day more on both sides for time zones."""
     ahead = timedelta(days=directory.practice.booking_horizon_days + 1)
     wanted = AppointmentFilter(
         provider_id=provider_id, first=(now - _BACK - timedelta(days=1)).date(), last=(now + ahead).date()
@@ -144,7 +143,7 @@ async def _appointments(
 
 
 def _calendar(directory: Directory, provider_id: int, appointments: list[Appointment], names: dict[str, str]) -> bytes:
-    from icalendar import Calendar, Event  # takes its time, and few practices have a feed
+    from icalendar import Calendar, Event  # slow to import, and few practices have a feed
 
     calendar = Calendar()
     calendar.add("prodid", f"-//frontdesk//frontdesk {__version__}//EN")

@@ -1,11 +1,9 @@
-"""When a call is sent again, and how long it may take in all. The rules are those of the service's catalogue of errors:
+"""Retry rules and deadlines, following the service's error catalogue:
 
-- `rate_limited` and `upstream_unavailable` were not executed: again after Retry-After;
-- `internal`: once more, after a pause;
-- no answer, or only that of something in between: again, ever more slowly;
-- everything else would only be answered the same: never.
-
-`unauthorized` is not here: it takes a fresh token, not time.
+- `rate_limited` and `upstream_unavailable`: retry after Retry-After;
+- `internal`: retry once, after a delay;
+- no response, or a proxy's error: retry with back-off;
+- everything else: no retry.
 """
 
 from random import uniform
@@ -14,19 +12,19 @@ from time import monotonic
 from frontdesk_client.errors import AnswerLost, FrontdeskError
 from frontdesk_client.problems import Internal, RateLimited, UpstreamUnavailable
 
-_PASSING = (None, 429, 502, 503, 504)  # no answer at all, or a proxy's that says "not now"
+_PASSING = (None, 429, 502, 503, 504)  # no response, or a proxy's temporary error
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 _INTERNAL_PAUSE = 1.0
 
 
 class Deadline:
-    """The end of a call, whatever it takes to answer it."""
+    """The deadline of a call."""
 
     def __init__(self, seconds: float) -> None:
         self._at = monotonic() + seconds
 
     def left(self) -> float:
-        """The seconds that are left, at least a little."""
+        """The remaining seconds, never zero."""
         seconds = self._at - monotonic()
         if seconds <= 0:
             raise AnswerLost("No answer came within the deadline.")
@@ -37,16 +35,16 @@ class Deadline:
 
 
 class Retries:
-    """What one call has been through so far."""
+    """The attempts of one call."""
 
     def __init__(self) -> None:
         self._lost = 0
         self._internal = 0
 
     def pause(self, error: FrontdeskError) -> float | None:
-        """Seconds to wait before the call is sent again; None when it must not be.
+        """Seconds to wait before a retry; None if the call must not be retried.
 
-        Never less than the service asked for; the rest is chance, so that many callers do not come back at once.
+        At least Retry-After, plus jitter.
         """
         if isinstance(error, RateLimited | UpstreamUnavailable):
             return (error.retry_after or 1.0) + uniform(0, 1)  # noqa: S311 - spreads load, no secret

@@ -1,4 +1,4 @@
-"""An access token and how long it is worth sending."""
+"""An access token and its expiry."""
 
 from dataclasses import dataclass, field
 from time import monotonic
@@ -14,7 +14,7 @@ class Token:
 
     @classmethod
     def from_json(cls, data: Any) -> "Token":
-        """Counted from now, and given up a little early: a token must not expire on its way."""
+        """The expiry is a little early, so that a token does not expire in transit."""
         lifetime = float(data["expires_in"])
         return cls(str(data["access_token"]), monotonic() + lifetime - min(_LONGEST_MARGIN, lifetime / 10))
 

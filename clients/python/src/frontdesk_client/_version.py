@@ -1,3 +1,3 @@
-"""The version of this package: of its releases and of its User-Agent."""
+"""The version of this package, also in the User-Agent."""
 
 __version__ = "0.1.0"

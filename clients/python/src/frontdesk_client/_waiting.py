@@ -1,4 +1,4 @@
-"""Waiting, for threads and for tasks. The two halves of what cannot be made from one source."""
+"""Sleeping and locking for threads and for tasks; these cannot be generated from one source."""
 
 import asyncio
 import threading
@@ -11,7 +11,7 @@ async_sleep = asyncio.sleep
 
 
 class Turn:
-    """One thread at a time. Whoever waits longer than allowed gets a TimeoutError."""
+    """A lock for threads with a TimeoutError."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -27,7 +27,7 @@ class Turn:
 
 
 class AsyncTurn:
-    """One task at a time. Whoever waits longer than allowed gets a TimeoutError."""
+    """A lock for tasks with a TimeoutError."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()

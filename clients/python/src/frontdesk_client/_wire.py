@@ -1,4 +1,4 @@
-"""Requests and answers as plain data: what is sent, and what the answer means. Sends nothing itself."""
+"""Requests and responses as plain data, without I/O."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -20,8 +20,8 @@ Reader = Callable[[Any], T]
 class Request:
     """One call of an operation.
 
-    Every request may be sent more than once: a read changes nothing, the first phase of a write carries an
-    Idempotency-Key, and a confirming write its token.
+    Every request is safe to resend: a read changes nothing, the first call of a write carries an Idempotency-Key, and
+    a confirming call its token.
     """
 
     method: str
@@ -39,7 +39,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """The service's answer to the first phase of an agent's write. Nothing has been changed."""
+    """The response to the first call of an agent's write. Nothing has changed."""
 
     token: str = field(repr=False)
     expires_at: datetime
@@ -74,14 +74,14 @@ class Answer:
         return self.status == 428 and isinstance(self.body, dict) and "confirmationToken" in self.body
 
     def read(self, reader: Reader[T]) -> T:
-        """What the body says. An answer that does not hold what was promised is as good as lost."""
+        """The parsed body. A response that does not match the schema counts as lost."""
         try:
             return reader(self.body)
         except (AttributeError, KeyError, TypeError, ValueError):
             raise AnswerLost("The answer could not be read.", status=self.status) from None
 
     def problem(self) -> FrontdeskError:
-        """The exception that stands for an answer that is no success."""
+        """The exception for an error response."""
         document = self.body if isinstance(self.body, dict) else {}
         code = document.get("code")
         if not isinstance(code, str):
@@ -98,7 +98,7 @@ class Answer:
 
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments as they travel: what was not given is left out."""
+    """Arguments in wire format, without those that were not given."""
     return {
         name: value.isoformat() if isinstance(value, date) else value
         for name, value in values.items()

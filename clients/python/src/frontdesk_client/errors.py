@@ -1,7 +1,4 @@
-"""What every failed call has in common. The classes of the service's own codes are in `problems`.
-
-Texts say which field is wrong and never what was in it: an error may be logged.
-"""
+"""Base classes of errors; `problems` contains a class per error code. Messages contain no patient data."""
 
 from collections.abc import Sequence
 
@@ -9,9 +6,9 @@ from frontdesk_client.records import FieldError
 
 
 class FrontdeskError(Exception):
-    """A call that did not do what was asked. Branch on the class, or on `code`, never on the texts.
+    """A failed call. Branch on the class or on `code`, never on the texts.
 
-    A code that this version of the client does not know is raised as this very class.
+    A code that this version of the client does not know is raised as this class.
     """
 
     code = "unknown"
@@ -44,17 +41,17 @@ class FrontdeskError(Exception):
 
 
 class AnswerLost(FrontdeskError):  # noqa: N818 - named like the others, for what happened
-    """No answer came that could be read, within the deadline.
+    """There was no readable response within the deadline.
 
-    A write may have been executed all the same. `proposal.confirm()` may be called again: it executes once. A write
-    of the integration grant may be sent again with the same `idempotency_key`.
+    A write may have been executed. Call `proposal.confirm()` again: it executes once. Resend a write of the
+    integration grant with the same `idempotency_key`.
     """
 
     code = "answer_lost"
 
 
 class ExecutedAtOnce(RuntimeError):  # noqa: N818 - says what happened
-    """There is nothing to read back: a write of the integration grant is executed at once."""
+    """There is no read-back: a write of the integration grant is executed immediately."""
 
     def __init__(self) -> None:
         super().__init__(

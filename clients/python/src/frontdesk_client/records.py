@@ -12,12 +12,12 @@ from frontdesk_client._reading import optional
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldError:
-    """One offending field. The message names the field, never its value."""
+    """An invalid field. The message names the field, never its value."""
 
     field: str
     """The field, or `$` for the request as a whole."""
     rule: str
-    """`Binding` for a value that cannot be read."""
+    """`Binding` for a value that cannot be parsed."""
     message: str
 
     @classmethod

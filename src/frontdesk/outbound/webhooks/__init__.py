@@ -1,1 +1,1 @@
-"""Webhooks: endpoints are told about a practice's events, at least once and in order per appointment."""
+"""Webhooks: deliver a practice's events to endpoints, at least once and in order per appointment."""

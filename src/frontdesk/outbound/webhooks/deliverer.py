@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 def wait_after(attempts: int, jitter: float) -> timedelta | None:
-    """How long to wait after so many failed attempts: about three days in all, then None. `jitter` lies in 0..1."""
+    """The delay after a number of failed attempts, about three days in total, then None. `jitter` is in 0..1."""
     if attempts >= MOST_ATTEMPTS:
         return None
     wait: timedelta = min(_FIRST_WAIT * 3 ** (attempts - 1), _LONGEST_WAIT)
@@ -48,7 +48,7 @@ def wait_after(attempts: int, jitter: float) -> timedelta | None:
 
 
 class Deliverer:
-    """One node's share of the work. `on_paused` is told the practice whose endpoint was paused."""
+    """Delivers webhooks on one node. `on_paused` is called with the practice of a paused endpoint."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The delivery log: what became of each event at each endpoint, attempt by attempt; sending something once more."""
+"""The delivery log, and replaying deliveries."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,7 +25,7 @@ _ATTEMPTS = """
 SELECT at, status, milliseconds, failure FROM webhook_attempt
 WHERE practice_id = $1 AND endpoint_id = $2 AND event_id = $3 ORDER BY attempt_id
 """
-# A delivery that waits or is being sent is left alone: it needs no second one.
+# A pending delivery is not replayed.
 _REPLAY = """
 UPDATE webhook_delivery SET state = 'pending', attempts = 0, holder = '', due_at = $4
 WHERE practice_id = $1 AND endpoint_id = $2
@@ -49,12 +49,12 @@ class Delivery:
     occurred_at: datetime
     state: str
     attempts: int
-    due_at: datetime | None  # when it is tried next; None where it is not
+    due_at: datetime | None  # next attempt; None if there is none
     last: Attempt | None
 
 
 async def list_deliveries(database: Database, endpoint_id: str, state: str | None, most: int) -> list[Delivery]:
-    """The newest, newest first."""
+    """The newest deliveries, newest first."""
     endpoint = await show_endpoint(database, endpoint_id)
     async with database.transaction(endpoint.practice_id) as connection:
         rows = await connection.fetch(_SELECT, endpoint.practice_id, endpoint_id, state, most)
@@ -80,7 +80,7 @@ async def list_attempts(database: Database, endpoint_id: str, event_id: int) -> 
 
 
 async def replay(database: Database, endpoint_id: str, event_id: int | None, now: datetime) -> list[int]:
-    """Sends every dead letter once more, or one event that has ended, dead or delivered; returns which."""
+    """Send all dead letters again, or one event that is dead or delivered; returns the event ids."""
     await show_endpoint(database, endpoint_id)
     practice_id = practice_of(endpoint_id)
     async with database.transaction(practice_id) as connection:

@@ -1,7 +1,6 @@
-"""The endpoints of a practice: added, listed, paused, resumed, removed, and their secrets.
+"""Webhook endpoints of a practice and their secrets.
 
-An endpoint's id names its practice, because rows are only seen by whoever named that. Secrets are sealed under the
-operator's secret key, and shown once.
+An endpoint's id contains its practice, because row-level security needs it. Secrets are encrypted and shown once.
 """
 
 import difflib
@@ -46,7 +45,7 @@ SELECT $1, $2, coalesce(max(number), 0) + 1, $3, $4 FROM webhook_secret WHERE pr
 
 
 class WebhookError(Exception):
-    """One sentence about what was asked for."""
+    """The request is invalid; the message is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ def no_such_endpoint(endpoint_id: str) -> WebhookError:
 async def add_endpoint(
     database: Database, sealer: Sealer, practice_id: int, url: str, events: Sequence[str], now: datetime
 ) -> tuple[Endpoint, str]:
-    """The new endpoint and its secret. It is told what happens from now on. The URL has been checked."""
+    """The new endpoint and its secret. The caller has checked the URL."""
     for event in events:
         if event not in EVENT_TYPES:
             [closest] = difflib.get_close_matches(event, EVENT_TYPES, n=1, cutoff=0.0)
@@ -103,7 +102,7 @@ async def add_endpoint(
 
 
 async def list_endpoints(database: Database, practice_id: int | None = None) -> list[Endpoint]:
-    """A practice's endpoints, or everybody's, practice by practice."""
+    """The endpoints of one practice or of all."""
     rows = await database.fetch(_PRACTICES, practice_id)
     found = []
     for row in rows:
@@ -119,7 +118,7 @@ async def show_endpoint(database: Database, endpoint_id: str) -> Endpoint:
 
 
 async def pause_endpoint(database: Database, endpoint_id: str, now: datetime) -> Endpoint:
-    """Nothing is sent until it is resumed; what happens meanwhile waits."""
+    """Stop sending until the endpoint is resumed; events are kept."""
     practice_id = practice_of(endpoint_id)
     async with database.transaction(practice_id) as connection:
         await connection.execute(
@@ -133,10 +132,10 @@ async def pause_endpoint(database: Database, endpoint_id: str, now: datetime) ->
 
 
 async def resume_endpoint(database: Database, endpoint_id: str, now: datetime) -> Endpoint:
-    """What has waited is due at once, with all its attempts before it."""
+    """Waiting deliveries become due immediately, with all their attempts."""
     practice_id = practice_of(endpoint_id)
     async with database.transaction(practice_id) as connection:
-        # Deliveries before their endpoint, like whoever finishes one: nobody waits in a circle.
+        # Lock deliveries before their endpoint, like finishing a delivery does, to avoid deadlocks.
         await connection.execute(
             """UPDATE webhook_delivery SET due_at = $3, attempts = 0
                WHERE practice_id = $1 AND endpoint_id = $2 AND state = 'pending' AND holder = ''""",
@@ -152,9 +151,9 @@ async def remove_endpoint(database: Database, endpoint_id: str) -> None:
     practice_id = practice_of(endpoint_id)
     await show_endpoint(database, endpoint_id)
     async with database.transaction(practice_id) as connection:
-        # Waits for whoever hands out deliveries, so that none is added to what is about to go.
+        # Lock out the assignment of deliveries, so that none is added before the endpoint is gone.
         await connection.execute("SELECT FROM practice WHERE practice_id = $1 FOR NO KEY UPDATE", practice_id)
-        # And for whoever is noting the end of one, so that no attempt is added either.
+        # Lock out the recording of attempts, so that none is added either.
         await connection.execute(
             "SELECT FROM webhook_delivery WHERE practice_id = $1 AND endpoint_id = $2 FOR UPDATE",
             practice_id,
@@ -176,11 +175,11 @@ async def remove_endpoint(database: Database, endpoint_id: str) -> None:
 async def rotate_secret(
     database: Database, sealer: Sealer, endpoint_id: str, now: datetime, *, retire_old_after: timedelta
 ) -> tuple[Endpoint, str]:
-    """A second secret. Messages carry a signature by each until the one before it retires; any older one goes now."""
+    """Add a second secret. Messages are signed with both until the previous one expires; older ones are revoked now."""
     practice_id = practice_of(endpoint_id)
     secret = new_secret()
     async with database.transaction(practice_id) as connection:
-        # The row is locked: two rotations at once leave two secrets, not three.
+        # The lock keeps concurrent rotations from leaving three secrets.
         if not await connection.fetch(
             "SELECT FROM webhook_endpoint WHERE practice_id = $1 AND endpoint_id = $2 FOR UPDATE",
             practice_id,
@@ -213,7 +212,7 @@ async def live_secrets(database: Database, sealer: Sealer, endpoint: Endpoint, n
 
 
 async def reseal_secrets(database: Database, sealer: Sealer) -> int:
-    """Seals every secret anew, under the newest secret key; returns how many there are."""
+    """Encrypt every secret with the newest secret key; returns the number of secrets."""
     count = 0
     for row in await database.fetch(_PRACTICES, None):
         async with database.transaction(row["practice_id"]) as connection:
@@ -237,7 +236,7 @@ def opened_secrets(sealer: Sealer, endpoint_id: str, sealed: Sequence[bytes]) ->
 
 
 def _context(endpoint_id: str) -> bytes:
-    """A sealed secret that was copied to another endpoint does not open there."""
+    """Binds a sealed secret to its endpoint."""
     return f"webhook {endpoint_id}".encode()
 
 

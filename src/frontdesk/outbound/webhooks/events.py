@@ -1,4 +1,4 @@
-"""Events as others see them: a type, a time, and ids. Whatever else a record may hold never leaves."""
+"""Events as sent to receivers: a type, a time and ids, nothing else."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,7 +29,7 @@ def event_name(event_id: int) -> str:
 
 
 def event_document(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What a receiver gets: ids and times only, whoever wrote the event."""
+    """The message to a receiver, with ids and times only."""
     subject: dict[str, Any] = orjson.loads(row["subject"])
     return {
         "type": row["type"],
@@ -39,7 +39,7 @@ def event_document(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def events_after(database: Database, practice_id: int, event_id: int, most: int) -> list[Any]:
-    """The oldest events with a higher id. An event that is being written may appear below ids seen before."""
+    """The oldest events with a higher id. An event that commits late may appear below ids seen before."""
     async with database.transaction(practice_id) as connection:
         rows: list[Any] = await connection.fetch(_AFTER, practice_id, event_id, most)
     return rows
@@ -52,7 +52,7 @@ async def count_events(database: Database, practice_id: int) -> int:
 
 
 async def newest_events(database: Database, practice_id: int, most: int) -> list[Any]:
-    """The last few, oldest first."""
+    """The newest events, oldest first."""
     async with database.transaction(practice_id) as connection:
         rows: list[Any] = await connection.fetch(_NEWEST, practice_id, most)
     return rows[::-1]

@@ -1,4 +1,4 @@
-"""One message to one address: pinned to an address that was checked, never redirected, never longer than its time."""
+"""Sends one message to one checked address, without redirects and with a time limit."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,7 @@ MOST_AT_ONCE = 32
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """How an attempt ended. `failure` is a word or two; None where the message was received."""
+    """The result of an attempt. `failure` is a short text, or None if the message was received."""
 
     status: int | None
     milliseconds: int
@@ -36,23 +36,23 @@ class Sent:
 
 
 class Sender:
-    """Opens a connection per message: one that is kept could be taken for another host at the same address."""
+    """Opens a connection per message: a pooled one could be reused for another host at the same address."""
 
     def __init__(self, *, allow_private: bool, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         self._allow_private = allow_private
         self._timeout = timeout_seconds
-        # Threads of their own: a name server that hangs delays nothing else in the process.
+        # A separate thread pool: a hanging name server must not delay other work.
         self._lookups = ThreadPoolExecutor(MOST_AT_ONCE, "webhook-lookup")
         self._client: httpx.AsyncClient | None = None
 
     async def check(self, url: str) -> None:
-        """Refuses an address that nothing would be sent to. One that cannot be looked up now may be good later."""
+        """Refuse a URL that is not allowed. A name that cannot be resolved now is accepted."""
         target = parse_target(url, allow_private=self._allow_private)
         with contextlib.suppress(OSError, UnicodeError):
             await addresses_of(target, self._lookups, allow_private=self._allow_private)
 
     async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
-        if "httpx" not in sys.modules:  # few practices have webhooks; the first message waits for it, nobody else does
+        if "httpx" not in sys.modules:  # slow to import, and few practices have webhooks
             await asyncio.to_thread(import_module, "httpx")
         import httpx
 
@@ -83,7 +83,7 @@ class Sender:
             self._client = None
 
     async def _post(self, target: Target, addresses: list[str], headers: Mapping[str, str], body: bytes) -> int:
-        """The first address that takes a connection gets the message; what was connected to is never sent twice."""
+        """Send the message to the first address that accepts a connection, never twice."""
         import httpx
 
         *others, last = addresses
@@ -101,7 +101,7 @@ class Sender:
             **headers,
         }
         url = f"{target.scheme}://{host}:{target.port}{target.path}"
-        extensions = {"sni_hostname": target.host}  # the certificate is checked against the name, not the address
+        extensions = {"sni_hostname": target.host}  # verify the certificate against the name, not the address
         async with self._opened().stream("POST", url, content=body, headers=fields, extensions=extensions) as answer:
             return answer.status_code
 
@@ -112,7 +112,7 @@ class Sender:
             self._client = httpx.AsyncClient(
                 timeout=self._timeout,
                 follow_redirects=False,
-                trust_env=False,  # a proxy would look the name up again
+                trust_env=False,  # a proxy would resolve the name again
                 verify=httpx.create_ssl_context(),
                 limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
             )
@@ -120,6 +120,6 @@ class Sender:
 
 
 async def send_test(sender: Sender, url: str, keys: Sequence[bytes], now: datetime) -> Sent:
-    """A message like any other, about nothing."""
+    """Send a signed test message."""
     body = orjson.dumps({"type": "webhook.test", "timestamp": iso_utc(now), "data": {}})
     return await sender.send(url, signed_headers(keys, f"evt_test_{secrets.token_hex(8)}", now, body), body)

@@ -1,4 +1,4 @@
-"""Standard Webhooks: secrets, and the headers that prove who sent a message and when."""
+"""Standard Webhooks secrets and signature headers."""
 
 import base64
 import hmac
@@ -15,12 +15,12 @@ def new_secret() -> bytes:
 
 
 def secret_text(secret: bytes) -> str:
-    """A secret as receivers are given it."""
+    """A secret in the format for receivers."""
     return _PREFIX + base64.b64encode(secret).decode()
 
 
 def signed_headers(keys: Sequence[bytes], message_id: str, now: datetime, body: bytes) -> dict[str, str]:
-    """One signature per live secret: a receiver that knows any of them accepts the message."""
+    """The headers with one signature per valid secret."""
     timestamp = str(int(now.timestamp()))
     content = b".".join((message_id.encode(), timestamp.encode(), body))
     signatures = (base64.b64encode(hmac.digest(key, content, "sha256")).decode() for key in keys)

@@ -1,6 +1,6 @@
-"""Where webhooks may go: public addresses over https, unless the operator allows the private network.
+"""Allowed webhook targets: public addresses over https, unless the operator allows private ones.
 
-An address is looked up once, checked, and then connected to, so that a name cannot point elsewhere in between.
+A name is resolved once, checked and connected to by address, which prevents DNS rebinding.
 """
 
 import asyncio
@@ -16,12 +16,12 @@ _NAT64 = ip_network("64:ff9b::/96")
 
 
 class TargetError(Exception):
-    """One sentence about an address that webhooks do not go to."""
+    """The target is not allowed; the message is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A URL taken apart: where to connect, and what to ask for there."""
+    """A parsed URL."""
 
     scheme: str
     host: str
@@ -49,7 +49,7 @@ def parse_target(url: str, *, allow_private: bool) -> Target:
 
 
 async def addresses_of(target: Target, executor: Executor, *, allow_private: bool) -> list[str]:
-    """The host's addresses, all of which may be connected to. OSError where the name has none."""
+    """The host's addresses, all of them allowed. OSError if the name has none."""
     loop = asyncio.get_running_loop()
     found = await loop.run_in_executor(
         executor, lambda: socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
@@ -69,7 +69,7 @@ def _split(url: str) -> tuple[SplitResult, int | None]:
 
 
 def _is_public(text: str) -> bool:
-    if "%" in text:  # an address with a zone belongs to a link
+    if "%" in text:  # an address with a zone id is link-local
         return False
     address = ip_address(text)
     if isinstance(address, IPv6Address):
@@ -78,7 +78,7 @@ def _is_public(text: str) -> bool:
 
 
 def _embedded(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address that packets to this one end up at."""
+    """The IPv4 address embedded in an IPv6 address."""
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour

@@ -1,1 +1,1 @@
-"""The async client. `session`, `pages` and `proposals` are written by hand; the plain client is made from them."""
+"""The async client. `session`, `pages` and `proposals` are written by hand; the sync client is generated from them."""

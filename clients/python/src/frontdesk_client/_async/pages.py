@@ -1,4 +1,4 @@
-"""Lists, a page at a time."""
+"""Paginated lists."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class AsyncPage(Generic[T]):
-    """One page of a list. `items` are this page's; iterating over the page goes on through all that follow."""
+    """One page of a list. `items` contains this page; iterating continues through all following pages."""
 
     items: tuple[T, ...]
     limit: int
@@ -28,7 +28,7 @@ class AsyncPage(Generic[T]):
         return cls(items, data["limit"], data.get("nextCursor"), call, request, reader)
 
     async def next_page(self) -> "AsyncPage[T] | None":
-        """The page that follows; None after the last."""
+        """The next page, or None after the last."""
         if self.next_cursor is None:
             return None
         request = self._request.following(self.next_cursor)

@@ -1,4 +1,4 @@
-"""Writes in two phases: what is proposed, and its execution, once."""
+"""Two-phase writes."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 
 class AsyncProposal(Generic[T]):
-    """A write, from the question to its result. `confirm()` gives the result, whatever the grant.
+    """A proposed write. `confirm()` returns the result under both grants.
 
-    Under the agent grant nothing has been changed yet: read `read_back` to the person, and call `confirm()` after a
-    clear yes. Under the integration grant the write is executed already and there is nothing to read back.
+    Under the agent grant nothing has changed yet: read `read_back` to the person, and call `confirm()` after a clear
+    yes. Under the integration grant the write is already executed and there is nothing to read back.
     """
 
     def __init__(
@@ -35,29 +35,29 @@ class AsyncProposal(Generic[T]):
 
     @property
     def executed(self) -> bool:
-        """Whether the write is known to have been executed."""
+        """Whether the write has been executed."""
         return self._result is not None
 
     @property
     def read_back(self) -> Mapping[str, Any]:
-        """What would change, in words to read aloud, as the service sent it."""
+        """What would change, to be read aloud, as sent by the service."""
         return self._asked.read_back
 
     @property
     def expires_at(self) -> datetime:
-        """Until when it can be confirmed."""
+        """The end of the time in which it can be confirmed."""
         return self._asked.expires_at
 
     @property
     def confirmation_token(self) -> str:
-        """For confirming elsewhere: the same method, the same arguments, and this as `confirmation_token`."""
+        """To confirm elsewhere, call the same method with the same arguments and this as `confirmation_token`."""
         return self._asked.token
 
     async def confirm(self) -> T:
-        """Executes the write and returns its result.
+        """Execute the write and return its result.
 
-        May be called again whenever the outcome was not heard: the write is executed once, and every call gets the
-        same result. Raises ConfirmationRequired when the proposal has expired; nothing was executed then.
+        If the response was lost, call it again: the write is executed once, and every call returns the same result.
+        Raises ConfirmationRequired if the proposal has expired; nothing was executed then.
         """
         if self._result is None:
             self._result = self._executed(await self._call(self._request.confirming(self._asked.token)))

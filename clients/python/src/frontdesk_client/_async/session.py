@@ -1,4 +1,4 @@
-"""A client's connection to the service: tokens, retries, deadlines. Knows no operation."""
+"""The HTTP session of a client: tokens, retries and deadlines."""
 
 import platform
 from types import TracebackType
@@ -35,9 +35,9 @@ class AsyncSession:
         deadline: float = 30.0,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """`base_url` is the service's address, with or without `/api`. `timeout` is how long it may be silent,
-        `deadline` how long a call may take with all its retries, in seconds. A `transport` of your own can bring
-        proxies and certificates."""
+        """`base_url` is the address of the service, with or without `/api`. `timeout` is the read timeout and
+        `deadline` the time limit of a call including retries, in seconds. Pass a `transport` for proxies and
+        certificates."""
         if not base_url.startswith(("http://", "https://")):
             raise ValueError("base_url must start with http:// or https://")
         self._base_url = base_url.rstrip("/").removesuffix("/api")
@@ -74,7 +74,7 @@ class AsyncSession:
         return AsyncProposal(self._call, request, reader, await self._call(request))
 
     async def _call(self, request: Request) -> Answer:
-        """The answer to a request: a success, or the challenge of a write. A refused token is renewed once."""
+        """The response to a request: a success or the challenge of a write. A refused token is renewed once."""
         deadline, retries = Deadline(self._deadline), Retries()
         token = await self._fresh_token(deadline)
         try:
@@ -84,7 +84,7 @@ class AsyncSession:
         return await self._persist(request, token, deadline, retries)
 
     async def _fresh_token(self, deadline: Deadline, refused: str | None = None) -> str:
-        """The token of all callers; one of them fetches it while the others wait for their turn."""
+        """The shared token; one caller fetches it while the others wait."""
         try:
             async with self._turn.hold(deadline.left()):
                 token = self._token
@@ -111,7 +111,7 @@ class AsyncSession:
                 if pause is None or not deadline.allows(pause):
                     raise
                 await async_sleep(pause)
-                if not deadline.allows(0):  # the pause took longer than it should have: the reason is still the same
+                if not deadline.allows(0):  # the delay exceeded the deadline: raise the original error
                     raise
 
     async def _exchange(self, request: Request, token: str | None, deadline: Deadline) -> Answer:
