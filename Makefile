@@ -1,4 +1,4 @@
-.PHONY: run test check format generate bench bench-quick audit help setup setup-dev clean heavy crash-test attack-test mcp-conformance fhir-test client-test browser-test screenshots
+.PHONY: run test check format generate adding-test bench bench-quick audit help setup setup-dev clean heavy crash-test attack-test mcp-conformance fhir-test client-test browser-test screenshots
 
 run: setup ## sets everything up and serves the demo practice on port 8080 (or FRONTDESK_PORT)
 	@exec .venv/bin/frontdesk serve --demo
@@ -21,7 +21,7 @@ generate: setup-dev ## after a change of operations or codes: the Python client 
 	.venv/bin/python clients/python/generate.py
 	.venv/bin/python -m tests.doors.tool_snapshots
 
-heavy: attack-test crash-test mcp-conformance fhir-test client-test browser-test ## all heavier suites below
+heavy: attack-test crash-test mcp-conformance fhir-test client-test browser-test adding-test ## all heavier suites below
 
 crash-test: setup-dev ## kills server and database under load; the long state machine
 	.venv/bin/python -m pytest -m heavy tests/crash tests/engine
@@ -37,6 +37,9 @@ fhir-test: setup-dev ## the FHIR adapter against a server from npm packages, eve
 
 client-test: setup-dev ## code generated from the OpenAPI document books appointments (needs Node and npm)
 	.venv/bin/python -m pytest -m heavy tests/clients
+
+adding-test: setup-dev ## adds an operation to a copy of the tree, with the steps of CONTRIBUTING.md
+	.venv/bin/python -m pytest -m heavy tests/architecture
 
 browser-test: setup-dev ## the console in a real browser: every flow, accessibility, both themes (needs chromium)
 	.venv/bin/python -m pytest -m heavy tests/browser

@@ -11,7 +11,7 @@ import pytest
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.domain.errors import CATALOGUE
 from frontdesk.engine.arguments import Arguments, read
-from frontdesk.operations import OPERATIONS, Operation
+from frontdesk.operations import GROUPS, OPERATIONS, Operation
 from frontdesk.operations._records import Record
 from frontdesk.operations._schemas import plain_schema
 from tests.world import NOW
@@ -90,11 +90,15 @@ def test_the_registry_is_the_table_of_the_contract_in_its_order() -> None:
         (each.name, each.method, each.path, each.scope or "any", each.kind, str(each.success)) for each in OPERATIONS
     ]
     assert rows == [tuple(line.split()) for line in TABLE.strip().splitlines()]
-    assert len(rows) == 22
 
 
 def test_every_scope_is_needed_by_some_operation() -> None:
     assert {operation.scope for operation in OPERATIONS} == {None, *SCOPES}
+
+
+def test_the_groups_of_the_documents_are_in_one_piece_each() -> None:
+    groups = [operation.group for operation in OPERATIONS]
+    assert [group for group, before in zip(groups, [None, *groups], strict=False) if group != before] == list(GROUPS)
 
 
 def test_no_two_operations_share_a_route() -> None:
