@@ -158,7 +158,7 @@ def build_service(
         callers=callers,
         limiter=RateLimiter(database),
         token_failures=TokenFailures(database),
-        metrics=_metrics(settings, database),
+        metrics=_metrics(settings, database, engine.answers),
         requests=requests or RequestLog(log_line),
         usage=UsageCounts(database, now),
         engine=engine,
@@ -265,13 +265,24 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
     return gateway
 
 
-def _metrics(settings: Settings, database: Database) -> "Metrics | None":
+def _metrics(settings: Settings, database: Database, answers: AnswerCache) -> "Metrics | None":
     """Imported only where a metrics token is set: the library is slow to import."""
     if settings.metrics_token is None:
         return None
     from frontdesk.doors.metrics import Metrics
 
-    return Metrics(database, settings.database_pool_size, settings.metrics_token)
+    metrics = Metrics(database, settings.database_pool_size, settings.metrics_token)
+    metrics.add_counter(
+        "frontdesk_answer_cache_lookups",
+        "Lookups in the answer cache.",
+        ("operation", "result"),
+        lambda: {
+            (operation, result): count
+            for result, counts in (("hit", answers.hits), ("miss", answers.misses))
+            for operation, count in counts.items()
+        },
+    )
+    return metrics
 
 
 def _measure_background(background: Background, metrics: "Metrics") -> None:

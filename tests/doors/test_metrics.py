@@ -9,8 +9,7 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from frontdesk.app import Service, build_app
-from frontdesk.doors.metrics import Metrics
+from frontdesk.app import Service, _metrics, build_app
 from frontdesk.store import database as store
 from tests.running import running
 from tests.shared_database import world_of_a_module
@@ -27,7 +26,9 @@ world = world_of_a_module
 async def measured(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Service, httpx.AsyncClient]]:
     """The service with metrics on. A database that is slow to answer is up all the same."""
     monkeypatch.setattr(store, "_MEASURE_SECONDS", 30)
-    metrics = Metrics(world.database, world.service.settings.database_pool_size, TOKEN)
+    settings = world.service.settings.model_copy(update={"metrics_token": TOKEN})
+    metrics = _metrics(settings, world.database, world.service.engine.answers)
+    assert metrics is not None
     service = replace(world.service, metrics=metrics)
     app = build_app(service)
     async with (
@@ -101,6 +102,7 @@ async def test_metrics_count_by_door_operation_and_code(
     assert series['frontdesk_request_seconds_bucket{door="rest",le="+Inf",operation="get_capabilities"}'] == 2
     assert series[f"frontdesk_request_seconds_count{{{timed}}}"] == 2
     assert 0 < series[f"frontdesk_request_seconds_sum{{{timed}}}"] < 10
+    assert series['frontdesk_answer_cache_lookups_total{operation="get_practice",result="miss"}'] >= 1
     assert series["frontdesk_database_up"] == 1
     assert series["frontdesk_database_bytes"] > 1_000_000
     assert sum(value for name, value in series.items() if name.startswith("frontdesk_database_connections{")) == 16
@@ -111,6 +113,8 @@ async def test_metrics_count_by_door_operation_and_code(
         "frontdesk_request_seconds_count",
         "frontdesk_request_seconds_sum",
         "frontdesk_request_seconds_created",
+        "frontdesk_answer_cache_lookups_total",
+        "frontdesk_answer_cache_lookups_created",
         "frontdesk_database_statements_total",
         "frontdesk_database_statements_created",
         "frontdesk_database_connections",

@@ -1,4 +1,4 @@
-"""Serving over HTTP: the server process, its workers, and the limits of the wire."""
+"""Serving over HTTP: the supervisor, its workers, and their connections."""
 
 from frontdesk.serving.address import ServingError, free_address
 from frontdesk.serving.supervisor import serve

@@ -1,24 +1,24 @@
-"""The address that is listened on. Refuses to share a port with another server, which the kernel alone would allow."""
+"""The address to listen on. A port in use by another server is refused, although SO_REUSEPORT would allow it."""
 
 import errno
 import socket
 import time
 
-_PORT_PATIENCE_SECONDS = 1.0  # the workers of a server that was killed need a moment to notice
+_PORT_WAIT_SECONDS = 1.0  # workers of a killed supervisor need a moment to end
 _POLL_SECONDS = 0.01
 
 
 class ServingError(Exception):
-    """One sentence about why the service cannot be reached where it was asked to be."""
+    """Why the service cannot be served, in one sentence."""
 
 
 def free_address(host: str, port: int) -> str:
-    """The numeric address to listen on, once nobody else listens there."""
+    """The numeric address to listen on, once it is free."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError:
         raise ServingError(f"{host} is no address of this machine: choose another with --host.") from None
-    deadline = time.monotonic() + _PORT_PATIENCE_SECONDS
+    deadline = time.monotonic() + _PORT_WAIT_SECONDS
     while True:
         with socket.socket(family, kind) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -41,7 +41,7 @@ def _why_not(error: OSError, host: str, port: int) -> str:
 
 
 def shared_socket(address: str, port: int) -> socket.socket:
-    """Bound, and not listening yet. Every worker has one of its own, and the kernel spreads connections among them."""
+    """A bound socket. Each worker has its own, and the kernel distributes connections among them."""
     bound = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

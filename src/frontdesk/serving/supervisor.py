@@ -1,7 +1,7 @@
-"""The server process: starts the workers, replaces those that end, and ends them all when it is told to stop.
+"""The supervisor: starts the workers, replaces those that end, and stops them all when it is told to stop.
 
-Each worker is a fresh interpreter at the other end of a socket pair: "go" and "ready" pass through it, and its end
-tells either side of the other's.
+Each worker is a fresh interpreter with a socket pair to the supervisor, which carries "go" and "ready" and closes when
+either side ends.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from frontdesk.settings import Settings
 SERVICE = "frontdesk.serving.lifespan:create"
 GO, READY = b"g", b"r"
 _STOP_SECONDS = 5.0
-_LIFE_SECONDS = 3.0  # a worker that ends sooner is replaced only then: one that always fails must not keep us busy
+_RESTART_SECONDS = 3.0  # least time between two starts of a worker, in case it always fails
 _MOMENT_SECONDS = 0.1
 _log = logging.getLogger(__name__)
 
@@ -34,11 +34,11 @@ class _Worker:
     started: float = field(default_factory=time.monotonic)
 
     def go(self) -> None:
-        with contextlib.suppress(OSError):  # it has ended, which is noticed elsewhere
+        with contextlib.suppress(OSError):  # a worker that has ended is noticed in _supervise
             self.control.sendall(GO)
 
     def end(self, seconds: float) -> int:
-        """Its status once it has ended. It has so many seconds for that."""
+        """Waits so many seconds for the worker to end, then kills it. Returns its exit status."""
         try:
             self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -49,9 +49,11 @@ class _Worker:
 
 
 def serve(settings: Settings, prepare: Callable[[], Callable[[], None]], factory: str = SERVICE) -> None:
-    """Serves until it is told to stop what `factory`, as module:function, makes in each worker. The workers import what
-    they need while `prepare` runs, and open it afterwards; once they all answer, what it returned is called. Settings
-    reach them through the environment."""
+    """Serves the application of `factory` (module:function) until it is told to stop.
+
+    Workers import while `prepare` runs and start afterwards; once all are ready, the function that `prepare` returned
+    is called. Settings reach the workers through the environment.
+    """
     address = free_address(settings.host, settings.port)
     command = [sys.executable, "-P", "-m", "frontdesk.serving.worker", address, str(settings.port), factory]
     metrics = MetricsFolder(settings, address)
@@ -60,7 +62,7 @@ def serve(settings: Settings, prepare: Callable[[], Callable[[], None]], factory
         workers += [_start(command) for _ in range(settings.workers)]
         on_ready = prepare()
         free_address(settings.host, settings.port)
-        # Held as long as we serve: nobody else gets the port while a worker is replaced.
+        # Bound while we serve, so that no other program takes the port while a worker is replaced.
         with _told_to_stop() as told, shared_socket(address, settings.port):
             metrics.clear()
             for worker in workers:
@@ -72,7 +74,7 @@ def serve(settings: Settings, prepare: Callable[[], Callable[[], None]], factory
 
 
 def _log_lines(level: str) -> None:
-    from frontdesk.logs import configure_logging  # while the workers start, and not before
+    from frontdesk.logs import configure_logging  # imported late, while the workers start
 
     configure_logging(level)
 
@@ -80,7 +82,7 @@ def _log_lines(level: str) -> None:
 def _start(command: list[str]) -> _Worker:
     ours, theirs = socket.socketpair()
     with theirs:
-        # Ctrl-C in a terminal reaches workers, too: it has to wait there until they know what to do about it.
+        # Ctrl-C in a terminal reaches the workers too: blocked until they handle it.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             process = subprocess.Popen(  # noqa: S603 - ourselves
@@ -93,12 +95,12 @@ def _start(command: list[str]) -> _Worker:
 
 @contextlib.contextmanager
 def _told_to_stop() -> Iterator[socket.socket]:
-    """A socket that can be read from once a signal has come."""
+    """A socket that becomes readable when a signal arrives."""
     told, tell = socket.socketpair()
     tell.setblocking(False)
     with told, tell:
         signal.set_wakeup_fd(tell.fileno(), warn_on_full_buffer=False)
-        for number in (signal.SIGINT, signal.SIGTERM):  # for good: what comes later must not interrupt the ending
+        for number in (signal.SIGINT, signal.SIGTERM):  # for good: later signals must not interrupt stopping
             signal.signal(number, lambda *_: None)
         try:
             yield told
@@ -113,15 +115,15 @@ def _supervise(
     on_ready: Callable[[], None],
     metrics: MetricsFolder,
 ) -> None:
-    starting: set[_Worker] | None = set(workers)  # None: all of them have been ready once
-    due: list[float] = []  # when those that ended are replaced
+    starting: set[_Worker] | None = set(workers)  # None once all have been ready
+    due: list[float] = []  # when ended workers are replaced
     while True:
         timeout = max(0.0, min(due) - time.monotonic()) if due else None
         readable, _, _ = select.select([told, *(worker.control for worker in workers)], [], [], timeout)
         if told in readable:
             return
         for worker in [worker for worker in workers if worker.control in readable]:
-            if _word(worker) == READY:
+            if _receive(worker) == READY:
                 if starting is not None:
                     starting.discard(worker)
                 continue
@@ -129,11 +131,11 @@ def _supervise(
             workers.remove(worker)
             metrics.remove_worker(worker.process.pid)
             if select.select([told], [], [], _MOMENT_SECONDS)[0]:
-                return  # what ended it was meant for all of us
+                return  # the signal that ended it was for all of us
             if starting is not None:
                 raise ServingError("The service could not be kept running; the lines above say why.")
             _log.error("Unexpected exit of a worker", extra={"worker": worker.process.pid, "status": status})
-            due.append(worker.started + _LIFE_SECONDS)
+            due.append(worker.started + _RESTART_SECONDS)
         if starting is not None and not starting:
             starting = None
             on_ready()
@@ -143,12 +145,12 @@ def _supervise(
                 workers.append(_start(command))
             except OSError as error:
                 _log.error("A worker could not be replaced: %s", type(error).__name__)
-                due.append(time.monotonic() + _LIFE_SECONDS)
+                due.append(time.monotonic() + _RESTART_SECONDS)
             else:
                 workers[-1].go()
 
 
-def _word(worker: _Worker) -> bytes:
+def _receive(worker: _Worker) -> bytes:
     try:
         return worker.control.recv(1)
     except OSError:

@@ -1,4 +1,4 @@
-"""A connection of the server, with applications that do what ours do rarely."""
+"""Connections of the server, with applications that test their limits."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,13 @@ import pytest
 import uvicorn
 
 from frontdesk.doors.http_request import Receive, Scope, Send
-from frontdesk.serving.wire import HEAD_SECONDS, IDLE_SECONDS, STALLED_SECONDS, Wire, WireState
+from frontdesk.serving.connection import (
+    HEAD_SECONDS,
+    KEEP_ALIVE_SECONDS,
+    SLOW_CLIENT_SECONDS,
+    Connection,
+    WorkerState,
+)
 from tests.security.raw_wire import next_answer
 
 END = b"0\r\n\r\n"  # of chunks
@@ -26,8 +32,8 @@ class Served:
 
     body: bytes = b"ok"
     calls: int = 0
-    state: WireState = field(default_factory=lambda: WireState(ROOM, {400: b"content-length: 0\r\n\r\n"}))
-    connections: list["weakref.ref[Wire]"] = field(default_factory=list)
+    state: WorkerState = field(default_factory=lambda: WorkerState(ROOM, {400: b"content-length: 0\r\n\r\n"}))
+    connections: list["weakref.ref[Connection]"] = field(default_factory=list)
 
     async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
         self.calls += 1
@@ -43,12 +49,12 @@ class Served:
 async def serving(app: Served, instead: Any = None) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """One client of it, or of another application whose connections it knows."""
     config = uvicorn.Config(
-        instead or app, interface="asgi3", http=Wire, lifespan="off", log_config=None, access_log=False
+        instead or app, interface="asgi3", http=Connection, lifespan="off", log_config=None, access_log=False
     )
     config.load()
 
-    def connection() -> Wire:
-        wire = Wire(config=config, server_state=app.state, app_state={})
+    def connection() -> Connection:
+        wire = Connection(config=config, server_state=app.state, app_state={})
         app.connections.append(weakref.ref(wire))
         return wire
 
@@ -88,6 +94,36 @@ async def test_an_answer_to_head_has_the_length_and_no_body() -> None:
         assert (await next_answer(reader)).body == b"ok"
 
 
+class Recording:
+    """A transport that notes what is written to it at once."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self.transport, self.writes = transport, list[bytes]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.transport, name)
+
+    def write(self, data: bytes) -> None:
+        self.writes.append(data)
+        self.transport.write(data)
+
+    def writelines(self, parts: tuple[bytes, ...]) -> None:
+        self.write(b"".join(parts))
+
+
+async def test_head_and_body_of_an_answer_are_one_write() -> None:
+    app = Served()
+    async with serving(app) as (reader, writer):
+        writer.write(request("GET"))
+        await next_answer(reader)
+        (connection,) = app.state.connections
+        connection._socket = recording = Recording(connection._socket)
+        writer.write(request("GET"))
+        assert (await next_answer(reader)).body == b"ok"
+        (written,) = recording.writes
+        assert written.endswith(b"\r\n\r\nok")
+
+
 async def test_nothing_is_piled_up_for_a_client_that_does_not_read() -> None:
     app = Served(LARGE)
     async with serving(app) as (reader, writer):
@@ -115,28 +151,28 @@ async def test_nothing_of_a_connection_waits_for_the_garbage_collector(last: byt
 
 def pass_seconds(app: Served, seconds: int) -> None:
     for _ in range(seconds):
-        app.state.grow_older()
+        app.state.check_timeouts()
 
 
-async def test_whoever_says_nothing_is_kept_longer_than_a_minute_and_not_for_ever() -> None:
+async def test_an_idle_connection_is_kept_alive_for_more_than_a_minute() -> None:
     app = Served()
     async with serving(app) as (reader, writer):
         for _ in range(2):
             writer.write(request("GET"))
             assert (await next_answer(reader)).body == b"ok"
-            pass_seconds(app, IDLE_SECONDS)
+            pass_seconds(app, KEEP_ALIVE_SECONDS)
         assert not reader.at_eof()
         pass_seconds(app, 1)
         assert await reader.read() == b""
-    assert IDLE_SECONDS > 60
+    assert KEEP_ALIVE_SECONDS > 60
 
 
-async def test_whoever_says_nothing_goes_sooner_where_others_may_need_the_room() -> None:
+async def test_an_idle_connection_is_closed_sooner_when_many_are_open() -> None:
     app = Served()
     async with serving(app) as (reader, writer):
         writer.write(request("GET"))
         await next_answer(reader)
-        app.state.room = 1
+        app.state.max_connections = 1
         pass_seconds(app, HEAD_SECONDS)
         assert app.state.connections
         pass_seconds(app, 1)
@@ -148,12 +184,12 @@ async def test_a_request_may_be_worked_on_for_as_long_as_it_takes() -> None:
     async with serving(app) as (reader, writer):
         writer.write(posted(b"ab") + END)
         await until(app.is_called)
-        pass_seconds(app, 10 * IDLE_SECONDS)
+        pass_seconds(app, 10 * KEEP_ALIVE_SECONDS)
         app.wait.set()
         assert (await next_answer(reader)).body == b"ab"
 
 
-async def test_whoever_stops_reading_is_cut_off_and_whoever_reads_slowly_is_not() -> None:
+async def test_a_client_that_stops_reading_is_cut_off_and_a_slow_one_is_not() -> None:
     app = Served(LARGE)
     async with serving(app) as (reader, writer):
         writer.write(request("GET"))
@@ -165,10 +201,10 @@ async def test_whoever_stops_reading_is_cut_off_and_whoever_reads_slowly_is_not(
             while unsent(wire) == left:
                 length -= len(await reader.read(1024 * 1024))
                 await asyncio.sleep(0.01)
-            pass_seconds(app, STALLED_SECONDS)
+            pass_seconds(app, SLOW_CLIENT_SECONDS)
         assert app.state.connections
-        for _ in range(2 * STALLED_SECONDS):  # what fits between the two is still sent
-            app.state.grow_older()
+        for _ in range(2 * SLOW_CLIENT_SECONDS):  # what fits between the two is still sent
+            app.state.check_timeouts()
             await asyncio.sleep(0.01)
         assert not app.state.connections
         with contextlib.suppress(ConnectionResetError):
@@ -177,7 +213,7 @@ async def test_whoever_stops_reading_is_cut_off_and_whoever_reads_slowly_is_not(
         assert length > 0
 
 
-def unsent(wire: Wire) -> int:
+def unsent(wire: Connection) -> int:
     return wire._socket.get_write_buffer_size()
 
 

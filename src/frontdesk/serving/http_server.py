@@ -1,4 +1,4 @@
-"""Listening for connections in a worker: uvicorn as we run it, and what is answered where no call could be read."""
+"""The HTTP server of a worker: uvicorn with our connections, and the problem documents for unreadable requests."""
 
 import contextlib
 import signal
@@ -12,7 +12,7 @@ from uvicorn.server import HANDLED_SIGNALS
 
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.responses import problem_answer
-from frontdesk.serving.wire import Wire, WireState, encoded_headers
+from frontdesk.serving.connection import Connection, WorkerState, encoded_headers
 from frontdesk.settings import Settings
 
 _BACKLOG = 4096
@@ -20,13 +20,15 @@ _GRACE_SECONDS = 2
 _TICKS_PER_SECOND = 10  # of uvicorn
 
 
-def listen(bound: socket.socket, app: Any, settings: Settings, room: int, on_started: Callable[[], None]) -> None:
-    """Opens the application, listens, and returns when it has been told to stop. Exits where it cannot be opened."""
+def serve_http(
+    bound: socket.socket, app: Any, settings: Settings, max_connections: int, on_started: Callable[[], None]
+) -> None:
+    """Serves the application until the process is told to stop. Exits if the application cannot be started."""
     config = uvicorn.Config(
         app,
         interface="asgi3",
         loop="uvloop",
-        http=Wire,
+        http=Connection,
         ws="none",
         lifespan="on",
         log_config=None,
@@ -37,13 +39,13 @@ def listen(bound: socket.socket, app: Any, settings: Settings, room: int, on_sta
         backlog=_BACKLOG,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
-    _Server(config, WireState(room, _refusals(settings)), on_started).run([bound])
+    _Server(config, WorkerState(max_connections, _refusals(settings)), on_started).run([bound])
 
 
 class _Server(uvicorn.Server):
-    server_state: WireState
+    server_state: WorkerState
 
-    def __init__(self, config: uvicorn.Config, state: WireState, on_started: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, state: WorkerState, on_started: Callable[[], None]) -> None:
         super().__init__(config)
         self.server_state = state
         self._on_started = on_started
@@ -54,16 +56,16 @@ class _Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         if counter % _TICKS_PER_SECOND == 0:
-            self.server_state.grow_older()
+            self.server_state.check_timeouts()
         return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        """However often it is told: what was counted and logged is written down before the end."""
+        """Never forces an exit: counts and log lines are written before the process ends."""
         self.should_exit = True
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """The process ends afterwards by itself: the signal is not raised again."""
+        """Does not raise the signal again, as uvicorn would: the process ends by itself."""
         for number in HANDLED_SIGNALS:
             signal.signal(number, self.handle_exit)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED_SIGNALS)
@@ -72,7 +74,7 @@ class _Server(uvicorn.Server):
 
 def _refusals(settings: Settings) -> Mapping[int, bytes]:
     return {
-        problem.status: _written(problem, settings)
+        problem.status: _headers_and_body(problem, settings)
         for problem in (
             Problem("validation", "The request is not well-formed HTTP.", status=400),
             Problem("payload_too_large", "The address of the request is too long.", status=414),
@@ -81,7 +83,7 @@ def _refusals(settings: Settings) -> Mapping[int, bytes]:
     }
 
 
-def _written(problem: Problem, settings: Settings) -> bytes:
+def _headers_and_body(problem: Problem, settings: Settings) -> bytes:
     headers, body = problem_answer(problem, settings, None)
     headers += [(b"content-length", b"%d" % len(body)), (b"connection", b"close")]
     return b"".join([encoded_headers(headers), b"\r\n", body])
