@@ -1,6 +1,6 @@
-"""What we keep about a practice whose calendar lives elsewhere: the ids of its records, and writes on their way.
+"""Stores the ids of a FHIR server's records, and writes that are not settled yet.
 
-One function of the database per call, each one transaction of its own: none is ever open while the server is asked.
+Each method is one database function and one transaction, so none is open during a request to the server.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ _MOST_TAKEN = 4
 
 @dataclass(frozen=True, slots=True)
 class KnownRecord:
-    """A record of the server and the id we know it by."""
+    """A record of the server and our id of it."""
 
     local_id: str
     reference: str
@@ -32,7 +32,7 @@ class KnownRecord:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """How a write may go on: `begun`, or the outcome that it has without any request."""
+    """`begun` if the write may be sent, or its outcome if not."""
 
     outcome: str
     result: Mapping[str, Any] | None
@@ -40,7 +40,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class PendingWrite:
-    """A write on its way. `intent` travels to the server and finds the outcome there; `id` marks what it holds."""
+    """A write that is not settled. `intent` identifies its outcome on the server, `id` marks the slots it holds."""
 
     id: str
     intent: str
@@ -54,7 +54,7 @@ class PendingWrite:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a write ended, as it is recorded. `record` are an id, its reference and what changed about it."""
+    """How a write ended, as it is stored. `record`: our id, the reference and what changed."""
 
     outcome: str
     subjects: Sequence[str] = ()
@@ -74,21 +74,21 @@ class Records:
         self.practice_id = practice_id
 
     async def known(self, references: Sequence[str]) -> dict[str, KnownRecord]:
-        """By reference. Whatever is seen for the first time gets its id now."""
+        """The ids of records by reference; a record seen for the first time gets one."""
         wanted = list(dict.fromkeys(references))
         if not wanted:
             return {}
         candidates = [new_patient_id() if each.startswith("Patient/") else new_appointment_id() for each in wanted]
         sql = "SELECT * FROM upstream_ids($1, $2, $3)"
         try:
-            # Repeating it is harmless: the first call's ids stay.
+            # Safe to repeat: existing ids stay.
             rows = await self._database.fetch(sql, self.practice_id, wanted, candidates)
         except DatabaseUnavailable as error:
             raise SystemUnavailable from error
         return {row["reference"]: _record(row) for row in rows}
 
     async def find(self, local: str | int) -> KnownRecord | None:
-        """By our id, or by a patient's number."""
+        """A record by our id, or by a patient's number."""
         by_id = isinstance(local, str)
         sql = "SELECT * FROM upstream_record_of($1, $2, $3)"
         try:
@@ -108,7 +108,7 @@ class Records:
         return [_record(row) for row in rows]
 
     async def directory(self, given: Sequence[tuple[str, str, int]]) -> list[tuple[str, str, int]]:
-        """Notes kind, reference and id of the directory's records; returns every one that was ever noted."""
+        """Stores kind, reference and id of the directory's records; returns all that were ever stored."""
         sql = "SELECT * FROM upstream_directory_of($1, $2, $3, $4)"
         columns = [list(column) for column in zip(*given, strict=True)] or [[], [], []]
         try:
@@ -143,7 +143,7 @@ class Records:
                 record.keep_until,
             )
         except (DatabaseUnavailable, OutcomeUnknown) as error:
-            # Should it have committed after all, nothing has left: it is settled as not executed.
+            # If it did commit, nothing was sent: the reconciler settles it as not executed.
             raise SystemUnavailable from error
         assert row is not None
         return Begun(row["outcome"], None if row["result"] is None else orjson.loads(row["result"]))
@@ -157,7 +157,7 @@ class Records:
         keep_until: datetime,
         due: datetime,
     ) -> Mapping[str, Any] | None:
-        """The result as it is stored; None where somebody else has taken the write over."""
+        """The stored result, or None if another node has taken the write over."""
         sql = "SELECT * FROM finish_upstream_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
         try:
             row = await self._database.write(
@@ -177,7 +177,7 @@ class Records:
                 due,
             )
         except DatabaseUnavailable as error:
-            raise OutcomeUnknown from error  # the server has executed it, whatever we could not store
+            raise OutcomeUnknown from error  # the server has executed it
         assert row is not None
         return orjson.loads(row["result"]) if row["done"] else None
 
@@ -190,13 +190,13 @@ class Records:
         *,
         wrong: bool = False,
     ) -> None:
-        """With subjects: how it ended is not known, and that is on record. `wrong`: what happened is to be undone."""
+        """Leaves the write for a retry. With subjects its unknown outcome is audited; `wrong`: it has to be undone."""
         sql = "SELECT leave_upstream_write($1, $2, $3, $4, $5, $6, $7)"
         noted = None if subjects is None else list(subjects)
         await self._database.write(sql, self.practice_id, write.id, write.holder, now, due, noted, wrong)
 
     async def take(self, now: datetime, lease: timedelta) -> list[PendingWrite]:
-        """Writes that nobody works on, now held by us."""
+        """Leases writes that no node holds."""
         holder = token_hex(8)
         sql = "SELECT * FROM take_upstream_writes($1, $2, $3, $4, $5)"
         rows = await self._database.fetch(sql, self.practice_id, now, holder, now + lease, _MOST_TAKEN)
@@ -215,7 +215,7 @@ class Records:
         ]
 
     async def waiting(self) -> int:
-        """How many writes are not settled yet, whoever works on them."""
+        """How many writes are not settled yet."""
         count: int = await self._database.fetchval("SELECT waiting_upstream_writes($1)", self.practice_id)
         return count
 

@@ -1,7 +1,7 @@
-"""The scheduling system of a practice whose calendar lives in a FHIR server, behind the port.
+"""Implements the port for a practice whose calendar is in a FHIR server.
 
-One object serves one call. It remembers what the call has read, so that a write starts from exactly what was judged;
-the version of each record makes sure that it still is that.
+One instance serves one call. It keeps what the call has read, so that a write updates exactly the versions that were
+checked.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ from frontdesk.systems.port import (
 )
 
 LEASE_MARGIN = timedelta(seconds=30)
-_TURNS, _TURN_SECONDS = 20, 0.1  # how long a write waits for another one of the same subject
+_TURNS, _TURN_SECONDS = 20, 0.1  # how long a write waits for another of the same subject
 
 
 class FhirSystem:
@@ -60,7 +60,7 @@ class FhirSystem:
         self._reader = Reader(upstream, practice, deadline)
         self._finder = SlotFinder(upstream, version, practice, deadline)
         self._read: dict[str, Resource] = {}  # by our id
-        self._patients: dict[str, str] = {}  # whose appointments they are
+        self._patients: dict[str, str] = {}  # patient ids by appointment id
         self._runs: dict[tuple[int, int, int], tuple[Slot, ...]] = {}  # by provider, location and start
 
     async def directory(self) -> Directory:
@@ -178,7 +178,7 @@ class FhirSystem:
         if writer.releases:
             self._on_open(practice_id)
         result = await records.finish(write, ending, writer.releases, record.now, record.keep_until, due)
-        if result is None:  # we took too long, and somebody else settles it
+        if result is None:  # the lease ended, and the reconciler settles it
             return Outcome("incomplete")
         if ending.outcome == UNAVAILABLE:
             raise SystemUnavailable(ending.retry_after)
@@ -186,7 +186,7 @@ class FhirSystem:
         return Outcome(ending.outcome, ending.reason, result if executed else None)  # type: ignore[arg-type]
 
     def _asked(self, change: Change) -> Asked:
-        """The change with what this call has read for it."""
+        """The change with the records that this call has read for it."""
         if isinstance(change, CreatePatient | UpdatePatient):
             return Asked(change, self._read.get(change.patient_id))
         before = self._read.get(change.appointment_id)
@@ -197,7 +197,7 @@ class FhirSystem:
         return Asked(change, before, self._runs.get((booking.provider_id, booking.location_id, start), ()))
 
     def _stored(self, change: Change, asked: Asked, now: datetime) -> dict[str, Any]:
-        """What is kept of a change until it is settled: nothing that a person said or is called."""
+        """What is stored of a change until it is settled: ids, references and times, no personal data."""
         stored: dict[str, Any] = {"subject": _subject(change)}
         if asked.before is not None:
             stored["reference"] = reference_of(asked.before)
@@ -241,7 +241,7 @@ class FhirSystem:
         return stored
 
     def _given_up(self, before: Resource, kept: list[str]) -> list[dict[str, Any]]:
-        """The slots that an appointment gives back, where we may free them."""
+        """The slots to free when the appointment moves or is cancelled, if the server lets us."""
         if not self._upstream.server.can("Slot update"):
             return []
         marks = identifier_values(before, CLAIMS)
@@ -253,7 +253,7 @@ class FhirSystem:
 
 
 def _subject(change: Change) -> str:
-    """Whom or what a write is about: two writes of one subject never run at once."""
+    """The patient or appointment of a write; two writes of one subject never run at once."""
     if isinstance(change, ChangeStatus):
         return change.appointment_id
     if isinstance(change, CreatePatient):

@@ -161,16 +161,16 @@ class Reader:
 
     async def _appointments(self, resources: Sequence[Resource], known: dict[str, KnownRecord]) -> list[Appointment]:
         """The appointments that can be mapped to the directory."""
-        told = [
+        mapped = [
             (resource, patient)
             for resource in resources
             if (patient := patient_of(resource)) is not None
             and self._practice.appointment(resource, "", "", Facts()) is not None
         ]
-        references = [each for resource, patient in told for each in (reference_of(resource), patient)]
+        references = [each for resource, patient in mapped for each in (reference_of(resource), patient)]
         known = {**await self._upstream.records.known([each for each in references if each not in known]), **known}
         found = []
-        for resource, patient in told:
+        for resource, patient in mapped:
             record = known[reference_of(resource)]
             appointment = self._practice.appointment(resource, record.local_id, known[patient].local_id, record.facts)
             assert appointment is not None

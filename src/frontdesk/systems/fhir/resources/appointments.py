@@ -1,7 +1,4 @@
-"""Appointment resources to appointments and back, by what the practice file says stands for what. Pure.
-
-docs/users/fhir.md has the table of what is mapped to what.
-"""
+"""Converts Appointment resources to appointments and back; docs/users/fhir.md has the mapping."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,7 +26,7 @@ from frontdesk.systems.fhir.resources.elements import (
 )
 from frontdesk.systems.fhir.settings import Coding, FhirSettings, Service
 
-# What is not here is not shown: proposals, waiting lists, and what was entered in error.
+# Other statuses are not shown: proposed, waitlist, entered-in-error.
 STATUSES = {
     "pending": "booked",
     "booked": "booked",
@@ -47,7 +44,7 @@ _MOVED = ("status", "serviceType", "start", "end", "minutesDuration", "slot")
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What only we know about an appointment."""
+    """What we store about an appointment that the server does not."""
 
     attendance_confirmed_at: datetime | None = None
     cancelled_at: datetime | None = None
@@ -56,7 +53,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class PracticeMap:
-    """Which upstream record stands for which id of the directory. Former references still lead back to their ids."""
+    """Maps references of the server to ids of the directory, former references included."""
 
     settings: FhirSettings
     directory: Directory
@@ -70,7 +67,7 @@ class PracticeMap:
         return [reference for reference, number in self.provider_ids.items() if number == provider_id]
 
     def service_of(self, resource: Resource) -> tuple[VisitType, Procedure] | None:
-        """The visit type and procedure of an appointment; where only the procedure is said, its first visit type."""
+        """The visit type and procedure of an appointment; if only the procedure is given, its first visit type."""
         said = codings(resource.get("serviceType")) | set(references(actors(resource), "HealthcareService"))
         by_procedure_only = None
         for visit_type in self.directory.visit_types.values():
@@ -83,7 +80,7 @@ class PracticeMap:
         return by_procedure_only
 
     def place_of(self, resource: Resource) -> tuple[int, int] | None:
-        """The provider and the location; a provider who works at one location only is there where none is said."""
+        """The provider and location; without a location, the provider's only one."""
         people = references(actors(resource), "Practitioner")
         provider_id = next((self.provider_ids[each] for each in people if each in self.provider_ids), None)
         provider = None if provider_id is None else self.directory.providers.get(provider_id)
@@ -98,13 +95,13 @@ class PracticeMap:
         return (provider.id, places[0]) if places else None
 
     def appointment(self, resource: Resource, local_id: str, patient_id: str, facts: Facts) -> Appointment | None:
-        """None for one that the practice file has no words for."""
+        """None for an appointment that cannot be mapped to the directory."""
         service, place, status = self.service_of(resource), self.place_of(resource), self.status(resource)
         starts, ends = instant(resource.get("start")), instant(resource.get("end"))
         if service is None or place is None or status is None or starts is None:
             return None
         visit_type, procedure = service
-        starts = starts.replace(microsecond=0)  # positions in a list are whole seconds
+        starts = starts.replace(microsecond=0)  # positions in lists are whole seconds
         updated = last_updated(resource) or starts
         return Appointment(
             id=local_id,
@@ -142,7 +139,7 @@ class PracticeMap:
         )
 
     def new_appointment(self, data: Mapping[str, Any], patient: str, slots: list[str], intent: str) -> Resource:
-        """What a booking creates. The patient's own answer is still to come: `confirm_attendance` gives it."""
+        """A new booking. The patient's participation is unconfirmed until `confirm_attendance`."""
         return stated(
             {
                 "resourceType": "Appointment",
@@ -158,7 +155,7 @@ class PracticeMap:
         )
 
     def moved(self, resource: Resource, data: Mapping[str, Any], slots: list[str], intent: str) -> Resource:
-        """The same appointment at another time, with whom and where the new slot says; to be confirmed anew."""
+        """The appointment moved to another slot; its attendance has to be confirmed again."""
         others = [each for each in listed(resource.get("participant")) if not self._of_practice(each)]
         moved = stated(
             {
@@ -172,8 +169,7 @@ class PracticeMap:
         return self._with_attendance(moved, confirmed=False)
 
     def in_status(self, resource: Resource, status: str, reason: str | None, intent: str) -> Resource:
-        """The same appointment in a status of ours. Where it comes from one that it can be in no longer, all that
-        belonged to that goes."""
+        """The appointment in one of our statuses, without a cancellation reason of a former status."""
         marked = {**resource, "identifier": with_identifier(resource, INTENTS, intent)}
         if status == "confirmed":
             return self._with_attendance(marked, confirmed=True)
@@ -181,13 +177,13 @@ class PracticeMap:
         return stated({**marked, "status": RECORDED.get(status, status), "cancelationReason": said})
 
     def place_and_time(self, resource: Resource) -> Resource:
-        """What a move changes about an appointment, as it is before: enough to put it back, and nobody's name."""
+        """What a move changes, as it was before: enough to undo the move, without personal data."""
         kept = {key: resource[key] for key in _MOVED if key in resource}
         participants = [each for each in listed(resource.get("participant")) if self._of_practice(each)]
         return {**kept, "participant": participants, "confirmed": self.is_confirmed(resource)}
 
     def put_back(self, resource: Resource, before: Resource, intent: str) -> Resource:
-        """An appointment where it was before a move, which is no longer an outcome of its intent."""
+        """The appointment as it was before a move, without the move's intent."""
         others = [each for each in listed(resource.get("participant")) if not self._of_practice(each)]
         restored = {
             **{key: value for key, value in resource.items() if key not in _MOVED},
@@ -198,7 +194,7 @@ class PracticeMap:
         return self._with_attendance(stated(restored), confirmed=before["confirmed"])
 
     def differs(self, asked: Resource, stored: Resource) -> bool:
-        """Whether a server booked something else than it was asked to."""
+        """Whether the server booked something else than was asked for."""
         slots = set(references(stored.get("slot")))
         return (
             instant(stored.get("start")) != instant(asked.get("start"))
@@ -254,7 +250,7 @@ class PracticeMap:
 
 
 def undone(resource: Resource, intent: str) -> Resource:
-    """A record that should not have been made: out of use, and no longer the outcome of its intent."""
+    """A record that should not exist, cancelled or inactive and without its intent."""
     identifiers = without_identifiers(resource, INTENTS, intent)
     if resource["resourceType"] == "Patient":
         return stated({**resource, "identifier": identifiers, "active": False})

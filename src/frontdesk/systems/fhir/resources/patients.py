@@ -1,4 +1,4 @@
-"""Patient resources to people and back. Pure: the server is asked elsewhere."""
+"""Converts Patient resources to patients and back, and matches them."""
 
 from datetime import date
 from typing import Any
@@ -13,7 +13,7 @@ _PREFERRED_PHONES = ("mobile", "home")
 
 
 def person(resource: Resource, local_id: str, number: int, *, seen: bool) -> Patient | None:
-    """None for a record that lacks what a person is known by here: a name and a whole date of birth."""
+    """None for a record without a name or a complete date of birth."""
     name, dob = _name(resource), _birth_date(resource)
     if name is None or dob is None:
         return None
@@ -32,7 +32,7 @@ def person(resource: Resource, local_id: str, number: int, *, seen: bool) -> Pat
 
 
 def is_same(resource: Resource, first_name: str, last_name: str, phone: str, dob: date) -> bool:
-    """Our own match rule, on any name and any phone number that the record has. Merged records are nobody."""
+    """Our match rule, on all names and phone numbers of the record. Inactive and merged records do not match."""
     replaced = any(link.get("type") == "replaced-by" for link in listed(resource.get("link")))
     if resource.get("active") is False or replaced or _birth_date(resource) != dob:
         return False
@@ -56,13 +56,13 @@ def new_patient(details: PatientDetails, intent: str) -> Resource:
 
 
 def changed_patient(resource: Resource, details: PatientDetails, intent: str) -> Resource:
-    """The record with the given name, date of birth and contacts; everything else stays as it is."""
+    """The record with the given name, date of birth and contacts; everything else is kept."""
     name = _name_element(resource)
     names = [dict(each) for each in listed(resource.get("name"))]
     if name is None:
         names.insert(0, {"use": "official", "family": details.last_name, "given": [details.first_name]})
     elif _spelt(name) != (details.first_name, details.last_name):
-        # A text that spelt out the old name goes; middle names stay.
+        # The text of the old name is dropped; middle names are kept.
         kept = {key: value for key, value in name.items() if key != "text"}
         given = [details.first_name, *_given(name)[1:]]
         names[names.index(name)] = {**kept, "family": details.last_name, "given": given}
@@ -86,7 +86,7 @@ def changed_patient(resource: Resource, details: PatientDetails, intent: str) ->
 
 
 def differs(resource: Resource, details: PatientDetails) -> bool:
-    """Whether a stored record is not the person that was asked for."""
+    """Whether a stored record differs from the patient that was asked for."""
     name, emails = _name(resource), _contacts(resource, "email")
     return (
         name is None
@@ -108,7 +108,7 @@ def _birth_date(resource: Resource) -> date | None:
     try:
         return date.fromisoformat(resource["birthDate"])
     except (KeyError, TypeError, ValueError):
-        return None  # none, or only a year or a month
+        return None  # missing, or only a year or month
 
 
 def _name(resource: Resource) -> tuple[str, str] | None:
@@ -117,7 +117,7 @@ def _name(resource: Resource) -> tuple[str, str] | None:
 
 
 def _names(resource: Resource) -> list[tuple[str, str]]:
-    """Every first and last name that the record has, with middle names and without."""
+    """All first and last names of the record, with and without middle names."""
     elements = [each for each in listed(resource.get("name")) if _spelt(each) is not None]
     return [
         (first, element["family"]) for element in elements for first in (_given(element)[0], " ".join(_given(element)))

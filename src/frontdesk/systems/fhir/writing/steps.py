@@ -1,8 +1,7 @@
-"""Single steps of a write on a FHIR server, each with what is done when its answer is lost.
+"""Single steps of a write to a FHIR server: claim and free slots, create, change, undo, and look up lost answers.
 
-Owns how slots are held and freed and how an outcome is found again. A step that did not happen ends the write with an
-`Ending` (`Stopped`); one of which nobody can tell leaves it open (`OutcomeOpen`). Which steps make up a write is said
-in `writing`.
+A step that was not executed raises `Stopped` with how the write ends; one with an unknown outcome raises `OutcomeOpen`.
+`writes.py` says which steps make up a write.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +32,7 @@ _DECLINED = "The scheduling system declined this."
 
 
 class Stopped(Exception):  # noqa: N818 - a state of the write
-    """The write did not happen, and this is how it is told."""
+    """The write was not executed; `ending` is its outcome."""
 
     def __init__(self, ending: Ending) -> None:
         super().__init__(ending.outcome)
@@ -41,7 +40,7 @@ class Stopped(Exception):  # noqa: N818 - a state of the write
 
 
 class OutcomeOpen(Exception):  # noqa: N818
-    """The write may or may not have happened; `wrong` where something else has, which is still to be undone."""
+    """The outcome is unknown; `wrong`: the server did something else, which has to be undone."""
 
     def __init__(self, *, wrong: bool = False) -> None:
         super().__init__("the outcome of a write is not known")
@@ -49,7 +48,7 @@ class OutcomeOpen(Exception):  # noqa: N818
 
 
 class WriteSteps:
-    """The requests of one write. `releases` says what is to be freed or watched for if it ends now."""
+    """The requests of one write. `releases` lists what has to be freed or watched if it ends now."""
 
     def __init__(
         self, client: FhirClient, deadline: Deadline, write: PendingWrite, private: Sequence[Any] = ()
@@ -57,11 +56,11 @@ class WriteSteps:
         self._client = client
         self._deadline = deadline
         self._write = write
-        self._private = private  # values that an answer must not repeat
+        self._private = private  # values that must not appear in an answer
         self.releases: list[Mapping[str, Any]] = []
 
     async def claim(self, slots: Sequence[Slot]) -> None:
-        """Takes every slot, or stops. Whoever else wants one finds another version than they read."""
+        """Marks every slot as ours, or stops. Versioned updates make a concurrent writer fail."""
         for slot in slots:
             marked = {
                 **slot.resource,
@@ -76,13 +75,13 @@ class WriteSteps:
             except SystemUnavailable as error:
                 raise Stopped(Ending(UNAVAILABLE, retry_after=error.retry_after)) from error
             except AnswerLost as lost:
-                self.releases.append(held)  # it may arrive late
+                self.releases.append(held)  # the request may still arrive
                 await self._claimed(slot, lost)
             else:
                 self.releases.append(held)
 
     async def _claimed(self, slot: Slot, lost: AnswerLost) -> None:
-        """Whether a slot became ours although nobody told us."""
+        """Checks whether the slot was claimed although the answer was lost; stops if not."""
         unavailable = Stopped(Ending(UNAVAILABLE, retry_after=lost.retry_after))
         try:
             now = await self._client.read(self._deadline, slot.reference)
@@ -95,7 +94,7 @@ class WriteSteps:
         raise unavailable from lost
 
     async def create(self, resource: Resource) -> Resource:
-        """The created record, with our intent as an identifier that no second one can have."""
+        """Creates the record, unless one with our intent as its identifier exists."""
         try:
             return await self._client.create(self._deadline, resource, f"identifier={INTENTS}|{self._write.intent}")
         except Declined as declined:
@@ -112,11 +111,11 @@ class WriteSteps:
             if found is not None:
                 return found
             if lost.failed:
-                self.releases.append({"watch": resource["resourceType"]})  # it may have lied
+                self.releases.append({"watch": resource["resourceType"]})  # it may have been created nevertheless
             raise self._unanswered(lost) from lost
 
     async def adopt(self, stored: Resource) -> Resource:
-        """What an earlier attempt under the same intent made is ours from now on, and marked as such."""
+        """Marks a record as ours that an earlier attempt of the same intent created."""
         if self._write.id in identifier_values(stored, CLAIMS):
             return stored
         marked = {**stored, "identifier": with_identifier(stored, CLAIMS, self._write.id)}
@@ -126,13 +125,13 @@ class WriteSteps:
             raise OutcomeOpen from stopped
 
     async def created(self, kind: str) -> Resource | None:
-        """What our intent created, whoever lost the answer."""
+        """The record that our intent created, if any."""
         wanted = [("identifier", f"{INTENTS}|{self._write.intent}")]
         found = await self._client.search(self._deadline, kind, wanted)
         return next((each for each in found if has_identifier(each, INTENTS, self._write.intent)), None)
 
     async def change(self, before: Resource, after: Resource) -> Resource:
-        """The changed record. Where it is no longer what was read, everything is to be judged anew."""
+        """Updates the record; stops as stale if it has changed since it was read."""
         try:
             return await self._client.update(self._deadline, after)
         except Declined as declined:
@@ -147,19 +146,19 @@ class WriteSteps:
             if now is not None and has_identifier(now, INTENTS, self._write.intent):
                 return now
             if now is None or version_of(now) != version_of(before):
-                raise Stopped(Ending("stale")) from lost  # ours can no longer arrive
+                raise Stopped(Ending("stale")) from lost  # our update can no longer succeed
             raise self._unanswered(lost) from lost
 
     async def undo(self, resource: Resource) -> None:
-        """Puts back what should not have happened; until that is certain the write stays open."""
+        """Undoes a wrong change; the outcome stays open until that has succeeded."""
         try:
             await self._client.update(self._deadline, resource)
         except (Declined, SystemUnavailable, AnswerLost) as error:
             raise OutcomeOpen(wrong=True) from error
 
     async def release(self, *, final: bool = False) -> None:
-        """Frees what is to be freed, as far as that works now. A slot without our mark may still get it, until it is
-        `final` that nothing is on its way any more."""
+        """Frees what can be freed now and keeps the rest. A slot without our mark may still get it, unless `final`: no
+        request can arrive any more."""
         left = []
         for entry in self.releases:
             try:
@@ -171,7 +170,7 @@ class WriteSteps:
         self.releases = left
 
     async def _free(self, entry: Mapping[str, Any]) -> bool:
-        """Frees a slot, or undoes what came after all; False where there is no such thing, or not yet."""
+        """Frees a slot, or undoes a record that was created late; False if there is nothing to free yet."""
         if "watch" in entry:
             return await self._undo_late(entry["watch"])
         resource = await self._client.read(self._deadline, entry["slot"])
@@ -181,7 +180,7 @@ class WriteSteps:
         if entry["ours"] and self._write.id not in marks:
             return False
         if resource.get("status") != "busy" or not set(marks) <= set(entry["claims"]):
-            return True  # free already, or somebody else's
+            return True  # already free, or claimed by another write
         if not entry["ours"] and await self._is_used(entry["slot"]):
             return True
         identifiers = without_identifiers(resource, CLAIMS)
@@ -189,7 +188,7 @@ class WriteSteps:
         return True
 
     async def _undo_late(self, kind: str) -> bool:
-        """What a server made although it said that it failed. A later attempt that found it has marked it as its."""
+        """Undoes a record that was created despite a reported failure, unless a later attempt has adopted it."""
         found = await self.created(kind)
         if found is None:
             return False
@@ -202,7 +201,7 @@ class WriteSteps:
         return any(each.get("status") in TAKES_TIME for each in found)
 
     async def are_taken(self, slots: Sequence[str]) -> bool:
-        """Whether a server that marks its own slots has marked these."""
+        """Whether a server that updates slots itself has marked these as taken."""
         for slot in slots:
             try:
                 found = await self._client.read(self._deadline, slot)
@@ -218,7 +217,7 @@ class WriteSteps:
         return Stopped(Ending("declined", reason=redacted(declined.text, self._private) or _DECLINED))
 
     def _unanswered(self, lost: AnswerLost) -> Exception:
-        """Not there now. A server that failed has ended; without its answer the request may still be on its way."""
+        """Nothing was found: final if the server answered with a failure, otherwise the request may still arrive."""
         if lost.text:
             return Stopped(Ending("declined", reason=redacted(lost.text, self._private)))
         return Stopped(Ending(UNAVAILABLE, retry_after=lost.retry_after)) if lost.failed else OutcomeOpen()

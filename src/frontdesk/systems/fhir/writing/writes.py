@@ -1,8 +1,7 @@
-"""Writes on a FHIR server: which steps each consists of, how it ended, and how one is settled whose answer was lost.
+"""Executes writes on a FHIR server step by step, and settles those with an unknown outcome.
 
-A booking holds its slots first and creates the appointment then, so that nothing exists that has no time. A cancelled
-or moved appointment gives its old slots back last. What the server stored is compared with what was asked; a
-difference is undone and told.
+A booking claims its slots before it creates the appointment; a cancelled or moved appointment frees its old slots last.
+If the server stored something else than was asked for, that is undone and the write declined.
 """
 
 from collections.abc import Mapping
@@ -48,7 +47,7 @@ _EVENTS = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a write starts from: the judged change, the record it changes as it was read, and the slots it takes."""
+    """What a write starts from: the checked change, the record to change as it was read, and the slots to take."""
 
     change: Change | None  # None where a write is settled: what a person said is not stored
     before: Resource | None = None
@@ -56,7 +55,7 @@ class Asked:
 
 
 class Writer:
-    """One write. `write.data` is what is stored of it: ids, references and times, never anything about a person."""
+    """One write. `write.data` is what is stored of it: ids, references and times, no personal data."""
 
     def __init__(
         self, upstream: Upstream, practice: PracticeMap, deadline: Deadline, write: PendingWrite, asked: Asked | None
@@ -72,11 +71,11 @@ class Writer:
 
     @property
     def releases(self) -> list[Mapping[str, Any]]:
-        """The slots that are still to be freed."""
+        """What has to be freed or watched."""
         return self._steps.releases
 
     async def execute(self, now: datetime) -> Ending:
-        """How it ended. Raises OutcomeOpen where that is not known."""
+        """Executes the write. Raises OutcomeOpen if its outcome is unknown."""
         steps = {
             "book": self._book,
             "reschedule": self._reschedule,
@@ -88,14 +87,14 @@ class Writer:
             ending = await steps[self._write.change](now)
         except Stopped as stopped:
             ending = replace(stopped.ending, subjects=self.subjects)
-        except SystemUnavailable as error:  # of a read between the steps
+        except SystemUnavailable as error:  # from a read between the steps
             ending = Ending(UNAVAILABLE, self.subjects, retry_after=error.retry_after)
         await self._steps.release()
         return ending
 
     async def settle(self, now: datetime, *, final: bool) -> Ending | None:
-        """How a write ended that nobody works on any more; None where that cannot be told yet. Before it is `final` a
-        request may still be on its way. Raises SystemUnavailable or OutcomeOpen where it cannot be told now."""
+        """Finds out how an abandoned write ended; None if a request may still arrive, which `final` rules out. Raises
+        SystemUnavailable or OutcomeOpen if the server does not tell."""
         found, data = await self._find(), self._write.data
         if found is None and not final:
             return None
@@ -206,15 +205,14 @@ class Writer:
             raise Stopped(Ending("conflict", reason="patient_exists"))
 
     async def _find(self) -> Resource | None:
-        """The record that the write made or changed; None where it did neither."""
+        """The record that the write created or changed, if any."""
         if self._write.change in ("book", "create_patient"):
             return await self._steps.created("Appointment" if self._write.change == "book" else "Patient")
         found = await self._read(self._deadline, self._write.data["reference"])
         return found if found is not None and has_identifier(found, INTENTS, self._write.intent) else None
 
     def _is_wrong(self, found: Resource) -> bool:
-        """Whether what a lost write left is something else than was asked for. Where a later write of ours has changed
-        it, that does not show any more."""
+        """Whether the record differs from what was asked for; False if a later write of ours has changed it."""
         change, data = self._write.change, self._write.data
         if identifier_values(found, INTENTS)[-1] != self._write.intent:
             return False
@@ -228,7 +226,7 @@ class Writer:
         return {**wanted, "identifier": with_identifier(wanted, CLAIMS, self._write.id)}
 
     def _executed(self, reference: str, now: datetime) -> Ending:
-        """What is recorded of a write that happened. Slots that it held are the appointment's now."""
+        """The ending of an executed write; slots that it held belong to the appointment now."""
         change, data = self._write.change, self._write.data
         self._steps.releases = list(data.get("givesUp", ()))
         local_id = data["appointmentId"] if "appointmentId" in data else data["patientId"]
@@ -264,7 +262,7 @@ class Writer:
 
     @property
     def subjects(self) -> list[str]:
-        """What a write is about that did not happen: the id that a new record would have had is nobody's."""
+        """The ids that a write was about, without the id of a record that was not created."""
         data, new = self._write.data, {"book": "appointmentId", "create_patient": "patientId"}.get(self._write.change)
         return [data[key] for key in ("appointmentId", "patientId") if key in data and key != new]
 
