@@ -1,1 +1,1 @@
-"""The practice's own scheduling system behind one port: our calendar on PostgreSQL, or an existing one over FHIR."""
+"""Scheduling systems behind one port: the native calendar on PostgreSQL, or a FHIR server."""

@@ -1,4 +1,4 @@
-"""The changes that a scheduling system is asked to make, as operations have judged them."""
+"""The changes that a scheduling system can make, one class for each."""
 
 from dataclasses import dataclass
 from datetime import date, datetime

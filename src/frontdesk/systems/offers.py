@@ -1,4 +1,4 @@
-"""What a practice offers at all, whatever its calendar says: who does what, where, and for whom. Pure."""
+"""Which combinations of provider, location, visit type and procedure a practice offers, whatever its calendar says."""
 
 from collections.abc import Iterator
 
@@ -38,7 +38,7 @@ def offered_pairs(
 
 
 def named(directory: Directory, slot: SlotRef) -> tuple[Provider, Location, VisitType, Procedure] | None:
-    """What a slot id names; None where the practice does not have all of it."""
+    """The records that a slot id names, or None if one does not exist."""
     provider = directory.providers.get(slot.provider_id)
     location = directory.locations.get(slot.location_id)
     visit_type = directory.visit_types.get(slot.visit_type_id)

@@ -1,4 +1,4 @@
-"""Our own calendar on PostgreSQL: availability is computed from the directory and the appointments, never stored."""
+"""The native calendar on PostgreSQL; availability is computed from the directory and appointments, never stored."""
 
 from frontdesk.systems.native.system import NativeCalendar, NativeSystem
 

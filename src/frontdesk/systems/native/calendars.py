@@ -37,7 +37,7 @@ class ProviderCalendar:
     end: int
     busy: Busy
     open: dict[tuple[int, int, int], tuple[OpenTimes, "array[int]"]] = field(default_factory=dict)
-    """By location, duration and buffer, and under which opening times they are open."""
+    """Open starts and the opening times they were computed from, by location, duration and buffer."""
 
     @property
     def size(self) -> int:
@@ -84,7 +84,7 @@ class Calendars:
         return found
 
     def _gaps(self, calendar: ProviderCalendar, capacity: int, procedure: Procedure) -> list[Gap]:
-        """A provider's locations are asked about one after the other."""
+        """Keeps the last result, because a provider's locations are searched one after the other."""
         before, found = self._latest_gaps
         wanted = (calendar, capacity, procedure.duration_minutes, procedure.buffer_after_minutes)
         if before != wanted:
@@ -94,8 +94,8 @@ class Calendars:
 
 
 def to_read(kept: ProviderCalendar | None, begin: int, end: int, now: int, horizon: int) -> Stretch:
-    """What to ask for where begin <= t < end must be known: no less than is known already, but for the past, and twice
-    as much where that is not enough. Whoever asks about ever later dates is not read for each time."""
+    """The stretch to read so that begin <= t < end is cached: at least what is cached without the past, and twice as
+    much if that is too short, so that searches for ever later dates do not read each time."""
     if kept is None:
         return Stretch(_NOTHING_KNOWN, begin, end)
     first = min(begin, max(kept.begin, now))

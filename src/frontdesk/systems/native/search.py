@@ -1,6 +1,6 @@
-"""One slot search against one version of a practice's directory: which time to look at, and what is found first.
+"""One slot search against one version of a directory: the windows to read, and the earliest slots in order.
 
-Owns the windows and the order of what is found. Refuses the database: offers and their open starts are handed in.
+It does not read the database: offers and their open starts are passed in.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ class Search:
         self.most, self._at_once, self._after = most, query.last is not None, after
         visit_type = directory.visit_types.get(query.visit_type_id)
         self.procedure = visit_type.procedure(query.procedure_id) if visit_type is not None else None
-        self._reaches: dict[str, tuple[int, int]] = {}  # by zone, the time begin <= t < end in which slots may start
+        self._reaches: dict[str, tuple[int, int]] = {}  # by time zone: earliest and latest start
         for _, location, times in offers:
             if location.time_zone not in self._reaches:
                 self._reaches[location.time_zone] = times.reach(query.first, query.last, now.timestamp())
@@ -38,11 +38,11 @@ class Search:
         self._offers = [offer for offer in offers if offer.location.time_zone in open_zones]
         self.horizon = int(now.timestamp()) // 60 + (directory.practice.booking_horizon_days + 2) * DAY_MINUTES
         self.provider_ids = list(dict.fromkeys(provider.id for provider, _, _ in self._offers))
-        self._found: list[tuple[int, int]] = []  # start, and the number of its offer: sorted as they are answered
+        self._found: list[tuple[int, int]] = []  # start and number of the offer, in the order of the answer
 
     def windows(self, known_until: int) -> Iterator[tuple[int, int]]:
-        """The time to look at: the asked one at once, an open end in two steps unless it is known already. Nowhere to
-        look is one look, too: the directory in hand may be an old one."""
+        """The windows to read: a closed date range at once, an open end in two steps unless its calendars are cached.
+        An empty window is read, too, because the cached directory may be out of date."""
         begin = min((begin for begin, _ in self._reaches.values()), default=0)
         end = max((end for _, end in self._reaches.values()), default=0)
         step = max(begin + _FIRST_LOOK_DAYS * DAY_MINUTES, known_until)
@@ -58,24 +58,23 @@ class Search:
 
     @property
     def margin(self) -> int:
-        """For how long past a start appointments may stand in its way: no less than a day, so that searches for visits
-        of different lengths know the same."""
+        """How far past a start to read appointments; at least a day, so that visits of any length share the cache."""
         if self.procedure is None:
             return 0
         return max(self.procedure.duration_minutes + self.procedure.buffer_after_minutes, DAY_MINUTES)
 
     def look(self, begin: int, end: int, open_starts: Callable[[Offer, int, int], Sequence[int]]) -> bool:
-        """Looks for starts begin <= t < end, later than all that was looked at before; True when enough were found.
-        `open_starts` gives an offer's starts between two moments, at least as many as are wanted if there are."""
+        """Adds starts in begin <= t < end, a window after all earlier ones; True once enough were found. `open_starts`
+        returns an offer's starts between two times, at least as many as are wanted if there are."""
         found, most = self._found, self.most
         for number, offer in enumerate(self._offers):
             if len(found) >= most:
-                end = min(end, found[-1][0])  # only what comes before the last one can still matter
+                end = min(end, found[-1][0])  # later starts cannot be among the earliest
             first, last = self._reaches[offer.location.time_zone]
             first, last = max(first, begin), min(last, end)
             if self._after is not None:
                 start, *place = self._after
-                # Of slots that start together, those of a later provider and location are still to come.
+                # Equal starts are ordered by provider and location.
                 first = max(first, start + ([offer.provider.id, offer.location.id] <= place))
             if first >= last:
                 continue
@@ -87,7 +86,7 @@ class Search:
         return len(found) >= most
 
     def found(self) -> list[OpenSlots]:
-        """The earliest, at most as many as were asked for; those that start together by provider and location."""
+        """The earliest slots, equal starts in order of provider and location."""
         if not self.is_wide and self._found:
             return [_slots(self._offers[0], [start for start, _ in self._found])]
         return [_slots(self._offers[number], [start]) for start, number in self._found]

@@ -1,8 +1,7 @@
-"""The native scheduling system of one practice, behind the port.
+"""Implements the port for a practice with the native calendar.
 
-A search asks in one round trip which of its providers' calendars have changed, reads those, and the directory's
-version; where that has moved on, the directory is loaded anew and the search repeated, so an answer never rests on old
-hours or old appointments.
+A search reads the changed calendars of its providers and the directory's version in one round trip. If the version has
+changed, it loads the directory and searches again, so an answer never uses old hours or appointments.
 """
 
 from bisect import bisect_left
@@ -47,7 +46,7 @@ _MOST_SEARCHED = 200  # patients that a search reads before it sorts them
 
 
 class NativeCalendar:
-    """What the native systems of all practices share: the database, and what is remembered of it."""
+    """What the native systems of all practices share: the database and its caches."""
 
     def __init__(self, database: Database, directories: DirectoryCache) -> None:
         self.database = database
@@ -201,7 +200,7 @@ class NativeSystem:
         return None if row is None else (await self._named_in_directory([rows.appointment(row)]))[0]
 
     async def _named_in_directory(self, found: list[Appointment]) -> list[Appointment]:
-        """Sees to it that the directory in hand knows every name that these appointments refer to."""
+        """Reloads the directory if it lacks a record that these appointments refer to."""
         directory = await self.directory()
         if any(not _knows(directory, appointment) for appointment in found):
             self._known_version = (await self._calendar.directories.newest(self._practice_id)).version
@@ -231,7 +230,7 @@ class NativeSystem:
             except DatabaseUnavailable as error:
                 raise SystemUnavailable from error
             except OutcomeUnknown:
-                # With an intent the call is idempotent: a second one executes, or finds what the first one did.
+                # With an intent the call is idempotent: a retry executes it or finds the stored result.
                 if intent is None or attempt == _WRITE_ATTEMPTS:
                     raise
         assert row is not None
@@ -240,8 +239,8 @@ class NativeSystem:
     async def _open_starts(
         self, search: Search, begin: int, end: int, now: datetime
     ) -> tuple[int, Callable[[Offer, int, int], Sequence[int]]]:
-        """The directory's current version, and how to get at the starts that are open in this time. Reads the
-        appointments of those providers of whom they are not known as they are now."""
+        """Reads the calendars that are not cached or have changed. Returns the directory's version, and a function for
+        the open starts of an offer."""
         calendars, procedure = self._calendar.calendars, search.procedure
         kept = calendars.known(self._practice_id, search.provider_ids)
         until, minute = end + search.margin, int(now.timestamp()) // 60
