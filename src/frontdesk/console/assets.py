@@ -13,7 +13,7 @@ _STATIC = Assets("frontdesk.console", "static", {"grid.css": grid_css})
 
 
 def asset(name: str) -> str:
-    """The address of a file in `static/`, or of one that is written by code."""
+    """The URL of a file in `static/`, or of a generated one."""
     return f"{PATH}/{_STATIC.names[name]}"
 
 

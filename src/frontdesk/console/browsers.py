@@ -1,4 +1,4 @@
-"""What a browser calls itself, in a few words, so that people know their own devices in a list."""
+"""Names of browsers for the list of sessions."""
 
 _BROWSERS = (
     ("Edg/", "Edge"),
@@ -18,7 +18,7 @@ _SYSTEMS = (
 
 
 def browser_name(user_agent: str) -> str:
-    """Words of ours only: nothing that a request says about itself is stored."""
+    """One of the names above, so that nothing from the request is stored."""
     browser = next((name for mark, name in _BROWSERS if mark in user_agent), "A browser")
     system = next((name for mark, name in _SYSTEMS if mark in user_agent), None)
     return browser if system is None else f"{browser} on {system}"

@@ -1,7 +1,6 @@
-"""Charts as plain geometry: columns of stacked parts for an SVG that templates draw. No drawing, no colours here.
+"""Geometry of the usage charts: columns of stacked parts that a template draws as SVG.
 
-A chart is 1000 units wide and 200 high and is stretched to its place, so nothing in it is text: the labels stand beside
-it, and every number is in the table that goes with it.
+The SVG is stretched to fit, so labels are outside of it.
 """
 
 from collections import Counter
@@ -16,14 +15,14 @@ from frontdesk.domain.errors import CATALOGUE
 
 WIDTH, HEIGHT = 1000, 200
 _SHOWN_ERRORS = 4
-_GAP = 0.25  # of a column's place
+_GAP = 0.25  # of a column's width
 _LABELS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
     name: str
-    look: str  # a class in admin.css
+    look: str  # a CSS class
     total: int
 
 
@@ -37,7 +36,7 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class Column:
     label: str
-    counts: Sequence[int]  # one for each series
+    counts: Sequence[int]  # one per series
     x: float
     width: float
     parts: Sequence[Part]
@@ -51,7 +50,7 @@ class Chart:
     series: Sequence[Series]
     columns: Sequence[Column]
     top: int
-    labels: Sequence[str]  # along the time, evenly spread
+    labels: Sequence[str]  # evenly spaced
 
     @property
     def is_empty(self) -> bool:
@@ -66,7 +65,7 @@ def requests_chart(counted: Counted, zone: ZoneInfo) -> Chart:
 
 
 def errors_chart(counted: Counted, zone: ZoneInfo) -> Chart:
-    """The most frequent errors one by one, the rest together."""
+    """The most frequent errors, and the others as one series."""
     totals = counted.errors
     shown = [error for error, _ in totals.most_common(_SHOWN_ERRORS)]
     series = [Series(error_name(error), f"series-{place}", totals[error]) for place, error in enumerate(shown, 1)]
@@ -89,7 +88,7 @@ def error_meaning(error: Error) -> str:
 
 
 def share(used: int, of: int) -> float:
-    """Per cent, for a bar that is 100 wide; what has been used a little can be seen."""
+    """Per cent, with a minimum that stays visible."""
     if used <= 0 or of <= 0:
         return 0.0
     return round(min(100.0, max(0.75, used * 100 / of)), 2)
@@ -126,7 +125,7 @@ def _stacked(series: Sequence[Series], row: Sequence[int], top: int) -> list[Par
 
 
 def _ceiling(most: int) -> int:
-    """A round, even number that nothing exceeds: half of it stands at the middle line."""
+    """A round, even upper bound; half of it labels the middle line."""
     if most <= 2:
         return 2
     magnitude: int = 10 ** floor(log10(most))

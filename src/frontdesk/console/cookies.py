@@ -1,7 +1,6 @@
-"""The console's cookies: out of reach of scripts, sent to no other site.
+"""The console's cookies: HttpOnly, SameSite=Lax, and over https Secure with the prefix `__Host-`.
 
-Over https the names have the prefix `__Host-`: a browser takes such a cookie only from this very host over https, so
-that nobody on a neighbouring subdomain can plant one. That wants the path `/`; over plain http it is the console's.
+The prefix keeps other subdomains from setting them. It requires the path `/`.
 """
 
 from datetime import timedelta

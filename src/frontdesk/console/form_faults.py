@@ -1,15 +1,15 @@
-"""What is wrong with a form, field by field, for the page that shows it again with what was typed."""
+"""Errors of a form by field, for the page that shows the form again."""
 
 import re
 
 from frontdesk.console.forms import Form
 from frontdesk.domain.errors import Problem
 
-_DIGITS = 18  # more than any number that is asked for has
+_DIGITS = 18  # more than any valid number has
 
 
 def faults_of(problem: Problem) -> dict[str, str]:
-    """By field. Whoever has no field to be told at is told at the top."""
+    """Messages by field; `$` is shown at the top of the form."""
     found: dict[str, str] = {}
     for error in problem.errors:
         found.setdefault(error.field, error.message)
@@ -17,7 +17,7 @@ def faults_of(problem: Problem) -> dict[str, str]:
 
 
 def whole_number(form: Form, name: str, label: str, faults: dict[str, str]) -> int:
-    """As people type it, with blanks or commas between the thousands. What is no number is noted, and is 1."""
+    """Accepts spaces and commas between thousands. Anything else is added to `faults` and counts as 1."""
     text = re.sub(r"[\s,]", "", form.get(name))
     if text.isascii() and text.isdecimal() and len(text) <= _DIGITS:
         return int(text)

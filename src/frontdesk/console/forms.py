@@ -1,4 +1,4 @@
-"""What a form of the console sent: fields by name, files as text. Refuses bytes that are neither a form nor text."""
+"""Reads a posted form: fields by name, files as text."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ class Form:
     fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def get(self, name: str) -> str:
-        """The first value, without spaces around it; the empty text where there is none."""
+        """The first value, stripped, or an empty string."""
         return self.fields.get(name, ("",))[0].strip()
 
     def all(self, name: str) -> list[str]:

@@ -1,6 +1,6 @@
-"""Live calendar pages of this process: each stream hears when its practice's calendar or directory has changed.
+"""Live updates for open calendar pages of this process, by practice.
 
-Every stream ends when the process is told to stop.
+Streams end when the process is told to stop, because the server waits for them.
 """
 
 import asyncio
@@ -15,15 +15,13 @@ from frontdesk.outbound.announcer import KIND
 
 
 class TooManyStreams(Exception):  # noqa: N818 - a state of the world
-    """Nobody else can be told at the moment."""
+    """The limit of open streams is reached."""
 
 
 class LiveCalendars:
-    """Who in this process wants to hear of which practice. Every stream ends when the process is told to stop."""
-
     def __init__(self, most: int = 1000, most_each: int = 8) -> None:
         self._most, self._most_each = most, most_each
-        self._open: Counter[str] = Counter()  # streams by whom they belong to
+        self._open: Counter[str] = Counter()  # streams by staff member
         self._waiting: dict[str, set[asyncio.Event]] = {}
         self._closed = False
 
@@ -32,12 +30,12 @@ class LiveCalendars:
         return self._open.total()
 
     def on_change(self, kind: str, id: str) -> None:  # noqa: A002
-        """Word of a changed calendar, or of a changed directory, which shows in the calendar, too."""
+        """Wakes the streams of a changed calendar or directory."""
         for event in self._waiting.get(f"{kind} {id}", ()):
             event.set()
 
     def look_again(self) -> None:
-        """Word of changes may have been missed."""
+        """Wakes every stream: notifications may have been lost."""
         for events in self._waiting.values():
             for event in events:
                 event.set()
@@ -48,10 +46,10 @@ class LiveCalendars:
 
     @contextlib.contextmanager
     def closed_by_signals(self) -> Iterator[None]:
-        """A server that is told to stop waits for open streams, so that they must hear of it first."""
+        """Ends the streams on SIGINT and SIGTERM, before the server waits for them."""
         loop = asyncio.get_running_loop()
         previous: dict[signal.Signals, Any] = {}
-        with contextlib.suppress(ValueError):  # not the main thread: somebody else handles signals
+        with contextlib.suppress(ValueError):  # not the main thread
             for number in (signal.SIGINT, signal.SIGTERM):
                 previous[number] = signal.getsignal(number)
                 signal.signal(number, _before(previous[number], lambda: _soon(loop, self.close)))
@@ -89,7 +87,7 @@ class Listener:
     closed: Callable[[], bool]
 
     async def next(self, seconds: float) -> Literal["changed", "quiet", "over"]:
-        """What comes first: a change, the end of a pause, or the end of this process."""
+        """Waits for a change, `seconds` without one, or the end of the process."""
         try:
             async with asyncio.timeout(0 if self.closed() else seconds):  # 3.11's wait_for may swallow a cancellation
                 await self.event.wait()
@@ -109,5 +107,5 @@ def _before(previous: Any, do: Callable[[], None]) -> Callable[[int, Any], None]
 
 
 def _soon(loop: asyncio.AbstractEventLoop, do: Callable[[], None]) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop has ended
+    with contextlib.suppress(RuntimeError):  # the loop is closed
         loop.call_soon_threadsafe(do)

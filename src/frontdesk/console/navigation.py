@@ -1,4 +1,4 @@
-"""Where one can go from anywhere, and what is said after something was done."""
+"""The navigation menu, and the notices shown after an action."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ class Place:
     label: str
     icon: str  # a name in icons.html
     role: Role
-    covers: tuple[str, ...] = ()  # further first parts of addresses that belong to it
+    covers: tuple[str, ...] = ()  # other sections that mark this entry as current
 
 
 NAV: tuple[tuple[str, tuple[Place, ...]], ...] = (
@@ -44,7 +44,7 @@ NAV: tuple[tuple[str, tuple[Place, ...]], ...] = (
     ),
 )
 
-# Texts are fixed: what stands in an address is only a key, so nobody can make a page say something.
+# URLs carry only the key, so that a link cannot make a page show an arbitrary text.
 NOTICES = {
     "staff_changed": "The staff member has been changed.",
     "staff_removed": "The staff member has been removed.",

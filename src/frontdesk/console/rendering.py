@@ -1,4 +1,4 @@
-"""Templates to answers. Whatever a template puts in is escaped, and every answer carries the same strict headers."""
+"""Renders templates, with autoescaping, and sets the security headers of every answer."""
 
 import secrets
 from datetime import datetime
@@ -34,7 +34,7 @@ THEME_COOKIE = "frontdesk_theme"
 
 @cache
 def _templates() -> "Environment":
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # with the first page: it takes its time
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # imported with the first page, because it is slow
 
     environment = Environment(
         loader=PackageLoader("frontdesk.console", "templates"),
@@ -56,13 +56,13 @@ def render(request: Request, template: str, status: int = 200, **values: Any) ->
 
 
 def theme_of(request: Request) -> str | None:
-    """The theme that was chosen in this browser; None follows the system's."""
+    """The theme chosen in this browser; None follows the system."""
     chosen = request.cookies.get(THEME_COOKIE)
     return chosen if chosen in ("light", "dark") else None
 
 
 def with_headers(response: Response, request_id: str) -> Response:
-    """`no-store` unless the page knows better; the rest without exception."""
+    """Adds the security headers; `no-store` unless the page has set Cache-Control."""
     response.headers.update(HEADERS)
     response.headers.setdefault("Cache-Control", "no-store")
     response.headers["X-SVC-TRACE-ID"] = request_id
@@ -70,11 +70,11 @@ def with_headers(response: Response, request_id: str) -> Response:
 
 
 def new_key() -> str:
-    """For a form that writes: sent twice, it executes once."""
+    """An idempotency key for a form."""
     return secrets.token_urlsafe(24)
 
 
 def when(moment: datetime, zone: ZoneInfo) -> str:
-    """A moment as people read it, in the practice's zone."""
+    """A date and time in the practice's zone."""
     local = moment.astimezone(zone)
     return f"{local:%a} {local.day} {local:%b %Y, %H:%M}"

@@ -1,4 +1,4 @@
-"""The console: what a practice's people see of their calendar and their agents. Every page is one of PAGES."""
+"""Routes of the console. Every page is one of PAGES."""
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -56,7 +56,7 @@ PAGES: tuple[Page, ...] = (
     *health.PAGES,
     *audit.PAGES,
 )
-# Behind all others: whoever is signed in learns that there is nothing, anybody else is led to the sign-in.
+# Matched last: 404 with a session, the sign-in without one.
 _REST = (Page("GET", "/{rest:path}", _nothing), Page("POST", "/{rest:path}", _nothing))
 
 

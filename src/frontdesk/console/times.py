@@ -1,4 +1,4 @@
-"""Days and times as people at the desk read them. Whoever calls has put them into the right zone."""
+"""Formats dates and times that are already in the right zone."""
 
 from datetime import date, datetime, time, timedelta
 
@@ -24,7 +24,7 @@ def dated(day: date) -> str:
 
 
 def week_of(first: date, last: date) -> str:
-    """The days from the first to the last: 16–22 November 2026."""
+    """For example 16–22 November 2026."""
     if (first.year, first.month) == (last.year, last.month):
         return f"{first.day}–{last.day} {last:%B %Y}"
     if first.year == last.year:
@@ -33,7 +33,7 @@ def week_of(first: date, last: date) -> str:
 
 
 def block_span(starts: datetime | date, ends: datetime | date) -> str:
-    """Blocked time: whole days where it is that, otherwise to the minute."""
+    """Whole days as dates, anything else to the minute."""
     if isinstance(starts, datetime) and isinstance(ends, datetime):
         if starts.time() != time() or ends.time() != time():
             if starts.date() == ends.date():
@@ -46,7 +46,7 @@ def block_span(starts: datetime | date, ends: datetime | date) -> str:
 
 
 def moment(text: str) -> datetime:
-    """A time as the operations answer it, in the zone that it came with."""
+    """Parses a time from an operation's answer."""
     return datetime.fromisoformat(text)
 
 

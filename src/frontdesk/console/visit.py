@@ -61,7 +61,7 @@ class Page:
     method: str  # GET or POST
     path: str  # below /console
     handler: "Callable[[Visit], Awaitable[Response]]"
-    role: Role = "staff"  # the least
+    role: Role = "staff"  # the lowest that may open it
     largest_body: int = LARGEST_BODY
     counts_as_use: bool = True  # False where a script asks by itself: a page left open does not keep a session alive
 
@@ -91,7 +91,7 @@ class Visit:
 
     @cached_property
     def zone(self) -> ZoneInfo:
-        """The practice's."""
+        """The practice's time zone."""
         return ZoneInfo(self.session.time_zone)
 
     async def form(self) -> Form:
@@ -121,7 +121,7 @@ class Visit:
         )
 
     def redirect(self, path: str, notice: str | None = None) -> Response:
-        """To a page below /console. `notice` is a key of NOTICES."""
+        """Redirects to a page below /console. `notice` is a key of NOTICES."""
         if notice is not None:
             assert notice in NOTICES, notice
             path += f"{'&' if '?' in path else '?'}notice={notice}"

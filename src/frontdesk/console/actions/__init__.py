@@ -1,1 +1,1 @@
-"""What staff do beyond the 22 operations, one module per subject: each checks the role and leaves an audit record."""
+"""Actions of staff beyond the operations, one module per subject. Each checks the role and leaves an audit record."""

@@ -27,7 +27,7 @@ class AgentView:
     database: Database
     engine: Engine
     tokens: Tokens
-    public_url: str  # where callers from outside reach the two doors
+    public_url: str  # of the doors
 
     async def clients(self, context: ActionContext) -> list[ClientRecord]:
         context.require("admin")
@@ -53,6 +53,6 @@ class AgentView:
 
 
 def commits(client: ClientRecord, operation: Operation, arguments: Mapping[str, Any]) -> bool:
-    """Whether this call may change something: any write of an integration, an agent's with a token."""
+    """Whether this call executes a write: any write of an integration, a confirmed one of an agent."""
     confirming = any(name.lower() == "confirmationtoken" for name in arguments)
     return operation.kind == "write" and (confirming or client.grant == "integration")

@@ -29,7 +29,7 @@ _UPCOMING = {
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """One line of the audit trail about an appointment."""
+    """An audit record about the appointment."""
 
     at: datetime
     actor: Actor

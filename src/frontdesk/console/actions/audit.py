@@ -1,7 +1,6 @@
-"""The audit trail for whoever runs a practice: found by what it says, exported, and checked as a whole.
+"""The audit trail for admins: searched, exported and verified.
 
-A check of a long trail takes its time: it runs beside the requests, and how far it is stands in the database, so that
-every node can say so. Of one practice only one runs at a time.
+A verification runs beside the requests, one per practice; its progress is stored, so that every worker can show it.
 """
 
 import asyncio
@@ -23,8 +22,8 @@ from frontdesk.console.actor import Actor
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 
 PAGE = 50
-_BATCHES = 20  # how much of the trail one page looks through
-_SILENT = timedelta(seconds=30)  # a check that has not been heard of for so long has died with its worker
+_BATCHES = 20  # of the trail, searched for one page
+_SILENT = timedelta(seconds=30)  # without progress for so long, the worker has died
 _SAY_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
@@ -69,7 +68,7 @@ class Record:
 @dataclass(frozen=True, slots=True)
 class RecordPage:
     records: Sequence[Record]
-    before: int | None  # where the next page begins; None: this is the end
+    before: int | None  # where the next page begins; None: the last page
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +86,16 @@ class Check:
 class AuditRecords:
     database: Database
     clock: Callable[[], datetime]
-    _running: set[asyncio.Task[None]] = field(default_factory=set)  # the event loop itself forgets tasks
+    _running: set[asyncio.Task[None]] = field(default_factory=set)  # the event loop keeps weak references only
 
     async def actors(self, context: ActionContext) -> list[Actor]:
-        """Who may have acted: the practice's clients and people, by name."""
+        """The practice's clients and staff, by name."""
         context.require("admin")
         rows = await self.database.fetch(_ACTORS, context.practice_id)
         return [Actor(row["id"], row["name"], row["kind"]) for row in rows]
 
     async def find(self, context: ActionContext, wanted: Wanted, before: int | None = None) -> RecordPage:
-        """A page of records. It may be short, or empty, and still not the last: only so much is looked through."""
+        """A page of records. It may be short or empty without being the last, because a search is bounded."""
         context.require("admin")
         found = await find_records(
             self.database, context.practice_id, wanted, PAGE + 1, AFTER_ALL if before is None else before, _BATCHES
@@ -123,13 +122,13 @@ class AuditRecords:
         )
 
     async def export(self, context: ActionContext) -> AsyncIterator[str]:
-        """Every sealed record as one line of JSON. That it was exported is recorded first, and so is in it."""
+        """Every sealed record as a line of JSON, the record of this export included."""
         context.require("admin")
         await context.record("console.export_audit")
         return exported_lines(self.database, context.staff.practice_slug, context.practice_id)
 
     async def start_check(self, context: ActionContext) -> None:
-        """Does nothing while a check of this practice runs somewhere."""
+        """Does nothing while a check of this practice is running."""
         context.require("admin")
         check_id, now = secrets.token_hex(8), context.now
         async with self.database.transaction(context.practice_id) as connection:
@@ -185,7 +184,7 @@ class AuditRecords:
             document = orjson.dumps(report.document()).decode()
             await self._write(_END, practice_id, check_id, report.sequence, self.clock(), document)
         except (DatabaseUnavailable, OutcomeUnknown):
-            _log.warning("a check of the audit trail was broken off: the database is unavailable")
+            _log.warning("a check of the audit trail was interrupted: the database is unavailable")
         except Exception:
             _log.exception("a check of the audit trail failed")
 

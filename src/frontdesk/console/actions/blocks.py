@@ -1,8 +1,6 @@
-"""Blocked time: a provider's time off, or days on which a location is shut, made and taken back at the desk.
+"""Blocked time: a provider's time off, or days on which a location is closed, set by staff.
 
-It stands in the directory beside what the practice file says, under the same rules, and outlives an import. The
-directory's version moves with it, so that nothing is booked into it by whoever looked before. Appointments that lie in
-it stay; whoever blocks the time is told of them first.
+It is stored in the directory and raises its version, so that nobody books by an older one. Imports keep it.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -31,14 +29,14 @@ NOT_HERE = "Time is blocked in the practice's own system."
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A provider's time from `starts` to `ends`, or a location's whole days from the one to the other. All local."""
+    """A provider's time from `starts` to `ends`, or a location's days from the first to the last. All local."""
 
     provider_id: int | None
     location_id: int | None
     starts: datetime | date
     ends: datetime | date
     reason: str | None = None
-    by: Actor | None = None  # None: the practice file says so
+    by: Actor | None = None  # None: from the practice file
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,7 @@ class Blocks:
         return Capability.BLOCK_TIME in (await self.systems(context.staff.caller())).capabilities
 
     async def upcoming(self, context: ActionContext) -> list[Block]:
-        """What is blocked from now on, by its beginning."""
+        """Current and future blocks, by their start."""
         directory = await (await self.systems(context.staff.caller())).directory()
         today = local_date(int(context.now.timestamp()) // 60, directory.practice.time_zone) - timedelta(days=1)
         rows = [
@@ -130,7 +128,7 @@ class Blocks:
         await self._change(context, block, remove=False)
 
     async def remove(self, context: ActionContext, block: Block) -> None:
-        """Taking back what is not blocked changes nothing. What the practice file says returns with the next import."""
+        """Removing an unknown block changes nothing. One from the practice file returns with the next import."""
         await self._change(context, block, remove=True)
 
     async def _change(self, context: ActionContext, block: Block, *, remove: bool) -> None:
@@ -173,8 +171,8 @@ class Blocks:
 
 
 def provider_block(provider_id: int, starts: str, ends: str, reason: str, now: datetime | None) -> Block:
-    """From what a form says; problem `validation` by the rules of the practice file; with `now` nothing past."""
-    from frontdesk.practice_file.model import TimeOffPart  # here and below, not above: its models take time to make
+    """Checks a form by the rules of the practice file; with `now`, the block must not be past."""
+    from frontdesk.practice_file.model import TimeOffPart  # its models are slow to build
 
     try:
         part = TimeOffPart.model_validate({"from": starts, "to": ends, "reason": reason.strip() or None})

@@ -1,7 +1,6 @@
-"""The calendar that the desk looks at: a day or a week of one place, read through the practice's scheduling system.
+"""A day or a week of the calendar, read through the practice's scheduling system.
 
-Who looked, and whose names were shown, is recorded before it is shown. A look that finds what the page shows already
-answers with nothing, shows nothing and leaves no record.
+Showing names of patients is recorded. A request that finds nothing new shows nothing and leaves no record.
 """
 
 import hashlib
@@ -30,7 +29,7 @@ _BOOKED = "SELECT * FROM appointment_history($1, $2, 'book_appointment')"
 
 @dataclass(frozen=True, slots=True)
 class CalendarQuery:
-    """`day` None is today; `location_id` None is every location, where they share a zone."""
+    """`day` None is today; `location_id` None is every location, if they share a zone."""
 
     day: date | None = None
     span: Literal["day", "week"] = "day"
@@ -50,7 +49,7 @@ class Calendar:
     async def read(
         self, context: ActionContext, query: CalendarQuery, *, purpose: str = "calendar", known: str | None = None
     ) -> CalendarView | None:
-        """None where it is still as `known`, the tag of a view, says."""
+        """None if the view still has the tag `known`."""
         system = await self.systems(context.staff.caller())
         if Capability.LIST_APPOINTMENTS not in system.capabilities:
             raise Problem("capability_not_supported")
@@ -59,7 +58,7 @@ class Calendar:
         days = _days(query, local_date(int(context.now.timestamp()) // 60, locations[0].time_zone))
         found, whole = await _appointments(system, query, locations, days)
         found = await self._with_bookers(context, found)
-        directory = await system.directory()  # reading may have met names that only a newer one knows
+        directory = await system.directory()  # reading may have loaded a newer one
         contacts = await system.contacts(list({each.patient_id for each in found})) if found else {}
         actors = await actors_of(
             self.database, context.practice_id, {each.booked_by for each in found if each.booked_by}
@@ -75,7 +74,7 @@ class Calendar:
         return view
 
     async def _with_bookers(self, context: ActionContext, found: Sequence[Appointment]) -> list[Appointment]:
-        """Who booked them: as the calendar has it, else as the audit trail does."""
+        """Fills in who booked them from the audit trail where the calendar does not know."""
         unsaid = [each.id for each in found if each.booked_by is None]
         if not unsaid:
             return list(found)
@@ -85,7 +84,7 @@ class Calendar:
 
 
 def shown_locations(directory: Directory, location_id: int | None) -> list[Location]:
-    """The places of one page, all in one zone. Nothing asked for is all of them, or the first if zones differ."""
+    """The locations of one page, which share a zone: the given one, or all, or the first if zones differ."""
     active = [location for location in directory.locations.values() if location.active]
     if location_id is not None:
         active = [location for location in active if location.id == location_id]
@@ -127,6 +126,6 @@ async def _appointments(
 
 
 def _tag(view: CalendarView) -> str:
-    """Changes with what a page shows, and not with the time of day."""
+    """Changes with what the page shows, not with the time of day."""
     still = [replace(day, now=None) for day in view.days]
     return hashlib.sha256(repr((still, view.zone, view.rows, view.today)).encode()).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""From an empty practice to its first booking: which steps are done, seen in what is stored."""
+"""The set-up checklist: which steps from an empty practice to its first booking are done."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from frontdesk.domain.directory import Directory
 from frontdesk.store.database import Database
 from frontdesk.store.directories import load_directory
 
-# A count of requests is forgotten after a while; what is in the audit trail is not. Whoever has booked has searched.
+# Request counts expire, audit records do not. A client that has booked has also searched.
 _STATE = """
 SELECT (SELECT count(*) FROM client WHERE practice_id = $1 AND NOT disabled) AS clients,
        (SELECT min(client_id) FROM client WHERE practice_id = $1 AND NOT disabled) AS client_id,
@@ -24,7 +24,7 @@ SELECT (SELECT count(*) FROM client WHERE practice_id = $1 AND NOT disabled) AS 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """What a first search may ask for."""
+    """Ids for the example search."""
 
     provider_id: int
     location_id: int
@@ -40,8 +40,8 @@ class Progress:
     visit_types: int
     providers_with_hours: int
     clients: int
-    client_id: str | None  # one that may call
-    called: bool  # with a token, therefore
+    client_id: str | None  # of an enabled client
+    called: bool  # with a valid token
     searched: bool
     booked: bool
     example: Example | None
@@ -52,12 +52,12 @@ class Progress:
 
     @property
     def has_hours(self) -> bool:
-        """A FHIR server has its own."""
+        """True for a FHIR server, which has its own hours."""
         return self.system == "fhir" or self.providers_with_hours > 0
 
     @property
     def done(self) -> tuple[bool, ...]:
-        """Step by step, in their order."""
+        """Whether each step is done, in order."""
         return (self.has_directory, self.has_hours, self.clients > 0, self.called, self.searched, self.booked)
 
 

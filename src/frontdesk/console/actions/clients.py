@@ -1,7 +1,6 @@
-"""The clients of a practice, as whoever runs it changes them: added, changed, disabled, given a new secret.
+"""Admins manage the clients of their practice: add, change, disable, rotate secrets.
 
-Every change commits with its audit record. A form that makes a secret works once: sent again, it changes nothing, and
-nobody sees the secret a second time. Refuses other practices' clients, as if there were none.
+A form that makes a secret works once: sent again, it changes nothing and shows no secret.
 """
 
 import hashlib
@@ -38,7 +37,7 @@ _CLAIMED = "SELECT result ->> 'clientId' FROM intent WHERE practice_id = $1 AND 
 
 
 class SecretShown(Exception):  # noqa: N818 - an answer
-    """This form has been sent before; its secret was shown then."""
+    """The form was sent before, and its secret was shown then."""
 
     def __init__(self, client_id: str) -> None:
         super().__init__(client_id)
@@ -75,7 +74,7 @@ class Clients:
         quota: int,
         once: str,
     ) -> tuple[ClientRecord, str]:
-        """The client and its secret. Whoever sends the same form again gets `SecretShown`."""
+        """The client and its secret. Raises SecretShown if the form was sent before."""
         context.require("admin")
         check_client(name=name, grant=grant, scopes=scopes, per_minute=per_minute, quota=quota)
         added = await add_client(
@@ -96,7 +95,7 @@ class Clients:
     async def rotate(
         self, context: ActionContext, client_id: str, *, retire_old_after: timedelta, once: str
     ) -> tuple[ClientRecord, str]:
-        """The client and its second secret. The one before it works on for the given time."""
+        """The client and its new secret. The previous one works for the given time."""
         await self.one(context, client_id)
         also = self._recorded(context, "console.rotate_client_secret", once)
         rotated = await rotate_secret(
@@ -131,7 +130,7 @@ class Clients:
         return changed
 
     def _recorded(self, context: ActionContext, operation: str, once: str | None = None) -> Also:
-        """What commits with a change: the audit record, and that the form was used."""
+        """Commits the audit record, and the use of the form, with the change."""
 
         async def also(connection: Any, practice_id: int, client_id: str) -> None:
             await context.record_in(connection, operation, client_id)
@@ -148,7 +147,7 @@ class Clients:
 
 
 def check_client(*, name: str, grant: str, scopes: Sequence[str], per_minute: int, quota: int) -> None:
-    """Every rule that is broken, said together: a Problem with all its fields."""
+    """Raises a Problem with every field that breaks a rule."""
     rules: tuple[Callable[[], object], ...] = (
         lambda: checked_name(name),
         lambda: checked_grant(grant),

@@ -1,6 +1,6 @@
-"""Writes that were proposed and wait for their confirmation, and those that were confirmed lately.
+"""Pending and recently executed confirmations: who proposed which operation, and its state.
 
-Shows who, which operation and how it stands; neither what was proposed nor anything it could be recognized by.
+What was proposed is not shown, because it may identify a patient.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ State = Literal["pending", "executing", "executed", "expired"]
 STATES: tuple[State, ...] = ("pending", "executing", "executed", "expired")
 MOST = 200
 
-# Its own forms keep a note here too, so that they work once: nobody proposed those.
+# Forms of the console store their own intents, so that they work once; they are not proposals.
 _SELECT = """
 SELECT client_id, operation, state, created_at, expires_at, keep_until, result ->> 'appointmentId' AS appointment_id
 FROM intent
@@ -38,9 +38,9 @@ class Confirmation:
     operation: str
     state: State
     proposed_at: datetime
-    expires_at: datetime | None  # of one that can still be confirmed
+    expires_at: datetime | None  # None: it can no longer be confirmed
     executed_at: datetime | None
-    appointment_id: str | None  # of what came of it
+    appointment_id: str | None  # of the executed write
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Confirmations:
     async def recent(
         self, context: ActionContext, *, client_id: str | None = None, state: State | None = None
     ) -> Sequence[Confirmation]:
-        """The newest, newest first; at most so many as a person looks through."""
+        """The newest first, at most `MOST`."""
         context.require("staff")
         now = context.now
         async with self.database.transaction(context.practice_id) as connection:

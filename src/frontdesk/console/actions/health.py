@@ -13,7 +13,7 @@ from frontdesk.systems.check import SystemCheck as SystemCheck
 from frontdesk.systems.check import check_system
 from frontdesk.systems.findings import Condition
 
-CHECK_SECONDS = 20.0  # a person waits for it
+CHECK_SECONDS = 20.0  # the page waits for it
 
 _RECORDS = """
 SELECT h.sequence,
@@ -69,7 +69,7 @@ class SystemHealth:
         )
 
     async def check(self, context: ActionContext) -> SystemCheck:
-        """Looks at everything, as far as time allows."""
+        """Checks every part of the scheduling system, within `CHECK_SECONDS`."""
         context.require("admin")
         await context.record("console.check_system")
         return await check_system(

@@ -99,7 +99,7 @@ class Patients:
 
 
 def parse_search(text: str) -> PatientSearch:
-    """A date is a date of birth, digits are the end of a phone number, and all else is the beginning of names."""
+    """Reads a date as the date of birth, digits as the end of the phone number, the rest as beginnings of names."""
     dob = None
     for pattern, order in ((_ISO_DATE, (1, 2, 3)), (_US_DATE, (3, 1, 2))):
         if dob is None and (found := pattern.search(text)) is not None:
@@ -113,7 +113,7 @@ def parse_search(text: str) -> PatientSearch:
 
 
 def _names(text: str) -> tuple[tuple[str, str], ...]:
-    """Every way to take the words as first and last names, which may have several words each."""
+    """Every way to split the words into first and last name."""
     said = words(text)[:_MOST_WORDS]
     if not said:
         return ()

@@ -1,8 +1,6 @@
-"""The practice file at the console: taken home, and brought back: first judged and compared, then taken over.
+"""The practice file: exported, compared with a new one, and imported.
 
-Refuses files of other practices, without a word about them, and another scheduling system: its settings name secrets of
-the machine that the service runs on, and those are not the practice's to send anywhere. What is taken over is exactly
-what was looked at: where the practice has changed since, nothing happens.
+The scheduling system cannot be changed here: its settings name secrets of the server.
 """
 
 import asyncio
@@ -19,15 +17,13 @@ from frontdesk.store.directories import StoredDirectory, load_directory
 from frontdesk.store.practice_import import Difference, differences, parsed, stated_slug
 from frontdesk.store.practices import export_practice, import_practice, stored_patients
 
-LARGEST_FILE = (
-    1024 * 1024
-)  # reading takes seconds beyond that, and the practices share a server: the command takes more
+LARGEST_FILE = 1024 * 1024  # larger files take seconds to parse; the command line accepts them
 _reading = asyncio.Semaphore(1)
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a file would change. `version` is what the practice was at when they were compared."""
+    """What a file would change, compared with the practice at `version`."""
 
     version: int
     differences: Sequence[Difference]
@@ -42,7 +38,7 @@ class PracticeFiles:
     database: Database
 
     async def export(self, context: ActionContext, *, as_json: bool) -> str:
-        """Without the patients: those leave by the command line only."""
+        """Without patients: those are exported on the command line only."""
         context.require("admin")
         file = await export_practice(self.database, context.staff.practice_slug, with_patients=False)
         assert file is not None
@@ -50,7 +46,7 @@ class PracticeFiles:
         return dump_json(file) if as_json else dump(file)
 
     async def preview(self, context: ActionContext, text: str, *, prune: bool) -> Preview:
-        """PracticeFileError with every fault."""
+        """Raises PracticeFileError with every fault."""
         context.require("admin")
         stored, file = await self._judged(context, text, prune=prune)
         numbers = [patient.number for patient in file.patients]
@@ -58,7 +54,7 @@ class PracticeFiles:
         return Preview(stored.version, differences(stored.directory, patients, file, prune=prune))
 
     async def apply(self, context: ActionContext, text: str, *, prune: bool, version: int) -> None:
-        """Takes the file over, all of it or nothing."""
+        """Imports the whole file, if the practice still has the version that was compared."""
         context.require("admin")
         _, file = await self._judged(context, text, prune=prune)
 

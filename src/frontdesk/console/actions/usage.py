@@ -1,4 +1,4 @@
-"""How much a practice's clients call, and how it ended: against their caps and quotas, and over time."""
+"""Requests of a practice's clients: against their rate limits and quotas, and over time."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -29,7 +29,7 @@ GROUP BY began_at, status, code, operation, door, client_id
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of time until now, in steps of one length. Counts are kept in periods of 5 and of 60 minutes."""
+    """A period until now, in equal steps. Counts are stored per 5 and per 60 minutes."""
 
     name: str
     label: str
@@ -51,17 +51,17 @@ SPANS = {
 
 @dataclass(frozen=True, slots=True)
 class ClientUse:
-    """What a client has used of what it may. A minute or 30 days that have ended count as unused."""
+    """A client's use of its rate limit and quota. Periods that have ended count as unused."""
 
     client: ClientRecord
     minute_used: int
     quota_used: int
-    quota_ends: datetime | None  # None: it has not called in these 30 days
+    quota_ends: datetime | None  # None: no call in these 30 days
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One step of a span. `errors` are the problems that were answered, by status and code."""
+    """One step of a span. `errors` are counted by status and code."""
 
     began_at: datetime
     requests: Counter[Ending] = field(default_factory=Counter)
@@ -70,7 +70,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Requests of a span, and who made them through which door."""
+    """Requests of a span by step, operation, client and door."""
 
     span: Span
     moments: Sequence[Moment]
@@ -104,7 +104,7 @@ class Usage:
         context.require("admin")
         clients = await list_clients(self.database, practice=context.staff.practice_slug)
         async with self.database.transaction(context.practice_id) as connection:
-            # The limiter goes by the database's clock, so whether a minute has ended is asked there.
+            # The rate limiter uses the database's clock.
             now = await connection.fetchval("SELECT now()")
             rows = {row["client_id"]: row for row in await connection.fetch(_USED, context.practice_id)}
         uses = []
@@ -142,8 +142,7 @@ class Usage:
 
 
 def _steps(now: datetime, span: Span, zone: ZoneInfo) -> list[datetime]:
-    """The beginnings of the steps, of which the last holds now. They lie on multiples of the step, so that a chart does
-    not wander while it is looked at; long ones by the practice's clocks, so that a day is a day there."""
+    """The start of each step; the last one contains `now`. Steps of hours and days follow the practice's zone."""
     clocks = zone if span.step >= timedelta(hours=6) else UTC
     wall = now.astimezone(clocks).replace(tzinfo=UTC).timestamp()
     length = span.step.total_seconds()

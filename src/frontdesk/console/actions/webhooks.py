@@ -1,6 +1,6 @@
-"""Who is told about a practice's events, and what could not be delivered.
+"""Webhook endpoints of a practice, and what could not be delivered to them.
 
-Endpoints are added and their secrets made at the command line: whoever adds one decides where patients' ids go.
+Endpoints are added on the command line, because adding one decides where ids of patients are sent.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _DEAD_SHOWN = 20
 @dataclass(frozen=True, slots=True)
 class Told:
     endpoint: Endpoint
-    dead: Sequence[Delivery]  # the newest
+    dead: Sequence[Delivery]  # newest first
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Webhooks:
         return found
 
     async def replay_dead(self, context: ActionContext, endpoint_id: str) -> None:
-        """Sends every dead letter of an endpoint once more."""
+        """Sends every dead letter of an endpoint again."""
         await self._own(context, endpoint_id)
         await replay(self.database, endpoint_id, None, context.now)
         await context.record("console.replay_webhook", endpoint_id)

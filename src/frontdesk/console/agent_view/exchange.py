@@ -1,7 +1,6 @@
-"""One exchange with one of our own doors, as a caller from outside would have it, recorded as it was on the wire.
+"""One request to our own doors and its response, recorded as they were on the wire.
 
-The message goes through the gateway and the door, in this process. What is recorded never holds the access token:
-`$TOKEN` stands in its place.
+The request goes through the gateway in this process. `$TOKEN` replaces the access token in what is recorded.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -30,7 +29,7 @@ _FRAME = b"data: "
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A request as it leaves, without what is added on the way: Host, and the token in place of $TOKEN."""
+    """A request without Host, and with $TOKEN in place of the token."""
 
     method: str
     target: str  # path and query
@@ -54,7 +53,7 @@ class Exchange:
 
     @property
     def frame(self) -> Any:
-        """The JSON of the body: of the one frame of an event stream, or all of it. None where there is none."""
+        """The JSON of the body or of its one server-sent event; None if there is none."""
         text = self.body
         for line in self.body.split(b"\n"):
             if line.startswith(_FRAME):
@@ -70,7 +69,7 @@ class Exchange:
 
     @property
     def answer(self) -> Any:
-        """What the operation answered, out of whatever envelope the door puts around it."""
+        """The operation's answer without the door's envelope."""
         document = self.frame
         if isinstance(document, dict) and isinstance(document.get("result"), dict):
             return document["result"].get("structuredContent")
@@ -119,7 +118,7 @@ def mcp_request(
 
 
 async def exchange(app: App, public_url: str, token: str, sent: Sent) -> Exchange:
-    """Sends a request to the application and waits for its whole answer."""
+    """Sends a request to the application and collects the response."""
     address = urlsplit(public_url)
     path, _, query = sent.target.partition("?")
     headers = [(b"host", address.netloc.encode()), (b"content-length", str(len(sent.body)).encode())]
@@ -157,11 +156,11 @@ async def exchange(app: App, public_url: str, token: str, sent: Sent) -> Exchang
 
 
 def as_curl(public_url: str, sent: Sent) -> str:
-    """The request as a command to paste. The trace id stays behind: the next call is another one."""
+    """The request as a curl command, without the trace id."""
     parts = [f'curl -s "{public_url}{sent.target}"']
     if sent.method not in ("GET", "POST"):
         parts[0] += f" -X {sent.method}"
-    # In double quotes, so that the shell puts the token in; no other header of ours holds anything a shell reads.
+    # Double quotes let the shell insert the token; no other header contains shell syntax.
     parts += [f'-H "{name}: {value}"' for name, value in sent.headers if name != "traceparent"]
     if sent.method != "GET":
         parts.append("-d '" + sent.body.decode().replace("'", "'\\''") + "'")

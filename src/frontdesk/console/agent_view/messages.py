@@ -1,4 +1,4 @@
-"""Raw messages for the eye: headers and JSON line by line, each line marked where the other door says the same."""
+"""Raw messages line by line; lines that both messages have are marked."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -25,7 +25,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Pane:
-    """One exchange. `about` says what it is where that is not plain from its place."""
+    """One exchange, ready to be shown."""
 
     title: str
     about: str
@@ -34,7 +34,7 @@ class Pane:
     status: int
     succeeded: bool
     curl: str
-    message: str  # the JSON-RPC body; empty for a message that is none
+    message: str  # the JSON-RPC body, or empty
 
 
 def panes(
@@ -73,7 +73,7 @@ def _head(lines: Iterable[str]) -> list[Line]:
 
 
 def _json(document: Any, others: Collection[str], *, framed: bool = False) -> list[Line]:
-    """Indented for reading; on the wire there are no line ends in it."""
+    """Indented for reading; on the wire it is one line."""
     if document is None:
         return []
     lines, inside = [], not _is_rpc(document)
@@ -99,7 +99,7 @@ def _line(text: str, others: Collection[str]) -> Line:
 
 
 def _members(document: Any) -> frozenset[str]:
-    """The lines of a message that say something: brackets alone are in every one. Of JSON-RPC not the envelope."""
+    """The lines to compare: without brackets and without the JSON-RPC envelope."""
     if _is_rpc(document):
         document = document.get("params", {}).get("arguments") or document.get("result", {}).get("structuredContent")
     if document is None:

@@ -1,4 +1,4 @@
-"""What stands beside each step: what the agent knows now, what it says to the caller, what it must never do."""
+"""The text beside each step: what the agent knows now, what it says to the caller, what it must never do."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -73,7 +73,7 @@ _READ = Narration("The record that it asked for, by the names people use.", "Onl
 
 
 def before(operation: Operation, *, confirming: bool) -> str:
-    """What the agent has been told about this tool."""
+    """The description of the tool that the agent has."""
     if confirming:
         return (
             "The identical call once more, with the token of the challenge. It goes to the REST door first and then, "
@@ -83,7 +83,7 @@ def before(operation: Operation, *, confirming: bool) -> str:
 
 
 def after(operation: Operation, answer: Any, *, resent: bool) -> Narration:
-    """`resent`: the same write was sent a second time."""
+    """`resent`: the same write was sent twice."""
     document = answer if isinstance(answer, dict) else {}
     code = document.get("code")
     if code == "confirmation_required":
@@ -108,7 +108,7 @@ def after(operation: Operation, answer: Any, *, resent: bool) -> Narration:
 
 
 def read_back(told: Any) -> str:
-    """What would change, as one would say it; ids are never said."""
+    """The read-back as a sentence, without ids."""
     if not isinstance(told, dict):
         return ""
     if "start" in told and "providerName" in told:
@@ -122,7 +122,7 @@ def read_back(told: Any) -> str:
 
 
 def spoken(start: str) -> str:
-    """A time as it is on the clock of the location."""
+    """Weekday, date and local time."""
     try:
         moment = datetime.fromisoformat(start)
     except ValueError:

@@ -1,7 +1,6 @@
-"""The page "see what an agent sees": one call at a time, sent to both doors, with the raw messages side by side.
+"""The agent's view: one call at a time, sent to both doors, with the raw messages side by side.
 
-The messages are real: a client's token, the gateway, the doors. Refuses to invent any. Nothing about a patient is ever
-part of an address: every step is a POST, and what later steps need is carried in the form.
+Every step is a POST, so that no URL holds anything about a patient.
 """
 
 import secrets
@@ -55,7 +54,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A step that was run: what is shown of it."""
+    """A step that was run, with both exchanges."""
 
     operation: Operation
     arguments: Mapping[str, Value]
@@ -67,7 +66,7 @@ class Ran:
 
     @property
     def answer(self) -> Any:
-        """The last word about it: where a write is sent twice, the second answer is the one that holds."""
+        """The answer that counts: the second one, if a write was sent twice."""
         return self.right.answer if self.abouts != _BOTH_DOORS else self.left.answer
 
     @property
@@ -134,13 +133,13 @@ async def _walk(visit: Visit, form: Form) -> Walk:
 
 
 def _follow(walk: Walk) -> None:
-    """In a scenario the step says which operation is next."""
+    """In a scenario the step names the operation."""
     if walk.step is not None:
         walk.operation = _BY_NAME[walk.step.operation]
 
 
 def _arguments(operation: Operation, form: Form) -> dict[str, Value]:
-    """What was typed, under the operation's own names. An empty field is not sent; the doors check the rest."""
+    """The typed arguments by name. Empty fields are not sent; the doors validate the rest."""
     arguments: dict[str, Value] = {}
     for name, schema in sorted(_properties(operation).items(), key=lambda each: each[0] == _TOKEN):
         text = form.get(f"arg.{name}")
@@ -177,7 +176,7 @@ async def _run(visit: Visit, walk: Walk, arguments: dict[str, Value], simulate: 
 
 
 def _advance(walk: Walk, ran: Ran) -> bool:
-    """Notes what the step has taught and goes on to the next one. A step that failed is there to be tried again."""
+    """Stores what the answer tells and moves to the next step. A failed step is repeated."""
     walk.state.learn(ran.operation, ran.arguments, ran.answer)
     step = walk.step
     if step is None:
@@ -187,7 +186,7 @@ def _advance(walk: Walk, ran: Ran) -> bool:
         return False
     walk.position += 1
     if ran.abouts == _TWICE_BY_KEY and walk.step is not None and walk.step.phase == "confirm":
-        walk.position += 1  # it was executed without a challenge: there is nothing to confirm
+        walk.position += 1  # executed without a challenge: nothing to confirm
     _follow(walk)
     return True
 
@@ -230,7 +229,7 @@ async def _render(visit: Visit, walk: Walk | None, ran: Ran | None, typed: dict[
 
 
 def _suggested(walk: Walk, demo: bool, today: date) -> dict[str, Value]:
-    """The values a step begins with: the challenged ones for a confirmation, else the step's own and what is known."""
+    """The initial values: the challenged ones for a confirmation, else the step's own and known ones."""
     step, state = walk.step, walk.state
     confirming = step is None or step.phase == "confirm"
     if confirming and state.pending is not None and state.pending[0] == walk.operation.name:
@@ -245,7 +244,7 @@ def _suggested(walk: Walk, demo: bool, today: date) -> dict[str, Value]:
 
 
 def _fields(walk: Walk, values: Mapping[str, Value], *, sandbox: bool) -> list[Field]:
-    """Of a step only what it needs, of an operation chosen freely everything it takes."""
+    """The fields that a step needs, or all fields of an operation chosen freely."""
     required = plain_schema(walk.operation.input).get("required", [])
     fields = []
     for name, schema in _properties(walk.operation).items():

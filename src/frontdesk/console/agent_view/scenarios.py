@@ -1,7 +1,6 @@
-"""Conversations that show how an agent uses the operations, step by step. Each step is one call with suggested values.
+"""Scenarios of the agent's view: calls in the order in which an agent makes them, with suggested values.
 
-What a step needs of the steps before it is taken from what they answered. The suggestions about people fit the demo
-practice; elsewhere they are left out and typed in.
+Suggested patients exist in the demo practice only; elsewhere the fields are left empty.
 """
 
 from collections.abc import Mapping
@@ -19,10 +18,10 @@ _NOBODY = {"firstName": "Mary", "lastName": "Somerville", "phone": "+1 555 010 0
 class Step:
     operation: str
     heading: str
-    given: Mapping[str, Any] = field(default_factory=dict)  # a timedelta is a date so long from today
-    of_demo: Mapping[str, Any] = field(default_factory=dict)  # as `given`, for the demo practice alone
+    given: Mapping[str, Any] = field(default_factory=dict)  # a timedelta is a date relative to today
+    of_demo: Mapping[str, Any] = field(default_factory=dict)  # like `given`, for the demo practice only
     phase: Literal["call", "confirm"] = "call"
-    refused: bool = False  # the point of the step is its error
+    refused: bool = False  # the step is meant to fail
     simulate: str | None = None
 
 

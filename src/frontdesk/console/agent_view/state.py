@@ -1,6 +1,6 @@
-"""What is carried from one step of the agent's view to the next, in the form itself: the server remembers nothing.
+"""The state of a scenario between two steps, carried in the form.
 
-It comes back from a browser, so it is read as anything else that a stranger sends: what does not fit is dropped.
+It comes from the browser, so whatever does not fit is dropped.
 """
 
 from collections.abc import Mapping
@@ -37,12 +37,12 @@ class Choice:
 
 @dataclass(slots=True)
 class State:
-    known: dict[str, list[Choice]] = field(default_factory=dict)  # by the name of an argument, likeliest first
-    pending: tuple[str, dict[str, Value]] | None = None  # a challenged write: its operation, its arguments with token
+    known: dict[str, list[Choice]] = field(default_factory=dict)  # by argument, likeliest first
+    pending: tuple[str, dict[str, Value]] | None = None  # a challenged write: operation, and arguments with the token
     outcomes: dict[int, int] = field(default_factory=dict)  # the status of each step that was run
 
     def learn(self, operation: Operation, arguments: Mapping[str, Value], answer: Any) -> None:
-        """What the answer to a call tells for later calls."""
+        """Stores the ids in an answer for later calls."""
         if not isinstance(answer, dict):
             return
         if answer.get("code") == "confirmation_required" and isinstance(answer.get("confirmationToken"), str):
@@ -52,7 +52,7 @@ class State:
             return
         if operation.kind == "write":
             self.pending = None
-        for name, choices in self.known.items():  # what was chosen from several is what is meant from now on
+        for name, choices in self.known.items():  # a chosen value comes first from now on
             choices.sort(key=lambda choice: choice.value != arguments.get(name))
         listed, items = _ITEMS_ARE.get(operation.name), answer.get("items")
         if listed is not None and isinstance(items, list):

@@ -1,1 +1,1 @@
-"""The calendar page: what is read, how it is laid out, and the grid it is drawn on."""
+"""Layout of the calendar page: the time axis, columns, lanes and the grid."""

@@ -1,7 +1,6 @@
-"""The time axis of a calendar page: rows of a few minutes of wall clock that several days share.
+"""The time axis of a calendar page: rows of a few minutes of wall clock, shared by several days.
 
-Nine o'clock stands in the same row on every day. An hour that occurs twice on one of the days has rows of its own for
-the second time; an hour that does not exist on a day has none there, and no row at all where it is missing everywhere.
+An hour that a clock change repeats has extra rows; on a day that skips an hour its rows are empty.
 """
 
 from bisect import bisect_left, bisect_right
@@ -14,12 +13,12 @@ from frontdesk.domain.local_time import DAY_MINUTES, day_number, local_day_spans
 STEP = 5  # minutes a row
 HOUR = 60
 
-_Cell = tuple[int, int]  # minutes on the wall clock, and how often the clock has shown them before that day
+_Cell = tuple[int, int]  # minute of the wall clock, and 1 for its repetition on that day
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Rows from `at` on, counted from 1."""
+    """`rows` rows from row `at`, counted from 1."""
 
     at: int
     rows: int
@@ -27,7 +26,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class HourMark:
-    """A full hour on the axis. `zone` tells apart an hour that occurs twice."""
+    """A full hour on the axis. `zone` is set for an hour that occurs twice."""
 
     place: Place
     minute: int  # on the wall clock
@@ -40,7 +39,7 @@ class Axis:
     def __init__(self, days: Sequence[date], time_zone: str, opens: int, closes: int) -> None:
         by_day = {day: _cells(day, time_zone) for day in days}
         repeated = {cell for cells in by_day.values() for _, cell in cells if cell[1]}
-        # All second times of one transition follow the last first time that they repeat.
+        # Repeated rows follow the last row that they repeat.
         last_repeated = max((wall for wall, _ in repeated), default=0)
         order = sorted(
             {cell for cells in by_day.values() for _, cell in cells if opens <= cell[0] < closes},
@@ -57,7 +56,7 @@ class Axis:
             self._rows[day] = [row for _, row in shown]
 
     def place(self, day: date, start: int, end: int) -> Place | None:
-        """The rows of that day's time from start to end, minutes since 1970; None where nothing of it is shown."""
+        """The rows from start to end, in minutes since 1970; None if none of them is shown."""
         instants, rows = self._instants[day], self._rows[day]
         first = bisect_right(instants, start) - 1
         if first < 0 or instants[first] + STEP <= start:
@@ -68,11 +67,11 @@ class Axis:
         return Place(rows[first], rows[last] - rows[first] + 1)
 
     def instants(self, day: date) -> list[int]:
-        """When each row that the day has begins, ascending."""
+        """The start of each row of the day, ascending."""
         return self._instants[day]
 
     def missing(self, day: date) -> list[Place]:
-        """Rows that other days have and this one has not: an hour that it skips, or does not repeat."""
+        """Rows of other days that this day does not have."""
         places = []
         have, at = set(self._rows[day]), 0
         for row in range(1, self.rows + 2):
@@ -107,7 +106,7 @@ class Axis:
 
 
 def _cells(day: date, time_zone: str) -> list[tuple[int, _Cell]]:
-    """Every row's worth of one local date: the instant it begins at, and what the clock then shows."""
+    """The rows of one local date: the start, and what the wall clock shows."""
     midnight = day_number(day) * DAY_MINUTES
     seen: set[int] = set()
     cells = []

@@ -1,5 +1,4 @@
-"""Places in the calendar as classes, because the content security policy allows no inline styles. A row is one step of
-the axis."""
+"""Style sheet of the calendar grid: one class per position, because the CSP allows no inline styles."""
 
 from frontdesk.console.calendar.axis import HOUR, STEP
 from frontdesk.console.calendar.layout import MOST_LANES

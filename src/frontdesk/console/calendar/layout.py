@@ -1,6 +1,6 @@
-"""What a calendar page shows and where: days, provider columns, lanes, open and closed time. Pure; drawing is others'.
+"""Lays out a calendar page: days, provider columns, lanes, open and closed time.
 
-Columns are the providers who have hours on that day or an appointment. Times are the location's own.
+A column is shown for each provider who has hours or an appointment on the day. Times are the location's own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,8 +18,8 @@ from frontdesk.domain.patients import Contact
 
 _USUAL_HOURS = (8 * HOUR, 17 * HOUR)
 _FEWEST_HOURS = 8 * HOUR
-_FEWEST_ROWS = 3  # of an appointment, however short: less could not be read or pressed
-_LANES_KEPT_FREE = 4  # of a provider with a larger capacity only as many as are used
+_FEWEST_ROWS = 3  # of an appointment: shorter ones could not be read or clicked
+_LANES_KEPT_FREE = 4  # beyond that, only lanes in use are shown
 MOST_LANES = 12
 
 
@@ -35,7 +35,7 @@ def lay_out(
     *,
     hours_known: bool,
 ) -> CalendarView:
-    """All locations are in one zone. Without known hours nothing is shaded, and everybody who works there is shown."""
+    """All locations share a zone. Without known hours nothing is shaded, and all their providers are shown."""
     name = locations[0].time_zone
     minute = int(now.timestamp()) // 60
     today = local_date(minute, name)
@@ -128,7 +128,7 @@ def _entries(
     contacts: Mapping[str, Contact],
     actors: Mapping[str, Actor],
 ) -> list[Entry]:
-    """Side by side where they overlap, the cancelled ones behind the others."""
+    """Overlapping appointments are side by side, cancelled ones last."""
     ends: list[int] = []  # the first free row of each lane
     entries = []
     for appointment in sorted(appointments, key=lambda each: (each.status == "cancelled", each.starts_at, each.id)):
@@ -165,7 +165,7 @@ def _entries(
 
 
 def _width(entry: Entry, entries: Sequence[Entry], capacity: int, lanes: int) -> int:
-    """Room to the right that nobody takes is used, but not that of the capacity: a free place stays to be seen."""
+    """Extends over free lanes to the right, except those of the capacity, which show that there is room."""
     if entry.lane < capacity:
         return 1
     ends = entry.place.at + entry.place.rows
@@ -182,7 +182,7 @@ def _hours(
     appointments: Sequence[Appointment],
     name: str,
 ) -> tuple[int, int]:
-    """The hours of the wall clock that are worth showing."""
+    """The first and last hour to show."""
     spans = [span for providers in columns.values() for _, open_spans in providers for span in open_spans]
     spans += [(_minute(each.starts_at), _minute(each.ends_at)) for each in appointments]
     if not spans:
@@ -215,7 +215,7 @@ def _open_spans(
 
 
 def _scheduled(provider: Provider, locations: Iterable[Location], day: date | None) -> bool:
-    """Whether the provider has hours there on that day, or on any, closed and away or not."""
+    """Whether the provider has weekly hours there on that day, or on any day."""
     places = {location.id for location in locations}
     return any(
         hours.location_id in places

@@ -1,4 +1,4 @@
-"""What a calendar page shows: days of provider columns, with the rows that each thing takes on the time axis."""
+"""The view of a calendar page: days, provider columns, and their places on the time axis."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ ShadeKind = Literal["closed", "off", "closure", "missing"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An appointment in its column. `patient` is None where the system does not know the person any more."""
+    """An appointment in its column. `patient` is None if the scheduling system no longer has the patient."""
 
     id: str
     status: str
@@ -47,7 +47,7 @@ class Shade:
 class Column:
     provider_id: int
     provider: str
-    capacity: int  # how many at a time
+    capacity: int  # appointments at a time
     lanes: int
     open: Sequence[tuple[datetime, datetime]]
     shades: Sequence[Shade]
@@ -58,7 +58,7 @@ class Column:
 class Day:
     date: date
     columns: Sequence[Column]
-    closures: Sequence[str]  # why the place is shut
+    closures: Sequence[str]  # reasons why the location is closed
     starts: Sequence[int]  # when each row begins, minutes since 1970
     now: Place | None
 
@@ -71,6 +71,6 @@ class CalendarView:
     hours: Sequence[HourMark]
     locations: Sequence[Location]
     today: date
-    hours_known: bool  # False: only the practice's own system knows when somebody is in
+    hours_known: bool  # False: the hours are in the practice's own system
     whole: bool = True  # False: there are more appointments than a page can hold
-    tag: str = ""  # changes with what is shown, and not with the time of day
+    tag: str = ""  # changes with what is shown, not with the time of day

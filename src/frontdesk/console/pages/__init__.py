@@ -1,1 +1,1 @@
-"""The pages of the console, one module per subject. No SQL and no rules here."""
+"""Pages of the console, one module per subject. They hold no SQL and no rules."""

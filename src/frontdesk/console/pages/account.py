@@ -1,4 +1,4 @@
-"""One's own account: who one is here, where one is signed in, the theme, and the ways out."""
+"""The staff member's own account: sessions, theme, sign-out."""
 
 from datetime import timedelta
 
@@ -28,7 +28,7 @@ async def _sign_out_everywhere(visit: Visit) -> Response:
 
 
 async def _choose_theme(visit: Visit) -> Response:
-    """Without a script: a form, and back to where one was. With one, the script sets the same cookie."""
+    """For browsers without scripts; the script sets the same cookie."""
     form = await visit.form()
     response = RedirectResponse(local_address(form.get("next")), 303)
     chosen = "light" if theme_of(visit.request) == "dark" else "dark"
@@ -40,7 +40,7 @@ async def _choose_theme(visit: Visit) -> Response:
 
 
 async def _alive(_visit: Visit) -> Response:
-    """For a page that was left open: its script asks, and leaves it when nobody is signed in any more."""
+    """Polled by open pages, which leave when the session has ended."""
     return Response(status_code=204)
 
 

@@ -1,4 +1,4 @@
-"""One appointment: what it is, its history, and what the desk does with it."""
+"""One appointment: details, history, and the actions on it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ _STEPS: Mapping[str, tuple[str, str]] = {
     "cancel": ("cancel_appointment", "appointment_cancelled"),
 }
 _RECORDED = {"arrived": "arrival_recorded", "completed": "visit_completed", "noShow": "no_show_recorded"}
-# What an operation did, and what it would have done.
+# What was done, and what was attempted.
 DONE: Mapping[str, tuple[str, str]] = {
     "book_appointment": ("Booked", "Booking"),
     "confirm_attendance": ("Attendance confirmed", "Confirming attendance"),
@@ -123,14 +123,14 @@ async def _do_move(visit: Visit) -> Response:
 
 
 async def _refused(visit: Visit, problem: Problem, reason: str = "") -> Response:
-    """Beside the form where it was tried; a record that does not exist has no such page."""
+    """Shows the refusal on the appointment's page, if the appointment exists."""
     if problem.code == "not_found":
         raise problem
     return await _shown(visit, problem, reason)
 
 
 def happened(operation: str, outcome: str) -> str:
-    """A line of the audit trail in words."""
+    """An audit record in words."""
     done, trying = DONE.get(operation, (operation, operation))
     if outcome == "executed":
         return done

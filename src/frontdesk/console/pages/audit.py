@@ -1,4 +1,4 @@
-"""The audit trail: found by what it says, exported line by line, and checked as a whole."""
+"""The audit trail: search, export, verification."""
 
 from collections.abc import AsyncIterator
 from datetime import date, datetime, time, timedelta
@@ -57,7 +57,7 @@ async def _audit(visit: Visit) -> Response:
 
 
 async def _check(visit: Visit) -> Response:
-    """How the check goes, for a script that asks while it runs."""
+    """The state of the check, polled by a script while it runs."""
     check = await visit.desk.audit.last_check(visit.context)
     return visit.render("audit_check.html", title="Audit", check=check)
 

@@ -1,4 +1,4 @@
-"""Blocked time: what lies ahead, more of it, and taking it back. Appointments in the way are shown before."""
+"""Blocked time: list, add, remove. Affected appointments are shown before time is blocked."""
 
 from datetime import timedelta
 
@@ -83,7 +83,7 @@ def _whom(directory: Directory) -> list[tuple[str, str]]:
 
 
 def _read(given: dict[str, str], visit: Visit) -> Block:
-    """A provider's time, to the minute or whole days; a location's whole days."""
+    """Reads the form: a provider's time to the minute or whole days, a location's whole days."""
     kind, _, number = given["who"].partition("-")
     place = read_id(number)
     if place is None or kind not in ("provider", "location"):
@@ -99,7 +99,7 @@ def _read(given: dict[str, str], visit: Visit) -> Block:
 
 
 def _stored(form: Form) -> Block:
-    """One that the page listed, as it listed it."""
+    """A block as the page listed it."""
     kind, _, number = form.get("who").partition("-")
     place = read_id(number)
     if place is None or kind not in ("provider", "location"):

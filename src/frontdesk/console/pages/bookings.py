@@ -1,4 +1,4 @@
-"""Booking by hand: who, what for, when, and one look at it all before it is booked."""
+"""Booking by staff: choose the patient, the visit and the time, then confirm."""
 
 from collections.abc import Sequence
 from urllib.parse import urlencode
@@ -111,7 +111,7 @@ async def _book(visit: Visit) -> Response:
 
 
 def _visits(directory: Directory, kind: str) -> Sequence[tuple[str, Sequence[tuple[str, str]]]]:
-    """What the practice offers to a new or an existing patient: a group for each visit type."""
+    """Visits that a new or an existing patient can book, grouped by visit type."""
     groups = []
     for visit_type in directory.visit_types.values():
         if visit_type.active and visit_type.patient_kind in ("any", kind):

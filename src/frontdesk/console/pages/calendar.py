@@ -1,4 +1,4 @@
-"""The calendar: a day or a week of provider columns, its part that changes, and the sheet of a day for printing."""
+"""The calendar as a page, its grid for live updates, and the day sheet for printing."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -37,7 +37,7 @@ async def _calendar(visit: Visit) -> Response:
 
 
 async def _grid(visit: Visit) -> Response:
-    """What a page replaces when something has changed; nothing where nothing has."""
+    """The part of the page that live updates replace; 304 if it is unchanged."""
     query = asked(visit.request.query_params)
     known = visit.request.headers.get("if-none-match", "").strip('"')
     view = await visit.desk.calendar.read(visit.context, query, known=known or None)
@@ -58,7 +58,7 @@ async def _day_sheet(visit: Visit) -> Response:
 
 
 def asked(parameters: QueryParams | Mapping[str, str]) -> CalendarQuery:
-    """What an address asks for; what cannot be read in it is as good as absent."""
+    """Reads the query string; invalid values count as absent."""
     return CalendarQuery(
         day=read_day(parameters.get("date", "")),
         span="week" if parameters.get("view") == "week" else "day",

@@ -1,5 +1,7 @@
-"""Clients: who may call, with which grant, scopes and limits. A secret is in the answer to the form that made it, and
-nowhere else: not in an address, not in a page that can be opened again."""
+"""Clients: list, add, change, rotate secrets, disable.
+
+A secret is shown once, in the answer to the form that made it.
+"""
 
 from datetime import timedelta
 
@@ -88,7 +90,7 @@ def _limits(form: Form, faults: dict[str, str] | None = None) -> tuple[int, int]
 
 
 def _faults(form: Form, grant: str) -> dict[str, str]:
-    """Everything that is wrong with what was typed, in the order of the fields."""
+    """Every error of the form, in the order of the fields."""
     unreadable: dict[str, str] = {}
     per_minute, quota = _limits(form, unreadable)
     try:

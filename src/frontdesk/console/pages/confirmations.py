@@ -1,4 +1,4 @@
-"""Confirmations: what was proposed and waits for a yes, and what got one lately."""
+"""Confirmations: pending, and recently executed or expired."""
 
 from starlette.responses import Response
 

@@ -1,4 +1,4 @@
-"""How the scheduling system and the record keeping are, and whether events reach those who want to hear of them."""
+"""The state of the scheduling system and of the webhook endpoints."""
 
 from starlette.responses import Response
 

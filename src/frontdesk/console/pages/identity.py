@@ -1,7 +1,6 @@
-"""Signing in through an identity provider: to it, and back from it.
+"""Sign-in through an identity provider.
 
-What must come back unchanged lies sealed in a cookie of this browser: an answer that another browser fetched, or that
-was fetched for another sign-in, is worth nothing here. The cookie goes when it is used.
+State, nonce and verifier are sealed in a cookie, so that only the browser that began a sign-in can finish it.
 """
 
 import hmac
@@ -30,7 +29,7 @@ from frontdesk.domain.errors import Problem
 
 _LIFETIME = timedelta(minutes=10)
 _CONTEXT = b"console sign-in"
-_REFUSED = "This account may not sign in here. Ask whoever runs frontdesk for your practice to add you."
+_REFUSED = "This account may not sign in here. Ask an admin of your practice to add you."
 _STALE = "This sign-in took too long, or was begun in another browser. Try again."
 _UNAVAILABLE = "Your practice's account cannot be checked at the moment. Try again in a minute."
 
@@ -58,7 +57,7 @@ def identity_routes(console: Console, provider: IdentityProvider, sealer: Sealer
         if kept is None or not hmac.compare_digest(query.get("state", "").encode(), kept[0].state.encode()):
             return sign_in_page(request, console, 403, _STALE)
         beginning, then = kept
-        if "code" not in query:  # the person, or the provider, said no
+        if "code" not in query:  # refused by the user or the provider
             return sign_in_page(request, console, 403, _REFUSED)
         browser = browser_name(request.headers.get("user-agent", ""))
 

@@ -1,6 +1,6 @@
-"""Live updates: a stream of words that the calendar has changed. A page that hears one asks for what it shows again.
+"""A server-sent event stream that tells a calendar page to refresh.
 
-A stream says nothing about anybody. It ends with the session, with the process, and when the reader goes away.
+It carries no data, and ends with the session or the process.
 """
 
 import time
@@ -24,12 +24,12 @@ _ALIVE = b": still here\n\n"
 
 
 class _Stream(StreamingResponse):
-    """Gives its place back however it ends, also where nobody ever reads it."""
+    """Releases its slot however it ends, even if it is never read."""
 
     def __init__(self, visit: Visit, listener: Listener, place: ExitStack) -> None:
         super().__init__(
             _words(visit, listener),
-            headers={"X-Accel-Buffering": "no"},  # a proxy in between must not collect them
+            headers={"X-Accel-Buffering": "no"},  # proxies must not buffer it
             media_type="text/event-stream",
         )
         self._place = place

@@ -1,4 +1,4 @@
-"""Patients: found, shown with their appointments, put on file and changed. No address says who is searched for."""
+"""Patients: search, show, add, edit. Searches are POSTs, so that no URL holds a name."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ async def _search(visit: Visit) -> Response:
 
 
 async def searched(visit: Visit, text: str) -> tuple[PatientHits | None, dict[str, str], int]:
-    """Who was found, or what is wrong with the text, and the status that goes with it."""
+    """The patients found, or the errors of the search text, with the status."""
     try:
         return await visit.desk.patients.search(visit.context, text), {}, 200
     except Problem as problem:
@@ -44,7 +44,7 @@ async def searched(visit: Visit, text: str) -> tuple[PatientHits | None, dict[st
 
 
 async def _match(visit: Visit, form: Form) -> Response:
-    """By all four fields, where the people are in another system."""
+    """Matches all four fields, if the scheduling system cannot search."""
     given = {name: form.get(name) for name in FIELDS if name != "email"}
     try:
         found = await visit.desk.run(visit.context, "match_patient", given)
@@ -116,7 +116,7 @@ async def _update(visit: Visit) -> Response:
     given = {name: form.get(name) for name in FIELDS}
     changed: dict[str, Any] = {name: value for name, value in given.items() if value != before.get(name, "")}
     if not changed.get("email", "unchanged"):
-        del changed["email"]  # an address that is on file can be changed and not taken away
+        del changed["email"]  # an e-mail address can be changed, not removed
     if not changed:
         return visit.redirect(f"/patients/{patient_id}", notice="nothing_changed")
     try:
@@ -149,7 +149,7 @@ def _form_page(
 
 
 def faults_of(problem: Problem) -> dict[str, str]:
-    """What to say beside each field: its rule, under the name that the form gives it."""
+    """The messages by field, with the labels of the form."""
     return {
         error.field: error.message.replace(error.field, _LABELS.get(error.field, "This"), 1) for error in problem.errors
     }

@@ -1,4 +1,4 @@
-"""The practice file: downloaded, and uploaded in two steps: what it would change is shown before it is taken over."""
+"""The practice file: download, upload, preview and import."""
 
 from starlette.responses import PlainTextResponse, Response
 
@@ -8,7 +8,7 @@ from frontdesk.console.visit import Page, Visit
 from frontdesk.domain.errors import Problem
 from frontdesk.practice_file import Fault, PracticeFileError
 
-_LARGEST_FORM = LARGEST_FILE + 64 * 1024  # beside the file, a few fields
+_LARGEST_FORM = LARGEST_FILE + 64 * 1024  # the file and a few fields
 _FORMATS = {"yaml": "application/yaml", "json": "application/json"}
 
 
@@ -77,7 +77,7 @@ async def _apply(visit: Visit) -> Response:
 
 
 def _text(form: Form) -> str:
-    """The chosen file's, or else what was pasted."""
+    """The text of the uploaded file, or else the pasted text."""
     return next((text for text in (*form.all("file"), *form.all("text")) if text.strip()), "")
 
 

@@ -1,4 +1,4 @@
-"""The set-up: what leads a new practice to its first booking, step by step, with the exact commands."""
+"""The set-up checklist, with the commands for each step."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,7 +14,7 @@ class Step:
     title: str
     done: bool
     text: str
-    link: tuple[str, str] | None = None  # address and words
+    link: tuple[str, str] | None = None  # URL and text
     commands: tuple[str, ...] = ()
 
 

@@ -1,8 +1,7 @@
-"""Signing in by a one-time link.
+"""Sign-in with a one-time link.
 
-The token is behind the # of the address, where no server sees it. The page puts it into a form, and only a press of the
-button uses it up: a mail scanner or a preview that opens the link does not. The form is good only in the browser that
-it was shown in, so that nobody can sign somebody else in as themselves.
+The token is in the URL's fragment, and only the button's POST uses it: mail scanners and previews do not. The form
+works only in the browser that it was shown in, which prevents login CSRF.
 """
 
 import hashlib
@@ -46,7 +45,7 @@ def sign_in_routes(console: Console) -> list[Route]:
             return sign_in_page(request, console, 403, "This page was open for too long. Press the button again.")
         link = form.get("link").rpartition("#")[2]
         browser = browser_name(request.headers.get("user-agent", ""))
-        # Every link counts for itself, so that failures with one lock nobody out; an address is capped.
+        # Failures are limited per link and per address, so that they cannot lock anyone else out.
         name = "console link " + hashlib.sha256(link.encode(errors="surrogatepass")).hexdigest()
         address = None if request.client is None else request.client.host
         try:
@@ -81,7 +80,7 @@ def sign_in_page(request: Request, console: Console, status: int = 200, fault: s
 
 
 async def signed_in(request: Request, console: Console, token: str, then: str, request_id: str) -> Response:
-    """The session goes into the browser. One that was there before ends: no session outlives a sign-in over it."""
+    """Sets the session cookie and ends the browser's previous session."""
     before = await console.sign_in.find(session_token(request, console.settings), in_use=False)
     if before is not None:
         await console.sign_in.sign_out(before, request_id)
@@ -92,7 +91,7 @@ async def signed_in(request: Request, console: Console, token: str, then: str, r
 
 
 def local_address(text: str) -> str:
-    """An address within the console, or its first page: nobody is led elsewhere by what stands in a link."""
+    """A path within the console, or its first page, so that a link cannot redirect elsewhere."""
     return text if _LOCAL.match(text) and len(text) <= 500 else f"{PREFIX}/"
 
 

@@ -1,4 +1,4 @@
-"""Open times to choose from, by day: what booking and moving share. The search is the operations' own."""
+"""Open times by day, for booking and moving an appointment."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _MOST_OF_ANYONE = 50
 
 @dataclass(frozen=True, slots=True)
 class OpenTimes:
-    """What is open of one provider at one location on one day: slot ids and local times."""
+    """Open slots of one provider at one location on one day: ids and local starts."""
 
     provider: str
     location: str
@@ -29,7 +29,7 @@ class OpenTimes:
 
 @dataclass(frozen=True, slots=True)
 class SlotChoice:
-    """`days` hold what is open from `first` on; `later` is where to go on looking. Not `whole`: there is more."""
+    """Open times from `first` on. `later` is the date of the next page; not `whole`: there are more on these days."""
 
     first: date
     provider_id: int | None
@@ -50,7 +50,7 @@ async def slot_choice(
     provider_id: int | None = None,
     location_id: int | None = None,
 ) -> SlotChoice:
-    """What the address asks for, else the given provider and location; none is whoever comes first."""
+    """Searches by the query string, else by the given provider and location; None is any."""
     asked = visit.request.query_params
     directory = await visit.desk.calendar.directory(visit.context)
     supports = await visit.desk.patients.supports(visit.context)
@@ -97,7 +97,7 @@ async def slot_choice(
 
 
 def carried(visit: Visit) -> str:
-    """What an address says about where, when and what for, as the query of the step that follows."""
+    """The query string for the next step: provider, location, date and visit."""
     asked = visit.request.query_params
     kept = {name: asked[name] for name in _CARRIED if name in asked}
     for name in ("provider", "location"):

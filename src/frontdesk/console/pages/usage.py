@@ -1,4 +1,4 @@
-"""Usage: what clients have used of what they may, and how their requests ended over time."""
+"""Usage: rate limits and quotas of clients, and their requests over time."""
 
 from starlette.responses import Response
 
