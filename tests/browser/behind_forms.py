@@ -24,7 +24,7 @@ def _patients_found(window: Window, _place: Office) -> None:
 
 def _patient_refused(window: Window, _place: Office) -> None:
     page = window.go("/patients/new")
-    page.get_by_role("button", name="Put on file").click()
+    page.get_by_role("button", name="Add patient").click()
     expect(page.locator("[aria-invalid=true]").first).to_be_visible()
 
 
@@ -87,8 +87,8 @@ def _practice_file_refused(window: Window, _place: Office) -> None:
 
 def _trail_verified(window: Window, _place: Office) -> None:
     window.go("/audit").get_by_role("button", name="Verify").click()
-    expect(window.page.get_by_text("Whole.", exact=False)).to_be_visible()
-    expect(window.go("/audit?operation=create_patient").get_by_text("Whole.", exact=False)).to_be_visible()
+    expect(window.page.get_by_text("Intact.", exact=False)).to_be_visible()
+    expect(window.go("/audit?operation=create_patient").get_by_text("Intact.", exact=False)).to_be_visible()
 
 
 def _scheduling_system_checked(window: Window, _place: Office) -> None:

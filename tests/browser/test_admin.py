@@ -63,7 +63,7 @@ def test_a_client_is_added_rotated_and_disabled_by_mouse(place: Office, window: 
     with made.client(place.desk.url) as api:
         assert "patients:write" not in api.get_capabilities().capabilities
 
-    page.get_by_role("link", name="I have kept it").click()
+    page.get_by_role("link", name="I have copied it").click()
     arrive(page.get_by_role("button", name="Make a new secret"))
     assert made.client_secret not in page.content(), "it is shown once"
     page.get_by_role("button", name="Make a new secret").click()
@@ -71,7 +71,7 @@ def test_a_client_is_added_rotated_and_disabled_by_mouse(place: Office, window: 
     page.get_by_role("dialog").get_by_role("button", name="Make a new secret").click()
     rotated = page.locator("#client-secret").inner_text()
     assert rotated != made.client_secret
-    page.get_by_role("link", name="I have kept it").click()
+    page.get_by_role("link", name="I have copied it").click()
 
     arrive(page.get_by_role("button", name="Disable"))
     page.get_by_role("button", name="Disable").click()
@@ -90,7 +90,7 @@ def test_a_client_is_added_by_keyboard(window: Open) -> None:
     expect(page.get_by_role("radio", name="Integration")).to_be_checked()
     page.keyboard.press("Enter")
     expect(page.locator("#client-secret")).to_be_visible()
-    page.get_by_role("link", name="I have kept it").focus()
+    page.get_by_role("link", name="I have copied it").focus()
     page.keyboard.press("Enter")
     arrive(page.get_by_role("button", name="Make a new secret"))
     page.get_by_role("button", name="Make a new secret").focus()
@@ -111,7 +111,7 @@ def test_usage_shows_requests_and_errors_of_a_client(place: Office, window: Open
     expect_in_time(row(page, "find_first_available").first)
     requests = page.get_by_role("figure", name="Requests over time")
     expect(requests.get_by_role("img")).to_be_visible()
-    requests.get_by_text("The same as a table").click()
+    requests.get_by_text("Show as a table").click()
     expect(requests.get_by_role("table")).to_be_visible()
     page.get_by_role("navigation", name="Time").get_by_role("link", name="7 days").click()
     arrive(page.locator("a[aria-current=true]", has_text="7 days"))
@@ -153,14 +153,14 @@ def test_the_audit_trail_is_filtered_exported_and_verified(place: Office, window
     assert patient in Path(download.value.path()).read_text()
 
     page.get_by_role("button", name="Verify").click()
-    expect(page.get_by_text("Whole.", exact=False)).to_be_visible()
+    expect(page.get_by_text("Intact.", exact=False)).to_be_visible()
 
 
 def test_the_audit_trail_is_verified_by_keyboard(window: Open) -> None:
     page = window("admin").go("/audit")
     tab_to(page, page.get_by_role("button", name="Verify"))
     page.keyboard.press("Enter")
-    expect(page.get_by_text("Whole.", exact=False)).to_be_visible()
+    expect(page.get_by_text("Intact.", exact=False)).to_be_visible()
 
 
 # The practice

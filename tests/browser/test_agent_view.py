@@ -36,7 +36,7 @@ def test_a_booking_is_watched_from_the_first_question_to_the_cancellation(window
     assert "428 Precondition Required" in rest
     assert "event: message" in mcp
     assert "NOTHING HAS BEEN CHANGED YET" in mcp
-    expect(page.get_by_text("It says to the caller").last.locator("xpath=..")).to_contain_text("Is that right?")
+    expect(page.get_by_text("What it tells the caller").last.locator("xpath=..")).to_contain_text("Is that right?")
     assert page.locator("#agent-done details").count() == 8, "what was done before stays on the page"
 
     page.get_by_role("button", name=CONFIRM).click()
@@ -49,7 +49,7 @@ def test_a_booking_is_watched_from_the_first_question_to_the_cancellation(window
     expect(page.get_by_role("heading", name="Propose to cancel it again")).to_be_visible()
     page.get_by_role("button", name=SEND).click()
     page.get_by_role("button", name=CONFIRM).click()
-    expect(page.get_by_role("heading", name="That is the whole conversation")).to_be_visible()
+    expect(page.get_by_role("heading", name="End of the scenario")).to_be_visible()
     assert page.url.endswith("/console/agent"), "nothing of it is in the address"
 
 

@@ -67,7 +67,7 @@ def test_usage_is_read_by_keyboard(place: Office, window: Open) -> None:
     page = window("admin").go("/usage")
     expect_in_time(row(page, "find_first_available").first)
     requests = page.get_by_role("figure", name="Requests over time")
-    press(page, requests.get_by_text("The same as a table"))
+    press(page, requests.get_by_text("Show as a table"))
     expect(requests.get_by_role("table")).to_be_visible()
     press(page, page.get_by_role("navigation", name="Time").get_by_role("link", name="7 days"))
     expect(page.get_by_role("link", name="7 days")).to_have_attribute("aria-current", "true")

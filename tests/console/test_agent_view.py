@@ -126,7 +126,7 @@ async def test_a_booking_can_be_watched_from_search_to_appointment(
     page = await run(admin, page)  # get_appointment
     assert '"status": "booked"' in text_of(page)
     page = await run(admin, await run(admin, page))  # cancelled again, in two phases
-    assert "That is the whole conversation" in page.text
+    assert "End of the scenario" in page.text
     assert [tuple(row) for row in await rows(APPOINTMENTS)] == [(ids[0], "cancelled")]
 
 

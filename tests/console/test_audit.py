@@ -180,7 +180,7 @@ async def test_a_whole_trail_is_said_to_be_whole(world: World, admin: httpx.Asyn
     assert 'data-check="none"' in (await admin.get("/console/audit")).text
     shown = await verified(admin)
     assert 'data-check="whole"' in shown.text
-    assert "none changed, removed or reordered" in text_of(shown)
+    assert "none of them changed, removed or reordered" in text_of(shown)
     assert "by Ana" in text_of(shown)
     assert ("console.verify_audit", "executed", admin.headers[TEST_STAFF]) in await audited(world)
     other = await signed_in(world, role="admin", practice="other")

@@ -38,7 +38,7 @@ async def test_columns_are_the_providers_who_have_hours_there_that_day(staff: ht
     assert columns(await calendar(staff, provider=12)) == ["12"]
     nobody = await calendar(staff, date="2026-11-15")
     assert columns(nobody) == []
-    assert "Nobody is in" in nobody
+    assert "No provider is in" in nobody
 
 
 async def test_a_day_is_the_locations_own(staff: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:

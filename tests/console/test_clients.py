@@ -51,7 +51,7 @@ async def added(browser: httpx.AsyncClient, **fields: Any) -> tuple[str, str]:
 
 async def test_an_empty_practice_is_told_what_to_do_first(admin: httpx.AsyncClient) -> None:
     page = await admin.get("/console/clients")
-    assert "Nobody may call yet" in page.text
+    assert "No clients yet" in page.text
     assert 'href="/console/clients/new"' in page.text
 
 
@@ -161,7 +161,7 @@ async def test_a_disabled_client_is_refused_until_it_is_enabled(world: World, ad
         assert shown in text_of(await admin.get(f"/console/clients/{client_id}"))
 
 
-async def test_every_change_is_recorded_under_the_persons_id(world: World, admin: httpx.AsyncClient) -> None:
+async def test_every_change_is_recorded_under_the_staff_id(world: World, admin: httpx.AsyncClient) -> None:
     client_id, _ = await added(admin)
     path = f"/console/clients/{client_id}"
     await admin.post(path, data={**PHONE_AGENT, "quota": "7"})

@@ -61,7 +61,7 @@ async def test_what_is_downloaded_can_be_uploaded_and_changes_nothing(world: Wor
         assert parse(answer.text) == stored
         assert "Lovelace" not in answer.text
         shown = await preview(admin, answer.text)
-        assert "Nothing: the practice is as the file says already" in shown.text
+        assert "Nothing: the practice already matches the file" in shown.text
         assert set(changes(shown).values()) == {"0 0 0 0", "0 0 0 2", "0 0 0 3", "0 0 0 4"}
     json.loads((await admin.get("/console/practice/file.json")).text)
     assert (await admin.get("/console/practice/file.exe")).status_code == 404
@@ -84,7 +84,7 @@ async def test_time_that_was_blocked_at_the_desk_is_no_change(world: World, admi
     exported = (await admin.get("/console/practice/file.yaml")).text
     assert "Move" in exported
     for text in (exported, WITHOUT_PATIENTS):
-        assert "Nothing: the practice is as the file says already" in (await preview(admin, text)).text
+        assert "Nothing: the practice already matches the file" in (await preview(admin, text)).text
 
 
 async def test_what_changes_is_counted_by_kind_and_nothing_has_changed_yet(
@@ -143,7 +143,7 @@ async def test_a_chosen_file_is_read_like_a_pasted_one(world: World, admin: http
             data={"csrf": admin.headers["X-CSRF-Token"], "text": ""},
             files={"file": ("harbor.yaml", content, "application/yaml")},
         )
-        assert "Nothing: the practice is as the file says already" in shown.text, shown.text
+        assert "Nothing: the practice already matches the file" in shown.text, shown.text
         assert "María" in html.unescape(shown.text)
 
 
@@ -217,7 +217,7 @@ async def test_a_practice_that_changed_meanwhile_is_compared_again(world: World,
     await world.import_file(HARBOR.replace("name: Downtown", "name: Uptown"))
     answer = await apply(admin, shown)
     assert answer.status_code == 409
-    assert "Somebody changed the practice meanwhile" in text_of(answer)
+    assert "The practice was changed in the meantime" in text_of(answer)
     directory = await stored_directory(world.database, "harbor")
     assert directory is not None
     assert (directory.locations[1].name, directory.locations[2].name) == ("Uptown", "Westside")

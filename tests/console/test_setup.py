@@ -50,7 +50,7 @@ async def test_each_step_is_done_when_it_has_happened(world: World, admin: httpx
     assert await done() == 5
     await book(agent)
     assert await done() == 6
-    assert "Everything stands" in text_of(await admin.get("/console/setup"))
+    assert "Set-up is complete" in text_of(await admin.get("/console/setup"))
 
 
 async def test_the_next_step_has_its_link_and_its_command(world: World, admin: httpx.AsyncClient) -> None:

@@ -52,12 +52,12 @@ async def test_dead_letters_are_shown_and_sent_once_more(world: World, admin: ht
     assert (delivery.state, delivery.attempts) == ("pending", 0)
 
 
-async def test_an_endpoint_is_paused_and_resumed_under_the_persons_id(world: World, admin: httpx.AsyncClient) -> None:
+async def test_an_endpoint_is_paused_and_resumed_under_the_staff_id(world: World, admin: httpx.AsyncClient) -> None:
     endpoint_id = await endpoint(world)
     path = f"/console/practice/webhooks/{endpoint_id}"
     await admin.post(f"{path}/pause")
     assert (await show_endpoint(world.database, endpoint_id)).pause_reason == "operator"
-    assert "by hand" in text_of(await admin.get("/console/practice/webhooks"))
+    assert "manually" in text_of(await admin.get("/console/practice/webhooks"))
     await admin.post(f"{path}/resume")
     assert (await show_endpoint(world.database, endpoint_id)).paused_at is None
     mine = [record for record in await audited(world) if "webhook" in record[0]]

@@ -32,7 +32,7 @@ async def read_form(request: Request, largest: int) -> Form:
     body = await read_body(content_length(request), request.receive, faults, largest)
     if faults:
         if faults[0].code == "payload_too_large":
-            raise Problem("payload_too_large", f"What was sent is larger than {largest // 1024} KiB.")
+            raise Problem("payload_too_large", f"The form is larger than {largest // 1024} KiB.")
         raise faults[0]
     content_type = request.headers.get("content-type", "")
     try:

@@ -45,7 +45,7 @@ class AgentView:
         if client.practice_slug != context.staff.practice_slug:
             raise Problem("not_found", "There is no such client.")
         if commits(client, operation, arguments) and not await self.is_sandbox(context):
-            raise Problem("conflict", "Writes are executed from this page in sandbox practices only.")
+            raise Problem("conflict", "This page executes writes in sandbox practices only.")
         subjects = [client.client_id, *_SUBJECT.findall(orjson.dumps(dict(arguments)).decode())]
         await context.record("console.agent_view", *dict.fromkeys(subjects))
         proven = AuthenticatedClient(client.client_id, client.practice_slug, client.grant, client.scopes)

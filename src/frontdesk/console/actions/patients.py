@@ -65,7 +65,9 @@ class Patients:
     async def search(self, context: ActionContext, text: str) -> PatientHits:
         system = await self.systems(context.staff.caller())
         if Capability.SEARCH_PATIENTS not in system.capabilities:
-            raise Problem("capability_not_supported", "The practice's own system finds people by all four fields only.")
+            raise Problem(
+                "capability_not_supported", "The practice's own system finds patients by all four fields only."
+            )
         if len(text) > LONGEST_TEXT:
             raise invalid([FieldError("search", "maxLength", f"search must be at most {LONGEST_TEXT} characters")])
         search = parse_search(text)

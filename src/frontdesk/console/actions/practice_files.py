@@ -61,7 +61,7 @@ class PracticeFiles:
         async def also(connection: Any, practice_id: int) -> None:
             reached = await connection.fetchval("SELECT version FROM practice WHERE practice_id = $1", practice_id)
             if reached != version + 1:
-                raise Problem("conflict", "The practice has changed since this was compared. Compare it again.")
+                raise Problem("conflict", "The practice has changed since the comparison. Compare again.")
             await context.record_in(connection, "console.import_practice_file")
 
         await import_practice(self.database, file, context.now, prune=prune, also=also)

@@ -73,7 +73,7 @@ class Staff:
         """`change` is disable, enable, remove, staff or admin."""
         await self.one(context, staff_id)
         if staff_id == context.staff.staff_id:
-            raise Problem("conflict", "Another admin has to do this for you.")
+            raise Problem("conflict", "Ask another admin to do this.")
         if change in _CHANGES:
             await _CHANGES[change](self.database, staff_id, audit=context.audit)
         else:

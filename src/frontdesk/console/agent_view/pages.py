@@ -32,14 +32,14 @@ _TOKEN = "confirmationToken"  # noqa: S105 - a field's name
 _DEMO = "demo"
 _LONGEST_NUMBER = 18
 _ONLY_SANDBOX = (
-    "From here on something would really change. This page executes writes in sandbox practices only; "
-    "this practice is not one, so the agent's view ends with the challenge."
+    "The next call would change data. The agent's view executes writes in sandbox practices only, "
+    "so it ends with the challenge here."
 )
 _BOTH_DOORS = ("", "")
-_TWICE = ("Sent first: this executes the write.", "The same token once more: the stored answer, nothing new happens.")
+_TWICE = ("Sent first: executes the write.", "The same token again: the stored answer, nothing is executed.")
 _TWICE_BY_KEY = (
     "An integration's write executes at once. With an Idempotency-Key it does so once.",
-    "The identical request once more: the stored answer, nothing new happens.",
+    "The identical request again: the stored answer, nothing is executed.",
 )
 
 

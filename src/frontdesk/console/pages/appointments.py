@@ -73,7 +73,7 @@ async def _move(visit: Visit) -> Response:
     view = await visit.desk.appointments.read(visit.context, visit.request.path_params["appointment_id"])
     appointment = view.appointment
     if "reschedule_appointment" not in view.may:
-        raise Problem("conflict", "This appointment cannot be moved any more.")
+        raise Problem("conflict", "This appointment can no longer be moved.")
     choice = await slot_choice(
         visit,
         visit_type_id=appointment.visit_type_id,

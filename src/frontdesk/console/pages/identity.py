@@ -30,7 +30,7 @@ from frontdesk.domain.errors import Problem
 _LIFETIME = timedelta(minutes=10)
 _CONTEXT = b"console sign-in"
 _REFUSED = "This account may not sign in here. Ask an admin of your practice to add you."
-_STALE = "This sign-in took too long, or was begun in another browser. Try again."
+_STALE = "This sign-in took too long or was started in another browser. Try again."
 _UNAVAILABLE = "Your practice's account cannot be checked at the moment. Try again in a minute."
 
 

@@ -46,7 +46,7 @@ async def _live(visit: Visit) -> Response:
             visit.desk.live.listening(staff.practice_id, staff.practice_slug, staff.staff_id)
         )
     except TooManyStreams:
-        raise Problem("rate_limited", "Too many pages are being kept up to date.", retry_after=30) from None
+        raise Problem("rate_limited", "Too many live pages are open.", retry_after=30) from None
     return _Stream(visit, listener, place)
 
 

@@ -59,22 +59,24 @@ def _steps(progress: Progress, visit: Visit) -> list[Step]:
         Step(
             "Add a client",
             client,
-            f"Calls are taken from {_count(progress.clients, 'client')}. A client is an agent or an integration, with "
-            "scopes and limits of its own.",
+            f"There are {_count(progress.clients, 'client')}. A client is an agent or an integration, with its own "
+            "scopes and limits.",
             ("/console/clients" if client else "/console/clients/new", "Clients" if client else "Add a client"),
             () if client else (f'frontdesk client add --practice {slug} --name "Phone agent" --grant agent',),
         ),
         Step(
             "Fetch a token and use it",
             called,
-            "A client has called." if called else "The client trades its id and secret for a token of an hour.",
+            "A client has called."
+            if called
+            else "The client exchanges its id and secret for a token, valid for one hour.",
             ("/docs/guides/quick-start", "The quick start"),
             () if called or not client else token,
         ),
         Step(
             "Search for a free time",
             searched,
-            "A client has searched." if searched else "Nothing is reserved by searching.",
+            "A client has searched." if searched else "A search reserves nothing.",
             ("/console/agent", "See what an agent sees"),
             () if searched else search,
         ),

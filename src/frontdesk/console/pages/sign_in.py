@@ -25,8 +25,8 @@ from frontdesk.doors.bodies import LARGEST_BODY
 _FORM_LIFETIME = timedelta(hours=1)
 _LOCAL = re.compile(r"/console/[A-Za-z0-9_./?&=%+:~-]*\Z")
 _FAULTS = {
-    "unauthorized": "This link has been used already, or is too old. Ask for a new one.",
-    "rate_limited": "Too many links have failed from here. Wait a minute, then try again.",
+    "unauthorized": "This link was already used or has expired. Ask for a new one.",
+    "rate_limited": "Too many failed sign-ins. Wait a minute, then try again.",
     "upstream_unavailable": "Signing in is not possible at the moment. Try again in a few seconds.",
 }
 
@@ -42,7 +42,7 @@ def sign_in_routes(console: Console) -> list[Route]:
         form = await read_form(request, LARGEST_BODY)
         proof = read_cookie(request, SIGN_IN, settings)
         if proof is None or not hmac.compare_digest(_form_token(proof), form.get(CSRF_FIELD).encode()):
-            return sign_in_page(request, console, 403, "This page was open for too long. Press the button again.")
+            return sign_in_page(request, console, 403, "This page was open for too long. Try again.")
         link = form.get("link").rpartition("#")[2]
         browser = browser_name(request.headers.get("user-agent", ""))
         # Failures are limited per link and per address, so that they cannot lock anyone else out.
