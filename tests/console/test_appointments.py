@@ -201,7 +201,7 @@ async def test_moving_into_a_taken_time_is_told_and_the_old_time_is_kept(
     )
     answer = await staff.post(f"/console/appointments/{booked}/move", data={"slot": free["id"], "key": NEW})
     assert answer.status_code == 409
-    assert "between search and booking" in answer.text
+    assert "no longer offered, since the search" in answer.text
     assert "09:00–09:15" in await page(staff, booked)
 
 

@@ -22,8 +22,7 @@ from frontdesk.console.actions.usage import Usage
 from frontdesk.console.actions.webhooks import Webhooks
 from frontdesk.console.live_updates import LiveCalendars
 from frontdesk.domain.errors import Problem
-from frontdesk.engine.arguments import from_tool
-from frontdesk.engine.execute import Call, Engine
+from frontdesk.engine.execute import Engine
 from frontdesk.operations import OPERATIONS
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.port import SystemUnavailable
@@ -55,15 +54,7 @@ class Desk:
         self, context: ActionContext, name: str, arguments: Mapping[str, Any], *, idempotency_key: str | None = None
     ) -> Mapping[str, Any]:
         """Runs an operation and returns the body of its answer. Writes with the same key execute once."""
-        operation = _BY_NAME[name]
-        call = Call(
-            operation,
-            None,
-            lambda: from_tool(operation, arguments),
-            context.request_id,
-            idempotency_key=idempotency_key,
-            caller=context.staff.caller(),
-        )
+        call = context.call(_BY_NAME[name], arguments, idempotency_key)
         return (await self.engine.execute(call)).body
 
 

@@ -14,8 +14,7 @@ from frontdesk.domain.errors import Problem
 from frontdesk.domain.ids import APPOINTMENT_ID
 from frontdesk.domain.local_time import zone
 from frontdesk.domain.patients import Patient
-from frontdesk.engine.arguments import from_tool
-from frontdesk.engine.execute import Call, Engine
+from frontdesk.engine.execute import Engine
 from frontdesk.operations import RECORDINGS, supported
 from frontdesk.store.database import Database
 from frontdesk.systems.port import Capability
@@ -93,14 +92,7 @@ class Appointments:
         operation = RECORDINGS.get(status)
         if operation is None:
             raise Problem("not_found", "There is no such status.")
-        call = Call(
-            operation,
-            None,
-            lambda: from_tool(operation, {"appointmentId": appointment_id}),
-            context.request_id,
-            idempotency_key=key,
-            caller=context.staff.caller(),
-        )
+        call = context.call(operation, {"appointmentId": appointment_id}, key)
         return (await self.engine.execute(call)).body
 
 

@@ -1,5 +1,6 @@
 """The context of an action at the console: which staff member acts, when, and in which request."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,6 +10,9 @@ from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.staff.members import Role as Role
 from frontdesk.audit.trail import AuditContext, AuditTrail, append_audit
 from frontdesk.domain.errors import Problem
+from frontdesk.engine.arguments import from_tool
+from frontdesk.engine.execute import Call
+from frontdesk.operations import Operation
 
 _EVERY_SCOPE = frozenset(SCOPES)
 
@@ -59,6 +63,17 @@ class ActionContext:
         """Checks the role again: the guard has checked it for the page."""
         if not self.staff.may(role):
             raise Problem("forbidden_scope", f"This requires the role {role}.")
+
+    def call(self, operation: Operation, arguments: Mapping[str, Any], idempotency_key: str | None) -> Call:
+        """A call of an operation by this staff member, in this request."""
+        return Call(
+            operation,
+            None,
+            lambda: from_tool(operation, arguments),
+            self.request_id,
+            idempotency_key=idempotency_key,
+            caller=self.staff.caller(),
+        )
 
     async def record(self, operation: str, *subjects: str, read: bool = False) -> None:
         """Adds an audit record of its own, for an action that commits nothing else."""
