@@ -20,3 +20,9 @@ def test_the_index_lists_every_document() -> None:
     documents = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")]
     listed = [path for path in documents if f"({path})" in index or f"({path.parent})" in index]
     assert sorted(documents) == sorted([*listed, Path("README.md")])
+
+
+def test_the_architecture_names_files_that_exist() -> None:
+    named = re.findall(r"`([a-z_/]+(?:\.py|/))`", (ROOT / "docs" / "architecture.md").read_text())
+    packages = [ROOT / "src" / "frontdesk", *(ROOT / "src" / "frontdesk").rglob("*/")]
+    assert [name for name in named if not any((package / name).exists() for package in packages)] == []
