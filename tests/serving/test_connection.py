@@ -94,6 +94,16 @@ async def test_an_answer_to_head_has_the_length_and_no_body() -> None:
         assert (await next_answer(reader)).body == b"ok"
 
 
+async def test_a_header_value_with_a_line_break_is_not_sent() -> None:
+    async def splitting(_scope: Scope, _receive: Receive, send: Send) -> None:
+        headers = [(b"x-name", b"Ada\r\nset-cookie: stolen=1")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+
+    async with serving(Served(), splitting) as (reader, writer):
+        writer.write(request("GET"))
+        assert b"set-cookie" not in await reader.read()
+
+
 class Recording:
     """A transport that notes what is written to it at once."""
 
