@@ -64,6 +64,19 @@ async def test_a_transaction_that_waits_too_long_for_a_lock_is_unavailable(
     await _usable(database)
 
 
+async def test_connections_lost_while_idle_do_not_fail_a_transaction(
+    database: Database, owner: asyncpg.Connection
+) -> None:
+    await asyncio.gather(*(database.fetchval("SELECT pg_sleep(0.1)") for _ in range(3)))
+    await owner.execute(
+        """SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+           WHERE datname = current_database() AND pid <> pg_backend_pid()"""
+    )
+    await asyncio.sleep(0.1)  # the event loop learns of it
+    for _ in range(3):
+        await _usable(database)
+
+
 async def test_a_connection_lost_before_the_commit_executed_nothing(database: Database) -> None:
     async def lose() -> None:
         async with database.transaction() as connection:

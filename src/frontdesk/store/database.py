@@ -186,8 +186,13 @@ class Database:
         raise AssertionError("unreachable")
 
     async def _acquire(self) -> Any:
-        if self._ready:
-            return self._ready.pop()[0]
+        while self._ready:
+            connection, _ = self._ready.pop()
+            try:
+                if not connection.is_closed():
+                    return connection
+            except pg.InterfaceError:  # lost while idle: the pool has taken it back already
+                continue
         if self._pool is None or self._closing:
             raise DatabaseUnavailable
         self._waiting += 1
