@@ -1,7 +1,7 @@
-"""Writes that execute exactly once: challenge, fingerprint, claim, stored result. Written once, for every write.
+"""Executes writes exactly once, from the challenge of an agent's first call to the stored result.
 
-An agent's write is two-phase: the first call is challenged, the identical second one with the token commits. An
-integration's write commits at once, and with an Idempotency-Key it does so once. Both rest on the same stored intent.
+An agent's write needs a second, identical call with the confirmation token. An integration's write commits at once; an
+Idempotency-Key makes it safe to resend. Both are stored as an intent.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from frontdesk.systems.port import Intent, Outcome, SystemUnavailable, WriteReco
 KEEP_RESULTS = timedelta(hours=24)
 LONGEST_KEY = 255
 _STALE_ATTEMPTS = 5
-_PATIENCE_SECONDS = 15.0  # how long a second confirmation waits for the first one to come back
+_PATIENCE_SECONDS = 15.0  # how long a second confirmation waits for the first
 _LOOK_AGAIN_SECONDS = 0.1
 
 _REASONS = {
@@ -49,7 +49,7 @@ class StoredIntent:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One call of a write. `propose` runs the operation, which judges the write as things are now."""
+    """One call of a write. `propose` runs the operation, which checks whether the write would succeed now."""
 
     operation: Operation
     context: Context
@@ -83,7 +83,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """Executes proposals. Holds no state of its own: everything that must survive is in the database."""
+    """Executes proposals. All state is in the database."""
 
     database: Database
     audit: AuditTrail
@@ -118,7 +118,7 @@ class Writes:
         return (found and _replayed(found, intent)) or await self._commit(write, intent)
 
     async def challenge(self, write: Write) -> Problem:
-        """Executes nothing: the caller gets a token for exactly this request, and what to read aloud."""
+        """Issues a token for exactly this request, with what to read aloud. Executes nothing."""
         proposal = await self._propose(write, None)
         assert isinstance(proposal, Proposal)
         token, now = secrets.token_hex(16), write.context.now
@@ -169,7 +169,7 @@ class Writes:
             if outcome.kind == "stale":
                 continue
             if outcome.kind == "incomplete" and intent is not None:
-                # The same write is under way elsewhere: its answer is ours, and if it came to nothing it is our turn.
+                # Another call executes the same write: return its result, or try again if it executed nothing.
                 found = await self._find(write, intent)
                 stored = found and _replayed(found, intent)
                 if stored:
@@ -181,8 +181,7 @@ class Writes:
         raise SystemUnavailable
 
     async def _propose(self, write: Write, intent: Intent | None) -> Proposal | Mapping[str, Any]:
-        """The operation's judgement now. A refusal is audited, unless the same write has succeeded in the meantime:
-        then its result is the answer."""
+        """The proposal, or the stored result if the same write has succeeded in the meantime. A refusal is audited."""
         try:
             return await write.propose()
         except Problem as problem:
@@ -195,8 +194,7 @@ class Writes:
             raise
 
     async def _find(self, write: Write, intent: Intent) -> StoredIntent | None:
-        """The stored intent, None for one that is unknown, another client's, or older than results are kept. While it
-        is being executed elsewhere, that is waited for."""
+        """The stored intent, None if it is unknown, another client's or expired. Waits while it is being executed."""
         now, patience = write.context.now, _PATIENCE_SECONDS
         while True:
             try:
@@ -219,13 +217,13 @@ class Writes:
 
 
 def fingerprint(operation: Operation, given: BaseModel) -> bytes:
-    """What a token is bound to: the operation, its path ids and every business field, however they were spelt."""
+    """The hash that a token is bound to: of the operation and all its fields, in one normal form."""
     fields = given.model_dump(mode="json", by_alias=True, exclude={"confirmation_token"}, exclude_none=True)
     return hashlib.sha256(orjson.dumps([operation.name, fields], option=orjson.OPT_SORT_KEYS)).digest()
 
 
 def _replayed(found: StoredIntent, intent: Intent) -> Mapping[str, Any] | None:
-    """The stored result of the same write, None where it has not been executed yet."""
+    """The stored result of the same write, None if it has not been executed yet."""
     if found.fingerprint != intent.fingerprint:
         raise _mismatch(intent)
     if found.state == "executing":

@@ -39,7 +39,7 @@ class Call:
     arguments: Callable[[], Arguments]
     request_id: str
     idempotency_key: str | None = None
-    simulate: str | None = None  # the code that a caller of a sandbox wants to see
+    simulate: str | None = None  # the error code to simulate, at a sandbox practice
     caller: Caller | None = None
     cache_key: CacheKey | None = None  # None: neither answered from the answer cache nor stored in it
 
@@ -56,7 +56,7 @@ class Engine:
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def execute(self, call: Call) -> Answer:
-        """The operation's answer, or a Problem: any other failure becomes one, too."""
+        """The operation's answer. Raises Problem, whatever went wrong."""
         try:
             return await self.answer(call)
         except Problem:
@@ -107,7 +107,7 @@ class Engine:
         return answer
 
     async def admit(self, call: Call) -> Caller:
-        """Who calls, once their token, their practice and the scope have been checked."""
+        """Checks token, practice and scope, and returns the caller."""
         if call.caller is None:
             call.caller = await self.callers.identify(call.token)
         if call.operation.scope is not None and call.operation.scope not in call.caller.scopes:
@@ -118,7 +118,7 @@ class Engine:
         return await self.writes.execute(write_of(call, context, given))
 
     async def _audited_read(self, call: Call, context: Context, given: Any) -> Mapping[str, Any]:
-        """A read of protected data is recorded before it is answered, also when it found nothing."""
+        """Records a read of protected data before it is answered, also when nothing was found."""
         outcome = "internal"
         try:
             body: Mapping[str, Any] = await _run(call.operation, context, given)

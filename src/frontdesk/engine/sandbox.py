@@ -1,4 +1,4 @@
-"""Errors on request for sandbox practices: every code of the catalogue, with the side effects it really has."""
+"""Simulates errors on request at sandbox practices, with the side effects of the real ones."""
 
 import secrets
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ from frontdesk.systems.port import SystemUnavailable
 
 HEADER = "Frontdesk-Simulate"
 META_KEY = "frontdesk-simulate"
-RETRY_SECONDS = 1  # short, so that a test of a client's patience is quick
+RETRY_SECONDS = 1  # short, so that tests of retries are quick
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """When the code is answered, and what is then true."""
+    """When the code is answered, and what has happened by then."""
 
     moment: Literal["before reading", "judging", "after executing"]
     effect: str
@@ -65,7 +65,7 @@ SCENARIOS: Mapping[str, Scenario] = {
 
 
 class SandboxEngine(Engine):
-    """An engine that answers sandbox practices with the errors they ask for."""
+    """An engine that simulates the error that a call asks for."""
 
     async def answer(self, call: Call) -> Answer:
         if call.simulate is None:
@@ -92,10 +92,10 @@ class SandboxEngine(Engine):
             await self.writes.database.write(sql, context.caller.practice_id, write.intent_id)
         if SCENARIOS[call.simulate].moment == "after executing":
             raise _simulated(call.simulate)
-        return body  # the stored result of a write that had executed before
+        return body  # the stored result of a write that was executed before
 
     async def _settled(self, write: Write) -> Mapping[str, Any]:
-        """The answer to a write; a simulated unknown outcome becomes known."""
+        """Executes the write. A simulated unknown outcome is recorded first, so that the resend finds it."""
         try:
             return await self.writes.execute(write)
         except Problem as problem:
@@ -111,7 +111,7 @@ class SandboxEngine(Engine):
 
 
 def _simulated_operation(call: Call) -> Operation:
-    """The operation with the simulated problem in place of its judgement, where that is when it is answered."""
+    """The operation, with a `run` that raises the simulated problem if the code is answered there."""
     code, operation = call.simulate or "", call.operation
     executes = SCENARIOS[code].moment == "after executing" or code == "confirmation_required"
     if operation.kind == "write" and executes:
@@ -129,7 +129,7 @@ def _judgement(code: str, context: Context) -> Exception:
             return declined("Simulated: the scheduling system declined this request.")
         case "upstream_unavailable":
             return SystemUnavailable(RETRY_SECONDS)
-        case "confirmation_required":  # of a read: nothing was challenged, and the token is good for nothing
+        case "confirmation_required":  # of a read: no intent is stored, and the token confirms nothing
             extra = {
                 "confirmationToken": secrets.token_hex(16),
                 "expiresAt": iso_utc(context.now.replace(microsecond=0) + timedelta(seconds=RETRY_SECONDS)),

@@ -1,4 +1,4 @@
-"""THE PRODUCT: one file per operation, named like it. This registry is explicit and ordered; everything follows it."""
+"""The operations, one file each, and the registry that all published interfaces are generated from."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -1,4 +1,4 @@
-"""What booking and rescheduling share: judging whether a patient may take a slot right now."""
+"""Checks shared by booking and rescheduling: whether a patient may have a slot now."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -13,7 +13,7 @@ from frontdesk.systems.port import BookingCheck
 async def bookable(
     context: Context, slot_id: str, patient_id: str, moved: Appointment | None = None
 ) -> tuple[SlotRef, BookingCheck]:
-    """The slot and what was found out about it; a problem where the patient cannot have it now."""
+    """The slot and its current state. Raises Problem if the patient cannot have it now."""
     slot = context.slot_ids.decode(slot_id)
     checked = None if slot is None else await context.system.check_booking(slot, patient_id, context.now, moved)
     if checked is not None and checked.patient_seen is None:

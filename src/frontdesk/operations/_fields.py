@@ -1,7 +1,7 @@
-"""The fields that requests are made of: how each is read, which rules it must keep, and the schema that says so.
+"""The types of request fields, with their rules and schemas.
 
-A value that cannot be read is refused with the rule Binding; a value that can be read but is not acceptable, with the
-rule it breaks. Messages never carry the value.
+A value that cannot be parsed breaks the rule Binding; other values break the rule that is named. Messages never contain
+the value.
 """
 
 import re
@@ -44,12 +44,12 @@ class WriteInput(Input):
 
 
 def broken(rule: str, message: str) -> PydanticCustomError:
-    """A rule that a value breaks, in the form that validation collects."""
+    """The error for a broken rule, as pydantic collects it."""
     return PydanticCustomError(rule, message)
 
 
 def require_order(last: date | None, info: ValidationInfo) -> date | None:
-    """For the end of a window whose beginning is the field `first`: the two must be in order."""
+    """Checks that the end of a window is not before its beginning, the field `first`."""
     first = info.data.get("first")
     if first is not None and last is not None and first > last:
         raise broken("order", "must not be before from")
@@ -150,7 +150,7 @@ _NOT_BLANK = rf"^[^{_CONTROL}]*[^\s{_CONTROL}][^{_CONTROL}]*$"
 
 
 def _text_schema(**schema: Any) -> WithJsonSchema:
-    """A description stands in here and not in a Field, which would lose it where the field is optional."""
+    """Holds the description, which a Field would lose if the field is optional."""
     return WithJsonSchema({"type": "string", **schema})
 
 

@@ -1,4 +1,4 @@
-"""Records that an operation was pointed to, or not_found. What was looked at is noted for the audit record."""
+"""Loads the patient or appointment of a request, or raises not_found. Notes their ids for the audit record."""
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.errors import Problem

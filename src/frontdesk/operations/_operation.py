@@ -1,7 +1,4 @@
-"""What an operation is, and the context it runs in.
-
-Its route, tool, OpenAPI entry, scope check, confirmation and audit record all follow from this definition.
-"""
+"""The definition of an operation, and the context it runs in."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +16,7 @@ from frontdesk.systems.port import Capability, SchedulingSystem
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a running operation may use. `subjects` collects the ids that it touched, for the audit record."""
+    """What an operation may use. `subjects` collects the ids for the audit record."""
 
     caller: Caller
     system: SchedulingSystem
@@ -49,18 +46,18 @@ class Operation:
 
     name: str
     title: str
-    group: Group | None = None  # None: published nowhere
+    group: Group | None = None  # None: not published
     method: Literal["GET", "POST", "PATCH"]
     path: str
     scope: str | None
     kind: Literal["read", "write"]
-    creates: bool = False  # a new record: sent twice, there are two
-    overwrites: bool = False  # a value that is gone afterwards
+    creates: bool = False  # not idempotent: a second call creates a second record
+    overwrites: bool = False  # the old value is lost
     input: type[BaseModel]
     output: type[BaseModel]
     run: Callable[[Context, Any], Awaitable[Any]]
-    needs: Capability | None = None  # of the scheduling system; None: every one can do it
-    errors: tuple[str, ...] = ()  # the codes beside those that every operation of its kind can answer
+    needs: Capability | None = None  # None: every scheduling system can do it
+    errors: tuple[str, ...] = ()  # codes in addition to those of every operation of its kind
     reads_phi: bool = False
     depends_on: Literal["directory", "calendar"] | None = None
     """The only data that the answer depends on besides arguments and time, which makes it cacheable: the practice's

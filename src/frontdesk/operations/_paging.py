@@ -1,4 +1,4 @@
-"""Pages of lists: a limit, and a cursor that continues exactly where the previous page ended."""
+"""Pages of lists: a limit, and a cursor that continues where the previous page ended."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
@@ -16,7 +16,7 @@ R = TypeVar("R", bound=HasId)
 
 
 def position(context: Context, query: Sequence[Any], cursor: str | None) -> list[Any] | None:
-    """Where the cursor points, None without one. A cursor of another query, practice or maker is refused."""
+    """The position of the cursor, None without one. A cursor of another query or practice is refused."""
     if cursor is None:
         return None
     found = context.cursors.decode(query, cursor)
@@ -28,7 +28,7 @@ def position(context: Context, query: Sequence[Any], cursor: str | None) -> list
 def page_body(
     context: Context, query: Sequence[Any], items: list[dict[str, Any]], limit: int, last: Sequence[Any] | None
 ) -> dict[str, Any]:
-    """The page; `last` is the position of its last item where more items follow."""
+    """`last` is the position of the last item if more items follow."""
     body: dict[str, Any] = {"items": items, "limit": limit}
     if last is not None:
         body["nextCursor"] = context.cursors.encode(query, last)

@@ -1,6 +1,6 @@
-"""The records that answers are made of: their schemas as models, and the plain data that is really sent.
+"""The records in answers: models for the schemas, and functions that build the data.
 
-Answers are built as dictionaries, since writing models costs many times more; a test holds every answer to its model.
+Answers are built as dictionaries because serializing models is many times slower. Tests check them against the models.
 """
 
 from datetime import datetime
@@ -35,7 +35,7 @@ AppointmentStatus = Literal["booked", "confirmed", "cancelled", "arrived", "comp
 
 
 class Record(BaseModel):
-    """Optional fields are left out when there is nothing to say; null never appears."""
+    """Empty optional fields are left out; null never appears."""
 
     model_config = ConfigDict(strict=True, extra="forbid", alias_generator=to_camel, defer_build=True)
 
@@ -140,7 +140,7 @@ class AppointmentRecord(AppointmentSummaryRecord):
 
 
 class AppointmentWritten(Record):
-    """What cancel, confirm and reschedule answer."""
+    """The answer of cancel, confirm and reschedule."""
 
     appointment_id: AppointmentId
     status: AppointmentStatus

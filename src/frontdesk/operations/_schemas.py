@@ -1,7 +1,4 @@
-"""JSON schemas of what operations take and answer, in the plain form that every client can follow.
-
-No titles, no unions with null: an optional field is simply not required.
-"""
+"""JSON schemas of inputs and outputs, in a form that every client can read: without titles and unions with null."""
 
 from collections.abc import Callable
 from functools import cache

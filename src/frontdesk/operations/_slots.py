@@ -1,4 +1,4 @@
-"""Slots as answers: ids and local times made for a whole page at once."""
+"""Slots in answers. Ids and local times are made for a whole page at once, which is faster."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from frontdesk.systems.port import FoundSlots, SlotState
 
 
 def slot_items(context: Context, found: FoundSlots, limit: int) -> tuple[list[dict[str, Any]], list[int] | None]:
-    """The first `limit` slots, and the position of the last one where there are more."""
+    """The first `limit` slots, and the position of the last one if there are more."""
     items: list[dict[str, Any]] = []
     procedure = found.procedure
     if procedure is None:
@@ -45,7 +45,7 @@ def slot_items(context: Context, found: FoundSlots, limit: int) -> tuple[list[di
 
 
 def slot_body(slot_id: str, slot: SlotRef, state: SlotState) -> dict[str, Any]:
-    """A slot's own fields and the names its ids stand for."""
+    """A slot with the names of its provider, location, visit type and procedure."""
     location = state.directory.locations[slot.location_id]
     start, end = iso_local([slot.start, slot.start + slot.duration_minutes], location.time_zone)
     return {
@@ -65,7 +65,7 @@ def slot_body(slot_id: str, slot: SlotRef, state: SlotState) -> dict[str, Any]:
 
 
 def slot_read_back(slot_id: str, slot: SlotRef, state: SlotState) -> dict[str, Any]:
-    """What a person must hear before a slot is booked for them."""
+    """What is read to the patient before the slot is booked."""
     body = slot_body(slot_id, slot, state)
     spoken = ("start", "end", "timeZone", "providerName", "locationName", "visitTypeName", "procedureName")
     return {

@@ -1,4 +1,4 @@
-"""What operations on an existing appointment share: the legal step, and what is read back before it."""
+"""Status changes of appointments: whether one is legal, and its proposal."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -18,7 +18,7 @@ def require_state(appointment: Appointment, states: Sequence[str], now: datetime
 
 
 def status_proposal(appointment: Appointment, directory: Directory, change: ChangeStatus) -> Proposal:
-    """A step of an appointment to another status, with the appointment read back as it stands."""
+    """The proposal of a status change, with the appointment as the readBack."""
     summary = appointment_summary_body(appointment, directory)
     names = appointment_names(appointment, directory)
     read_back = {

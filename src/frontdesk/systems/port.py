@@ -1,8 +1,4 @@
-"""The port to a practice's scheduling system: what one can be asked, and what it may answer.
-
-Reads return domain records. A write arrives as a `Change` that the operation has judged, with the `Intent` that makes
-it happen exactly once; the system answers with an `Outcome`. Nothing here knows about HTTP, tokens or wire formats.
-"""
+"""The port that every scheduling system implements."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,8 +15,8 @@ from frontdesk.systems.changes import Change
 PAGE_OF_APPOINTMENTS = 500
 
 
-class SystemUnavailable(Exception):  # noqa: N818 - a state of the world
-    """The system could not be reached or could not do it now; nothing was executed."""
+class SystemUnavailable(Exception):  # noqa: N818 - a state, not an error
+    """The system cannot be reached or cannot do it now. Nothing was executed."""
 
     def __init__(self, retry_after: int = 2) -> None:
         super().__init__("the scheduling system is unavailable")
@@ -28,7 +24,7 @@ class SystemUnavailable(Exception):  # noqa: N818 - a state of the world
 
 
 class Capability(Enum):
-    """What one scheduling system can do and another cannot."""
+    """What some scheduling systems can do and others cannot."""
 
     FIND_SLOTS = "find open slots"
     MATCH_PATIENTS = "match patients by name, phone number and date of birth"
@@ -48,7 +44,7 @@ class Capability(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PatientSearch:
-    """Fragments of what is known about a patient; what is None or empty is not compared."""
+    """Fragments of a patient's data. What is None or empty is not compared."""
 
     names: tuple[tuple[str, str], ...] = ()  # beginnings of first and last name, as alternatives
     phone_tail: str | None = None  # the last digits of the phone number, last one first
@@ -57,7 +53,7 @@ class PatientSearch:
 
 @dataclass(frozen=True, slots=True)
 class SlotQuery:
-    """Where and when to look. Ids that are None stand for every one that fits."""
+    """Where and when to search. An id of None means any that fits."""
 
     visit_type_id: int
     procedure_id: int
@@ -80,13 +76,13 @@ class OpenSlots:
 @dataclass(frozen=True, slots=True)
 class FoundSlots:
     visit_type_id: int
-    procedure: Procedure | None  # None where the ids do not fit together: nothing is found then
+    procedure: Procedure | None  # None if the ids do not belong together; then there are no slots
     by_provider: Sequence[OpenSlots]
 
 
 @dataclass(frozen=True, slots=True)
 class SlotState:
-    """A slot id looked at live. `directory` is what its names are read from."""
+    """The current state of a slot, and the directory that its names come from."""
 
     available: bool
     directory: Directory
@@ -96,7 +92,7 @@ class SlotState:
 
 @dataclass(frozen=True, slots=True)
 class BookingCheck:
-    """What a booking into a slot would meet right now. `patient_seen` is None when there is no such patient."""
+    """What a booking of a slot depends on. `patient_seen` is None if there is no such patient."""
 
     slot: SlotState
     patient_seen: bool | None
@@ -117,7 +113,7 @@ class AppointmentFilter:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What makes a write execute once: the hash of a confirmation token, or of an Idempotency-Key."""
+    """Identifies a write so that it executes once: the hash of a confirmation token or an Idempotency-Key."""
 
     id: bytes
     fingerprint: bytes
@@ -126,7 +122,7 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class WriteRecord:
-    """Who writes, under which name, and how long the result is kept: committed together with the change."""
+    """What is committed together with a change: actor, operation, request and the time to keep the result."""
 
     actor: str
     operation: str
@@ -138,7 +134,7 @@ class WriteRecord:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a write ended. Only `executed`, `unchanged` and `replayed` carry a result."""
+    """The outcome of a write. Only `executed`, `unchanged` and `replayed` have a result."""
 
     kind: Literal[
         "executed",
@@ -181,7 +177,7 @@ class SchedulingSystem(Protocol):
         ...
 
     async def slot_state(self, slot: SlotRef, now: datetime) -> SlotState | None:
-        """None where the slot names something that the practice does not have."""
+        """None if the practice does not have what the slot id names."""
         ...
 
     async def check_booking(
@@ -199,7 +195,7 @@ class SchedulingSystem(Protocol):
         ...
 
     async def contacts(self, patient_ids: Sequence[str]) -> dict[str, Contact]:
-        """Who these patients are, by id, in few steps however many they are. Unknown ones are left out."""
+        """By patient id, in a bounded number of queries. Unknown patients are left out."""
         ...
 
     async def list_appointments(
