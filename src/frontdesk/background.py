@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 5.0
-UNREADY_SECONDS = 300.0
+FAILING_SECONDS = 30.0
 _log = logging.getLogger(__name__)
 
 
@@ -50,12 +50,12 @@ class Background:
         await asyncio.gather(*(self._close(step) for step in self.steps))
 
     def failing(self) -> list[str]:
-        """The names of steps that have not succeeded for so long that the service is not ready."""
+        """The names of steps that have failed for a while. A short outage is not reported."""
         now = time.monotonic()
         return [
             name
             for name, state in self.states.items()
-            if state.failing_since is not None and now - state.failing_since >= UNREADY_SECONDS
+            if state.failing_since is not None and now - state.failing_since >= FAILING_SECONDS
         ]
 
     async def _repeat(self, step: Step) -> None:
@@ -76,7 +76,9 @@ class Background:
                 raise
             state.failures += 1
             state.failing_since = state.failing_since or time.monotonic()
-            _log.error("background step failed", exc_info=error, extra={"step": step.name, "failures": state.failures})
+            if state.failures.bit_count() == 1:  # at 1, 2, 4, 8 ...: an outage is not a flood of lines
+                fields = {"step": step.name, "failures": state.failures}
+                _log.error("background step failed", exc_info=error, extra=fields)
         else:
             state.failures, state.failing_since, state.succeeded_at = 0, None, time.time()
         finally:

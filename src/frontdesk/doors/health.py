@@ -17,9 +17,9 @@ def health_routes(unreadiness: Callable[[], Awaitable[str | None]], failing: Cal
 
     async def readyz(_request: Request) -> Response:
         reason, steps = await unreadiness(), failing()
-        if reason is None and not steps:
-            return JSONResponse({"status": "ready"}, headers=_HEADERS)
-        body = {"status": reason or "background work failing"} | ({"steps": steps} if steps else {})
-        return JSONResponse(body, 503, {**_HEADERS, "Retry-After": "2"})
+        state = {"failing": steps} if steps else {}
+        if reason is None:  # failing background work is reported, not refused: calls are still answered
+            return JSONResponse({"status": "degraded" if steps else "ready", **state}, headers=_HEADERS)
+        return JSONResponse({"status": reason, **state}, 503, {**_HEADERS, "Retry-After": "2"})
 
     return [Route("/healthz", healthz), Route("/readyz", readyz)]
