@@ -126,7 +126,7 @@ BEHIND_FORMS: Mapping[str, tuple[str | None, Reach]] = {
     "nothing there": ("staff", _nothing_there),
     "patient: refused": ("staff", _patient_refused),
     "patients: found": ("staff", _patients_found),
-    "people: link": ("admin", _link_for_a_staff_member),
+    "staff: link": ("admin", _link_for_a_staff_member),
     "practice file: preview": ("admin", _practice_file_previewed),
     "practice file: refused": ("admin", _practice_file_refused),
     "scheduling system: checked": ("admin", _scheduling_system_checked),

@@ -28,10 +28,10 @@ PLACES = (
     "patient",
     "patient: change",
     "patients",
-    "people",
     "practice file",
     "scheduling system",
     "set-up",
+    "staff",
     "usage",
     "webhooks",
 )

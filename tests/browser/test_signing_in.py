@@ -42,7 +42,7 @@ def test_staff_are_offered_nothing_that_is_the_admins(window: Open) -> None:
     for name in ("Clients", "Usage", "Agent's view", "Audit"):
         expect(menu.get_by_role("link", name=name)).to_have_count(0)
     opened.go("/clients")
-    expect(page.get_by_text("This page is for people with the role admin.")).to_be_visible()
+    expect(page.get_by_text("This page requires the role admin.")).to_be_visible()
 
 
 @pytest.mark.parametrize("scripts", [True, False])

@@ -90,5 +90,5 @@ def test_the_demo_prints_a_link_that_signs_its_admin_in(line: CommandLine) -> No
             assert "Demo admin" in account.text
             assert use_link(served.url, links[-1]).status_code == 303, "once"
     assert links[0] != links[1], "a fresh one at each start"
-    people = line.json("staff", "list", "--practice", "demo")
-    assert [person["name"] for person in people] == ["Demo admin"], "and the same person"
+    members = line.json("staff", "list", "--practice", "demo")
+    assert [member["name"] for member in members] == ["Demo admin"], "and the same member"

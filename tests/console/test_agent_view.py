@@ -236,8 +236,8 @@ async def test_whoever_looks_is_recorded_beside_the_client(world: World, admin: 
     await run(admin, await start(admin, client, "soonest"), **arguments(ADA))
     stored = await rows("SELECT actor, operation, request_id, subject_ids FROM audit_record")
     by_operation = {(row["operation"], row["actor"]): row for row in stored}
-    person, agent = admin.headers[TEST_STAFF], client.headers["X-Test-Client"]
-    looked, read = by_operation["console.agent_view", person], by_operation["match_patient", agent]
+    staff_id, agent = admin.headers[TEST_STAFF], client.headers["X-Test-Client"]
+    looked, read = by_operation["console.agent_view", staff_id], by_operation["match_patient", agent]
     assert looked["request_id"] == read["request_id"]
     assert looked["subject_ids"] == [agent]
 

@@ -85,7 +85,7 @@ async def refused(browser: httpx.AsyncClient, status: int = 401) -> None:
 
 
 async def test_somebody_whose_verified_address_is_known_comes_in(world: World, desk: Desk, provider: Provider) -> None:
-    person = await staff_member(world, "admin", name="Ana Costa", email="ana@example.com")
+    member = await staff_member(world, "admin", name="Ana Costa", email="ana@example.com")
     browser = desk.browser()
     page = await browser.get("/console/sign-in")
     assert "Continue with your practice" in page.text
@@ -97,8 +97,8 @@ async def test_somebody_whose_verified_address_is_known_comes_in(world: World, d
     assert "Ana Costa" in account.text
     assert "by your practice" in account.text
     assert (await audited(world))[-2:] == [
-        ("console.link_identity", "executed", person.staff_id),
-        ("console.sign_in", "executed", person.staff_id),
+        ("console.link_identity", "executed", member.staff_id),
+        ("console.sign_in", "executed", member.staff_id),
     ]
 
 
@@ -300,8 +300,8 @@ async def test_the_address_may_come_from_the_userinfo_of_the_same_subject(
 
 
 async def test_a_disabled_person_does_not_come_in(world: World, desk: Desk, provider: Provider) -> None:
-    person = await staff_member(world, email="ana@example.com")
-    await disable_staff(world.database, person.staff_id, audit=audit_context(world.clock))
+    member = await staff_member(world, email="ana@example.com")
+    await disable_staff(world.database, member.staff_id, audit=audit_context(world.clock))
     await refused(desk.browser())
 
 

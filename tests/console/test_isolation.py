@@ -34,11 +34,11 @@ async def admin(world: World) -> httpx.AsyncClient:
 async def ids(world: World, theirs: Side) -> dict[str, str]:
     """The other practice's own, in the addresses of pages."""
     practice_id = await world.database.fetchval("SELECT practice_id FROM practice WHERE slug = 'quixotic'")
-    colleague = await signed_in(world, practice="quixotic", name="Zachariah Vexford")
+    other = await signed_in(world, practice="quixotic", name="Zachariah Vexford")
     return {
         "appointment_id": theirs.ids["appointmentId"],
         "patient_id": theirs.ids["patientId"],
-        "staff_id": colleague.headers[TEST_STAFF],
+        "staff_id": other.headers[TEST_STAFF],
         "client_id": theirs.agent.headers["X-Test-Client"],
         "endpoint_id": f"whk_{practice_id}_{'0' * 16}",
     }

@@ -176,8 +176,8 @@ async def test_a_reader_who_goes_away_gives_the_place_back(running: World, staff
 
 async def test_the_streams_of_one_person_are_bounded(running: World, staff: httpx.AsyncClient) -> None:
     live = running.service.desk.live
-    operator = staff.headers["X-Test-Staff"]
-    places = [live.listening(1, "harbor", operator) for _ in range(8)]
+    staff_id = staff.headers["X-Test-Staff"]
+    places = [live.listening(1, "harbor", staff_id) for _ in range(8)]
     for place in places:
         place.__enter__()
     answer = await staff.get("/console/live")

@@ -20,8 +20,8 @@ PATIENCE = 30.0
 
 async def sign_in(server: RealServer) -> httpx.AsyncClient:
     audit = AuditContext("test", server.service.engine.clock(), "0" * 32)
-    person = await add_staff(server.service.database, practice="harbor", name="Ana", role="staff", audit=audit)
-    _, token = await new_link(server.service.database, person.staff_id, audit=audit)
+    member = await add_staff(server.service.database, practice="harbor", name="Ana", role="staff", audit=audit)
+    _, token = await new_link(server.service.database, member.staff_id, audit=audit)
     browser = httpx.AsyncClient(base_url=server.url, timeout=PATIENCE)
     assert (await use_link(browser, token)).status_code == 303
     return browser

@@ -70,19 +70,19 @@ async def test_signing_out_ends_the_session_on_the_server(world: World, staff: h
 
 
 async def test_signing_out_everywhere_ends_every_session_of_that_person_only(world: World) -> None:
-    person, colleague = await staff_member(world), await signed_in(world)
+    member, other = await staff_member(world), await signed_in(world)
     browsers = [world.anonymous() for _ in range(3)]
     for browser in browsers:
-        await use_link(browser, await link_token(world, person.staff_id))
+        await use_link(browser, await link_token(world, member.staff_id))
         assert await is_in(browser)
     page = await browsers[0].get(ACCOUNT)
     assert page.text.count("A browser") == 3
-    unused = await link_token(world, person.staff_id)
+    unused = await link_token(world, member.staff_id)
     await browsers[0].post("/console/sign-out-everywhere", data={"csrf": csrf_in(page.text)})
     assert [await is_in(browser) for browser in browsers] == [False, False, False]
     assert (await use_link(browsers[0], unused)).status_code == 401, "a link that lies about is no way back in"
-    assert await is_in(colleague)
-    assert ("console.sign_out_everywhere", "executed", person.staff_id) in await audited(world)
+    assert await is_in(other)
+    assert ("console.sign_out_everywhere", "executed", member.staff_id) in await audited(world)
 
 
 async def test_disabling_removing_and_suspending_end_sessions_at_once(world: World) -> None:
@@ -101,11 +101,11 @@ async def test_a_role_that_changes_holds_from_the_next_request_on(world: World, 
 
 async def test_a_session_that_was_planted_is_not_taken_over(world: World) -> None:
     """Fixation: whoever knew the cookie before the sign-in knows nothing after it."""
-    person = await staff_member(world)
+    member = await staff_member(world)
     browser = world.anonymous()
     browser.cookies.set("frontdesk_session", "planted" * 7, domain="test.local", path="/console")
     assert not await is_in(browser)
-    await use_link(browser, await link_token(world, person.staff_id))
+    await use_link(browser, await link_token(world, member.staff_id))
     first = {cookie.value for cookie in browser.cookies.jar if cookie.name == "frontdesk_session"}
     thief = world.anonymous()
     thief.cookies.set("frontdesk_session", "planted" * 7)
@@ -147,8 +147,8 @@ async def test_a_session_check_is_one_statement_and_seldom_a_write(world: World,
 async def test_while_the_database_is_away_nobody_is_signed_out_or_let_in(
     world: World, staff: httpx.AsyncClient
 ) -> None:
-    person = await staff_member(world)
-    token = await link_token(world, person.staff_id)
+    member = await staff_member(world)
+    token = await link_token(world, member.staff_id)
     await world.database.close()
     answer = await staff.get(ACCOUNT)
     assert answer.status_code == 502
@@ -164,11 +164,11 @@ async def test_while_the_database_is_away_nobody_is_signed_out_or_let_in(
 
 
 async def test_a_person_has_a_bounded_number_of_sessions(world: World) -> None:
-    person = await staff_member(world)
+    member = await staff_member(world)
     browsers = [world.anonymous() for _ in range(22)]
     for browser in browsers:
         world.clock.advance(seconds=1)
-        await use_link(browser, await link_token(world, person.staff_id))
+        await use_link(browser, await link_token(world, member.staff_id))
     assert [await is_in(browser) for browser in browsers] == [False] * 2 + [True] * 20
 
 
@@ -202,8 +202,8 @@ async def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(
         world.service.settings.model_copy(update={"base_url": address}), world.database, world.clock
     )
     browser = httpx.AsyncClient(transport=httpx.ASGITransport(app=build_app(service)), base_url=address)
-    person = await staff_member(world)
-    answer = await use_link(browser, await link_token(world, person.staff_id))
+    member = await staff_member(world)
+    answer = await use_link(browser, await link_token(world, member.staff_id))
     (cookie,) = [each for each in answer.headers.get_list("set-cookie") if each.startswith(f"{name}=")]
     value, *given = [part.strip() for part in cookie.split(";")]
     assert {part.lower() for part in given} == attributes

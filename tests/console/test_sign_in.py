@@ -25,74 +25,74 @@ SIGN_IN = "/console/sign-in"
 
 
 async def test_a_link_signs_its_person_in(world: World) -> None:
-    person = await staff_member(world, "admin", name="Ana Costa")
+    member = await staff_member(world, "admin", name="Ana Costa")
     browser = world.anonymous()
-    answer = await use_link(browser, await link_token(world, person.staff_id))
+    answer = await use_link(browser, await link_token(world, member.staff_id))
     assert answer.status_code == 303
     assert answer.headers["location"] == "/console/"
     page = await browser.get("/console/account")
     assert page.status_code == 200
     assert "Ana Costa" in page.text
-    assert person.staff_id in page.text
-    assert ("console.sign_in", "executed", person.staff_id) in await audited(world)
+    assert member.staff_id in page.text
+    assert ("console.sign_in", "executed", member.staff_id) in await audited(world)
 
 
 async def test_the_whole_address_may_be_pasted(world: World) -> None:
-    person = await staff_member(world)
-    token = await link_token(world, person.staff_id)
+    member = await staff_member(world)
+    token = await link_token(world, member.staff_id)
     answer = await use_link(world.anonymous(), f" http://test/console/sign-in#{token} ")
     assert answer.status_code == 303
 
 
 async def test_a_link_works_once(world: World) -> None:
-    person = await staff_member(world)
-    token = await link_token(world, person.staff_id)
+    member = await staff_member(world)
+    token = await link_token(world, member.staff_id)
     assert (await use_link(world.anonymous(), token)).status_code == 303
     browser = world.anonymous()
     again = await use_link(browser, token)
     assert again.status_code == 401
     assert "already used" in again.text
     assert session_cookie(browser) is None
-    assert ("console.sign_in", "unauthorized", person.staff_id) in await audited(world)
+    assert ("console.sign_in", "unauthorized", member.staff_id) in await audited(world)
 
 
 async def test_of_many_who_use_a_link_at_once_one_comes_in(world: World) -> None:
-    person = await staff_member(world)
-    token = await link_token(world, person.staff_id)
+    member = await staff_member(world)
+    token = await link_token(world, member.staff_id)
     answers = await asyncio.gather(*(use_link(world.anonymous(), token) for _ in range(8)))
     assert sorted(answer.status_code for answer in answers) == [303] + [401] * 7
 
 
 async def test_links_changes_and_sign_ins_at_once_do_not_wait_in_a_circle(world: World) -> None:
-    person = await staff_member(world)
+    member = await staff_member(world)
 
     async def come_and_go(number: int) -> None:
         for _ in range(4):
             if number % 3 == 0:
-                await disable_staff(world.database, person.staff_id, audit=audit_context(world.clock))
-                await enable_staff(world.database, person.staff_id, audit=audit_context(world.clock))
+                await disable_staff(world.database, member.staff_id, audit=audit_context(world.clock))
+                await enable_staff(world.database, member.staff_id, audit=audit_context(world.clock))
             else:
                 with contextlib.suppress(StaffError):  # disabled just now
-                    await use_link(world.anonymous(), await link_token(world, person.staff_id))
+                    await use_link(world.anonymous(), await link_token(world, member.staff_id))
 
     await asyncio.gather(*(come_and_go(number) for number in range(6)))
 
 
 async def test_a_link_of_a_quarter_of_an_hour_ago_does_not_work(world: World) -> None:
-    person = await staff_member(world)
-    token, later = await link_token(world, person.staff_id), await link_token(world, person.staff_id)
+    member = await staff_member(world)
+    token, later = await link_token(world, member.staff_id), await link_token(world, member.staff_id)
     assert (await use_link(world.anonymous(), token)).status_code == 401, "a newer link replaces one that was not used"
     world.clock.advance(minutes=14, seconds=59)
     assert (await use_link(world.anonymous(), later)).status_code == 303
-    last = await link_token(world, person.staff_id)
+    last = await link_token(world, member.staff_id)
     world.clock.advance(minutes=15)
     assert (await use_link(world.anonymous(), last)).status_code == 401
 
 
 async def test_opening_a_link_does_not_use_it_up(world: World) -> None:
     """A preview or a scanner fetches the address; what stands behind the # never reaches the server."""
-    person = await staff_member(world)
-    token = await link_token(world, person.staff_id)
+    member = await staff_member(world)
+    token = await link_token(world, member.staff_id)
     for _ in range(3):
         page = await world.anonymous().get(f"{SIGN_IN}#{token}")
         assert page.status_code == 200
@@ -126,8 +126,8 @@ async def test_guessing_links_is_capped_for_an_address_and_locks_nobody_else_out
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(failed_tokens, "PER_ADDRESS", 5)  # so that they all fall into one minute
-    person = await staff_member(world)
-    token = await link_token(world, person.staff_id)
+    member = await staff_member(world)
+    token = await link_token(world, member.staff_id)
     guesser = world.anonymous()
     page = csrf_in((await guesser.get(SIGN_IN)).text)
     for number in range(5):
@@ -142,8 +142,8 @@ async def test_guessing_links_is_capped_for_an_address_and_locks_nobody_else_out
 
 async def test_a_sign_in_form_is_good_only_in_its_own_browser(world: World) -> None:
     """Or somebody could sign others in as themselves, and read what they then type."""
-    person = await staff_member(world)
-    token = await link_token(world, person.staff_id)
+    member = await staff_member(world)
+    token = await link_token(world, member.staff_id)
     mine, theirs = world.anonymous(), world.anonymous()
     form = csrf_in((await mine.get(SIGN_IN)).text)
     await theirs.get(SIGN_IN)
@@ -185,8 +185,8 @@ async def test_a_sign_in_form_is_good_only_in_its_own_browser(world: World) -> N
 async def test_after_signing_in_one_is_where_one_wanted_to_be_within_the_console(
     world: World, wanted: str, reached: str
 ) -> None:
-    person = await staff_member(world)
-    answer = await use_link(world.anonymous(), await link_token(world, person.staff_id), next=wanted)
+    member = await staff_member(world)
+    answer = await use_link(world.anonymous(), await link_token(world, member.staff_id), next=wanted)
     assert answer.status_code == 303
     assert answer.headers["location"] == reached
 
@@ -202,14 +202,14 @@ async def test_whoever_opens_a_page_signed_out_is_led_back_to_it(world: World) -
 
 async def test_neither_tokens_nor_names_reach_the_log(world: World, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    person = await staff_member(world, name="Ana Quixote")
-    token = await link_token(world, person.staff_id)
+    member = await staff_member(world, name="Ana Quixote")
+    token = await link_token(world, member.staff_id)
     browser = world.anonymous()
     await use_link(browser, token)
     await browser.get("/console/account")
     await use_link(browser, token)
     lines = [repr(record.__dict__) for record in caplog.records if record.name.startswith("frontdesk")]
-    assert any(person.staff_id in line for line in lines), "the log was listened to"
+    assert any(member.staff_id in line for line in lines), "the log was listened to"
     session = session_cookie(browser)
     assert session is not None
     for secret in (token, session, "Quixote"):
