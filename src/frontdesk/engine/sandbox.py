@@ -28,10 +28,10 @@ class Scenario:
 
 
 _JUDGED = "Nothing is executed; a confirmation token stays valid."
-_GATEWAY = "As the gateway says it: no `requestId`, no `X-SVC-TRACE-ID`, a `RateLimit` header with nothing left"
+_GATEWAY = "Like an error of the gateway: no `requestId`, no `X-SVC-TRACE-ID`, and a `RateLimit` header with nothing left"
 
 SCENARIOS: Mapping[str, Scenario] = {
-    "unauthorized": Scenario("before reading", "With `WWW-Authenticate`. The access token itself stays good."),
+    "unauthorized": Scenario("before reading", "With `WWW-Authenticate`. The access token stays valid."),
     "forbidden_scope": Scenario("before reading", "The token keeps its scopes."),
     "forbidden_tenant": Scenario("before reading", "The practice is not suspended."),
     "quota_exceeded": Scenario("before reading", f"{_GATEWAY} of the quota."),
@@ -40,20 +40,19 @@ SCENARIOS: Mapping[str, Scenario] = {
     "confirmation_mismatch": Scenario("judging", _JUDGED),
     "confirmation_incomplete": Scenario(
         "after executing",
-        "A write is executed and its outcome is not recorded: reads show it, and an identical resend gets the same "
-        "answer for as long as it carries the header. Without the header the outcome becomes known, and the resend "
-        "answers with it.",
+        "A write is executed, but its outcome is not recorded. Reads show it. An identical resend with the header "
+        "gets the same error; without the header it returns the result.",
     ),
     "slot_unavailable": Scenario("judging", f"{_JUDGED} The slot stays open."),
-    "validation": Scenario("judging", f"422, rule `declined`: the scheduling system said no. {_JUDGED}"),
+    "validation": Scenario("judging", f"With rule `declined`, as if the scheduling system had declined. {_JUDGED}"),
     "confirmation_required": Scenario(
-        "judging", "A write is challenged whatever it carries, also one of an integration: a new token, which works."
+        "judging", "Every write is challenged with a new, valid token, even with a token or by an integration."
     ),
-    "rate_limited": Scenario("before reading", f"{_GATEWAY} of the minute, and `Retry-After`."),
+    "rate_limited": Scenario("before reading", f"{_GATEWAY} of the minute. With `Retry-After`."),
     "internal": Scenario(
         "after executing",
-        "A write is executed, and the answer is 500 all the same; an identical resend without the header answers "
-        "with the stored result, if it carries a token or key.",
+        "A write is executed, but answered with 500. An identical resend without the header returns the stored "
+        "result if it carries a token or key.",
     ),
     "upstream_unavailable": Scenario("judging", f"With `Retry-After`. {_JUDGED}"),
     "capability_not_supported": Scenario("before reading", "Without `Retry-After`."),
