@@ -28,7 +28,9 @@ class Scenario:
 
 
 _JUDGED = "Nothing is executed; a confirmation token stays valid."
-_GATEWAY = "Like an error of the gateway: no `requestId`, no `X-SVC-TRACE-ID`, and a `RateLimit` header with nothing left"
+_GATEWAY = (
+    "Like an error of the gateway: no `requestId`, no `X-SVC-TRACE-ID`, and a `RateLimit` header with nothing left"
+)
 
 SCENARIOS: Mapping[str, Scenario] = {
     "unauthorized": Scenario("before reading", "With `WWW-Authenticate`. The access token stays valid."),
