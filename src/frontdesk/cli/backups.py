@@ -14,10 +14,10 @@ from frontdesk import __version__
 from frontdesk.cli.commands import add_command
 from frontdesk.cli.connection import CommandContext, on_database, owner_dsn, prepare_data_dir, start_database, wait_for
 from frontdesk.cli.output import BadInput, CommandError, answer, details, instant
-from frontdesk.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from frontdesk.cli.commands import Commands
+    from frontdesk.settings import Settings
     from frontdesk.store.embedded.backups import Content
 
 _STAGING = ".restoring"
@@ -122,7 +122,7 @@ def _restore(args: argparse.Namespace) -> None:
     answer(args, document, f"{details(facts)}\n\n{secret}")
 
 
-def _restore_aside(file: Path, staging: Path, settings: Settings) -> dict[str, Any]:
+def _restore_aside(file: Path, staging: Path, settings: "Settings") -> dict[str, Any]:
     """Restore into a temporary data directory, start it once and verify it; returns the report."""
 
     from frontdesk.store.embedded.backups import DUMP, SECRET_KEY, load, unpack
@@ -170,21 +170,23 @@ async def _check(context: CommandContext, *, keys: bool) -> int:
     return len(found)
 
 
-def _embedded_settings(otherwise: str) -> Settings:
+def _embedded_settings(otherwise: str) -> "Settings":
+    from frontdesk.settings import load_settings
+
     settings = load_settings()
     if settings.database_url is not None:
         raise BadInput(f"This is for the embedded database; the database of FRONTDESK_DATABASE_URL is {otherwise}.")
     return settings
 
 
-def _secret_key_file(settings: Settings) -> Path:
+def _secret_key_file(settings: "Settings") -> Path:
     path = settings.data_dir / "secret.key"
     if settings.secret_key is not None or not path.exists():
         raise BadInput(f"There is no secret key file to include: keep {_where_the_secret_is(settings)} by other means.")
     return path
 
 
-def _where_the_secret_is(settings: Settings) -> str:
+def _where_the_secret_is(settings: "Settings") -> str:
     return "FRONTDESK_SECRET_KEY" if settings.secret_key is not None else str(settings.data_dir / "secret.key")
 
 

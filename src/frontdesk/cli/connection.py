@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from frontdesk.cli.output import CommandError
-from frontdesk.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from frontdesk.access.keys.ring import KeyRing
     from frontdesk.audit.trail import AuditContext
+    from frontdesk.settings import Settings
     from frontdesk.store.database import Database
     from frontdesk.store.embedded.server import EmbeddedPostgres
 
@@ -32,7 +32,7 @@ Progress = Callable[[str], None]
 class CommandContext:
     """What a command works with. Its audit records share one request id."""
 
-    settings: Settings
+    settings: "Settings"
     database: "Database"
     audit: "AuditContext"
 
@@ -55,8 +55,10 @@ def with_database(work: Callable[[CommandContext], Awaitable[T]]) -> T:
     return wait_for(on_database(settings, work))
 
 
-def started_settings() -> Settings:
+def started_settings() -> "Settings":
     """The settings, once the database they name has been started."""
+    from frontdesk.settings import load_settings
+
     settings = load_settings()
     start_database(settings, _to_terminal)
     return settings
@@ -68,7 +70,7 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(work)
 
 
-async def on_database(settings: Settings, work: Callable[[CommandContext], Awaitable[T]]) -> T:
+async def on_database(settings: "Settings", work: Callable[[CommandContext], Awaitable[T]]) -> T:
     """The work on a database that runs, once it has its tables."""
     from frontdesk.store.database import Database
     from frontdesk.store.migrate import migrate, status
@@ -88,7 +90,7 @@ async def on_database(settings: Settings, work: Callable[[CommandContext], Await
         await database.close()
 
 
-def start_database(settings: Settings, progress: Progress) -> None:
+def start_database(settings: "Settings", progress: Progress) -> None:
     """The embedded server runs from now until this process ends; a database given by URL is left alone."""
     if settings.database_url is None or settings.secret_key is None:
         prepare_data_dir(settings.data_dir)
@@ -96,20 +98,20 @@ def start_database(settings: Settings, progress: Progress) -> None:
         _embedded(settings).start(progress=progress)
 
 
-def service_dsn(settings: Settings) -> str:
+def service_dsn(settings: "Settings") -> str:
     from frontdesk.store.database import SERVICE_ROLE
 
     return settings.database_url or _embedded(settings).dsn(SERVICE_ROLE)
 
 
-def owner_dsn(settings: Settings) -> str:
+def owner_dsn(settings: "Settings") -> str:
     """A login that may change the schema."""
     given = settings.migration_database_url or settings.database_url
     return given or _embedded(settings).dsn("postgres")
 
 
 @contextmanager
-def explain_database_errors(settings: Settings) -> Iterator[None]:
+def explain_database_errors(settings: "Settings") -> Iterator[None]:
     """Turns an error of the database into a CommandError of one sentence."""
     from asyncpg import exceptions as pg
 
@@ -158,7 +160,7 @@ def _audit_context() -> "AuditContext":
     return AuditContext(COMMAND_LINE, datetime.now(UTC), secrets.token_hex(16))
 
 
-def _embedded(settings: Settings) -> "EmbeddedPostgres":
+def _embedded(settings: "Settings") -> "EmbeddedPostgres":
     from frontdesk.store.embedded.server import EmbeddedPostgres
 
     return EmbeddedPostgres(settings.postgres_dir)

@@ -23,10 +23,10 @@ from frontdesk.cli.connection import (
     wait_for,
 )
 from frontdesk.cli.output import FAILURE, CommandError, answer, table
-from frontdesk.settings import Settings, SettingsError, load_settings
 
 if TYPE_CHECKING:
     from frontdesk.cli.commands import Commands
+    from frontdesk.settings import Settings
     from frontdesk.store.database import Database
     from frontdesk.store.migrate import SchemaState
 
@@ -65,6 +65,8 @@ def _doctor(args: argparse.Namespace) -> int:
 
 
 def _examine() -> list[Finding]:
+    from frontdesk.settings import SettingsError, load_settings
+
     try:
         settings = load_settings()
     except SettingsError as error:
@@ -83,7 +85,7 @@ def _examine() -> list[Finding]:
         return [*found, Finding("database", "failed", _sentence(error))]
 
 
-async def _examine_database(settings: Settings) -> list[Finding]:
+async def _examine_database(settings: "Settings") -> list[Finding]:
     from frontdesk.store.database import Database
 
     with explain_database_errors(settings):
@@ -104,7 +106,7 @@ async def _examine_database(settings: Settings) -> list[Finding]:
     return found
 
 
-def _data_dir(settings: Settings) -> tuple[State, str]:
+def _data_dir(settings: "Settings") -> tuple[State, str]:
     folder = settings.data_dir
     if settings.database_url is not None and settings.secret_key is not None:
         return "skipped", "not used"
@@ -116,7 +118,7 @@ def _data_dir(settings: Settings) -> tuple[State, str]:
     return "ok", str(folder)
 
 
-def _disk(settings: Settings) -> tuple[State, str]:
+def _disk(settings: "Settings") -> tuple[State, str]:
     if settings.database_url is not None:
         return "skipped", "the database keeps its files elsewhere"
     if not settings.data_dir.exists():
@@ -126,7 +128,7 @@ def _disk(settings: Settings) -> tuple[State, str]:
     return ("failed" if free < _LEAST_FREE else "warning" if free < _GIBIBYTE else "ok"), told
 
 
-def _port(settings: Settings) -> tuple[State, str]:
+def _port(settings: "Settings") -> tuple[State, str]:
     import http.client
 
     from frontdesk.serving import ServingError, free_address
@@ -145,7 +147,7 @@ def _port(settings: Settings) -> tuple[State, str]:
         return "failed", str(error)
 
 
-def _identity_provider(settings: Settings) -> tuple[State, str]:
+def _identity_provider(settings: "Settings") -> tuple[State, str]:
     if settings.oidc_issuer is None:
         return "skipped", "none is set: staff sign in to the console with links"
     from frontdesk.access.staff.identity_provider import IdentityError, IdentityProvider, ProviderUnavailable
@@ -157,7 +159,7 @@ def _identity_provider(settings: Settings) -> tuple[State, str]:
     return "ok", settings.oidc_issuer
 
 
-async def _server(settings: Settings) -> tuple[Finding, Finding, Finding]:
+async def _server(settings: "Settings") -> tuple[Finding, Finding, Finding]:
     """Checks reachability, version, migrations and clock with the login that owns the schema."""
     import asyncpg
 
@@ -194,7 +196,7 @@ def _migrations(schema: "SchemaState") -> tuple[State, str]:
     return "ok", "up to date"
 
 
-async def _keys(settings: Settings, database: "Database") -> tuple[State, str]:
+async def _keys(settings: "Settings", database: "Database") -> tuple[State, str]:
     from frontdesk.access.keys.ring import PURPOSES, examine_keys, has_keys
     from frontdesk.access.keys.sealing import load_secret_key
 

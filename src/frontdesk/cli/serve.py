@@ -19,11 +19,11 @@ from frontdesk.cli.connection import (
 )
 from frontdesk.cli.output import CommandError, to_json
 from frontdesk.cli.staff import sign_in_link
-from frontdesk.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from frontdesk.cli.commands import Commands
     from frontdesk.cli.demo_data import Demo
+    from frontdesk.settings import Settings
 
 _BANNER = """
   frontdesk is ready at {url}
@@ -68,6 +68,8 @@ def add_serve_command(commands: "Commands") -> None:
 
 
 def _serve(args: argparse.Namespace) -> None:
+    from frontdesk.settings import load_settings
+
     settings = load_settings(host=args.host, port=args.port, workers=args.workers)
     os.environ |= {  # workers read the options from the environment
         "FRONTDESK_HOST": settings.host,
@@ -91,7 +93,7 @@ def _say(args: argparse.Namespace) -> Progress:
     return (lambda _step: None) if args.json else (lambda step: print(f"{step} ...", flush=True))
 
 
-async def _prepare(args: argparse.Namespace, settings: Settings) -> "tuple[Demo, str] | None":
+async def _prepare(args: argparse.Namespace, settings: "Settings") -> "tuple[Demo, str] | None":
     """Migrate the database and prepare the demo, so that errors appear before a worker starts."""
     from frontdesk.store.migrate import migrate
 
@@ -110,7 +112,7 @@ async def _prepare(args: argparse.Namespace, settings: Settings) -> "tuple[Demo,
     return await on_database(settings, work)
 
 
-def _announce(args: argparse.Namespace, settings: Settings, prepared: "tuple[Demo, str] | None") -> None:
+def _announce(args: argparse.Namespace, settings: "Settings", prepared: "tuple[Demo, str] | None") -> None:
     url = settings.public_url
     if args.json:
         document: dict[str, Any] = {"url": url, "docs": f"{url}/docs", "console": f"{url}/console"}
