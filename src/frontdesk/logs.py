@@ -1,7 +1,6 @@
-"""Structured logs: one JSON object per line on standard error. Fields come from `extra`; values of callers never do.
+"""Structured logs: one JSON object per line on standard error, without values that callers sent.
 
-The line of a request is the one that is written often: it takes a shorter way than through `logging`, and waits a
-moment to be written together with others. Whatever else is logged is written at once, with everything before it.
+Request lines bypass `logging` and are written in batches, because they are frequent.
 """
 
 import asyncio
@@ -19,7 +18,7 @@ from typing import Any, TextIO
 import orjson
 
 FLUSH_SECONDS = 0.1
-_MOST_WAITING = 100  # to write more at once would hold up the requests of that moment
+_MOST_WAITING = 100  # a larger batch would delay concurrent requests
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 
 
@@ -38,7 +37,7 @@ class JsonLines(logging.Formatter):
 
 
 class Lines(logging.Handler):
-    """Writes lines to a stream, in the order in which they were logged."""
+    """Writes lines to a stream in order."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
@@ -83,7 +82,7 @@ class Lines(logging.Handler):
                 text.append(worded(moment, *about))
             if text:
                 text.append("")
-                with contextlib.suppress(OSError, ValueError):  # nobody reads the log any more
+                with contextlib.suppress(OSError, ValueError):  # the log is closed
                     self._stream.write("\n".join(text))
                     self._stream.flush()
 
@@ -100,8 +99,7 @@ def as_json(line: dict[str, Any]) -> str:
 
 
 def _frames(error: BaseException | None, seen: set[int]) -> list[str]:
-    """Where it went wrong, through every part and cause. Messages of exceptions are left out: they may quote what was
-    sent."""
+    """The traceback through all causes, without exception messages, which may quote what was sent."""
     if error is None or id(error) in seen:
         return []
     seen.add(id(error))

@@ -1,7 +1,4 @@
-"""The audit trail as its readers see it: records found by what they say, and the chain in its order.
-
-Everything is read in batches, so that a trail of any length needs neither memory nor a long statement.
-"""
+"""Searches and exports audit records, in batches, so that a long trail needs little memory and no long statements."""
 
 import json
 from collections.abc import AsyncIterator
@@ -14,7 +11,7 @@ from frontdesk.store.database import Database
 
 BATCH = 5000
 _FEW = 100
-_OUT_OF_ORDER = timedelta(hours=1)  # records are numbered nearly, not exactly, in the order of their times
+_OUT_OF_ORDER = timedelta(hours=1)  # record ids are only roughly in order of time
 
 _BATCH_BOUND = """
 SELECT record_id, at FROM audit_record WHERE practice_id = $1 AND record_id < $2 ORDER BY record_id DESC
@@ -43,14 +40,14 @@ AFTER_ALL = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which records; None: whatever it is."""
+    """A filter; None matches everything."""
 
     actor: str | None = None
     operation: str | None = None
     subject: str | None = None
     outcome: str | None = None
     since: datetime | None = None
-    until: datetime | None = None  # not included
+    until: datetime | None = None  # exclusive
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +58,13 @@ class Found:
 
 
 async def seal_pending(database: Database, practice_id: int) -> None:
-    """Seals what waits for it; records that come in meanwhile may wait a little longer."""
+    """Seal pending records; later ones may stay pending."""
     while await seal(database, practice_id) >= _FEW:
         pass
 
 
 async def count_unsealed(database: Database, practice_id: int) -> tuple[int, datetime | None]:
-    """How many records wait to be sealed, and the time of the oldest."""
+    """The number of unsealed records, and the time of the oldest."""
     async with database.transaction(practice_id) as connection:
         row = await connection.fetchrow(_UNSEALED, practice_id)
     return row["records"], row["since"]
@@ -81,8 +78,8 @@ async def find_records(
     before: int = AFTER_ALL,
     batches: int | None = None,
 ) -> Found:
-    """The newest records that fit, newest first, each with its sequence and hash once it is sealed. `batches` bounds
-    how much of the trail is looked through before the answer."""
+    """The newest matching records, newest first, each with its sequence and hash once it is sealed. `batches` limits
+    how much of the trail is searched."""
     found: list[Any] = []
     looked = 0
     while True:
@@ -112,7 +109,7 @@ async def find_records(
 
 
 async def sealed_records(database: Database, practice_id: int) -> AsyncIterator[Any]:
-    """The chain in its order: a row per seal, with the record it covers; `record_id` is None where that is gone."""
+    """The chain in order: a row per seal with its record; `record_id` is None if the record was removed."""
     sequence = 0
     while True:
         async with database.transaction(practice_id) as connection:
@@ -133,7 +130,7 @@ async def exported_lines(database: Database, practice_slug: str, practice_id: in
 
 
 def record_document(practice_slug: str, row: Any) -> dict[str, Any]:
-    """A record for others to check; only its place in the chain is left of one that was removed."""
+    """A record for export; of a removed record only its place in the chain remains."""
     document = {
         "practice": practice_slug,
         "practiceId": row["practice_id"],

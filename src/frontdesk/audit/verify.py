@@ -1,7 +1,6 @@
-"""Whether a practice's audit trail is what was written: every record sealed, none changed, removed or reordered.
+"""Verifies a practice's audit trail and reports records that are unsealed, changed, removed or reordered.
 
-Names each record that is not. Whoever owns the database can forge a whole chain from some record on; the head of the
-chain, noted elsewhere from time to time, shows that too.
+The owner of the database can forge a chain from some record on; only a head of the chain stored elsewhere reveals that.
 """
 
 import contextlib
@@ -70,7 +69,7 @@ class ChainReport:
 
 @dataclass(frozen=True, slots=True)
 class _Misfit:
-    """A seal that does not follow from the seal before it and its record."""
+    """A seal that does not follow from the previous seal and its record."""
 
     previous: bytes
     row: Any
@@ -79,8 +78,7 @@ class _Misfit:
 async def verify_chain(
     database: Database, practice_id: int, now: datetime, progress: Progress | None = None
 ) -> ChainReport:
-    """Seals what is pending, then checks everything. `progress(checked, expected)` hears how many seals were followed
-    so far, and lets others have their turn."""
+    """Seal pending records, then check everything. `progress(checked, expected)` is awaited from time to time."""
     with contextlib.suppress(asyncpg.UniqueViolationError):  # the head points back into the chain: found below
         await seal_pending(database, practice_id)
     async with database.transaction(practice_id) as connection:
@@ -118,7 +116,7 @@ async def _broken_links(database: Database, practice_id: int, head: Any, progres
 
 
 def _head_faults(head: Any, last_seen: int, hash_seen: bytes) -> list[ChainFault]:
-    """`last_seen` may lie beyond the head that was read before: sealing goes on meanwhile."""
+    """`last_seen` may be beyond the head that was read before, because sealing continues."""
     said, last_seal = head["sequence"] or 0, head["last_seal"] or 0
     if said > last_seen:
         return [_missing_seals(last_seen + 1, said)]
@@ -136,7 +134,7 @@ def _missing_seals(first: int, last: int) -> ChainFault:
 
 
 def _named(misfits: list[_Misfit]) -> Iterable[ChainFault]:
-    """A seal that fits a record or a predecessor elsewhere was moved; one that fits nothing covers a changed record."""
+    """A seal that matches another record or predecessor was moved; one that matches nothing covers a changed record."""
     for misfit in misfits:
         row = misfit.row
         place = f"Record {row['record_id']} (sequence {row['sequence']})"

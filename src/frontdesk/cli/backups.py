@@ -31,8 +31,7 @@ def add_backup_commands(commands: "Commands") -> None:
     command.add_argument(
         "--with-secret-key",
         action="store_true",
-        help="include the secret key file: without it the keys in the backup cannot be opened, and with it whoever "
-        "has the backup can open them",
+        help="include the secret key file; anyone who has the backup can then decrypt its keys",
     )
 
     command = add_command(commands, "restore", _restore, "Bring a backup back, into an empty data directory.")
@@ -75,7 +74,7 @@ def _backup(args: argparse.Namespace) -> None:
     }
     text = details([("File", args.file), ("Size", f"{document['bytes']:,} bytes"), ("Rows", manifest.rows)])
     if secret_key is not None:
-        advice = "The secret key is included: whoever has this file can open every key of the service."
+        advice = "The secret key is included: anyone who has this file can decrypt every key of the service."
     else:
         advice = (
             "The secret key is not included, and without it the keys in this backup cannot be opened: keep "

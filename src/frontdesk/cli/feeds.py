@@ -50,7 +50,7 @@ def _add(args: argparse.Namespace) -> None:
 
     feed, url = with_database(work)
     text = details([("Feed", feed.feed_id), ("Address", url)])
-    note = "Keep the address now: it is not stored and cannot be shown again. Whoever has it can read the calendar."
+    note = "Save the address now: it is not stored and cannot be shown again. Anyone who has it can read the calendar."
     answer(args, {**_document(feed), "url": url}, f"{text}\n\n{note}")
 
 

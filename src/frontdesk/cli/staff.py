@@ -158,7 +158,7 @@ def _answer_link(args: argparse.Namespace, member: "StaffRecord", link: str) -> 
 
     minutes = int(LINK_LIFETIME.total_seconds() // 60)
     text = details([("Staff id", member.staff_id), ("Name", member.name), ("Sign-in link", link)])
-    note = f"The link works once, within {minutes} minutes. Whoever has it is {member.name}: hand it over safely."
+    note = f"The link works once, within {minutes} minutes. Anyone who has it can sign in as {member.name}."
     document = {"staffId": member.staff_id, "link": link, "expiresInSeconds": minutes * 60}
     answer(args, document, f"{text}\n\n{note}")
 

@@ -1,4 +1,4 @@
-"""Calendar feeds over HTTP: GET /feeds/{secret}.ics. The secret in the address is all that is asked for, or told."""
+"""Serves calendar feeds at GET /feeds/{secret}.ics. The secret is the only credential."""
 
 from starlette.requests import Request
 from starlette.responses import Response

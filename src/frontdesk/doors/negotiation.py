@@ -14,7 +14,7 @@ _RAW = {
 
 @lru_cache(maxsize=256)
 def response_type(accept: str | None) -> bytes:
-    """The Content-Type to answer with; a problem where everything offered is ruled out."""
+    """The Content-Type of the response; Problem `not_acceptable` if none is acceptable."""
     if accept is None or not accept.strip():
         return _RAW[OFFERED[0]]
     ranges = [_range(part) for part in accept.lower().split(",") if part.strip()]

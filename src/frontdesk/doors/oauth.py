@@ -64,7 +64,7 @@ def oauth_routes(
         return _answer(request, body, {"Cache-Control": "no-store", "Pragma": "no-cache"})
 
     async def authorize(_request: Request) -> Response:
-        raise _refused("unsupported_response_type", "Nobody signs in here: use the client_credentials grant.")
+        raise _refused("unsupported_response_type", "Only the client_credentials grant is supported.")
 
     def published(document: Callable[[], dict[str, Any]]) -> Endpoint:
         async def endpoint(request: Request) -> Response:

@@ -1,9 +1,4 @@
-"""The published documents: OpenAPI, its browsable page, the guides, the page of errors, and the files they need.
-
-Everything is made once, from the operations and the catalogue. What makes a page is imported when the page is first
-asked for: a service that nobody reads the documents of starts without. The pages run under a policy that allows no
-script, style or connection but our own.
-"""
+"""Serves the OpenAPI document, the documentation pages and their assets, rendered once on first use."""
 
 from functools import lru_cache
 
@@ -23,7 +18,7 @@ POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; frame-ancestors 'none'; form-action 'none'"
 )
-PROBLEM_PAGES = f"{PREFIX}/problems/"  # the only pages under the prefix of the REST door
+PROBLEM_PAGES = f"{PREFIX}/problems/"  # the only pages under the prefix of REST
 ASSETS = Assets("frontdesk.doors.docs", "assets")
 
 
@@ -60,7 +55,7 @@ def page_routes(settings: Settings) -> list[Route]:
         return _redirect(request, "/docs")
 
     class ProblemType(HTTPEndpoint):
-        """The earlier form of a problem's type."""
+        """Redirects the earlier form of a problem's type."""
 
         async def get(self, request: Request) -> Response:
             code = request.path_params["code"]

@@ -1,7 +1,6 @@
-"""Documents as they are sent: packed once, with a tag that tells their content; and folders of files that are published
-under names which change with their content, so that a browser keeps them for ever.
+"""Static documents, compressed once and with ETags, and assets under names that contain a hash of their content.
 
-A script in such a folder may import another by `"./name.js"`; the published one asks for the published name.
+Imports of `"./name.js"` in scripts are rewritten to the hashed names.
 """
 
 import gzip
@@ -30,7 +29,7 @@ class Published:
     caching: str
 
     def answer(self, request: Request, headers: Mapping[str, str]) -> Response:
-        """Packed for those who take it so, and nothing for those who have it."""
+        """The document, compressed if accepted, or 304 if unchanged."""
         told = {
             "Cache-Control": self.caching,
             "ETag": f'W/"{self.tag}"',
@@ -54,7 +53,7 @@ def published(media_type: str, body: bytes, caching: str = _ASK_AGAIN) -> Publis
 
 
 class Assets:
-    """The files of a folder in a package, and others that are written by code: made when the first is asked for."""
+    """The files of a package folder and generated ones, prepared on first use."""
 
     def __init__(self, package: str, folder: str, written: Mapping[str, Callable[[], bytes]] | None = None) -> None:
         self._place = (package, folder)
@@ -62,14 +61,14 @@ class Assets:
 
     @cached_property
     def names(self) -> Mapping[str, str]:
-        """The name that each file is published under."""
+        """The published name of each file."""
         return {plain: name for plain, (name, _) in self._files.items()}
 
     def __getitem__(self, plain: str) -> Published:
         return self._files[plain][1]
 
     def get(self, name: str) -> Published | None:
-        """By the name that it is published under."""
+        """The file with this published name."""
         return self._by_name.get(name)
 
     @cached_property

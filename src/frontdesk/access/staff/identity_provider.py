@@ -1,6 +1,6 @@
 """Staff sign-in with an identity provider: the authorization code flow of OpenID Connect with PKCE.
 
-It establishes who somebody is, not whether they may come in. Imported only where a provider is configured.
+It establishes an identity, not whether it may sign in. Imported only if a provider is configured.
 """
 
 import hashlib

@@ -51,7 +51,7 @@ class Rejection(Exception):  # noqa: N818 - a JSON-RPC error as an answer, not a
 class Message(NamedTuple):
     method: str
     params: Mapping[str, Any]
-    id: str | int | None  # None: a notification, which nobody answers
+    id: str | int | None  # None: a notification, which gets no response
     modern: bool
 
     def rejection(self, code: int, message: str) -> Rejection:

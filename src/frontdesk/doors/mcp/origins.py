@@ -1,7 +1,7 @@
 """Under which names, and for pages of which origins, the server answers: the protection against DNS rebinding.
 
-A page in somebody's browser can make a foreign name resolve to this machine, but it cannot choose the headers that the
-browser then sends. Names are compared without their port; requests without an Origin do not come from a page.
+A malicious web page can make a foreign name resolve to this machine, but it cannot choose the headers that the browser
+sends. Names are compared without their port; requests without an Origin do not come from a page.
 """
 
 from collections.abc import Mapping
