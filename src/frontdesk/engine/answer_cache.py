@@ -78,12 +78,11 @@ class AnswerCache:
             return None
         _, versions, stamp = entry
         seconds = self._seconds()
-        if stamp.keys != self._keys(seconds):
+        if stamp.keys != self._keys(seconds) or caller.directory_version > versions.directory:
             return None
         if versions.calendar is not None:
             return entry if stamp.minute == _minute(seconds) else None
-        current = caller.directory_version <= versions.directory == self._directory_version(caller.practice_id)
-        return entry if current else None
+        return entry if versions.directory == self._directory_version(caller.practice_id) else None
 
     async def is_fresh(self, entry: Entry, caller: Caller) -> bool:
         """Compares the versions of an answer from the calendar with those in the database."""
