@@ -4,6 +4,7 @@ Each check tolerates faults that other checks report, so that one run finds all 
 """
 
 import re
+from collections.abc import Mapping
 from datetime import date
 from difflib import get_close_matches
 from functools import lru_cache
@@ -34,14 +35,10 @@ _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 
 def check(document: Any, findings: list[Finding], known: Directory | None, today: date | None) -> FilePart:
     """The validated document; raises PracticeFileError with all findings in document order."""
-    findings = [
-        *findings,
-        *_repeated_ids(document),
-        *_settings_of_native(document),
-        *_settings_of_fhir(document, known),
-    ]
+    listed = _listed_ids(document)
+    findings = [*findings, *_repeated_ids(document), *_system_settings(document, listed, known)]
     try:
-        file = FilePart.model_validate(document, context=_surroundings(document, known, today))
+        file = FilePart.model_validate(document, context=_surroundings(listed, known, today))
     except ValidationError as error:
         findings += [_finding(details["loc"], details) for details in error.errors(include_url=False)]
     if findings:
@@ -69,13 +66,18 @@ def _procedure_ids(document: Any) -> list[Ids]:
     return [_ids(row, ("visitTypes", index), "procedures") for index, row in rows]
 
 
-def _surroundings(document: Any, known: Directory | None, today: date | None) -> Surroundings:
-    location_ids = {number for _, number in _ids(document, (), "locations")}
-    procedure_ids = {number for ids in _procedure_ids(document) for _, number in ids}
+def _listed_ids(document: Any) -> dict[str, set[int]]:
+    lists = {section: [_ids(document, (), section)] for section in ("locations", "providers", "visitTypes")}
+    lists["procedures"] = _procedure_ids(document)
+    return {section: {number for ids in found for _, number in ids} for section, found in lists.items()}
+
+
+def _surroundings(listed: Mapping[str, set[int]], known: Directory | None, today: date | None) -> Surroundings:
+    location_ids, procedure_ids = listed["locations"], listed["procedures"]
     if known is not None:
-        location_ids |= {record.id for record in known.locations.values() if record.active}
-        for record in known.visit_types.values():
-            procedure_ids |= {procedure.id for procedure in record.procedures if record.active and procedure.active}
+        location_ids = location_ids | {record.id for record in known.locations.values() if record.active}
+        visit_types = [record for record in known.visit_types.values() if record.active]
+        procedure_ids = procedure_ids | {row.id for record in visit_types for row in record.procedures if row.active}
     return Surroundings(location_ids, procedure_ids, today)
 
 
@@ -96,21 +98,20 @@ def _repeated_ids(document: Any) -> list[Finding]:
     return findings
 
 
-def _settings_of_native(document: Any) -> list[Finding]:
+def _system_settings(document: Any, listed: Mapping[str, set[int]], known: Directory | None) -> list[Finding]:
     practice = document.get("practice") if isinstance(document, dict) else None
     system = practice.get("schedulingSystem") if isinstance(practice, dict) else None
-    if not isinstance(system, dict) or system.get("kind") != "native":
+    if not isinstance(system, dict):
         return []
-    steps = ("practice", "schedulingSystem")
-    return [Finding((*steps, key), _unknown((*steps, key))) for key in system if key != "kind"]
-
-
-def _settings_of_fhir(document: Any, known: Directory | None) -> list[Finding]:
-    system = fhir.system_of(document)
-    if system is None:
+    if system.get("kind") == "native":
+        places = [(*fhir.PLACE, key) for key in system if key != "kind"]
+        return [Finding(steps, _unknown(steps)) for steps in places]
+    if system.get("kind") != "fhir":
         return []
     found = [_finding(steps, details, fhir.part_at(system, steps)) for steps, details in fhir.errors(system)]
-    return [*found, *fhir.references(document, system, known)]
+    if _list(document, "patients"):
+        found.append(Finding(("patients",), "the patients of this practice are kept in its scheduling system"))
+    return [*found, *fhir.references(system, listed, known)]
 
 
 def _finding(steps: Steps, details: ErrorDetails, part: type[Part] | None = None) -> Finding:

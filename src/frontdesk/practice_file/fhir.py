@@ -11,28 +11,23 @@ from pydantic_core import ErrorDetails
 
 from frontdesk.domain.directory import Directory
 from frontdesk.practice_file.faults import Finding, Steps
-from frontdesk.practice_file.fields import broken
+from frontdesk.practice_file.fields import broken, rule, within
 from frontdesk.practice_file.model import Part
 
 PLACE: Steps = ("practice", "schedulingSystem")
 
 _ID = re.compile(r"[1-9][0-9]{0,9}")
-_VARIABLE = re.compile(r"(?!FRONTDESK_)[A-Z][A-Z0-9_]{0,99}")
-_CODE = re.compile(r"[^\s|]+(?: [^\s|]+)*")
-_SYSTEM = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s|]+")
+_VARIABLE = r"(?!FRONTDESK_)[A-Z][A-Z0-9_]{0,99}"
+_CODE = r"[^\s|]+(?: [^\s|]+)*"
+_SYSTEM = r"[A-Za-z][A-Za-z0-9+.-]*:[^\s|]+"
 _PRINTABLE = re.compile(r"[\x21-\x7e]+(?: [\x21-\x7e]+)*")
 _RECORD = r"/[A-Za-z0-9.-]{1,64}"
+_NOUNS = {"locations": "location", "providers": "provider", "visitTypes": "visit type", "procedures": "procedure"}
 
 
-def _form(pattern: str | re.Pattern[str], message: str, most: int = 200) -> Any:
+def _form(pattern: str, message: str, most: int = 200) -> AfterValidator:
     form = re.compile(pattern)
-
-    def check(value: str) -> str:
-        if len(value) > most or not form.fullmatch(value):
-            raise broken(message)
-        return value
-
-    return AfterValidator(check)
+    return rule(lambda value: len(value) <= most and form.fullmatch(value), message)
 
 
 def _address(value: str) -> str:
@@ -58,21 +53,12 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _within(least: int, most: int) -> Any:
-    def check(value: int) -> int:
-        if not least <= value <= most:
-            raise broken(f"must be from {least} to {most}")
-        return value
-
-    return AfterValidator(check)
-
-
-Key = Annotated[str, _form(_ID, "must be the id of a record of this file")]
+Key = Annotated[str, _form(_ID.pattern, "must be the id of a record of this file")]
 Address = Annotated[str, AfterValidator(_address)]
 Variable = Annotated[
     str, _form(_VARIABLE, "must be the name of an environment variable, in capitals, not beginning with FRONTDESK_")
 ]
-Text = Annotated[str, _form(_PRINTABLE, "must be printable ASCII text", 1000)]
+Text = Annotated[str, _form(_PRINTABLE.pattern, "must be printable ASCII text", 1000)]
 LocationReference = Annotated[str, _form("Location" + _RECORD, "must be a reference like Location/123")]
 PractitionerReference = Annotated[str, _form("Practitioner" + _RECORD, "must be a reference like Practitioner/123")]
 ServiceReference = Annotated[
@@ -131,15 +117,8 @@ class FhirPart(Part):
     visit_types: dict[Key, ServicePart] | None = None
     procedures: dict[Key, ServicePart] | None = None
     attendance: CodingPart | None = None
-    timeout_seconds: Annotated[int, _within(1, 60)] = 10
-    max_concurrent: Annotated[int, _within(1, 64)] = 8
-
-
-def system_of(document: Any) -> Mapping[str, Any] | None:
-    """The FHIR settings of a document; None for other scheduling systems."""
-    practice = document.get("practice") if isinstance(document, dict) else None
-    system = practice.get("schedulingSystem") if isinstance(practice, dict) else None
-    return system if isinstance(system, dict) and system.get("kind") == "fhir" else None
+    timeout_seconds: Annotated[int, within(1, 60)] = 10
+    max_concurrent: Annotated[int, within(1, 64)] = 8
 
 
 def errors(system: Mapping[str, Any]) -> Iterator[tuple[Steps, ErrorDetails]]:
@@ -167,24 +146,18 @@ def part_at(system: Mapping[str, Any], steps: Steps) -> type[Part]:
     return _AUTH_KINDS[system["auth"]["kind"]] if inside[0] == "auth" else CodingPart
 
 
-def references(document: Any, system: Mapping[str, Any], known: Directory | None) -> Iterator[Finding]:
-    """Faults in references between the settings, the rest of the file and the stored directory."""
+def references(system: Mapping[str, Any], listed: Mapping[str, set[int]], known: Directory | None) -> Iterator[Finding]:
+    """Faults in references between the settings, the ids that the file lists and the stored directory."""
+    kept = _stored_ids(known)
     stored = known.practice.scheduling_system if known is not None else {}
-    for section, noun, listed, kept in (
-        ("locations", "location", _ids(document, "locations"), known and known.locations),
-        ("providers", "provider", _ids(document, "providers"), known and known.providers),
-        ("visitTypes", "visit type", _ids(document, "visitTypes"), known and known.visit_types),
-        ("procedures", "procedure", _procedure_ids(document), None),
-    ):
+    for section, noun in _NOUNS.items():
         given = system.get(section)
         mapped = given if isinstance(given, dict) else {}
         if section in ("locations", "providers"):
-            for number in sorted(listed - {int(key) for key in mapped if _ID.fullmatch(key)}):
+            for number in sorted(listed[section] - {int(key) for key in mapped if _ID.fullmatch(key)}):
                 yield Finding((*PLACE, section), f"the {noun} with the id {number} needs its upstream reference")
-        existing = listed | set(kept or ()) | (_stored_procedures(known) if section == "procedures" else set())
+        existing = listed[section] | kept.get(section, set())
         yield from _of_section(section, noun, mapped, existing, stored.get(section) or {})
-    if isinstance(document.get("patients"), list) and document["patients"]:
-        yield Finding(("patients",), "the patients of this practice are kept in its scheduling system")
 
 
 def _of_section(
@@ -208,20 +181,13 @@ def _record(value: Any) -> str:
     return f"{value.get('system')}|{value.get('code')}" if isinstance(value, dict) else str(value)
 
 
-def _ids(document: Any, section: str) -> set[int]:
-    rows = document.get(section)
-    if not isinstance(rows, list):
-        return set()
-    return {row["id"] for row in rows if isinstance(row, dict) and type(row.get("id")) is int}
-
-
-def _procedure_ids(document: Any) -> set[int]:
-    rows = document.get("visitTypes")
-    visit_types = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    return {number for row in visit_types for number in _ids(row, "procedures")}
-
-
-def _stored_procedures(known: Directory | None) -> set[int]:
+def _stored_ids(known: Directory | None) -> dict[str, set[int]]:
     if known is None:
-        return set()
-    return {procedure.id for visit_type in known.visit_types.values() for procedure in visit_type.procedures}
+        return {}
+    visit_types = known.visit_types
+    return {
+        "locations": set(known.locations),
+        "providers": set(known.providers),
+        "visitTypes": set(visit_types),
+        "procedures": {procedure.id for visit_type in visit_types.values() for procedure in visit_type.procedures},
+    }

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Callable
 from datetime import date, datetime
 from functools import cache
-from typing import Annotated
+from typing import Annotated, Any
 from zoneinfo import available_timezones
 
 from pydantic import AfterValidator, BeforeValidator
@@ -24,16 +24,26 @@ def broken(message: str) -> PydanticCustomError:
     return PydanticCustomError("rule", message)
 
 
-def _within(least: int, most: int) -> Callable[[int], int]:
-    def check(value: int) -> int:
-        if not least <= value <= most:
-            raise broken(f"must be from {least} to {most}")
+def rule(holds: Callable[[Any], object], message: str) -> AfterValidator:
+    """Refuses values for which `holds` is false."""
+
+    def check(value: Any) -> Any:
+        if not holds(value):
+            raise broken(message)
         return value
 
-    return check
+    return AfterValidator(check)
 
 
-def _text(most: int, *, lines: bool = False) -> Callable[[str], str]:
+def within(least: int, most: int) -> AfterValidator:
+    return rule(lambda value: least <= value <= most, f"must be from {least} to {most}")
+
+
+def _has_digits(least: int, most: int) -> AfterValidator:
+    return rule(lambda value: least <= len(digits(value)) <= most, f"must contain {least} to {most} digits")
+
+
+def _text(most: int, *, lines: bool = False) -> AfterValidator:
     def check(value: str) -> str:
         if not value.strip():
             raise broken("must not be blank")
@@ -43,25 +53,7 @@ def _text(most: int, *, lines: bool = False) -> Callable[[str], str]:
             raise broken("must not contain control characters")
         return value
 
-    return check
-
-
-def _has_digits(least: int, most: int) -> Callable[[str], str]:
-    def check(value: str) -> str:
-        if not least <= len(digits(value)) <= most:
-            raise broken(f"must contain {least} to {most} digits")
-        return value
-
-    return check
-
-
-def _matches(pattern: re.Pattern[str], message: str) -> Callable[[str], str]:
-    def check(value: str) -> str:
-        if not pattern.fullmatch(value):
-            raise broken(message)
-        return value
-
-    return check
+    return AfterValidator(check)
 
 
 def _unquoted_number(value: object) -> object:
@@ -73,12 +65,6 @@ def _unquoted_number(value: object) -> object:
 def _time_zones() -> frozenset[str]:
     # Both are in the time zone database, but the first depends on the machine and the second is not a zone.
     return frozenset(available_timezones()) - {"localtime", "Factory"}
-
-
-def _time_zone(value: str) -> str:
-    if value not in _time_zones():
-        raise broken("must be an IANA time zone like America/New_York")
-    return value
 
 
 def _opens(value: object) -> int:
@@ -109,25 +95,21 @@ def _local_time(value: object) -> datetime:
     raise broken("must be a local date and time like 2026-12-24T12:00, without an offset")
 
 
-Slug = Annotated[
-    str, AfterValidator(_matches(_SLUG, "must be 1 to 63 of a-z, 0-9 and -, neither beginning nor ending with -"))
-]
-Id = Annotated[int, AfterValidator(_within(1, 2**31 - 1))]
-Name = Annotated[str, AfterValidator(_text(100))]
-Reason = Annotated[str, AfterValidator(_text(500))]
-Description = Annotated[str, AfterValidator(_text(1000, lines=True))]
-AddressText = Annotated[str, BeforeValidator(_unquoted_number), AfterValidator(_text(100))]
-Phone = Annotated[str, BeforeValidator(_unquoted_number), AfterValidator(_text(32)), AfterValidator(_has_digits(4, 15))]
-PatientPhone = Annotated[
-    str, BeforeValidator(_unquoted_number), AfterValidator(_text(32)), AfterValidator(_has_digits(7, 15))
-]
-Email = Annotated[str, AfterValidator(_text(254)), AfterValidator(_matches(_EMAIL, "must be an e-mail address"))]
-TimeZone = Annotated[str, AfterValidator(_time_zone)]
-Duration = Annotated[int, AfterValidator(_within(1, 1440))]
-Buffer = Annotated[int, AfterValidator(_within(0, 1440))]
-Notice = Annotated[int, AfterValidator(_within(0, 525_600))]
-Horizon = Annotated[int, AfterValidator(_within(1, 730))]
-Capacity = Annotated[int, AfterValidator(_within(1, 100))]
+Slug = Annotated[str, rule(_SLUG.fullmatch, "must be 1 to 63 of a-z, 0-9 and -, neither beginning nor ending with -")]
+Id = Annotated[int, within(1, 2**31 - 1)]
+Name = Annotated[str, _text(100)]
+Reason = Annotated[str, _text(500)]
+Description = Annotated[str, _text(1000, lines=True)]
+AddressText = Annotated[str, BeforeValidator(_unquoted_number), _text(100)]
+Phone = Annotated[str, BeforeValidator(_unquoted_number), _text(32), _has_digits(4, 15)]
+PatientPhone = Annotated[str, BeforeValidator(_unquoted_number), _text(32), _has_digits(7, 15)]
+Email = Annotated[str, _text(254), rule(_EMAIL.fullmatch, "must be an e-mail address")]
+TimeZone = Annotated[str, rule(lambda value: value in _time_zones(), "must be an IANA time zone like America/New_York")]
+Duration = Annotated[int, within(1, 1440)]
+Buffer = Annotated[int, within(0, 1440)]
+Notice = Annotated[int, within(0, 525_600)]
+Horizon = Annotated[int, within(1, 730)]
+Capacity = Annotated[int, within(1, 100)]
 Opens = Annotated[int, BeforeValidator(_opens)]
 Closes = Annotated[int, BeforeValidator(_closes)]
 Day = Annotated[date, BeforeValidator(_date)]

@@ -1,17 +1,19 @@
 """Pydantic models of the practice file: keys, rules and defaults. Ids of other parts come in the validation context."""
 
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from functools import cache
+from operator import le, lt
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 from pydantic.alias_generators import to_camel
 
 from frontdesk.domain.directory import PatientKind
 from frontdesk.practice_file import fields
-from frontdesk.practice_file.fields import broken
+from frontdesk.practice_file.fields import broken, rule
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
@@ -41,6 +43,18 @@ def _not_future(value: date, info: ValidationInfo[Surroundings]) -> date:
     if info.context.today is not None and value > info.context.today:
         raise broken("must not be in the future")
     return value
+
+
+def _ordered(first: str, holds: Callable[[Any, Any], bool], message: str) -> AfterValidator:
+    """Compares a value with an earlier field, unless that field is absent or invalid."""
+
+    def check(value: Any, info: ValidationInfo) -> Any:
+        other = info.data.get(first)
+        if other is not None and not holds(other, value):
+            raise broken(message)
+        return value
+
+    return AfterValidator(check)
 
 
 class Part(BaseModel):
@@ -90,15 +104,8 @@ class AddressPart(Part):
 
 class ClosurePart(Part):
     first: fields.Day = Field(alias="from")
-    last: fields.Day = Field(alias="to")
+    last: Annotated[fields.Day, _ordered("first", le, "must not be before from")] = Field(alias="to")
     reason: fields.Reason | None = None
-
-    @field_validator("last")
-    @classmethod
-    def _in_order(cls, last: date, info: ValidationInfo) -> date:
-        if "first" in info.data and last < info.data["first"]:
-            raise broken("must not be before from")
-        return last
 
 
 class LocationPart(Part):
@@ -112,47 +119,22 @@ class LocationPart(Part):
 
 
 class HoursPart(Part):
-    location: Annotated[fields.Id, AfterValidator(_existing_location)]
-    days: list[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]]
+    location_id: Annotated[fields.Id, AfterValidator(_existing_location)] = Field(alias="location")
+    days: Annotated[
+        list[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]], rule(len, "must name at least one day")
+    ]
     opens: fields.Opens = Field(alias="from")
-    closes: fields.Closes = Field(alias="to")
+    closes: Annotated[fields.Closes, _ordered("opens", lt, "must be after from")] = Field(alias="to")
     effective_from: fields.Day | None = None
-    effective_to: fields.Day | None = None
-
-    @field_validator("days")
-    @classmethod
-    def _some_day(cls, days: list[str]) -> list[str]:
-        if not days:
-            raise broken("must name at least one day")
-        return days
-
-    @field_validator("closes")
-    @classmethod
-    def _in_order(cls, closes: int, info: ValidationInfo) -> int:
-        if "opens" in info.data and closes <= info.data["opens"]:
-            raise broken("must be after from")
-        return closes
-
-    @field_validator("effective_to")
-    @classmethod
-    def _effective_in_order(cls, last: date | None, info: ValidationInfo) -> date | None:
-        first = info.data.get("effective_from")
-        if first is not None and last is not None and last < first:
-            raise broken("must not be before effectiveFrom")
-        return last
+    effective_to: Annotated[fields.Day, _ordered("effective_from", le, "must not be before effectiveFrom")] | None = (
+        None
+    )
 
 
 class TimeOffPart(Part):
     starts: fields.LocalTime = Field(alias="from")
-    ends: fields.LocalTime = Field(alias="to")
+    ends: Annotated[fields.LocalTime, _ordered("starts", lt, "must be after from")] = Field(alias="to")
     reason: fields.Reason | None = None
-
-    @field_validator("ends")
-    @classmethod
-    def _in_order(cls, ends: datetime, info: ValidationInfo) -> datetime:
-        if "starts" in info.data and ends <= info.data["starts"]:
-            raise broken("must be after from")
-        return ends
 
 
 class ProviderPart(Part):
@@ -162,7 +144,9 @@ class ProviderPart(Part):
     specialty: fields.Name | None = None
     accepts_new_patients: bool = True
     capacity: fields.Capacity = 1
-    procedures: list[Annotated[fields.Id, AfterValidator(_existing_procedure)]] | None = None
+    procedure_ids: list[Annotated[fields.Id, AfterValidator(_existing_procedure)]] | None = Field(
+        default=None, alias="procedures"
+    )
     hours: list[HoursPart] = []
     time_off: list[TimeOffPart] = []
 

@@ -3,13 +3,12 @@
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 import yaml
 
-from frontdesk.domain.directory import Location, OpeningHours, Practice, Procedure, Provider, VisitType
-from frontdesk.practice_file.contents import PatientRecord, PracticeFile
+from frontdesk.domain.directory import Location, Practice, Provider, VisitType
+from frontdesk.practice_file.contents import PracticeFile
 from frontdesk.practice_file.model import (
     DAYS,
     AddressPart,
@@ -29,15 +28,14 @@ from frontdesk.practice_file.model import (
 
 def dump(file: PracticeFile) -> str:
     directory = file.directory
-    document = _stated(
+    document = _entries(
         FilePart,
-        {
-            "practice": _practice(directory.practice),
-            "locations": [_location(record) for _, record in sorted(directory.locations.items()) if record.active],
-            "providers": [_provider(record) for _, record in sorted(directory.providers.items()) if record.active],
-            "visitTypes": [_visit_type(record) for _, record in sorted(directory.visit_types.items()) if record.active],
-            "patients": [_Line(_patient(record)) for record in file.patients],
-        },
+        file,
+        practice=_practice(directory.practice),
+        locations=[_location(record) for _, record in sorted(directory.locations.items()) if record.active],
+        providers=[_provider(record) for _, record in sorted(directory.providers.items()) if record.active],
+        visit_types=[_visit_type(record) for _, record in sorted(directory.visit_types.items()) if record.active],
+        patients=[_line(PatientPart, record) for record in file.patients],
     )
     # A negative width prevents line wrapping.
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False, width=-1)
@@ -74,94 +72,60 @@ _Dumper.add_representer(_Line, lambda dumper, line: dumper.represent_mapping("ta
 _Dumper.add_representer(_Items, lambda dumper, items: dumper.represent_sequence("tag:yaml.org,2002:seq", items, True))
 
 
-def _stated(part: type[Part], entries: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries that differ from the part's defaults."""
-    defaults = _defaults(part)
-    return {key: value for key, value in entries.items() if value != defaults[key]}
+def _entries(part: type[Part], record: object, **converted: Any) -> dict[str, Any]:
+    """The record's values that differ from the part's defaults, by key; tuples are written on one line."""
+    entries = {}
+    for name, field in part.model_fields.items():
+        value = converted[name] if name in converted else getattr(record, name)
+        value = _Items(value) if isinstance(value, tuple) else value
+        if value != field.default:
+            entries[field.alias or name] = value
+    return entries
 
 
-@cache
-def _defaults(part: type[Part]) -> dict[str, Any]:
-    return {field.alias or name: field.default for name, field in part.model_fields.items()}
+def _line(part: type[Part], record: object, **converted: Any) -> _Line:
+    return _Line(_entries(part, record, **converted))
 
 
 def _practice(practice: Practice) -> dict[str, Any]:
     system = dict(practice.scheduling_system)
-    return _stated(
-        PracticePart,
-        {
-            "slug": practice.slug,
-            "name": practice.name,
-            "timeZone": practice.time_zone,
-            "phone": practice.phone,
-            "minimumNoticeMinutes": practice.minimum_notice_minutes,
-            "bookingHorizonDays": practice.booking_horizon_days,
-            "slotIntervalMinutes": practice.slot_interval_minutes,
-            "schedulingSystem": None if system == {"kind": "native"} else system,
-            "sandbox": practice.sandbox,
-        },
-    )
+    return _entries(PracticePart, practice, scheduling_system=None if system == {"kind": "native"} else system)
 
 
 def _location(location: Location) -> dict[str, Any]:
-    return _stated(
+    # The zone is always written, because a location without one keeps the stored zone on import.
+    return _entries(
         LocationPart,
-        {
-            "id": location.id,
-            "name": location.name,
-            "aliases": _Items(location.aliases),
-            # Always written: a location without a zone keeps the stored zone on import.
-            "timeZone": location.time_zone,
-            "phone": location.phone,
-            "address": None if location.address is None else _address(location.address),
-            "closures": [
-                _Line(_stated(ClosurePart, {"from": row.first, "to": row.last, "reason": row.reason}))
-                for row in location.closures
-            ],
-        },
+        location,
+        address=None if location.address is None else _address(location.address),
+        closures=[_line(ClosurePart, row) for row in location.closures],
     )
 
 
 def _address(address: Mapping[str, str]) -> _Line:
-    return _Line({key: address[key] for key in _defaults(AddressPart) if key in address})
+    keys = AddressPart.keys()
+    return _Line({key: address[key] for key in keys if key in address})
 
 
 def _provider(provider: Provider) -> dict[str, Any]:
-    return _stated(
+    return _entries(
         ProviderPart,
-        {
-            "id": provider.id,
-            "name": provider.name,
-            "aliases": _Items(provider.aliases),
-            "specialty": provider.specialty,
-            "acceptsNewPatients": provider.accepts_new_patients,
-            "capacity": provider.capacity,
-            "procedures": None if provider.procedure_ids is None else _Items(sorted(provider.procedure_ids)),
-            "hours": [_Line(_hours(row)) for row in provider.hours],
-            "timeOff": [
-                _Line(
-                    _stated(
-                        TimeOffPart,
-                        {"from": _local_time(row.starts), "to": _local_time(row.ends), "reason": row.reason},
-                    )
-                )
-                for row in provider.time_off
-            ],
-        },
-    )
-
-
-def _hours(hours: OpeningHours) -> dict[str, Any]:
-    return _stated(
-        HoursPart,
-        {
-            "location": hours.location_id,
-            "days": _Items(DAYS[day] for day in sorted(hours.days)),
-            "from": _clock(hours.opens),
-            "to": _clock(hours.closes),
-            "effectiveFrom": hours.effective_from,
-            "effectiveTo": hours.effective_to,
-        },
+        provider,
+        procedure_ids=None if provider.procedure_ids is None else _Items(sorted(provider.procedure_ids)),
+        hours=[
+            _line(
+                HoursPart,
+                row,
+                days=_Items(DAYS[day] for day in sorted(row.days)),
+                opens=_clock(row.opens),
+                closes=_clock(row.closes),
+            )
+            for row in provider.hours
+        ],
+        time_off=[
+            _line(TimeOffPart, row, starts=_local_time(row.starts), ends=_local_time(row.ends))
+            for row in provider.time_off
+        ],
     )
 
 
@@ -174,43 +138,5 @@ def _local_time(moment: datetime) -> str:
 
 
 def _visit_type(visit_type: VisitType) -> dict[str, Any]:
-    return _stated(
-        VisitTypePart,
-        {
-            "id": visit_type.id,
-            "name": visit_type.name,
-            "aliases": _Items(visit_type.aliases),
-            "description": visit_type.description,
-            "patientKind": visit_type.patient_kind,
-            "procedures": [_Line(_procedure(row)) for row in visit_type.procedures if row.active],
-        },
-    )
-
-
-def _procedure(procedure: Procedure) -> dict[str, Any]:
-    return _stated(
-        ProcedurePart,
-        {
-            "id": procedure.id,
-            "name": procedure.name,
-            "aliases": _Items(procedure.aliases),
-            "description": procedure.description,
-            "durationMinutes": procedure.duration_minutes,
-            "bufferAfterMinutes": procedure.buffer_after_minutes,
-        },
-    )
-
-
-def _patient(patient: PatientRecord) -> dict[str, Any]:
-    return _stated(
-        PatientPart,
-        {
-            "number": patient.number,
-            "firstName": patient.first_name,
-            "lastName": patient.last_name,
-            "dob": patient.dob,
-            "phone": patient.phone,
-            "email": patient.email,
-            "seen": patient.seen,
-        },
-    )
+    procedures = [_line(ProcedurePart, row) for row in visit_type.procedures if row.active]
+    return _entries(VisitTypePart, visit_type, procedures=procedures)
