@@ -4,7 +4,7 @@ run: setup ## sets everything up and serves the demo practice on port 8080 (or F
 	@exec .venv/bin/frontdesk serve --demo
 
 test: setup-dev ## sets everything up and runs the tests against a real PostgreSQL
-	.venv/bin/python -m pytest -n 2 --dist loadfile
+	.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 check: setup-dev ## format, lint, strict types, import rules
 	.venv/bin/ruff format --check .

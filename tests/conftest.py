@@ -26,8 +26,27 @@ settings.load_profile("default")
 for variable in [name for name in os.environ if name.startswith("FRONTDESK_")]:
     del os.environ[variable]  # tests set their own
 
+# Start first: a long file that starts last leaves the other core idle.
+LONG_FILES = {
+    "test_schemathesis",
+    "test_lifecycle_machine",
+    "test_limits_across_processes",
+    "test_serve",
+    "test_examples",
+    "test_backups",
+    "test_practice_commands",
+    "test_client_commands",
+    "test_commands",
+    "test_embedded",
+    "test_doctor",
+}
+
 MEMORY = Path("/dev/shm")
 CLUSTER_BYTES = 1 << 30
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.stem not in LONG_FILES)
 
 
 @pytest.fixture(scope="session", autouse=True)
