@@ -37,10 +37,10 @@ def test_time_is_blocked_and_opened_again_by_keyboard(place: Office, window: Ope
     page.keyboard.type("Typed meeting")
     page.keyboard.press("Enter")
     anyway = page.get_by_role("button", name="Block the time anyway")
-    expect(page.get_by_text("The time is blocked.").or_(anyway)).to_be_visible()
+    expect(page.get_by_text("The time is blocked and can no longer be booked.").or_(anyway)).to_be_visible()
     if anyway.is_visible():
         press(page, anyway)
-    expect(page.get_by_text("The time is blocked.")).to_be_visible()
+    expect(page.get_by_text("The time is blocked and can no longer be booked.")).to_be_visible()
     blocked = page.get_by_role("listitem").filter(has_text="Typed meeting")
     press(page, blocked.get_by_role("button", name="Open again"))
     expect(page.get_by_text("The time is open again.")).to_be_visible()

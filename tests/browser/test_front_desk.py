@@ -218,10 +218,10 @@ def test_time_is_blocked_and_opened_again(window: Open, agent: Agent) -> None:
     page.get_by_label("Reason").fill("Team meeting")
     page.get_by_role("button", name="Block time").click()
     anyway = page.get_by_role("button", name="Block the time anyway")
-    expect(page.get_by_text("The time is blocked.").or_(anyway)).to_be_visible()
+    expect(page.get_by_text("The time is blocked and can no longer be booked.").or_(anyway)).to_be_visible()
     if anyway.is_visible():
         anyway.click()
-    expect(page.get_by_text("The time is blocked.")).to_be_visible()
+    expect(page.get_by_text("The time is blocked and can no longer be booked.")).to_be_visible()
     calendar(opened, slot, provider="10")
     expect(page.get_by_text("Team meeting")).to_be_visible()
     page.goto(f"{opened.url}/console/blocks")
