@@ -1,10 +1,18 @@
 """What doors read from the headers of a request."""
 
+import gc
+import weakref
+from typing import Any
+
 from frontdesk.doors.http_request import HttpRequest, request_of
 
 
 def read(*headers: tuple[bytes, bytes]) -> HttpRequest:
-    return request_of({"headers": list(headers)})
+    return request_of(scope_of(*headers))
+
+
+def scope_of(*headers: tuple[bytes, bytes]) -> dict[str, Any]:
+    return {"method": "GET", "path": "/", "query_string": b"", "headers": list(headers)}
 
 
 def token_of(authorization: bytes) -> str | None:
@@ -22,7 +30,17 @@ def test_the_last_of_several_headers_counts_and_several_accepts_are_one_list() -
     assert request.headers == {b"accept": b"a/b, c/d", b"x": b"22"}
 
 
-def test_a_request_is_read_once() -> None:
-    scope = {"headers": [(b"authorization", b"Bearer abc")]}
+def test_a_request_is_read_once_and_freed_with_its_scope() -> None:
+    scope = Scope(scope_of((b"authorization", b"Bearer abc")))
     assert request_of(scope) is request_of(scope)
-    assert request_of({"headers": scope["headers"]}) is not request_of(scope)
+    freed = weakref.ref(scope)
+    gc.disable()
+    try:
+        del scope
+        assert freed() is None
+    finally:
+        gc.enable()
+
+
+class Scope(dict[str, Any]):
+    """A dictionary that can be referenced weakly."""

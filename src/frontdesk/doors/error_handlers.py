@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.http_request import HttpRequest, request_of
+from frontdesk.doors.http_request import request_of
 from frontdesk.doors.responses import problem_response, request_id_of, trace_id_of
 from frontdesk.settings import Settings
 
@@ -58,15 +58,14 @@ class UnexpectedErrors:
         try:
             await self._app(scope, receive, watched)
         except Exception as error:
-            await unexpected_error(error, request, receive, send, self._settings)
+            await unexpected_error(error, scope, receive, send, self._settings)
 
 
-async def unexpected_error(
-    error: Exception, request: HttpRequest, receive: Receive, send: Send, settings: Settings
-) -> None:
+async def unexpected_error(error: Exception, scope: Scope, receive: Receive, send: Send, settings: Settings) -> None:
     """Logs the exception under the request id and answers `internal`."""
+    request = request_of(scope)
     request_id = trace_id_of(request.headers)
     _log.error("unexpected error", exc_info=error, extra={"requestId": request_id})
     if request.response_started:
         raise error  # half an answer was sent: only breaking the connection is left
-    await problem_response(Problem("internal"), settings, request_id)(request.scope, receive, send)
+    await problem_response(Problem("internal"), settings, request_id)(scope, receive, send)

@@ -75,8 +75,8 @@ class Gateway:
         if self._networks and b"x-forwarded-for" in request.headers:
             self._find_client(scope)
         try:
-            _check_sizes(scope)
-            if request.token and scope["path"].startswith(_COUNTED):
+            _check_sizes(request)
+            if request.token and request.path.startswith(_COUNTED):
                 await self._count(request, request.token)
         except Refused as refused:
             request.added[:0] = refused.headers
@@ -87,17 +87,17 @@ class Gateway:
             _log.exception("unexpected error")
             await self._refuse(request, send, Problem("internal"))
         else:
-            await self._hand_on(request, receive, send)
+            await self._hand_on(scope, request, receive, send)
 
-    async def _hand_on(self, request: HttpRequest, receive: Receive, send: Send) -> None:
-        door = self._door_of(request.scope["path"])
+    async def _hand_on(self, scope: Scope, request: HttpRequest, receive: Receive, send: Send) -> None:
+        door = self._door_of(request.path)
         if door is None:
-            await self._app(request.scope, receive, _adding(send, request) if request.added else send)
+            await self._app(scope, receive, _adding(send, request) if request.added else send)
             return
         try:
-            await door(request.scope, receive, send)
+            await door(scope, receive, send)
         except Exception as error:
-            await unexpected_error(error, request, receive, send, self._settings)
+            await unexpected_error(error, scope, receive, send, self._settings)
 
     async def _is_preflight(self, request: HttpRequest, send: Send) -> bool:
         """Answers a CORS preflight request; adds the CORS headers of any other."""
@@ -105,7 +105,7 @@ class Gateway:
         if origin is None or origin not in self._origins:
             request.added.append((b"vary", b"Origin"))
             return False
-        if request.scope["method"] == "OPTIONS" and b"access-control-request-method" in request.headers:
+        if request.method == "OPTIONS" and b"access-control-request-method" in request.headers:
             await send_response(send, request, 204, _preflight(origin), b"")
             return True
         request.added += [
@@ -129,7 +129,7 @@ class Gateway:
         headers, body = problem_answer(problem, self._settings, None)
         headers.append((b"content-length", b"%d" % len(body)))
         await send_response(send, request, problem.status, headers, body)
-        method, status = request.scope["method"], problem.status
+        method, status = request.method, problem.status
         self._requests.answered("gateway", None, request.caller, method, status, problem.code, request.began, None)
 
     def _find_client(self, scope: Scope) -> None:
@@ -147,10 +147,10 @@ class Gateway:
         return _is_address(address) and any(ip_address(address) in network for network in self._networks)
 
 
-def _check_sizes(scope: Scope) -> None:
-    if sum(map(len, chain.from_iterable(scope["headers"]))) > LARGEST_HEADERS:
+def _check_sizes(request: HttpRequest) -> None:
+    if sum(map(len, chain.from_iterable(request.raw_headers))) > LARGEST_HEADERS:
         raise Problem("payload_too_large", "The header fields of the request are too large.", status=431)
-    if len(scope["path"]) + len(scope["query_string"]) > LONGEST_ADDRESS:
+    if len(request.path) + len(request.query) > LONGEST_ADDRESS:
         raise Problem("payload_too_large", "The address of the request is too long.", status=414)
 
 

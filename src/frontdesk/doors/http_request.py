@@ -21,7 +21,10 @@ _REFUSED = 400
 
 @dataclass(slots=True)
 class HttpRequest:
-    scope: Scope
+    method: str
+    path: str
+    query: bytes
+    raw_headers: RawHeaders
     began: float  # on the monotonic clock
     headers: dict[bytes, bytes]  # by lower-case name; the last of several values, except that Accept is one list
     token: str | None  # of an Authorization header with the scheme Bearer
@@ -31,7 +34,7 @@ class HttpRequest:
 
 
 def request_of(scope: Scope) -> HttpRequest:
-    """The request of a scope, read once however many layers ask."""
+    """The request of a scope, read once. It holds no reference to the scope: a cycle would wait for the collector."""
     request: HttpRequest | None = scope.get(_SCOPE_KEY)
     if request is None:
         request = scope[_SCOPE_KEY] = _read(scope)
@@ -43,7 +46,8 @@ def _read(scope: Scope) -> HttpRequest:
     headers = dict(raw)
     if len(headers) != len(raw) and b"accept" in headers:
         headers[b"accept"] = b", ".join([value for name, value in raw if name == b"accept"])
-    return HttpRequest(scope, time.monotonic(), headers, _bearer_token(headers.get(b"authorization")))
+    token = _bearer_token(headers.get(b"authorization"))
+    return HttpRequest(scope["method"], scope["path"], scope["query_string"], raw, time.monotonic(), headers, token)
 
 
 def _bearer_token(authorization: bytes | None) -> str | None:

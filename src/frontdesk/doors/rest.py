@@ -48,7 +48,7 @@ class RestDoor:
         operation: Operation | None = None
         code: str | None = None
         try:
-            operation, path = self._routes.find(scope["method"], scope["path"])
+            operation, path = self._routes.find(request.method, request.path)
             faults: list[Problem] = []
             media_type = _media_type(request, faults)
             body = b"" if operation.method == "GET" else await _json_body(request, receive, faults)
@@ -56,7 +56,7 @@ class RestDoor:
             answer = await self._engine.execute(call)
         except Problem as problem:
             status, code = problem.status, problem.code
-            methods = self._routes.methods(scope["path"])
+            methods = self._routes.methods(request.path)
             headers, content = door_problem(problem, self._settings, request_id, PREFIX, methods)
             headers.append((b"content-length", b"%d" % len(content)))
             await send_response(send, request, status, headers, content)
@@ -73,7 +73,7 @@ class RestDoor:
         if call is not None:
             caller = call.caller
         name = None if operation is None else operation.name
-        self._requests.answered("rest", name, caller, scope["method"], status, code, request.began, request_id)
+        self._requests.answered("rest", name, caller, request.method, status, code, request.began, request_id)
 
 
 class Routes:
@@ -134,16 +134,16 @@ def _call(
     faults: list[Problem],
     request_id: str,
 ) -> Call:
-    headers, scope = request.headers, request.scope
+    headers, query = request.headers, request.query
     return Call(
         operation,
         request.token,
-        lambda: _arguments(operation, path, scope["query_string"], body, faults),
+        lambda: _arguments(operation, path, query, body, faults),
         request_id,
         decoded(headers.get(b"idempotency-key")),
         decoded(headers.get(SIMULATE)),
         request.caller,
-        None if faults else (scope["path"], scope["query_string"]),
+        None if faults else (request.path, query),
     )
 
 

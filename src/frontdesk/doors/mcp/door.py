@@ -103,7 +103,7 @@ class McpDoor:
 
     async def _answer(self, request: McpRequest, receive: Receive) -> Reply:
         self._origins.check(request.http.headers)
-        if request.http.scope["method"] != "POST":
+        if request.http.method != "POST":
             raise Problem("method_not_allowed")
         try:
             message = await _message(request.http, receive)
@@ -159,7 +159,7 @@ class McpDoor:
     def _log(self, request: McpRequest, reply: Reply) -> None:
         http, call, operation = request.http, request.call, request.operation
         caller = http.caller if call is None else call.caller
-        name, method = None if operation is None else operation.name, http.scope["method"]
+        name, method = None if operation is None else operation.name, http.method
         self._requests.answered("mcp", name, caller, method, reply.outcome, reply.code, http.began, request.request_id)
 
 
@@ -171,7 +171,7 @@ async def _message(request: HttpRequest, receive: Receive) -> Message:
     require_json_body(headers.get(b"content-type"), body)
     if not _takes_event_streams(headers.get(b"accept")):
         raise Problem("not_acceptable", "Replies are event streams: Accept must allow text/event-stream.")
-    return read_message(body, headers, request.scope["headers"])
+    return read_message(body, headers, request.raw_headers)
 
 
 @lru_cache(maxsize=16)
