@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from typing import Any
 from weakref import WeakValueDictionary
 
 import orjson
+from pydantic.alias_generators import to_camel
 
 from frontdesk.cache import BoundedCache
 from frontdesk.domain.directory import (
@@ -22,6 +23,7 @@ from frontdesk.domain.directory import (
     VisitType,
 )
 from frontdesk.store.database import Database
+from frontdesk.store.rows import field_names, from_row, upsert_sql
 
 MOST_PROVIDERS = 10_000  # over all practices; with their share of everything else about two kilobytes each
 
@@ -73,183 +75,95 @@ async def load_directory(database: Database, practice_id: int) -> StoredDirector
 async def save_directory(connection: Any, practice_id: int, directory: Directory, *, prune: bool) -> None:
     """Upserts every record of the directory. With prune, what it does not list becomes inactive, never deleted."""
     for location in directory.locations.values():
-        await connection.execute(
-            """INSERT INTO location (practice_id, location_id, name, aliases, time_zone, phone, address, closures)
-               VALUES ($1, $2, $3, $4, $5, $6, $7::jsonb, $8::jsonb)
-               ON CONFLICT (practice_id, location_id) DO UPDATE SET name = excluded.name, aliases = excluded.aliases,
-                   time_zone = excluded.time_zone, phone = excluded.phone, address = excluded.address,
-                   closures = with_blocks(location.closures, excluded.closures), active = true""",
-            practice_id,
-            location.id,
-            location.name,
-            list(location.aliases),
-            location.time_zone,
-            location.phone,
-            None if location.address is None else _json(dict(location.address)),
-            _json([_block({"first": c.first, "last": c.last, "reason": c.reason}, c.by) for c in location.closures]),
-        )
+        values = _columns(location)
+        values["address"] = None if location.address is None else _json(dict(location.address))
+        values["closures"] = _blocks(location.closures)
+        merged = "with_blocks(location.closures, excluded.closures)"
+        await _save(connection, "location", {"location_id": location.id}, practice_id, values, closures=merged)
     for provider in directory.providers.values():
-        await connection.execute(
-            """INSERT INTO provider (practice_id, provider_id, name, aliases, specialty, accepts_new_patients, capacity,
-                   procedure_ids, hours, time_off)
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10::jsonb)
-               ON CONFLICT (practice_id, provider_id) DO UPDATE SET name = excluded.name, aliases = excluded.aliases,
-                   specialty = excluded.specialty, accepts_new_patients = excluded.accepts_new_patients,
-                   capacity = excluded.capacity, procedure_ids = excluded.procedure_ids, hours = excluded.hours,
-                   time_off = with_blocks(provider.time_off, excluded.time_off), active = true""",
-            practice_id,
-            provider.id,
-            provider.name,
-            list(provider.aliases),
-            provider.specialty,
-            provider.accepts_new_patients,
-            provider.capacity,
-            None if provider.procedure_ids is None else sorted(provider.procedure_ids),
-            _json([_hours_document(h) for h in provider.hours]),
-            _json([_block({"starts": t.starts, "ends": t.ends, "reason": t.reason}, t.by) for t in provider.time_off]),
-        )
+        values = _columns(provider)
+        values["procedure_ids"] = None if provider.procedure_ids is None else sorted(provider.procedure_ids)
+        values["hours"] = _json([_hours_document(hours) for hours in provider.hours])
+        values["time_off"] = _blocks(provider.time_off)
+        merged = "with_blocks(provider.time_off, excluded.time_off)"
+        await _save(connection, "provider", {"provider_id": provider.id}, practice_id, values, time_off=merged)
     for visit_type in directory.visit_types.values():
-        await connection.execute(
-            """INSERT INTO visit_type (practice_id, visit_type_id, name, aliases, description, patient_kind)
-               VALUES ($1, $2, $3, $4, $5, $6)
-               ON CONFLICT (practice_id, visit_type_id) DO UPDATE SET name = excluded.name, aliases = excluded.aliases,
-                   description = excluded.description, patient_kind = excluded.patient_kind, active = true""",
-            practice_id,
-            visit_type.id,
-            visit_type.name,
-            list(visit_type.aliases),
-            visit_type.description,
-            visit_type.patient_kind,
-        )
+        values = _columns(visit_type)
+        del values["procedures"]
+        key = {"visit_type_id": visit_type.id}
+        await _save(connection, "visit_type", key, practice_id, values)
         for procedure in visit_type.procedures:
-            await connection.execute(
-                """INSERT INTO procedure (practice_id, visit_type_id, procedure_id, name, aliases, description,
-                       duration_minutes, buffer_after_minutes)
-                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-                   ON CONFLICT (practice_id, visit_type_id, procedure_id) DO UPDATE SET name = excluded.name,
-                       aliases = excluded.aliases, description = excluded.description,
-                       duration_minutes = excluded.duration_minutes,
-                       buffer_after_minutes = excluded.buffer_after_minutes, active = true""",
-                practice_id,
-                visit_type.id,
-                procedure.id,
-                procedure.name,
-                list(procedure.aliases),
-                procedure.description,
-                procedure.duration_minutes,
-                procedure.buffer_after_minutes,
-            )
+            await _save(connection, "procedure", key | {"procedure_id": procedure.id}, practice_id, _columns(procedure))
     if prune:
         await _prune(connection, practice_id, directory)
 
 
+def _columns(record: Any) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in field_names(record.__class__) if name != "id"} | {"active": True}
+
+
+async def _save(
+    connection: Any, table: str, key: Mapping[str, int], practice_id: int, values: Mapping[str, Any], **updates: str
+) -> None:
+    sql = upsert_sql(table, ("practice_id", *key), [*values], **updates)
+    await connection.execute(sql, practice_id, *key.values(), *values.values())
+
+
 async def _prune(connection: Any, practice_id: int, directory: Directory) -> None:
-    await connection.execute(
-        "UPDATE location SET active = false WHERE practice_id = $1 AND location_id <> ALL ($2::integer[])",
-        practice_id,
-        list(directory.locations),
-    )
-    await connection.execute(
-        "UPDATE provider SET active = false WHERE practice_id = $1 AND provider_id <> ALL ($2::integer[])",
-        practice_id,
-        list(directory.providers),
-    )
-    await connection.execute(
-        "UPDATE visit_type SET active = false WHERE practice_id = $1 AND visit_type_id <> ALL ($2::integer[])",
-        practice_id,
-        list(directory.visit_types),
-    )
-    listed = [(t.id, p.id) for t in directory.visit_types.values() for p in t.procedures]
+    listed = {"location": directory.locations, "provider": directory.providers, "visit_type": directory.visit_types}
+    for table, records in listed.items():
+        sql = f"UPDATE {table} SET active = false WHERE practice_id = $1 AND {table}_id <> ALL ($2::integer[])"  # noqa: S608
+        await connection.execute(sql, practice_id, [*records])
+    procedures = [(visit_type.id, p.id) for visit_type in directory.visit_types.values() for p in visit_type.procedures]
     await connection.execute(
         """UPDATE procedure SET active = false WHERE practice_id = $1 AND (visit_type_id, procedure_id) NOT IN
            (SELECT * FROM unnest($2::integer[], $3::integer[]))""",
         practice_id,
-        [visit_type_id for visit_type_id, _ in listed],
-        [procedure_id for _, procedure_id in listed],
+        [visit_type_id for visit_type_id, _ in procedures],
+        [procedure_id for _, procedure_id in procedures],
     )
 
 
-def _block(block: dict[str, Any], by: str | None) -> dict[str, Any]:
-    return block if by is None else {**block, "by": by}
+def _blocks(blocks: Iterable[Closure | TimeOff]) -> str:
+    """As JSON; only time that was blocked in the console says by whom."""
+    return _json([{key: value for key, value in asdict(b).items() if key != "by" or value is not None} for b in blocks])
 
 
 def _hours_document(hours: OpeningHours) -> dict[str, Any]:
-    return {
-        "locationId": hours.location_id,
-        "days": sorted(hours.days),
-        "opens": hours.opens,
-        "closes": hours.closes,
-        "effectiveFrom": hours.effective_from,
-        "effectiveTo": hours.effective_to,
-    }
+    return {to_camel(key): value for key, value in asdict(hours).items()} | {"days": sorted(hours.days)}
 
 
 def _directory(document: Mapping[str, Any]) -> Directory:
-    p = document["practice"]
-    procedures: dict[int, list[Procedure]] = {}
-    for r in document["procedures"] or ():
-        procedures.setdefault(r["visit_type_id"], []).append(
-            Procedure(
-                id=r["procedure_id"],
-                name=r["name"],
-                aliases=tuple(r["aliases"]),
-                description=r["description"],
-                duration_minutes=r["duration_minutes"],
-                buffer_after_minutes=r["buffer_after_minutes"],
-                active=r["active"],
-            )
-        )
+    locations, providers, visit_types, procedures = (
+        [{**row, "aliases": tuple(row["aliases"])} for row in document[table] or ()]
+        for table in ("locations", "providers", "visit_types", "procedures")
+    )
+    by_visit_type: dict[int, list[Procedure]] = {}
+    for row in procedures:
+        procedure = from_row(Procedure, row, id=row["procedure_id"])
+        by_visit_type.setdefault(row["visit_type_id"], []).append(procedure)
     return Directory(
-        practice=Practice(
-            slug=p["slug"],
-            name=p["name"],
-            time_zone=p["time_zone"],
-            phone=p["phone"],
-            minimum_notice_minutes=p["minimum_notice_minutes"],
-            booking_horizon_days=p["booking_horizon_days"],
-            slot_interval_minutes=p["slot_interval_minutes"],
-            scheduling_system=p["scheduling_system"],
-            sandbox=p["sandbox"],
-        ),
+        practice=from_row(Practice, document["practice"]),
         locations={
-            row["location_id"]: Location(
-                id=row["location_id"],
-                name=row["name"],
-                time_zone=row["time_zone"],
-                aliases=tuple(row["aliases"]),
-                phone=row["phone"],
-                address=row["address"],
-                closures=_closures(row["closures"]),
-                active=row["active"],
-            )
-            for row in document["locations"] or ()
+            (id_ := row["location_id"]): from_row(Location, row, id=id_, closures=_closures(row["closures"]))
+            for row in locations
         },
         providers={
-            row["provider_id"]: Provider(
-                id=row["provider_id"],
-                name=row["name"],
-                aliases=tuple(row["aliases"]),
-                specialty=row["specialty"],
-                accepts_new_patients=row["accepts_new_patients"],
-                capacity=row["capacity"],
+            (id_ := row["provider_id"]): from_row(
+                Provider,
+                row,
+                id=id_,
                 procedure_ids=None if row["procedure_ids"] is None else frozenset(row["procedure_ids"]),
                 hours=_hours(row["hours"]),
                 time_off=_time_off(row["time_off"]),
-                active=row["active"],
             )
-            for row in document["providers"] or ()
+            for row in providers
         },
         visit_types={
-            row["visit_type_id"]: VisitType(
-                id=row["visit_type_id"],
-                name=row["name"],
-                patient_kind=row["patient_kind"],
-                aliases=tuple(row["aliases"]),
-                description=row["description"],
-                procedures=tuple(procedures.get(row["visit_type_id"], ())),
-                active=row["active"],
+            (id_ := row["visit_type_id"]): from_row(
+                VisitType, row, id=id_, procedures=tuple(by_visit_type.get(id_, ()))
             )
-            for row in document["visit_types"] or ()
+            for row in visit_types
         },
     )
 

@@ -1,7 +1,7 @@
 """Practices in the database: importing and exporting practice files, listing, suspending and resuming."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from frontdesk.practice_file import PatientRecord, PracticeFile
 from frontdesk.store.changes import announce
 from frontdesk.store.database import Database
 from frontdesk.store.directories import load_directory, save_directory
+from frontdesk.store.rows import field_names, from_row, upsert_sql
 
 Also = Callable[[Any, int], Awaitable[None]]
 """Work in the same transaction as an import, given the connection and the practice's id."""
@@ -87,18 +88,7 @@ async def stored_patients(
             practice_id,
             None if numbers is None else list(numbers),
         )
-    return tuple(
-        PatientRecord(
-            number=row["number"],
-            first_name=row["first_name"],
-            last_name=row["last_name"],
-            dob=row["dob"],
-            phone=row["phone"],
-            email=row["email"],
-            seen=row["seen"],
-        )
-        for row in rows
-    )
+    return tuple(from_row(PatientRecord, row) for row in rows)
 
 
 async def list_practices(database: Database, slug: str | None = None) -> list[PracticeSummary]:
@@ -116,19 +106,8 @@ async def list_practices(database: Database, slug: str | None = None) -> list[Pr
                           (SELECT count(*) FROM patient WHERE practice_id = $1) AS patients""",
                 row["practice_id"],
             )
-        found.append(
-            PracticeSummary(
-                practice_id=row["practice_id"],
-                slug=row["slug"],
-                name=row["name"],
-                time_zone=row["time_zone"],
-                scheduling_system=orjson.loads(row["scheduling_system"])["kind"],
-                sandbox=row["sandbox"],
-                suspended=row["suspended"],
-                clients=row["clients"],
-                **dict(counts),
-            )
-        )
+        kind = orjson.loads(row["scheduling_system"])["kind"]
+        found.append(from_row(PracticeSummary, row, scheduling_system=kind, **dict(counts)))
     return found
 
 
@@ -143,58 +122,36 @@ async def set_suspended(database: Database, slug: str, *, suspended: bool) -> bo
 
 
 async def _save_practice(connection: Any, practice: Practice, now: datetime) -> int:
-    practice_id: int = await connection.fetchval(
-        """INSERT INTO practice (slug, name, time_zone, phone, minimum_notice_minutes, booking_horizon_days,
-               slot_interval_minutes, scheduling_system, sandbox, created_at)
-           VALUES ($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9, $10)
-           ON CONFLICT (slug) DO UPDATE SET name = excluded.name, time_zone = excluded.time_zone,
-               phone = excluded.phone, minimum_notice_minutes = excluded.minimum_notice_minutes,
-               booking_horizon_days = excluded.booking_horizon_days,
-               slot_interval_minutes = excluded.slot_interval_minutes,
-               scheduling_system = excluded.scheduling_system, sandbox = excluded.sandbox,
-               version = practice.version + 1
-           RETURNING practice_id""",
-        practice.slug,
-        practice.name,
-        practice.time_zone,
-        practice.phone,
-        practice.minimum_notice_minutes,
-        practice.booking_horizon_days,
-        practice.slot_interval_minutes,
-        orjson.dumps(dict(practice.scheduling_system)).decode(),
-        practice.sandbox,
-        now,
-    )
+    values = {name: getattr(practice, name) for name in field_names(Practice) if name != "slug"}
+    values["scheduling_system"] = orjson.dumps(dict(practice.scheduling_system)).decode()
+    values["created_at"] = now
+    sql = upsert_sql("practice", ["slug"], [*values], created_at="practice.created_at", version="practice.version + 1")
+    practice_id: int = await connection.fetchval(f"{sql} RETURNING practice_id", practice.slug, *values.values())
     return practice_id
 
 
 async def _save_patients(connection: Any, practice_id: int, patients: tuple[PatientRecord, ...], now: datetime) -> None:
-    await connection.executemany(
-        """INSERT INTO patient (practice_id, patient_id, number, first_name, last_name, name_key, dob, phone,
-               phone_digits, email, seen, created_at, updated_at)
-           VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)
-           ON CONFLICT (practice_id, number) DO UPDATE SET first_name = excluded.first_name,
-               last_name = excluded.last_name, name_key = excluded.name_key, dob = excluded.dob,
-               phone = excluded.phone, phone_digits = excluded.phone_digits, email = excluded.email,
-               seen = excluded.seen, updated_at = excluded.updated_at""",
-        [
-            (
-                practice_id,
-                new_patient_id(),
-                patient.number,
-                patient.first_name,
-                patient.last_name,
-                name_key(patient.first_name, patient.last_name),
-                patient.dob,
-                patient.phone,
-                digits(patient.phone),
-                patient.email,
-                patient.seen,
-                now,
-            )
-            for patient in patients
-        ],
+    number, *others = field_names(PatientRecord)
+    sql = upsert_sql(
+        "patient",
+        ("practice_id", number),
+        (*others, "name_key", "phone_digits", "updated_at", "patient_id", "created_at"),
+        patient_id="patient.patient_id",
+        created_at="patient.created_at",
     )
+    rows = [
+        (
+            practice_id,
+            *astuple(each),
+            name_key(each.first_name, each.last_name),
+            digits(each.phone),
+            now,
+            new_patient_id(),
+            now,
+        )
+        for each in patients
+    ]
+    await connection.executemany(sql, rows)
     await connection.execute(
         """INSERT INTO patient_counter (practice_id, last_number) VALUES ($1, $2)
            ON CONFLICT (practice_id) DO UPDATE SET last_number = greatest(patient_counter.last_number, $2)""",

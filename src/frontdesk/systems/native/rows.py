@@ -7,40 +7,15 @@ from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.local_time import local_day_bounds
 from frontdesk.domain.patients import Patient
+from frontdesk.store.rows import from_row
 
 
 def patient(row: Any) -> Patient:
-    return Patient(
-        id=row["patient_id"],
-        number=row["number"],
-        first_name=row["first_name"],
-        last_name=row["last_name"],
-        dob=row["dob"],
-        phone=row["phone"],
-        email=row["email"],
-        seen=row["seen"],
-    )
+    return from_row(Patient, row, id=row["patient_id"])
 
 
 def appointment(row: Any) -> Appointment:
-    return Appointment(
-        id=row["appointment_id"],
-        patient_id=row["patient_id"],
-        provider_id=row["provider_id"],
-        location_id=row["location_id"],
-        visit_type_id=row["visit_type_id"],
-        procedure_id=row["procedure_id"],
-        status=row["status"],
-        starts_at=row["starts_at"],
-        ends_at=row["ends_at"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-        attendance_confirmed_at=row["attendance_confirmed_at"],
-        cancelled_at=row["cancelled_at"],
-        cancellation_reason=row["cancellation_reason"],
-        rescheduled_from=row["rescheduled_from"],
-        booked_by=row["booked_by"],
-    )
+    return from_row(Appointment, row, id=row["appointment_id"])
 
 
 _LONG_AGO, _FAR_AHEAD = date(1900, 1, 1), date(9000, 1, 1)

@@ -1,0 +1,28 @@
+"""Converts between rows and records whose fields are named like the columns."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from functools import cache
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def from_row(record: Callable[..., T], row: Any, **given: Any) -> T:
+    """A record from the columns named like its fields; `given` has the fields that differ from their column."""
+    return record(**{name: row[name] for name in field_names(record) if name not in given}, **given)
+
+
+@cache
+def field_names(record: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(record))
+
+
+def upsert_sql(table: str, key: Sequence[str], columns: Sequence[str], **updates: str) -> str:
+    """Inserts the key and columns, or updates the columns; `updates` has the expressions of those set differently."""
+    updated = {column: f"excluded.{column}" for column in columns} | updates
+    return (
+        f"INSERT INTO {table} ({', '.join((*key, *columns))}) "  # noqa: S608 - names of ours
+        f"VALUES ({', '.join(f'${number + 1}' for number in range(len(key) + len(columns)))}) "
+        f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {', '.join(f'{name} = {to}' for name, to in updated.items())}"
+    )
