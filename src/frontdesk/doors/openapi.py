@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from pydantic import BaseModel
-
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.doors.error_responses import (
     HEADERS,
@@ -174,9 +172,8 @@ def _operation_entry(operation: Operation, components: dict[str, dict[str, Any]]
 
 
 def _success(operation: Operation, components: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    record = _record(operation.output)
-    name = _answer_name(operation, record)
-    schemas = linked_schemas(record, name, lambda each: f"#/components/schemas/{_published(each)}")
+    name = _answer_name(operation)
+    schemas = linked_schemas(operation.output, name, lambda each: f"#/components/schemas/{_published(each)}")
     components["schemas"].update({_published(each): schema for each, schema in schemas.items()})
     components["examples"][operation.operation_id] = {
         "summary": operation.title,
@@ -207,19 +204,13 @@ def _links(operation: Operation) -> dict[str, Any]:
     }
 
 
-def _record(output: type[BaseModel]) -> type[BaseModel]:
-    """The shared record of an operation's response, if its output adds no fields."""
-    base = output.__bases__[0]
-    same = issubclass(base, BaseModel) and base.model_fields.keys() == output.model_fields.keys()
-    return base if same else output
-
-
-def _answer_name(operation: Operation, record: type[BaseModel]) -> str:
-    if record.__name__ != "Output":
-        return _published(record.__name__)
+def _answer_name(operation: Operation) -> str:
+    record = operation.output
     if issubclass(record, Page):
         (item,) = get_args(record.model_fields["items"].annotation)
         return _published(item.__name__) + "Page"
+    if record.__name__ != "Output":
+        return _published(record.__name__)
     name = _capitalised(operation)
     plain = name.removeprefix("Get")
     # Some generators fail for a record with the name of one of its fields.

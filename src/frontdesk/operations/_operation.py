@@ -47,10 +47,10 @@ class Operation:
     name: str
     title: str
     group: Group | None = None  # None: not published
-    method: Literal["GET", "POST", "PATCH"]
+    method: Literal["GET", "POST", "PATCH"] = "GET"
     path: str
     scope: str | None
-    kind: Literal["read", "write"]
+    kind: Literal["read", "write"] = "read"
     creates: bool = False  # not idempotent: a second call creates a second record
     overwrites: bool = False  # the old value is lost
     input: type[BaseModel]

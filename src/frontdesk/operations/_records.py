@@ -4,7 +4,7 @@ Answers are built as dictionaries because serializing models is many times slowe
 """
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -31,6 +31,7 @@ DirectoryId = Annotated[
 PatientId = Annotated[str, Field(pattern="^pat_[0-9A-Za-z]{22}$")]
 AppointmentId = Annotated[str, Field(pattern="^apt_[0-9A-Za-z]{22}$")]
 SlotId = Annotated[str, Field(pattern="^slt_", description="The slotId for get_slot and book_appointment.")]
+T = TypeVar("T")
 AppointmentStatus = Literal["booked", "confirmed", "cancelled", "arrived", "completed", "noShow"]
 
 
@@ -38,6 +39,12 @@ class Record(BaseModel):
     """Empty optional fields are left out; null never appears."""
 
     model_config = ConfigDict(strict=True, extra="forbid", alias_generator=to_camel, defer_build=True)
+
+
+class DirectoryRecord(Record):
+    id: DirectoryId
+    name: str
+    aliases: list[str]
 
 
 class AddressRecord(Record):
@@ -49,38 +56,36 @@ class AddressRecord(Record):
     country: str
 
 
-class LocationRecord(Record):
-    id: DirectoryId
-    name: str
-    aliases: list[str]
+class LocationRecord(DirectoryRecord):
     time_zone: Annotated[str, Field(description="IANA time zone.")]
     phone: str | None = None
     address: AddressRecord | None = None
 
 
-class ProviderRecord(Record):
-    id: DirectoryId
-    name: str
-    aliases: list[str]
+class ProviderRecord(DirectoryRecord):
     specialty: str | None = None
     location_ids: list[int]
     accepts_new_patients: bool
 
 
-class VisitTypeRecord(Record):
-    id: DirectoryId
-    name: str
-    aliases: list[str]
+class VisitTypeRecord(DirectoryRecord):
     description: str | None = None
     patient_kind: Annotated[Literal["new", "existing", "any"], Field(description="For whom this visit type is.")]
 
 
-class ProcedureRecord(Record):
-    id: DirectoryId
-    name: str
-    aliases: list[str]
+class ProcedureRecord(DirectoryRecord):
     description: str | None = None
     duration_minutes: int
+
+
+class NamesRecord(Record):
+    """The names that the ids of a slot or an appointment stand for."""
+
+    provider_name: str
+    location_name: str
+    visit_type_name: str
+    procedure_name: str
+    time_zone: str
 
 
 class SlotRecord(Record):
@@ -93,12 +98,7 @@ class SlotRecord(Record):
     procedure_id: DirectoryId
 
 
-class SlotDetailRecord(SlotRecord):
-    provider_name: str
-    location_name: str
-    visit_type_name: str
-    procedure_name: str
-    time_zone: str
+class SlotDetailRecord(NamesRecord, SlotRecord):
     available: Annotated[bool, Field(description="Checked live by this very call.")]
 
 
@@ -125,12 +125,7 @@ class AppointmentSummaryRecord(Record):
     procedure_id: DirectoryId
 
 
-class AppointmentRecord(AppointmentSummaryRecord):
-    provider_name: str
-    location_name: str
-    visit_type_name: str
-    procedure_name: str
-    time_zone: str
+class AppointmentRecord(NamesRecord, AppointmentSummaryRecord):
     created_at: UtcTime
     updated_at: UtcTime
     attendance_confirmed_at: UtcTime | None = None
@@ -150,9 +145,10 @@ class PatientWritten(Record):
     patient_id: PatientId
 
 
-class Page(Record):
+class Page(Record, Generic[T]):
     limit: int
     next_cursor: Annotated[str | None, Field(description="For the next page; absent on the last one.")] = None
+    items: list[T]
 
 
 def location_body(location: domain.Location) -> dict[str, Any]:

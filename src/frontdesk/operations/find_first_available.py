@@ -29,10 +29,6 @@ class Request(Input):
     ] = DEFAULT_FOUND
 
 
-class Output(Page):
-    items: list[SlotRecord]
-
-
 async def run(context: Context, given: Request) -> dict[str, Any]:
     """Finds the earliest open slots for a procedure over every provider and location that fits, up to the practice's
     booking horizon. Use it for "as soon as possible"; use search_slots when the person has chosen a provider and dates.
@@ -47,14 +43,12 @@ OPERATION = Operation(
     name="find_first_available",
     title="Find the earliest open slots",
     group=SLOTS,
-    method="GET",
     path="/slots/first-available",
     scope="slots:read",
-    kind="read",
     needs=Capability.FIND_SLOTS,
     depends_on="calendar",
     input=Request,
-    output=Output,
+    output=Page[SlotRecord],
     run=run,
     example={"visitTypeId": 21, "procedureId": 102},
     example_answer=examples.page(examples.SLOT, limit=5),

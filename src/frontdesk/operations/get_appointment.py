@@ -13,10 +13,6 @@ class Request(Input):
     appointment_id: AppointmentId
 
 
-class Output(AppointmentRecord):
-    pass
-
-
 async def run(context: Context, given: Request) -> dict[str, Any]:
     """Reads one appointment with names, local time and its history of confirmation, move and cancellation. Call it
     before confirm_attendance, reschedule_appointment or cancel_appointment, and to verify a booking."""
@@ -28,13 +24,11 @@ OPERATION = Operation(
     name="get_appointment",
     title="Read one appointment",
     group=APPOINTMENTS,
-    method="GET",
     path="/appointments/{appointmentId}",
     scope="appointments:read",
-    kind="read",
     needs=Capability.READ_APPOINTMENTS,
     input=Request,
-    output=Output,
+    output=AppointmentRecord,
     run=run,
     errors=("not_found",),
     reads_phi=True,

@@ -14,10 +14,6 @@ class Request(Input):
     location_id: Annotated[Id, Field(description="From list_locations.")]
 
 
-class Output(LocationRecord):
-    pass
-
-
 async def run(context: Context, given: Request) -> dict[str, Any]:
     """Reads one location: name, address, phone and time zone. Call it to tell a person where to go, for example after
     booking. Read the address aloud, never the id."""
@@ -31,13 +27,11 @@ OPERATION = Operation(
     name="get_location",
     title="Read one location",
     group=LOCATIONS,
-    method="GET",
     path="/locations/{locationId}",
     scope="practices:read",
-    kind="read",
     depends_on="directory",
     input=Request,
-    output=Output,
+    output=LocationRecord,
     run=run,
     errors=("not_found",),
     example={"locationId": 1},

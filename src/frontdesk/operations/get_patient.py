@@ -13,10 +13,6 @@ class Request(Input):
     patient_id: PatientId
 
 
-class Output(PatientRecord):
-    pass
-
-
 async def run(context: Context, given: Request) -> dict[str, Any]:
     """Reads one patient's record. Use it to check what is on file before update_patient. Do not read protected details
     out to anyone who has not been identified with match_patient."""
@@ -27,13 +23,11 @@ OPERATION = Operation(
     name="get_patient",
     title="Read one patient",
     group=PATIENTS,
-    method="GET",
     path="/patients/{patientId}",
     scope="patients:read",
-    kind="read",
     needs=Capability.READ_PATIENTS,
     input=Request,
-    output=Output,
+    output=PatientRecord,
     run=run,
     errors=("not_found",),
     reads_phi=True,

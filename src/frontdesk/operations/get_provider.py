@@ -14,10 +14,6 @@ class Request(Input):
     provider_id: Annotated[Id, Field(description="From list_providers.")]
 
 
-class Output(ProviderRecord):
-    pass
-
-
 async def run(context: Context, given: Request) -> dict[str, Any]:
     """Reads one provider: name, specialty, the locations where they work and whether they accept new patients. Call it
     when a person asks about a doctor, or wants a first visit with one. Then call list_visit_types."""
@@ -31,13 +27,11 @@ OPERATION = Operation(
     name="get_provider",
     title="Read one provider",
     group=PROVIDERS,
-    method="GET",
     path="/providers/{providerId}",
     scope="practices:read",
-    kind="read",
     depends_on="directory",
     input=Request,
-    output=Output,
+    output=ProviderRecord,
     run=run,
     errors=("not_found",),
     example={"providerId": 10},

@@ -14,10 +14,6 @@ class Request(Input):
     slot_id: SlotId
 
 
-class Output(SlotDetailRecord):
-    pass
-
-
 async def run(context: Context, given: Request) -> dict[str, Any]:
     """Reads one slot with names and local time, and checks live whether it is still available. Call it before booking
     and read provider, location, weekday and local time back to the person. Then call book_appointment."""
@@ -32,14 +28,12 @@ OPERATION = Operation(
     name="get_slot",
     title="Read one slot, live",
     group=SLOTS,
-    method="GET",
     path="/slots/{slotId}",
     scope="slots:read",
-    kind="read",
     needs=Capability.FIND_SLOTS,
     depends_on="calendar",
     input=Request,
-    output=Output,
+    output=SlotDetailRecord,
     run=run,
     errors=("not_found",),
     example={"slotId": examples.SLOT_ID},

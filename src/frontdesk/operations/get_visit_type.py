@@ -14,10 +14,6 @@ class Request(Input):
     visit_type_id: Annotated[Id, Field(description="From list_visit_types.")]
 
 
-class Output(VisitTypeRecord):
-    pass
-
-
 async def run(context: Context, given: Request) -> dict[str, Any]:
     """Reads one visit type: name, description, and whether it is for new or existing patients. Call it to check that
     the visit type fits the patient. Then call list_procedures with its id."""
@@ -31,13 +27,11 @@ OPERATION = Operation(
     name="get_visit_type",
     title="Read one visit type",
     group=VISIT_TYPES,
-    method="GET",
     path="/visit-types/{visitTypeId}",
     scope="practices:read",
-    kind="read",
     depends_on="directory",
     input=Request,
-    output=Output,
+    output=VisitTypeRecord,
     run=run,
     errors=("not_found",),
     example={"visitTypeId": 20},

@@ -41,10 +41,6 @@ class Request(Input):
         return require_order(last, info)
 
 
-class Output(Page):
-    items: list[AppointmentSummaryRecord]
-
-
 async def run(context: Context, given: Request) -> dict[str, Any]:
     """Lists appointments in order of start, filtered by patient, dates, provider, location, visit type or procedure.
     Use it with patientId to find the appointment that a person wants to confirm, move or cancel; then call
@@ -89,13 +85,11 @@ OPERATION = Operation(
     name="list_appointments",
     title="List appointments",
     group=APPOINTMENTS,
-    method="GET",
     path="/appointments",
     scope="appointments:read",
-    kind="read",
     needs=Capability.LIST_APPOINTMENTS,
     input=Request,
-    output=Output,
+    output=Page[AppointmentSummaryRecord],
     run=run,
     errors=("not_found",),
     reads_phi=True,

@@ -15,10 +15,6 @@ class Request(Input):
     cursor: Cursor | None = None
 
 
-class Output(Page):
-    items: list[LocationRecord]
-
-
 async def run(context: Context, given: Request) -> dict[str, Any]:
     """Lists the practice's locations, optionally filtered by name. Use it to turn the place a person names into a
     locationId; then call list_providers with that locationId. Never show ids to people."""
@@ -36,13 +32,11 @@ OPERATION = Operation(
     name="list_locations",
     title="List locations",
     group=LOCATIONS,
-    method="GET",
     path="/locations",
     scope="practices:read",
-    kind="read",
     depends_on="directory",
     input=Request,
-    output=Output,
+    output=Page[LocationRecord],
     run=run,
     example={"name": "Downtown"},
     example_answer=examples.page(examples.LOCATION),

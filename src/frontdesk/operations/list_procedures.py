@@ -19,10 +19,6 @@ class Request(Input):
     cursor: Cursor | None = None
 
 
-class Output(Page):
-    items: list[ProcedureRecord]
-
-
 async def run(context: Context, given: Request) -> dict[str, Any]:
     """Lists the procedures that can be booked under one visit type, with their duration. Resolve the visit type first;
     then call search_slots with the procedureId."""
@@ -42,13 +38,11 @@ OPERATION = Operation(
     name="list_procedures",
     title="List the procedures of a visit type",
     group=VISIT_TYPES,
-    method="GET",
     path="/visit-types/{visitTypeId}/procedures",
     scope="practices:read",
-    kind="read",
     depends_on="directory",
     input=Request,
-    output=Output,
+    output=Page[ProcedureRecord],
     run=run,
     errors=("not_found",),
     example={"visitTypeId": 20},

@@ -18,10 +18,6 @@ class Request(Input):
     cursor: Cursor | None = None
 
 
-class Output(Page):
-    items: list[ProviderRecord]
-
-
 async def run(context: Context, given: Request) -> dict[str, Any]:
     """Lists the practice's providers, optionally those at one location or whose name or alias matches. Use it to turn
     the doctor a person names into a providerId; then call list_visit_types. If several match, ask which is meant."""
@@ -41,13 +37,11 @@ OPERATION = Operation(
     name="list_providers",
     title="List providers",
     group=PROVIDERS,
-    method="GET",
     path="/providers",
     scope="practices:read",
-    kind="read",
     depends_on="directory",
     input=Request,
-    output=Output,
+    output=Page[ProviderRecord],
     run=run,
     example={"locationId": 1, "name": "Chen"},
     example_answer=examples.page(examples.PROVIDER),

@@ -15,10 +15,6 @@ class Request(Input):
     cursor: Cursor | None = None
 
 
-class Output(Page):
-    items: list[VisitTypeRecord]
-
-
 async def run(context: Context, given: Request) -> dict[str, Any]:
     """Lists the kinds of visit that can be booked, optionally filtered by name. Choose one whose patientKind fits the
     patient: new for a first visit, existing for a patient the practice has seen. Then call list_procedures with it."""
@@ -36,13 +32,11 @@ OPERATION = Operation(
     name="list_visit_types",
     title="List visit types",
     group=VISIT_TYPES,
-    method="GET",
     path="/visit-types",
     scope="practices:read",
-    kind="read",
     depends_on="directory",
     input=Request,
-    output=Output,
+    output=Page[VisitTypeRecord],
     run=run,
     example={"name": "follow-up"},
     example_answer=examples.page(examples.VISIT_TYPE),

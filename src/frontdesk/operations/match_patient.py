@@ -45,7 +45,6 @@ OPERATION = Operation(
     method="POST",
     path="/patients/match",
     scope="patients:read",
-    kind="read",
     needs=Capability.MATCH_PATIENTS,
     input=Request,
     output=Output,

@@ -34,10 +34,6 @@ class Request(Input):
         return last
 
 
-class Output(Page):
-    items: list[SlotRecord]
-
-
 async def run(context: Context, given: Request) -> dict[str, Any]:
     """Searches open slots of one provider at one location for one procedure, between two dates, earliest first. All
     four ids come from the list operations; unrelated ids give an empty page. Offer times in the location's own time as
@@ -59,14 +55,12 @@ OPERATION = Operation(
     name="search_slots",
     title="Search open slots",
     group=SLOTS,
-    method="GET",
     path="/slots",
     scope="slots:read",
-    kind="read",
     needs=Capability.FIND_SLOTS,
     depends_on="calendar",
     input=Request,
-    output=Output,
+    output=Page[SlotRecord],
     run=run,
     example={
         "providerId": 10,

@@ -409,7 +409,7 @@ class Appointment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppointmentWritten:
-    """What cancel, confirm and reschedule answer."""
+    """The answer of cancel, confirm and reschedule."""
 
     appointment_id: str
     status: Literal["booked", "confirmed", "cancelled", "arrived", "completed", "noShow"]
