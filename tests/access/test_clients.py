@@ -12,11 +12,11 @@ from frontdesk.access.clients.registry import (
     ClientRecord,
     add_client,
     authenticate,
+    change_client,
     disable_client,
     enable_client,
     list_clients,
     rotate_secret,
-    set_limits,
     show_client,
 )
 from frontdesk.access.clients.rules import ClientError
@@ -218,13 +218,13 @@ async def test_secrets_survive_the_rotation_of_the_key_they_are_hashed_with(
 
 async def test_limits_change_one_by_one(database: Database, client: tuple[ClientRecord, str]) -> None:
     client_id = client[0].client_id
-    changed = await set_limits(database, client_id, per_minute=10)
+    changed = await change_client(database, client_id, per_minute=10)
     assert (changed.per_minute, changed.quota) == (10, 1_000_000)
-    changed = await set_limits(database, client_id, quota=20)
+    changed = await change_client(database, client_id, quota=20)
     assert (changed.per_minute, changed.quota) == (10, 20)
     for limits in ({"per_minute": 0}, {"per_minute": 2**31}, {"quota": 0}, {"quota": 2**63}):
         with pytest.raises(ClientError, match="between 1 and"):
-            await set_limits(database, client_id, **limits)
+            await change_client(database, client_id, **limits)
 
 
 async def test_clients_are_listed_by_practice(
@@ -259,7 +259,7 @@ async def test_bad_input_is_one_sentence_and_adds_nothing(database: Database, ri
 
 
 async def test_an_unknown_client_cannot_be_changed(database: Database, ring: KeyRing) -> None:
-    for change in (show_client, disable_client, enable_client, set_limits):
+    for change in (show_client, disable_client, enable_client, change_client):
         with pytest.raises(ClientError, match="There is no client 'fd_nobody'"):
             await change(database, "fd_nobody")
     with pytest.raises(ClientError, match="There is no client 'fd_nobody'"):

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from frontdesk.access.clients.caller import Caller
-from frontdesk.access.clients.registry import set_limits
+from frontdesk.access.clients.registry import change_client
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.access.limits.rate_limiter import FIRST_LEASE, LEASE_SECONDS, RateLimiter, Refused
 from frontdesk.store.changes import ChangeListener
@@ -272,11 +272,11 @@ async def test_a_changed_limit_holds_at_once_where_the_notification_arrives(
     async with running(listener.step):
         await asyncio.wait_for(listener.listening.wait(), 30)
         assert (await made(limiter, caller, 10))[0] == 10
-        await set_limits(database, caller.client_id, per_minute=12)
+        await change_client(database, caller.client_id, per_minute=12)
         await asyncio.wait_for(heard.wait(), 30)
         heard.clear()
         assert (await made(limiter, caller, 10))[0] == 2
-        await set_limits(database, caller.client_id, per_minute=15)
+        await change_client(database, caller.client_id, per_minute=15)
         await asyncio.wait_for(heard.wait(), 30)
         assert (await made(limiter, caller, 10))[0] == 3
 
@@ -286,7 +286,7 @@ async def test_a_changed_limit_holds_within_five_seconds_where_it_does_not(
 ) -> None:
     caller = await new_caller(per_minute=100)
     assert (await made(limiter, caller, 10))[0] == 10
-    await set_limits(database, caller.client_id, per_minute=12)
+    await change_client(database, caller.client_id, per_minute=12)
     clock.advance(LEASE_SECONDS + 0.1)
     assert (await made(limiter, caller, 10))[0] == 2
     assert LEASE_SECONDS < 5
@@ -299,7 +299,7 @@ async def test_a_busy_client_hears_of_a_changed_limit_too(
     passed = 0
     for second in range(12):
         if second == 6:
-            await set_limits(database, caller.client_id, per_minute=passed)
+            await change_client(database, caller.client_id, per_minute=passed)
         for _ in range(10):
             try:
                 await limiter.charge(caller)

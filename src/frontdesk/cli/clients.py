@@ -134,9 +134,9 @@ def _set_limits(args: argparse.Namespace) -> None:
         raise BadInput("frontdesk client set-limits: give --per-minute, --quota or both.")
 
     async def work(context: CommandContext) -> "ClientRecord":
-        from frontdesk.access.clients.registry import set_limits
+        from frontdesk.access.clients.registry import change_client
 
-        return await set_limits(
+        return await change_client(
             context.database,
             args.id,
             per_minute=args.per_minute,

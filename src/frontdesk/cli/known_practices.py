@@ -1,9 +1,8 @@
 """Practices that a command names by their slug."""
 
-import difflib
-
 from frontdesk.cli.connection import CommandContext
 from frontdesk.cli.output import BadInput
+from frontdesk.domain.spelling import closest
 
 
 async def known_practice(context: CommandContext, slug: str) -> int:
@@ -20,5 +19,4 @@ async def no_practice(context: CommandContext, slug: str) -> BadInput:
     from frontdesk.store.practices import list_practices
 
     slugs = [practice.slug for practice in await list_practices(context.database)]
-    closest = difflib.get_close_matches(slug, slugs, n=1, cutoff=0.0)
-    return BadInput(f"There is no practice {slug!r}" + (f"; the closest is {closest[0]!r}." if closest else "."))
+    return BadInput(f"There is no practice {slug!r}{closest(slug, slugs)}.")

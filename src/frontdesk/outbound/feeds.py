@@ -25,8 +25,12 @@ _BACK = timedelta(days=30)
 _ADDRESS = re.compile(r"([1-9][0-9]{0,17})-([A-Za-z0-9_-]{43})\Z")
 _ID = re.compile(r"feed_([1-9][0-9]{0,17})_[0-9a-f]{16}\Z")
 _SELECT = """
-SELECT f.*, p.slug FROM calendar_feed f JOIN practice p ON p.practice_id = f.practice_id
+SELECT f.feed_id, p.slug AS practice_slug, f.provider_id, f.with_names, f.created_at, f.revoked_at
+FROM calendar_feed f JOIN practice p ON p.practice_id = f.practice_id
 WHERE f.practice_id = $1 ORDER BY f.created_at, f.feed_id
+"""
+_REVOKE = """
+UPDATE calendar_feed SET revoked_at = $3 WHERE practice_id = $1 AND feed_id = $2 AND revoked_at IS NULL
 """
 _INSERT = """
 INSERT INTO calendar_feed (practice_id, feed_id, provider_id, digest, with_names, created_at)
@@ -65,7 +69,7 @@ async def add_feed(
 async def list_feeds(database: Database, practice_id: int) -> list[Feed]:
     async with database.transaction(practice_id) as connection:
         rows = await connection.fetch(_SELECT, practice_id)
-    return [_feed(row) for row in rows]
+    return [Feed(**row) for row in rows]
 
 
 async def revoke_feed(database: Database, feed_id: str, now: datetime) -> Feed:
@@ -73,13 +77,7 @@ async def revoke_feed(database: Database, feed_id: str, now: datetime) -> Feed:
     named = _ID.match(feed_id)
     practice_id = int(named.group(1)) if named else 0
     async with database.transaction(practice_id) as connection:
-        await connection.execute(
-            """UPDATE calendar_feed SET revoked_at = $3
-               WHERE practice_id = $1 AND feed_id = $2 AND revoked_at IS NULL""",
-            practice_id,
-            feed_id,
-            now,
-        )
+        await connection.execute(_REVOKE, practice_id, feed_id, now)
     for feed in await list_feeds(database, practice_id):
         if feed.feed_id == feed_id:
             return feed
@@ -117,11 +115,7 @@ class CalendarFeeds:
         system = await self.systems(caller)
         directory = await system.directory()
         now = self.clock()
-        appointments = [
-            appointment
-            for appointment in await _appointments(system, row["provider_id"], directory, now)
-            if appointment.status != "cancelled"
-        ]
+        appointments = await _appointments(system, row["provider_id"], directory, now)
         patients = list(dict.fromkeys(appointment.patient_id for appointment in appointments))
         people = await system.contacts(patients) if row["with_names"] else {}
         names = {patient_id: contact.name for patient_id, contact in people.items()}
@@ -134,12 +128,13 @@ class CalendarFeeds:
 async def _appointments(
     system: SchedulingSystem, provider_id: int, directory: Directory, now: datetime
 ) -> list[Appointment]:
-    """The appointments of the feed's period, with a day more on both sides for time zones."""
+    """The appointments of the feed's period that are not cancelled, with a day more on both sides for time zones."""
     ahead = timedelta(days=directory.practice.booking_horizon_days + 1)
     wanted = AppointmentFilter(
         provider_id=provider_id, first=(now - _BACK - timedelta(days=1)).date(), last=(now + ahead).date()
     )
-    return [each async for page in appointment_pages(system, wanted) for each in page]
+    pages = appointment_pages(system, wanted)
+    return [each async for page in pages for each in page if each.status != "cancelled"]
 
 
 def _calendar(directory: Directory, provider_id: int, appointments: list[Appointment], names: dict[str, str]) -> bytes:
@@ -161,20 +156,8 @@ def _calendar(directory: Directory, provider_id: int, appointments: list[Appoint
         event.add("status", "CONFIRMED")
         event.add("class", "PRIVATE")
         calendar.add_component(event)
-    text: bytes = calendar.to_ical()
-    return text
+    return bytes(calendar.to_ical())
 
 
 def _digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
-
-
-def _feed(row: Any) -> Feed:
-    return Feed(
-        feed_id=row["feed_id"],
-        practice_slug=row["slug"],
-        provider_id=row["provider_id"],
-        with_names=row["with_names"],
-        created_at=row["created_at"],
-        revoked_at=row["revoked_at"],
-    )

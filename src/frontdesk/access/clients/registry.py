@@ -20,12 +20,12 @@ from frontdesk.access.clients.rules import (
     checked_grant,
     checked_name,
     checked_scopes,
-    closest,
     ordered,
 )
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.keys.ring import CLIENT_SECRETS, KeyRing
 from frontdesk.domain.errors import Problem
+from frontdesk.domain.spelling import closest
 from frontdesk.store.changes import announce
 from frontdesk.store.database import Database, DatabaseUnavailable
 
@@ -40,7 +40,8 @@ _LIVE_SECRETS = 2
 _NO_DIGEST = bytes(32)
 
 _SELECT = """
-SELECT c.client_id, p.slug, c.name, c.grant_kind, c.scopes, c.per_minute, c.quota, c.disabled, c.created_at,
+SELECT c.client_id, p.slug AS practice_slug, c.name, c.grant_kind AS "grant", c.scopes, c.per_minute, c.quota,
+       c.disabled, c.created_at,
        ARRAY(SELECT s.created_at FROM client_secret s WHERE s.client_id = c.client_id ORDER BY s.retires_at NULLS FIRST)
            AS secrets_created,
        ARRAY(SELECT s.retires_at FROM client_secret s WHERE s.client_id = c.client_id ORDER BY s.retires_at NULLS FIRST)
@@ -53,6 +54,11 @@ FROM client c JOIN practice p USING (practice_id)
 JOIN client_secret s ON s.client_id = c.client_id AND (s.retires_at IS NULL OR s.retires_at > $2)
 WHERE c.client_id = $1 ORDER BY s.retires_at NULLS FIRST LIMIT 2
 """
+_ADD = """
+INSERT INTO client (client_id, practice_id, name, grant_kind, scopes, per_minute, quota, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+"""
+_ADD_SECRET = "INSERT INTO client_secret (client_id, digest, created_at) VALUES ($1, $2, $3)"  # noqa: S105
 
 Clock = Callable[[], datetime]
 Also = Callable[[Any, int, str], Awaitable[None]]
@@ -109,11 +115,10 @@ async def authenticate(
     stored = [row["digest"] for row in rows] + [_NO_DIGEST] * (_LIVE_SECRETS - len(rows))
     presented = [_digest(key, client_id, secret) for key in ring.secrets(CLIENT_SECRETS)]
     matches = [hmac.compare_digest(one, other) for one in presented for other in stored]
-    if not any(matches) or rows[0]["disabled"]:
+    if not any(matches) or (row := rows[0])["disabled"]:
         raise Problem("unauthorized", "The client id and the client secret do not belong to a client that may call.")
-    if rows[0]["suspended"]:
+    if row["suspended"]:
         raise Problem("forbidden_tenant")
-    row = rows[0]
     return AuthenticatedClient(row["client_id"], row["slug"], row["grant_kind"], ordered(row["scopes"]))
 
 
@@ -140,18 +145,7 @@ async def add_client(
         if practice_id is None:
             slugs = [row["slug"] for row in await connection.fetch("SELECT slug FROM practice")]
             raise ClientError(f"There is no practice {practice!r}{closest(practice, slugs)}.")
-        await connection.execute(
-            """INSERT INTO client (client_id, practice_id, name, grant_kind, scopes, per_minute, quota, created_at)
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8)""",
-            client_id,
-            practice_id,
-            name,
-            kind,
-            list(held),
-            per_minute,
-            quota,
-            now,
-        )
+        await connection.execute(_ADD, client_id, practice_id, name, kind, list(held), per_minute, quota, now)
         await _insert_secret(connection, ring, client_id, secret, now)
         if also is not None:
             await also(connection, practice_id, client_id)
@@ -178,17 +172,6 @@ async def disable_client(database: Database, client_id: str, *, also: Also | Non
 
 async def enable_client(database: Database, client_id: str, *, also: Also | None = None) -> ClientRecord:
     return await _change(database, client_id, also, "disabled = false")
-
-
-async def set_limits(
-    database: Database,
-    client_id: str,
-    *,
-    per_minute: int | None = None,
-    quota: int | None = None,
-    also: Also | None = None,
-) -> ClientRecord:
-    return await change_client(database, client_id, per_minute=per_minute, quota=quota, also=also)
 
 
 async def change_client(
@@ -250,12 +233,9 @@ async def _change(
     database: Database, client_id: str, also: Also | None, assignments: str, *values: Any
 ) -> ClientRecord:
     """`assignments` must be SQL of this module, never input."""
+    update = f"UPDATE client SET {assignments} WHERE client_id = $1 RETURNING practice_id"  # noqa: S608
     async with database.transaction() as connection:
-        practice_id = await connection.fetchval(
-            f"UPDATE client SET {assignments} WHERE client_id = $1 RETURNING practice_id",  # noqa: S608
-            client_id,
-            *values,
-        )
+        practice_id = await connection.fetchval(update, client_id, *values)
         if practice_id is None:
             raise ClientError(f"There is no client {client_id!r}.")
         if also is not None:
@@ -265,12 +245,8 @@ async def _change(
 
 
 async def _insert_secret(connection: Any, ring: KeyRing, client_id: str, secret: str, now: datetime) -> None:
-    await connection.execute(
-        "INSERT INTO client_secret (client_id, digest, created_at) VALUES ($1, $2, $3)",
-        client_id,
-        _digest(ring.secrets(CLIENT_SECRETS)[0], client_id, secret),
-        now,
-    )
+    digest = _digest(ring.secrets(CLIENT_SECRETS)[0], client_id, secret)
+    await connection.execute(_ADD_SECRET, client_id, digest, now)
 
 
 def _new_secret() -> str:
@@ -283,15 +259,7 @@ def _digest(key: bytes, client_id: str, secret: str) -> bytes:
 
 
 def _record(row: Any) -> ClientRecord:
-    return ClientRecord(
-        client_id=row["client_id"],
-        practice_slug=row["slug"],
-        name=row["name"],
-        grant=row["grant_kind"],
-        scopes=ordered(row["scopes"]),
-        per_minute=row["per_minute"],
-        quota=row["quota"],
-        disabled=row["disabled"],
-        created_at=row["created_at"],
-        secrets=tuple(map(SecretRecord, row["secrets_created"], row["secrets_retire"])),
-    )
+    fields = dict(row)
+    fields["scopes"] = ordered(fields["scopes"])
+    fields["secrets"] = tuple(map(SecretRecord, fields.pop("secrets_created"), fields.pop("secrets_retire")))
+    return ClientRecord(**fields)

@@ -1,11 +1,11 @@
 """Validates the name, grant, scopes and limits of a client."""
 
-import difflib
 from collections.abc import Collection, Sequence
 from typing import cast, get_args
 
 from frontdesk.access.clients.caller import Grant
 from frontdesk.access.clients.scopes import SCOPES
+from frontdesk.domain.spelling import closest
 
 _LONGEST_NAME = 100
 _LARGEST_PER_MINUTE = 2**31 - 1
@@ -53,8 +53,3 @@ def check_limits(per_minute: int | None, quota: int | None) -> None:
 
 def ordered(scopes: Collection[str]) -> tuple[str, ...]:
     return tuple(scope for scope in SCOPES if scope in scopes)
-
-
-def closest(word: str, known: Collection[str]) -> str:
-    found = difflib.get_close_matches(word, known, n=1, cutoff=0.0)
-    return f"; the closest is {found[0]!r}" if found else ""

@@ -19,13 +19,8 @@ async def new_link(database: Database, staff_id: str, *, audit: AuditContext) ->
         if held is None or held["disabled"]:
             raise StaffError(f"The staff member {staff_id!r} is disabled: enable them first.")
         await connection.execute("DELETE FROM staff_link WHERE staff_id = $1 AND used_at IS NULL", member.staff_id)
-        await connection.execute(
-            "INSERT INTO staff_link VALUES ($1, $2, $3, $4)",
-            digest_of(token),
-            member.staff_id,
-            audit.now,
-            audit.now + LINK_LIFETIME,
-        )
+        insert, expires_at = "INSERT INTO staff_link VALUES ($1, $2, $3, $4)", audit.now + LINK_LIFETIME
+        await connection.execute(insert, digest_of(token), member.staff_id, audit.now, expires_at)
         await append_audit(connection, audit.entry(member.practice_id, "console.new_link", [member.staff_id]))
     return member, token
 

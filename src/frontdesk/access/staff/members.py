@@ -3,16 +3,16 @@
 Every change commits with its audit record. Disabling or removing a staff member ends their sessions and links at once.
 """
 
-import difflib
 import re
 import secrets
 import string
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, cast, get_args
 
 from frontdesk.audit.trail import AuditContext, append_audit
+from frontdesk.domain.spelling import closest
 from frontdesk.store.database import Database
 
 Role = Literal["staff", "admin"]
@@ -23,6 +23,10 @@ _SELECT = """
 SELECT s.staff_id, s.practice_id, p.slug, s.name, s.role, s.email, s.oidc_subject IS NOT NULL AS linked, s.disabled,
        s.created_at, s.signed_in_at
 FROM staff s JOIN practice p USING (practice_id)
+"""
+_ADD = """
+INSERT INTO staff (staff_id, practice_id, name, role, email, created_at) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (email) DO NOTHING RETURNING 1
 """
 
 
@@ -45,13 +49,7 @@ class StaffRecord:
 
 
 async def add_staff(
-    database: Database,
-    *,
-    practice: str,
-    name: str,
-    role: str,
-    email: str | None = None,
-    audit: AuditContext,
+    database: Database, *, practice: str, name: str, role: str, email: str | None = None, audit: AuditContext
 ) -> StaffRecord:
     name, checked_role, email = _checked_name(name), _checked_role(role), _checked_email(email)
     staff_id = "op_" + "".join(secrets.choice(_ALPHABET) for _ in range(20))
@@ -59,18 +57,8 @@ async def add_staff(
         practice_id = await connection.fetchval("SELECT practice_id FROM practice WHERE slug = $1", practice)
         if practice_id is None:
             slugs = [row["slug"] for row in await connection.fetch("SELECT slug FROM practice")]
-            raise StaffError(f"There is no practice {practice!r}{_closest(practice, slugs)}.")
-        added = await connection.fetchval(
-            """INSERT INTO staff (staff_id, practice_id, name, role, email, created_at)
-               VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (email) DO NOTHING RETURNING 1""",
-            staff_id,
-            practice_id,
-            name,
-            checked_role,
-            email,
-            audit.now,
-        )
-        if added is None:
+            raise StaffError(f"There is no practice {practice!r}{closest(practice, slugs)}.")
+        if await connection.fetchval(_ADD, staff_id, practice_id, name, checked_role, email, audit.now) is None:
             raise StaffError("Another staff member signs in with this e-mail address.")
         await append_audit(connection, audit.entry(practice_id, "console.add_staff", [staff_id]))
     return await show_staff(database, staff_id)
@@ -92,24 +80,16 @@ async def show_staff(database: Database, staff_id: str) -> StaffRecord:
 
 async def disable_staff(database: Database, staff_id: str, *, audit: AuditContext) -> StaffRecord:
     """Ends the staff member's sessions and refuses new ones."""
-    async with database.transaction() as connection:
-        await _change(connection, staff_id, "disabled = true", audit, "console.disable_staff")
-        await end_everything(connection, staff_id)
-    return await show_staff(database, staff_id)
+    return await _change(database, staff_id, audit, "console.disable_staff", "disabled = true", also=end_everything)
 
 
 async def enable_staff(database: Database, staff_id: str, *, audit: AuditContext) -> StaffRecord:
-    async with database.transaction() as connection:
-        await _change(connection, staff_id, "disabled = false", audit, "console.enable_staff")
-    return await show_staff(database, staff_id)
+    return await _change(database, staff_id, audit, "console.enable_staff", "disabled = false")
 
 
 async def set_role(database: Database, staff_id: str, role: str, *, audit: AuditContext) -> StaffRecord:
     """Takes effect with the staff member's next request."""
-    checked = _checked_role(role)
-    async with database.transaction() as connection:
-        await _change(connection, staff_id, "role = $2", audit, "console.set_staff_role", checked)
-    return await show_staff(database, staff_id)
+    return await _change(database, staff_id, audit, "console.set_staff_role", "role = $2", _checked_role(role))
 
 
 async def remove_staff(database: Database, staff_id: str, *, audit: AuditContext) -> StaffRecord:
@@ -140,17 +120,24 @@ async def end_everything(connection: Any, staff_id: str) -> None:
 
 
 async def _change(
-    connection: Any, staff_id: str, assignments: str, audit: AuditContext, operation: str, *values: Any
-) -> None:
+    database: Database,
+    staff_id: str,
+    audit: AuditContext,
+    operation: str,
+    assignments: str,
+    *values: Any,
+    also: Callable[[Any, str], Awaitable[None]] | None = None,
+) -> StaffRecord:
     """`assignments` is SQL of this module, never a caller's text."""
-    practice_id = await connection.fetchval(
-        f"UPDATE staff SET {assignments} WHERE staff_id = $1 RETURNING practice_id",  # noqa: S608
-        staff_id,
-        *values,
-    )
-    if practice_id is None:
-        raise StaffError(f"There is no staff member {staff_id!r}.")
-    await append_audit(connection, audit.entry(practice_id, operation, [staff_id]))
+    update = f"UPDATE staff SET {assignments} WHERE staff_id = $1 RETURNING practice_id"  # noqa: S608
+    async with database.transaction() as connection:
+        practice_id = await connection.fetchval(update, staff_id, *values)
+        if practice_id is None:
+            raise StaffError(f"There is no staff member {staff_id!r}.")
+        await append_audit(connection, audit.entry(practice_id, operation, [staff_id]))
+        if also is not None:
+            await also(connection, staff_id)
+    return await show_staff(database, staff_id)
 
 
 def _checked_name(name: str) -> str:
@@ -173,8 +160,3 @@ def _checked_email(email: str | None) -> str | None:
     if not _EMAIL.match(email) or not email.isprintable():
         raise StaffError("An e-mail address looks like name@example.com.")
     return email
-
-
-def _closest(word: str, known: Collection[str]) -> str:
-    found = difflib.get_close_matches(word, known, n=1, cutoff=0.0)
-    return f"; the closest is {found[0]!r}" if found else ""

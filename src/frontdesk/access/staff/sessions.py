@@ -6,7 +6,8 @@ disabled or its practice suspended. Only the hashes of session tokens are stored
 
 import hashlib
 import secrets
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -26,9 +27,38 @@ _MOST_SESSIONS = 20
 Means = Literal["link", "oidc"]
 
 _SESSION = """
-SELECT s.staff_id, m.name, m.role, m.practice_id, p.slug, p.name AS practice_name, p.time_zone, p.version, s.means,
-       s.created_at, s.last_seen_at, s.expires_at, m.disabled OR p.suspended AS refused
-FROM staff_session s JOIN staff m USING (staff_id) JOIN practice p USING (practice_id) WHERE s.digest = $1
+SELECT s.digest, s.staff_id, m.name, m.role, m.practice_id, p.slug AS practice_slug, p.name AS practice_name,
+       p.time_zone, p.version AS directory_version, s.means, s.created_at, s.last_seen_at, s.expires_at
+FROM staff_session s JOIN staff m USING (staff_id) JOIN practice p USING (practice_id)
+WHERE s.digest = $1 AND NOT (m.disabled OR p.suspended)
+"""
+_SESSIONS = """
+SELECT left(encode(digest, 'hex'), 8) AS number, means, browser, created_at, last_seen_at, digest = $4 AS current
+FROM staff_session WHERE staff_id = $1 AND expires_at > $2 AND last_seen_at > $3 ORDER BY created_at DESC
+"""
+_USE_LINK = """
+UPDATE staff_link SET used_at = $2 WHERE digest = $1 AND used_at IS NULL AND expires_at > $2 RETURNING true
+"""
+_BY_IDENTITY = """
+SELECT m.staff_id, m.practice_id, m.oidc_subject IS NOT NULL AS linked,
+       (m.oidc_issuer = $1 AND m.oidc_subject = $2) IS TRUE AS known, m.disabled OR p.suspended AS refused
+FROM staff m JOIN practice p USING (practice_id)
+WHERE (m.oidc_issuer = $1 AND m.oidc_subject = $2) OR m.email = $3
+ORDER BY known DESC LIMIT 1 FOR UPDATE OF m
+"""
+_LINK_IDENTITY = "UPDATE staff SET oidc_issuer = $2, oidc_subject = $3 WHERE staff_id = $1"
+_KEEP_NEWEST = """
+DELETE FROM staff_session WHERE staff_id = $1 AND digest NOT IN (
+    SELECT digest FROM staff_session WHERE staff_id = $1 ORDER BY last_seen_at DESC LIMIT $2)
+"""
+_OPEN = "INSERT INTO staff_session VALUES ($1, $2, $3, $4, $5, $5, $6)"
+_PRUNE_SESSIONS = """
+DELETE FROM staff_session WHERE digest = ANY (ARRAY(
+    SELECT digest FROM staff_session WHERE last_seen_at < $1 OR expires_at < $2 LIMIT $3 FOR UPDATE SKIP LOCKED))
+"""
+_PRUNE_LINKS = """
+DELETE FROM staff_link WHERE digest = ANY (ARRAY(
+    SELECT digest FROM staff_link WHERE expires_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))
 """
 
 
@@ -45,6 +75,7 @@ class StaffSession:
     directory_version: int
     means: Means
     created_at: datetime
+    last_seen_at: datetime
     expires_at: datetime
 
 
@@ -75,36 +106,21 @@ class SignIn:
         digest, now = digest_of(token), self._clock()
         try:
             row = await self._database.fetchrow(_SESSION, digest)
-            if row is None or row["refused"] or now >= row["expires_at"] or now >= row["last_seen_at"] + IDLE:
+            session = None if row is None else StaffSession(**row)
+            if session is None or now >= session.expires_at or now >= session.last_seen_at + IDLE:
                 return None
-            if in_use and now >= row["last_seen_at"] + _TOUCH:
+            if in_use and now >= session.last_seen_at + _TOUCH:
                 await self._database.fetch(
                     "UPDATE staff_session SET last_seen_at = $2 WHERE digest = $1 AND last_seen_at < $2", digest, now
                 )
         except DatabaseUnavailable as error:
             raise _unavailable() from error
-        return StaffSession(
-            digest,
-            row["staff_id"],
-            row["name"],
-            row["role"],
-            row["practice_id"],
-            row["slug"],
-            row["practice_name"],
-            row["time_zone"],
-            row["version"],
-            row["means"],
-            row["created_at"],
-            row["expires_at"],
-        )
+        return session
 
     async def by_link(self, token: str, browser: str, request_id: str) -> str:
         """The token of a new session. Problem `unauthorized` for an unknown, used or expired link."""
-        try:
-            async with self._database.transaction() as connection:
-                opened = await self._use_link(connection, token, browser, request_id)
-        except (DatabaseUnavailable, OutcomeUnknown) as error:
-            raise _unavailable() from error
+        async with self._transaction() as connection:
+            opened = await self._use_link(connection, token, browser, request_id)
         if opened is None:
             raise Problem("unauthorized", "This sign-in link is no longer valid.")
         return opened
@@ -114,11 +130,8 @@ class SignIn:
     ) -> str:
         """The token of a new session for an identity of the provider, found by its subject, or the first time by its
         verified e-mail address."""
-        try:
-            async with self._database.transaction() as connection:
-                opened = await self._use_identity(connection, issuer, subject, verified_email, browser, request_id)
-        except (DatabaseUnavailable, OutcomeUnknown) as error:
-            raise _unavailable() from error
+        async with self._transaction() as connection:
+            opened = await self._use_identity(connection, issuer, subject, verified_email, browser, request_id)
         if opened is None:
             raise Problem("unauthorized", "No staff member has this identity.")
         return opened
@@ -133,38 +146,17 @@ class SignIn:
     async def sessions_of(self, session: StaffSession) -> list[SessionRecord]:
         """The valid sessions of the same staff member, newest first."""
         now = self._clock()
-        rows = await self._database.fetch(
-            """SELECT digest, means, browser, created_at, last_seen_at FROM staff_session
-               WHERE staff_id = $1 AND expires_at > $2 AND last_seen_at > $3 ORDER BY created_at DESC""",
-            session.staff_id,
-            now,
-            now - IDLE,
-        )
-        return [
-            SessionRecord(
-                row["digest"].hex()[:8],
-                row["means"],
-                row["browser"],
-                row["created_at"],
-                row["last_seen_at"],
-                row["digest"] == session.digest,
-            )
-            for row in rows
-        ]
+        rows = await self._database.fetch(_SESSIONS, session.staff_id, now, now - IDLE, session.digest)
+        return [SessionRecord(**row) for row in rows]
 
     async def _use_link(self, connection: Any, token: str, browser: str, request_id: str) -> str | None:
-        digest, now = digest_of(token), self._clock()
+        digest = digest_of(token)
         staff_id = await connection.fetchval("SELECT staff_id FROM staff_link WHERE digest = $1", digest)
         held = None if staff_id is None else await hold(connection, staff_id)
         if held is None:
             return None
-        good = not (held["disabled"] or held["suspended"]) and await connection.fetchval(
-            """UPDATE staff_link SET used_at = $2 WHERE digest = $1 AND used_at IS NULL AND expires_at > $2
-               RETURNING true""",
-            digest,
-            now,
-        )
-        if not good:
+        refused = held["disabled"] or held["suspended"]
+        if refused or not await connection.fetchval(_USE_LINK, digest, self._clock()):
             await self._record(connection, held["practice_id"], staff_id, "console.sign_in", request_id, "unauthorized")
             return None
         return await self._open(connection, held["practice_id"], staff_id, "link", browser, request_id)
@@ -172,17 +164,8 @@ class SignIn:
     async def _use_identity(
         self, connection: Any, issuer: str, subject: str, verified_email: str | None, browser: str, request_id: str
     ) -> str | None:
-        row = await connection.fetchrow(
-            """SELECT m.staff_id, m.practice_id, m.oidc_subject IS NOT NULL AS linked,
-                      (m.oidc_issuer = $1 AND m.oidc_subject = $2) IS TRUE AS known,
-                      m.disabled OR p.suspended AS refused
-               FROM staff m JOIN practice p USING (practice_id)
-               WHERE (m.oidc_issuer = $1 AND m.oidc_subject = $2) OR m.email = $3
-               ORDER BY known DESC LIMIT 1 FOR UPDATE OF m""",
-            issuer,
-            subject,
-            None if verified_email is None else verified_email.lower(),
-        )
+        email = None if verified_email is None else verified_email.lower()
+        row = await connection.fetchrow(_BY_IDENTITY, issuer, subject, email)
         if row is None:
             return None
         practice_id, staff_id = row["practice_id"], row["staff_id"]
@@ -190,12 +173,7 @@ class SignIn:
             await self._record(connection, practice_id, staff_id, "console.sign_in", request_id, "unauthorized")
             return None
         if not row["known"]:
-            await connection.execute(
-                "UPDATE staff SET oidc_issuer = $2, oidc_subject = $3 WHERE staff_id = $1",
-                staff_id,
-                issuer,
-                subject,
-            )
+            await connection.execute(_LINK_IDENTITY, staff_id, issuer, subject)
             await self._record(connection, practice_id, staff_id, "console.link_identity", request_id)
         return await self._open(connection, practice_id, staff_id, "oidc", browser, request_id)
 
@@ -204,33 +182,25 @@ class SignIn:
     ) -> str:
         token, now = new_token(), self._clock()
         await connection.execute("UPDATE staff SET signed_in_at = $2 WHERE staff_id = $1", staff_id, now)
-        await connection.execute(
-            """DELETE FROM staff_session WHERE staff_id = $1 AND digest NOT IN (
-                   SELECT digest FROM staff_session WHERE staff_id = $1 ORDER BY last_seen_at DESC LIMIT $2)""",
-            staff_id,
-            _MOST_SESSIONS - 1,
-        )
-        await connection.execute(
-            "INSERT INTO staff_session VALUES ($1, $2, $3, $4, $5, $5, $6)",
-            digest_of(token),
-            staff_id,
-            means,
-            browser,
-            now,
-            now + LONGEST,
-        )
+        await connection.execute(_KEEP_NEWEST, staff_id, _MOST_SESSIONS - 1)
+        await connection.execute(_OPEN, digest_of(token), staff_id, means, browser, now, now + LONGEST)
         await self._record(connection, practice_id, staff_id, "console.sign_in", request_id)
         return token
 
     async def _end(self, session: StaffSession, operation: str, request_id: str, *, everywhere: bool = False) -> None:
+        async with self._transaction() as connection:
+            await hold(connection, session.staff_id)
+            if everywhere:
+                await end_everything(connection, session.staff_id)
+            else:
+                await connection.execute("DELETE FROM staff_session WHERE digest = $1", session.digest)
+            await self._record(connection, session.practice_id, session.staff_id, operation, request_id)
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[Any]:
         try:
             async with self._database.transaction() as connection:
-                await hold(connection, session.staff_id)
-                if everywhere:
-                    await end_everything(connection, session.staff_id)
-                else:
-                    await connection.execute("DELETE FROM staff_session WHERE digest = $1", session.digest)
-                await self._record(connection, session.practice_id, session.staff_id, operation, request_id)
+                yield connection
         except (DatabaseUnavailable, OutcomeUnknown) as error:
             raise _unavailable() from error
 
@@ -250,20 +220,8 @@ class SignIn:
 
 async def prune_sessions(database: Database, now: datetime, most: int) -> None:
     """Removes at most `most` expired sessions, and as many links."""
-    await database.write(
-        """DELETE FROM staff_session WHERE digest = ANY (ARRAY(
-               SELECT digest FROM staff_session WHERE last_seen_at < $1 OR expires_at < $2
-               LIMIT $3 FOR UPDATE SKIP LOCKED))""",
-        now - IDLE,
-        now,
-        most,
-    )
-    await database.write(
-        """DELETE FROM staff_link WHERE digest = ANY (ARRAY(
-               SELECT digest FROM staff_link WHERE expires_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))""",
-        now - _KEEP_LINKS,
-        most,
-    )
+    await database.write(_PRUNE_SESSIONS, now - IDLE, now, most)
+    await database.write(_PRUNE_LINKS, now - _KEEP_LINKS, most)
 
 
 def new_token() -> str:

@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from frontdesk.outbound.webhooks.endpoints import WebhookError, practice_of, show_endpoint
+from frontdesk.outbound.webhooks.endpoints import WebhookError, show_endpoint
 from frontdesk.store.database import Database
 
 STATES = ("pending", "delivered", "dead")
 
 _SELECT = """
-SELECT d.event_id, d.state, d.attempts, d.due_at, o.type, o.occurred_at, a.at, a.status, a.milliseconds, a.failure
+SELECT d.event_id, o.type, o.occurred_at, d.state, d.attempts,
+       CASE WHEN d.state = 'pending' THEN d.due_at END AS due_at, a.at, a.status, a.milliseconds, a.failure
 FROM webhook_delivery d
 JOIN outbox o ON o.practice_id = d.practice_id AND o.event_id = d.event_id
 LEFT JOIN LATERAL (
@@ -58,37 +58,22 @@ async def list_deliveries(database: Database, endpoint_id: str, state: str | Non
     endpoint = await show_endpoint(database, endpoint_id)
     async with database.transaction(endpoint.practice_id) as connection:
         rows = await connection.fetch(_SELECT, endpoint.practice_id, endpoint_id, state, most)
-    return [
-        Delivery(
-            event_id=row["event_id"],
-            type=row["type"],
-            occurred_at=row["occurred_at"],
-            state=row["state"],
-            attempts=row["attempts"],
-            due_at=row["due_at"] if row["state"] == "pending" else None,
-            last=None if row["at"] is None else _attempt(row),
-        )
-        for row in rows
-    ]
+    # The columns of a delivery, then those of its last attempt.
+    return [Delivery(*(*row[:6], None if row["at"] is None else Attempt(*row[6:]))) for row in rows]
 
 
 async def list_attempts(database: Database, endpoint_id: str, event_id: int) -> list[Attempt]:
     endpoint = await show_endpoint(database, endpoint_id)
     async with database.transaction(endpoint.practice_id) as connection:
         rows = await connection.fetch(_ATTEMPTS, endpoint.practice_id, endpoint_id, event_id)
-    return [_attempt(row) for row in rows]
+    return [Attempt(**row) for row in rows]
 
 
 async def replay(database: Database, endpoint_id: str, event_id: int | None, now: datetime) -> list[int]:
     """Send all dead letters again, or one event that is dead or delivered; returns the event ids."""
-    await show_endpoint(database, endpoint_id)
-    practice_id = practice_of(endpoint_id)
-    async with database.transaction(practice_id) as connection:
-        rows = await connection.fetch(_REPLAY, practice_id, endpoint_id, event_id, now)
+    endpoint = await show_endpoint(database, endpoint_id)
+    async with database.transaction(endpoint.practice_id) as connection:
+        rows = await connection.fetch(_REPLAY, endpoint.practice_id, endpoint_id, event_id, now)
     if event_id is not None and not rows:
         raise WebhookError("This event has not ended at this endpoint: there is nothing to replay.")
     return sorted(row["event_id"] for row in rows)
-
-
-def _attempt(row: Any) -> Attempt:
-    return Attempt(row["at"], row["status"], row["milliseconds"], row["failure"])

@@ -3,15 +3,14 @@
 An endpoint's id contains its practice, because row-level security needs it. Secrets are encrypted and shown once.
 """
 
-import difflib
 import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from frontdesk.access.keys.sealing import Sealer
+from frontdesk.domain.spelling import closest
 from frontdesk.outbound.webhooks.events import EVENT_TYPES
 from frontdesk.outbound.webhooks.signing import new_secret, secret_text
 from frontdesk.store.database import Database
@@ -23,7 +22,8 @@ _PRACTICES = """
 SELECT practice_id FROM practice WHERE has_webhooks AND ($1::bigint IS NULL OR practice_id = $1) ORDER BY slug
 """
 _SELECT = """
-SELECT w.*, p.slug,
+SELECT w.practice_id, p.slug AS practice_slug, w.endpoint_id, w.url, w.events, w.paused_at, w.pause_reason,
+       w.failing_since, w.created_at,
        (SELECT count(*) FROM webhook_delivery d
         WHERE d.practice_id = w.practice_id AND d.endpoint_id = w.endpoint_id AND d.state = 'pending') AS pending,
        (SELECT count(*) FROM webhook_delivery d
@@ -34,6 +34,18 @@ FROM webhook_endpoint w JOIN practice p ON p.practice_id = w.practice_id
 WHERE w.practice_id = $1 AND ($2::text IS NULL OR w.endpoint_id = $2) ORDER BY w.created_at, w.endpoint_id
 """
 _SEALED = "SELECT endpoint_id, number, sealed FROM webhook_secret WHERE practice_id = $1 FOR UPDATE"
+_ADD = """
+INSERT INTO webhook_endpoint (practice_id, endpoint_id, url, events, after_event_id, created_at)
+SELECT $1, $2, $3, $4, coalesce(max(event_id), 0), $5 FROM outbox WHERE practice_id = $1
+"""
+_PAUSE = """
+UPDATE webhook_endpoint SET paused_at = $3, pause_reason = 'operator'
+WHERE practice_id = $1 AND endpoint_id = $2 AND paused_at IS NULL
+"""
+_MAKE_DUE = """
+UPDATE webhook_delivery SET due_at = $3, attempts = 0
+WHERE practice_id = $1 AND endpoint_id = $2 AND state = 'pending' AND holder = ''
+"""
 _RESUME = """
 UPDATE webhook_endpoint SET paused_at = NULL, pause_reason = NULL, failures = 0, failing_since = NULL, rest_until = NULL
 WHERE practice_id = $1 AND endpoint_id = $2
@@ -42,6 +54,11 @@ _ADD_SEALED = """
 INSERT INTO webhook_secret (practice_id, endpoint_id, number, sealed, created_at)
 SELECT $1, $2, coalesce(max(number), 0) + 1, $3, $4 FROM webhook_secret WHERE practice_id = $1 AND endpoint_id = $2
 """
+_REPLACE_SEALED = "UPDATE webhook_secret SET sealed = $4 WHERE practice_id = $1 AND endpoint_id = $2 AND number = $3"
+_UPDATE_HAS_WEBHOOKS = """
+UPDATE practice SET has_webhooks = EXISTS (SELECT FROM webhook_endpoint WHERE practice_id = $1) WHERE practice_id = $1
+"""
+_OF_ENDPOINT = "WHERE practice_id = $1 AND endpoint_id = $2"
 
 
 class WebhookError(Exception):
@@ -54,7 +71,7 @@ class Endpoint:
     practice_slug: str
     endpoint_id: str
     url: str
-    events: tuple[str, ...]  # none: all
+    events: Sequence[str]  # none: all
     paused_at: datetime | None
     pause_reason: str | None
     failing_since: datetime | None
@@ -81,21 +98,12 @@ async def add_endpoint(
     """The new endpoint and its secret. The caller has checked the URL."""
     for event in events:
         if event not in EVENT_TYPES:
-            [closest] = difflib.get_close_matches(event, EVENT_TYPES, n=1, cutoff=0.0)
-            raise WebhookError(f"There is no event {event!r}; the closest is {closest!r}.")
+            raise WebhookError(f"There is no event {event!r}{closest(event, EVENT_TYPES)}.")
     endpoint_id = f"whk_{practice_id}_{secrets.token_hex(8)}"
     secret = new_secret()
     async with database.transaction(practice_id) as connection:
         await connection.execute("UPDATE practice SET has_webhooks = true WHERE practice_id = $1", practice_id)
-        await connection.execute(
-            """INSERT INTO webhook_endpoint (practice_id, endpoint_id, url, events, after_event_id, created_at)
-               SELECT $1, $2, $3, $4, coalesce(max(event_id), 0), $5 FROM outbox WHERE practice_id = $1""",
-            practice_id,
-            endpoint_id,
-            url,
-            list(dict.fromkeys(events)),
-            now,
-        )
+        await connection.execute(_ADD, practice_id, endpoint_id, url, list(dict.fromkeys(events)), now)
         sealed = sealer.seal(secret, _context(endpoint_id))
         await connection.execute(_ADD_SEALED, practice_id, endpoint_id, sealed, now)
     return await show_endpoint(database, endpoint_id), secret_text(secret)
@@ -103,11 +111,8 @@ async def add_endpoint(
 
 async def list_endpoints(database: Database, practice_id: int | None = None) -> list[Endpoint]:
     """The endpoints of one practice or of all."""
-    rows = await database.fetch(_PRACTICES, practice_id)
-    found = []
-    for row in rows:
-        found += await _select(database, row["practice_id"], None)
-    return found
+    practices = await database.fetch(_PRACTICES, practice_id)
+    return [endpoint for row in practices for endpoint in await _select(database, row["practice_id"], None)]
 
 
 async def show_endpoint(database: Database, endpoint_id: str) -> Endpoint:
@@ -121,13 +126,7 @@ async def pause_endpoint(database: Database, endpoint_id: str, now: datetime) ->
     """Stop sending until the endpoint is resumed; events are kept."""
     practice_id = practice_of(endpoint_id)
     async with database.transaction(practice_id) as connection:
-        await connection.execute(
-            """UPDATE webhook_endpoint SET paused_at = $3, pause_reason = 'operator'
-               WHERE practice_id = $1 AND endpoint_id = $2 AND paused_at IS NULL""",
-            practice_id,
-            endpoint_id,
-            now,
-        )
+        await connection.execute(_PAUSE, practice_id, endpoint_id, now)
     return await show_endpoint(database, endpoint_id)
 
 
@@ -136,13 +135,7 @@ async def resume_endpoint(database: Database, endpoint_id: str, now: datetime) -
     practice_id = practice_of(endpoint_id)
     async with database.transaction(practice_id) as connection:
         # Lock deliveries before their endpoint, like finishing a delivery does, to avoid deadlocks.
-        await connection.execute(
-            """UPDATE webhook_delivery SET due_at = $3, attempts = 0
-               WHERE practice_id = $1 AND endpoint_id = $2 AND state = 'pending' AND holder = ''""",
-            practice_id,
-            endpoint_id,
-            now,
-        )
+        await connection.execute(_MAKE_DUE, practice_id, endpoint_id, now)
         await connection.execute(_RESUME, practice_id, endpoint_id)
     return await show_endpoint(database, endpoint_id)
 
@@ -154,22 +147,10 @@ async def remove_endpoint(database: Database, endpoint_id: str) -> None:
         # Lock out the assignment of deliveries, so that none is added before the endpoint is gone.
         await connection.execute("SELECT FROM practice WHERE practice_id = $1 FOR NO KEY UPDATE", practice_id)
         # Lock out the recording of attempts, so that none is added either.
-        await connection.execute(
-            "SELECT FROM webhook_delivery WHERE practice_id = $1 AND endpoint_id = $2 FOR UPDATE",
-            practice_id,
-            endpoint_id,
-        )
+        await connection.execute(f"SELECT FROM webhook_delivery {_OF_ENDPOINT} FOR UPDATE", practice_id, endpoint_id)
         for table in ("webhook_attempt", "webhook_delivery", "webhook_secret", "webhook_endpoint"):
-            await connection.execute(
-                f"DELETE FROM {table} WHERE practice_id = $1 AND endpoint_id = $2",  # noqa: S608
-                practice_id,
-                endpoint_id,
-            )
-        await connection.execute(
-            """UPDATE practice SET has_webhooks = EXISTS (SELECT FROM webhook_endpoint WHERE practice_id = $1)
-               WHERE practice_id = $1""",
-            practice_id,
-        )
+            await connection.execute(f"DELETE FROM {table} {_OF_ENDPOINT}", practice_id, endpoint_id)  # noqa: S608
+        await connection.execute(_UPDATE_HAS_WEBHOOKS, practice_id)
 
 
 async def rotate_secret(
@@ -180,24 +161,13 @@ async def rotate_secret(
     secret = new_secret()
     async with database.transaction(practice_id) as connection:
         # The lock keeps concurrent rotations from leaving three secrets.
-        if not await connection.fetch(
-            "SELECT FROM webhook_endpoint WHERE practice_id = $1 AND endpoint_id = $2 FOR UPDATE",
-            practice_id,
-            endpoint_id,
-        ):
+        lock = f"SELECT FROM webhook_endpoint {_OF_ENDPOINT} FOR UPDATE"
+        if not await connection.fetch(lock, practice_id, endpoint_id):
             raise no_such_endpoint(endpoint_id)
-        of_endpoint = "WHERE practice_id = $1 AND endpoint_id = $2"
-        await connection.execute(
-            f"DELETE FROM webhook_secret {of_endpoint} AND retires_at IS NOT NULL",  # noqa: S608
-            practice_id,
-            endpoint_id,
-        )
-        await connection.execute(
-            f"UPDATE webhook_secret SET retires_at = $3 {of_endpoint}",  # noqa: S608
-            practice_id,
-            endpoint_id,
-            now + retire_old_after,
-        )
+        revoke = f"DELETE FROM webhook_secret {_OF_ENDPOINT} AND retires_at IS NOT NULL"  # noqa: S608
+        await connection.execute(revoke, practice_id, endpoint_id)
+        retire = f"UPDATE webhook_secret SET retires_at = $3 {_OF_ENDPOINT}"  # noqa: S608
+        await connection.execute(retire, practice_id, endpoint_id, now + retire_old_after)
         sealed = sealer.seal(secret, _context(endpoint_id))
         await connection.execute(_ADD_SEALED, practice_id, endpoint_id, sealed, now)
     return await show_endpoint(database, endpoint_id), secret_text(secret)
@@ -215,18 +185,12 @@ async def reseal_secrets(database: Database, sealer: Sealer) -> int:
     """Encrypt every secret with the newest secret key; returns the number of secrets."""
     count = 0
     for row in await database.fetch(_PRACTICES, None):
-        async with database.transaction(row["practice_id"]) as connection:
-            for secret in await connection.fetch(_SEALED, row["practice_id"]):
-                context = _context(secret["endpoint_id"])
-                sealed = sealer.seal(sealer.open(secret["sealed"], context), context)
-                await connection.execute(
-                    """UPDATE webhook_secret SET sealed = $4
-                       WHERE practice_id = $1 AND endpoint_id = $2 AND number = $3""",
-                    row["practice_id"],
-                    secret["endpoint_id"],
-                    secret["number"],
-                    sealed,
-                )
+        practice_id = row["practice_id"]
+        async with database.transaction(practice_id) as connection:
+            for endpoint_id, number, sealed in await connection.fetch(_SEALED, practice_id):
+                context = _context(endpoint_id)
+                resealed = sealer.seal(sealer.open(sealed, context), context)
+                await connection.execute(_REPLACE_SEALED, practice_id, endpoint_id, number, resealed)
                 count += 1
     return count
 
@@ -243,21 +207,4 @@ def _context(endpoint_id: str) -> bytes:
 async def _select(database: Database, practice_id: int, endpoint_id: str | None) -> list[Endpoint]:
     async with database.transaction(practice_id) as connection:
         rows = await connection.fetch(_SELECT, practice_id, endpoint_id)
-    return [_endpoint(row) for row in rows]
-
-
-def _endpoint(row: Any) -> Endpoint:
-    return Endpoint(
-        practice_id=row["practice_id"],
-        practice_slug=row["slug"],
-        endpoint_id=row["endpoint_id"],
-        url=row["url"],
-        events=tuple(row["events"]),
-        paused_at=row["paused_at"],
-        pause_reason=row["pause_reason"],
-        failing_since=row["failing_since"],
-        created_at=row["created_at"],
-        old_secret_until=row["old_secret_until"],
-        pending=row["pending"],
-        dead=row["dead"],
-    )
+    return [Endpoint(**row) for row in rows]
