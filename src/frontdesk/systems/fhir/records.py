@@ -13,6 +13,7 @@ import orjson
 
 from frontdesk.domain.ids import new_appointment_id, new_patient_id
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
+from frontdesk.store.rows import from_row
 from frontdesk.systems.changes import Change
 from frontdesk.systems.fhir.resources.appointments import Facts
 from frontdesk.systems.port import SystemUnavailable, WriteRecord
@@ -28,14 +29,6 @@ class KnownRecord:
     reference: str
     number: int | None
     facts: Facts
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """`begun` if the write may be sent, or its outcome if not."""
-
-    outcome: str
-    result: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,45 +72,37 @@ class Records:
         if not wanted:
             return {}
         candidates = [new_patient_id() if each.startswith("Patient/") else new_appointment_id() for each in wanted]
-        sql = "SELECT * FROM upstream_ids($1, $2, $3)"
-        try:
-            # Safe to repeat: existing ids stay.
-            rows = await self._database.fetch(sql, self.practice_id, wanted, candidates)
-        except DatabaseUnavailable as error:
-            raise SystemUnavailable from error
+        # Safe to repeat: existing ids stay.
+        rows = await self._fetch("SELECT * FROM upstream_ids($1, $2, $3)", wanted, candidates)
         return {row["reference"]: _record(row) for row in rows}
 
     async def find(self, local: str | int) -> KnownRecord | None:
         """A record by our id, or by a patient's number."""
         by_id = isinstance(local, str)
         sql = "SELECT * FROM upstream_record_of($1, $2, $3)"
-        try:
-            row = await self._database.fetchrow(
-                sql, self.practice_id, local if by_id else None, None if by_id else local
-            )
-        except DatabaseUnavailable as error:
-            raise SystemUnavailable from error
-        return None if row is None else _record(row)
+        rows = await self._fetch(sql, local if by_id else None, None if by_id else local)
+        return _record(rows[0]) if rows else None
 
     async def find_all(self, local_ids: Sequence[str]) -> list[KnownRecord]:
-        sql = "SELECT * FROM upstream_records_of($1, $2)"
-        try:
-            rows = await self._database.fetch(sql, self.practice_id, list(local_ids))
-        except DatabaseUnavailable as error:
-            raise SystemUnavailable from error
+        rows = await self._fetch("SELECT * FROM upstream_records_of($1, $2)", list(local_ids))
         return [_record(row) for row in rows]
 
     async def directory(self, given: Sequence[tuple[str, str, int]]) -> list[tuple[str, str, int]]:
         """Stores kind, reference and id of the directory's records; returns all that were ever stored."""
         sql = "SELECT * FROM upstream_directory_of($1, $2, $3, $4)"
         columns = [list(column) for column in zip(*given, strict=True)] or [[], [], []]
+        return [(row["kind"], row["reference"], row["local_id"]) for row in await self._fetch(sql, *columns)]
+
+    async def _fetch(self, sql: str, *args: Any) -> list[Any]:
         try:
-            rows = await self._database.fetch(sql, self.practice_id, *columns)
+            return await self._database.fetch(sql, self.practice_id, *args)
         except DatabaseUnavailable as error:
             raise SystemUnavailable from error
-        return [(row["kind"], row["reference"], row["local_id"]) for row in rows]
 
-    async def begin(self, write: PendingWrite, change: Change, record: WriteRecord, until: datetime) -> Begun:
+    async def begin(
+        self, write: PendingWrite, change: Change, record: WriteRecord, until: datetime
+    ) -> tuple[str, Mapping[str, Any] | None]:
+        """`begun` if the write may be sent, or its outcome and result if not."""
         intent = record.intent
         sql = (
             "SELECT * FROM begin_upstream_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"
@@ -146,7 +131,7 @@ class Records:
             # If it did commit, nothing was sent: the reconciler settles it as not executed.
             raise SystemUnavailable from error
         assert row is not None
-        return Begun(row["outcome"], None if row["result"] is None else orjson.loads(row["result"]))
+        return row["outcome"], None if row["result"] is None else orjson.loads(row["result"])
 
     async def finish(
         self,
@@ -197,19 +182,11 @@ class Records:
 
     async def take(self, now: datetime, lease: timedelta) -> list[PendingWrite]:
         """Leases writes that no node holds."""
-        holder = token_hex(8)
         sql = "SELECT * FROM take_upstream_writes($1, $2, $3, $4, $5)"
-        rows = await self._database.fetch(sql, self.practice_id, now, holder, now + lease, _MOST_TAKEN)
+        rows = await self._database.fetch(sql, self.practice_id, now, token_hex(8), now + lease, _MOST_TAKEN)
         return [
-            PendingWrite(
-                id=row["write_id"],
-                intent=row["intent_id"].hex(),
-                holder=holder,
-                phase=row["phase"],
-                change=row["change"],
-                data=orjson.loads(row["data"]),
-                began_at=row["began_at"],
-                attempts=row["attempts"],
+            from_row(
+                PendingWrite, row, id=row["write_id"], intent=row["intent_id"].hex(), data=orjson.loads(row["data"])
             )
             for row in rows
         ]
@@ -225,8 +202,7 @@ class Records:
 
 
 def _record(row: Any) -> KnownRecord:
-    facts = Facts(row["attendance_confirmed_at"], row["cancelled_at"], row["rescheduled_from"])
-    return KnownRecord(row["local_id"], row["reference"], row["number"], facts)
+    return from_row(KnownRecord, row, facts=from_row(Facts, row))
 
 
 def _json(value: Any) -> str:

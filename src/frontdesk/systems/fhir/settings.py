@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pydantic.alias_generators import to_snake
+
 OWN_VISIT_TYPES = "urn:frontdesk:visit-type"
 OWN_PROCEDURES = "urn:frontdesk:procedure"
 
@@ -23,6 +25,10 @@ class Coding:
 
 
 Service = Coding | str  # a code, or a reference to a HealthcareService
+
+
+def token(service: Service) -> str:
+    return service.token if isinstance(service, Coding) else service
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,29 +68,17 @@ def fhir_settings(system: Mapping[str, Any]) -> FhirSettings:
     auth = system.get("auth") or {"kind": "none"}
     return FhirSettings(
         base_url=system["baseUrl"].rstrip("/"),
-        auth=Auth(
-            kind=auth["kind"],
-            token_env=auth.get("tokenEnv", ""),
-            token_url=auth.get("tokenUrl", ""),
-            client_id=auth.get("clientId", ""),
-            client_secret_env=auth.get("clientSecretEnv", ""),
-            private_key_file=auth.get("privateKeyFile", ""),
-            key_id=auth.get("keyId"),
-            scope=auth.get("scope"),
-        ),
-        locations={int(key): reference for key, reference in (system.get("locations") or {}).items()},
-        providers={int(key): reference for key, reference in (system.get("providers") or {}).items()},
-        visit_types={int(key): _service(value) for key, value in (system.get("visitTypes") or {}).items()},
-        procedures={int(key): _service(value) for key, value in (system.get("procedures") or {}).items()},
-        attendance=None if system.get("attendance") is None else _coding(system["attendance"]),
+        auth=Auth(**{to_snake(key): value for key, value in auth.items()}),
+        locations=_by_id(system, "locations"),
+        providers=_by_id(system, "providers"),
+        visit_types=_by_id(system, "visitTypes"),
+        procedures=_by_id(system, "procedures"),
+        attendance=None if system.get("attendance") is None else Coding(**system["attendance"]),
         timeout_seconds=system.get("timeoutSeconds") or 10,
         max_concurrent=system.get("maxConcurrent") or 8,
     )
 
 
-def _service(value: Any) -> Service:
-    return value if isinstance(value, str) else _coding(value)
-
-
-def _coding(value: Mapping[str, str]) -> Coding:
-    return Coding(value["system"], value["code"], value.get("display"))
+def _by_id(system: Mapping[str, Any], section: str) -> dict[int, Any]:
+    mapped = (system.get(section) or {}).items()
+    return {int(key): value if isinstance(value, str) else Coding(**value) for key, value in mapped}

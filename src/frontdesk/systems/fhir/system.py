@@ -152,14 +152,14 @@ class FhirSystem:
         )
         lease = timedelta(seconds=2 * self._upstream.settings.timeout_seconds) + LEASE_MARGIN
         for _ in range(_TURNS):
-            begun = await self._upstream.records.begin(write, change, record, record.now + lease)
-            if begun.outcome != "busy":
+            outcome, result = await self._upstream.records.begin(write, change, record, record.now + lease)
+            if outcome != "busy":
                 break
             await asyncio.sleep(_TURN_SECONDS)
         else:
             raise SystemUnavailable(1)
-        if begun.outcome != "begun":
-            return Outcome(begun.outcome, None, begun.result)  # type: ignore[arg-type]
+        if outcome != "begun":
+            return Outcome(outcome, None, result)  # type: ignore[arg-type]
         return await self._carry_out(write, asked, record)
 
     async def _carry_out(self, write: PendingWrite, asked: Asked, record: WriteRecord) -> Outcome:

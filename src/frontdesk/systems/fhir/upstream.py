@@ -18,7 +18,7 @@ from frontdesk.systems.fhir.capabilities import UNKNOWN, Server, read_statement
 from frontdesk.systems.fhir.records import Records
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.slots import Schedule, schedules
-from frontdesk.systems.fhir.settings import Coding, FhirSettings, fhir_settings
+from frontdesk.systems.fhir.settings import FhirSettings, Service, fhir_settings, token
 from frontdesk.systems.fhir.transport.client import FhirClient
 from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.port import SystemUnavailable
@@ -27,7 +27,6 @@ STATEMENT_SECONDS = 600.0
 RETRY_STATEMENT_SECONDS = 5.0
 FIRST_STATEMENT_SECONDS = 3.0
 SCHEDULE_SECONDS = 300.0
-_AT_ONCE = 40  # references in one search: the length of a URL is limited
 _log = logging.getLogger(__name__)
 
 
@@ -84,13 +83,15 @@ class Upstream:
         """The mapping between our ids and the server's references, for one version of the directory."""
         if self._map is None or self._map[0] != version:
             settings = self.settings
-            given = [
-                *(("location", reference, number) for number, reference in settings.locations.items()),
-                *(("provider", reference, number) for number, reference in settings.providers.items()),
-                *(("visitType", _text(service), number) for number, service in settings.visit_types.items()),
-                *(("procedure", _text(service), number) for number, service in settings.procedures.items()),
-            ]
-            noted = await self.records.directory(given)
+            given: dict[str, Mapping[int, Service]] = {
+                "location": settings.locations,
+                "provider": settings.providers,
+                "visitType": settings.visit_types,
+                "procedure": settings.procedures,
+            }
+            noted = await self.records.directory(
+                [(kind, token(service), number) for kind, by_id in given.items() for number, service in by_id.items()]
+            )
             locations = {reference: number for kind, reference, number in noted if kind == "location"}
             providers = {reference: number for kind, reference, number in noted if kind == "provider"}
             self._map = (version, PracticeMap(settings, directory, locations, providers))
@@ -109,13 +110,9 @@ class Upstream:
         people = list(self.settings.providers.values())
         roles = []
         if self.server.can("PractitionerRole search-type"):
-            for some in _chunks(people):
-                roles += await self.client.search(deadline, "PractitionerRole", [("practitioner", ",".join(some))])
+            roles = await self.client.search_any(deadline, "PractitionerRole", "practitioner", people)
         actors = people + [f"PractitionerRole/{role['id']}" for role in roles]
-        found: dict[str, Any] = {}
-        for some in _chunks(actors):
-            for schedule in await self.client.search(deadline, "Schedule", [("actor", ",".join(some))]):
-                found[schedule["id"]] = schedule
+        found = {each["id"]: each for each in await self.client.search_any(deadline, "Schedule", "actor", actors)}
         return schedules(found.values(), roles, practice)
 
     async def close(self) -> None:
@@ -123,11 +120,3 @@ class Upstream:
             self._asking.cancel()
             await asyncio.gather(self._asking, return_exceptions=True)
         await self.client.close()
-
-
-def _text(service: Coding | str) -> str:
-    return service.token if isinstance(service, Coding) else service
-
-
-def _chunks(references: list[str]) -> list[list[str]]:
-    return [references[at : at + _AT_ONCE] for at in range(0, len(references), _AT_ONCE)]

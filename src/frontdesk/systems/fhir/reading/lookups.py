@@ -17,7 +17,6 @@ from frontdesk.systems.port import AppointmentFilter
 
 LONGEST_APPOINTMENT = timedelta(days=1)  # how far back one that overlaps may have begun
 _SEEN_ENCOUNTERS = "arrived,triaged,in-progress,onleave,finished"
-_PEOPLE_AT_ONCE = 50
 _ALL_ZONES = timedelta(hours=26)  # any zone's date lies within this much of the same date in UTC
 
 
@@ -57,19 +56,14 @@ class Reader:
         return None if patient is None or resource is None else (patient, resource)
 
     async def contacts(self, patient_ids: Sequence[str]) -> dict[str, Contact]:
-        """Several patients per request; the length of a URL is limited."""
         records = {record.reference: record.local_id for record in await self._upstream.records.find_all(patient_ids)}
         people = [reference.removeprefix("Patient/") for reference in records if reference.startswith("Patient/")]
-        pages = [people[at : at + _PEOPLE_AT_ONCE] for at in range(0, len(people), _PEOPLE_AT_ONCE)]
         found: dict[str, Contact] = {}
-        for resources in await together(
-            *(self._client.search(self._deadline, "Patient", [("_id", ",".join(page))]) for page in pages)
-        ):
-            for resource in resources:
-                local_id = records.get(reference_of(resource))
-                known = None if local_id is None else person(resource, local_id, 0, seen=False)
-                if known is not None:
-                    found[known.id] = Contact(known.first_name, known.last_name, known.dob, known.phone)
+        for resource in await self._client.search_any(self._deadline, "Patient", "_id", people):
+            local_id = records.get(reference_of(resource))
+            known = None if local_id is None else person(resource, local_id, 0, seen=False)
+            if known is not None:
+                found[known.id] = Contact(known.first_name, known.last_name, known.dob, known.phone)
         return found
 
     async def seen(self, patient: str) -> bool:

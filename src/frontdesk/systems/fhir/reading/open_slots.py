@@ -15,13 +15,12 @@ from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.elements import stamp
 from frontdesk.systems.fhir.resources.slots import Schedule, Slot, fits, open_runs, slot
-from frontdesk.systems.fhir.transport.deadline import Deadline, together
+from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.offers import offered_pairs
 from frontdesk.systems.port import FoundSlots, OpenSlots, SlotQuery
 
 _FIRST_LOOK_DAYS = 7  # first window of an open-ended search; the next ones double
-_AT_ONCE = 40
 
 Position = tuple[int, int, int]  # start, provider, location
 
@@ -102,14 +101,8 @@ class SlotFinder:
         wanted = [("start", f"ge{_stamp(first)}"), ("start", f"lt{_stamp(last)}")]
         if only_free:
             wanted.append(("status", "free"))
-        chunks = [references[at : at + _AT_ONCE] for at in range(0, len(references), _AT_ONCE)]
-        answers = await together(
-            *(
-                self._upstream.client.search(self._deadline, "Slot", [("schedule", ",".join(some)), *wanted])
-                for some in chunks
-            )
-        )
-        slots = [known for answer in answers for resource in answer if (known := slot(resource)) is not None]
+        found = await self._upstream.client.search_any(self._deadline, "Slot", "schedule", references, wanted)
+        slots = [known for resource in found if (known := slot(resource)) is not None]
         services = self._practice.services(visit_type.id, procedure.id)
         return open_runs(slots, services, procedure.duration_minutes, held)
 

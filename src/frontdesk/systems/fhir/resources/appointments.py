@@ -24,7 +24,7 @@ from frontdesk.systems.fhir.resources.elements import (
     with_identifier,
     without_identifiers,
 )
-from frontdesk.systems.fhir.settings import Coding, FhirSettings, Service
+from frontdesk.systems.fhir.settings import Coding, FhirSettings, Service, token
 
 # Other statuses are not shown: proposed, waitlist, entered-in-error.
 STATUSES = {
@@ -72,9 +72,9 @@ class PracticeMap:
         by_procedure_only = None
         for visit_type in self.directory.visit_types.values():
             for procedure in visit_type.procedures:
-                if _token(self.settings.procedure(procedure.id)) not in said:
+                if token(self.settings.procedure(procedure.id)) not in said:
                     continue
-                if _token(self.settings.visit_type(visit_type.id)) in said:
+                if token(self.settings.visit_type(visit_type.id)) in said:
                     return visit_type, procedure
                 by_procedure_only = by_procedure_only or (visit_type, procedure)
         return by_procedure_only
@@ -264,10 +264,6 @@ def actors(resource: Resource) -> list[Any]:
 
 def patient_of(resource: Resource) -> str | None:
     return next(iter(references(actors(resource), "Patient")), None)
-
-
-def _token(service: Service) -> str:
-    return service.token if isinstance(service, Coding) else service
 
 
 def _reason(resource: Resource) -> str | None:

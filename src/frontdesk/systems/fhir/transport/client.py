@@ -25,7 +25,7 @@ from frontdesk.systems.fhir.settings import FhirSettings
 from frontdesk.systems.fhir.transport.auth import Credentials, Misconfigured
 from frontdesk.systems.fhir.transport.breaker import Breaker
 from frontdesk.systems.fhir.transport.connections import Connections
-from frontdesk.systems.fhir.transport.deadline import Deadline
+from frontdesk.systems.fhir.transport.deadline import Deadline, together
 from frontdesk.systems.port import SystemUnavailable
 
 Parameters = Sequence[tuple[str, str]]
@@ -33,6 +33,7 @@ Parameters = Sequence[tuple[str, str]]
 CONNECT_SECONDS = 3.0
 PAGE_SIZE = 200
 MOST_PAGES = 50
+_VALUES_AT_ONCE = 40
 LARGEST_ANSWER = 20 * 1024 * 1024
 _LONGEST_RETRY_AFTER = 120
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol, httpx.ProxyError)
@@ -113,6 +114,16 @@ class FhirClient:
     async def search(self, deadline: Deadline, kind: str, parameters: Parameters) -> list[Resource]:
         """All matching records."""
         return [found async for page in self.pages(deadline, kind, parameters) for found in page]
+
+    async def search_any(
+        self, deadline: Deadline, kind: str, name: str, values: Sequence[str], parameters: Parameters = ()
+    ) -> list[Resource]:
+        """All records that match one of the values, in several requests: the length of a URL is limited."""
+        chunks = [values[at : at + _VALUES_AT_ONCE] for at in range(0, len(values), _VALUES_AT_ONCE)]
+        answers = await together(
+            *(self.search(deadline, kind, [(name, ",".join(some)), *parameters]) for some in chunks)
+        )
+        return [found for answer in answers for found in answer]
 
     async def pages(
         self, deadline: Deadline, kind: str, parameters: Parameters, size: int = PAGE_SIZE

@@ -1,6 +1,7 @@
 """Single steps of a write to a FHIR server: claim and free slots, create, change, undo, and look up lost answers.
 
-A step that was not executed raises `Stopped` with how the write ends; one with an unknown outcome raises `OutcomeOpen`.
+A step that was not executed raises `Stopped` with how the write ends, or `SystemUnavailable`; one with an unknown
+outcome raises `OutcomeOpen`.
 `writes.py` says which steps make up a write.
 """
 
@@ -72,8 +73,6 @@ class WriteSteps:
                 await self._client.update(self._deadline, marked)
             except Declined as declined:
                 raise self._stopped(declined, Ending("slot_unavailable")) from declined
-            except SystemUnavailable as error:
-                raise Stopped(Ending(UNAVAILABLE, retry_after=error.retry_after)) from error
             except AnswerLost as lost:
                 self.releases.append(held)  # the request may still arrive
                 await self._claimed(slot, lost)
@@ -101,8 +100,6 @@ class WriteSteps:
             taken = resource["resourceType"] == "Appointment"
             contended = Ending("slot_unavailable") if taken else Ending("conflict", reason="patient_exists")
             raise self._stopped(declined, contended) from declined
-        except SystemUnavailable as error:
-            raise Stopped(Ending(UNAVAILABLE, retry_after=error.retry_after)) from error
         except AnswerLost as lost:
             try:
                 found = await self.created(resource["resourceType"])
@@ -121,8 +118,8 @@ class WriteSteps:
         marked = {**stored, "identifier": with_identifier(stored, CLAIMS, self._write.id)}
         try:
             return await self.change(stored, marked)
-        except Stopped as stopped:
-            raise OutcomeOpen from stopped
+        except (Stopped, SystemUnavailable) as error:
+            raise OutcomeOpen from error
 
     async def created(self, kind: str) -> Resource | None:
         """The record that our intent created, if any."""
@@ -136,8 +133,6 @@ class WriteSteps:
             return await self._client.update(self._deadline, after)
         except Declined as declined:
             raise self._stopped(declined, Ending("stale")) from declined
-        except SystemUnavailable as error:
-            raise Stopped(Ending(UNAVAILABLE, retry_after=error.retry_after)) from error
         except AnswerLost as lost:
             try:
                 now = await self._client.read(self._deadline, reference_of(before))

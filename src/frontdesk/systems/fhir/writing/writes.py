@@ -35,11 +35,6 @@ NOT_CARRIED_OUT = "The scheduling system accepted the change but did not carry i
 _EVENTS = {
     "book": "appointment.booked",
     "reschedule": "appointment.rescheduled",
-    "cancelled": "appointment.cancelled",
-    "confirmed": "appointment.confirmed",
-    "arrived": "appointment.arrived",
-    "completed": "appointment.completed",
-    "noShow": "appointment.noShow",
     "create_patient": "patient.created",
     "update_patient": "patient.updated",
 }
@@ -87,7 +82,7 @@ class Writer:
             ending = await steps[self._write.change](now)
         except Stopped as stopped:
             ending = replace(stopped.ending, subjects=self.subjects)
-        except SystemUnavailable as error:  # from a read between the steps
+        except SystemUnavailable as error:
             ending = Ending(UNAVAILABLE, self.subjects, retry_after=error.retry_after)
         await self._steps.release()
         return ending
@@ -242,7 +237,7 @@ class Writer:
             "executed",
             list(ids.values()),
             self._result(),
-            event=_EVENTS[data.get("status") or change],
+            event=_EVENTS.get(change) or f"appointment.{data['status']}",
             event_subject=ids,
             record={"localId": local_id, "reference": reference, **facts},
         )
