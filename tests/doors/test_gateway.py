@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.access.clients.registry import set_limits
+from frontdesk.access.clients.registry import change_client
 from frontdesk.access.limits.rate_limiter import RateLimiter
 from frontdesk.app import build_app
 from frontdesk.doors.gateway import LONGEST_ADDRESS
@@ -157,11 +157,11 @@ async def test_a_limit_set_by_command_holds_within_seconds(world: World) -> None
     async with running(listener.step):
         await asyncio.wait_for(listener.listening.wait(), 30)
         assert (await client.get("/api/capabilities")).status_code == 200
-        await set_limits(world.database, client.headers["X-Test-Client"], per_minute=1)
+        await change_client(world.database, client.headers["X-Test-Client"], per_minute=1)
         await asyncio.wait_for(heard.wait(), 30)
         heard.clear()
         check_gateway_problem(await client.get("/api/capabilities"), 429, "rate_limited")
-        await set_limits(world.database, client.headers["X-Test-Client"], per_minute=1000)
+        await change_client(world.database, client.headers["X-Test-Client"], per_minute=1000)
         await asyncio.wait_for(heard.wait(), 30)
         assert (await client.get("/api/capabilities")).status_code == 200
 

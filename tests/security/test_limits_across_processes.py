@@ -10,7 +10,7 @@ import httpx
 import jwt
 import pytest
 
-from frontdesk.access.clients.registry import set_limits
+from frontdesk.access.clients.registry import change_client
 from frontdesk.store.database import Database
 from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.security.real_server import RealServer, real_server
@@ -59,10 +59,10 @@ async def test_the_cap_is_never_exceeded_by_the_workers_of_a_server(server: Real
 async def test_a_lowered_cap_reaches_every_worker_within_five_seconds(server: RealServer) -> None:
     token = await server.token(per_minute=10_000)
     assert await burst(server.url, token, 40) == {200: 40}
-    await set_limits(server.service.database, client_of(token), per_minute=40)
+    await change_client(server.service.database, client_of(token), per_minute=40)
     await asyncio.sleep(5)
     assert await burst(server.url, token, 40) == {429: 40}
-    await set_limits(server.service.database, client_of(token), per_minute=10_000)
+    await change_client(server.service.database, client_of(token), per_minute=10_000)
     await asyncio.sleep(5)
     assert await burst(server.url, token, 40) == {200: 40}
 
