@@ -20,7 +20,7 @@ class Patient:
     seen: bool
 
     @property
-    def kind(self) -> str:
+    def patient_kind(self) -> str:
         return "existing" if self.seen else "new"
 
 

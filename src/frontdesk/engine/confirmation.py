@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
-from pydantic import BaseModel
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.audit.trail import AuditEntry, AuditTrail
@@ -60,7 +59,9 @@ class Write:
 
     @property
     def fingerprint(self) -> bytes:
-        return fingerprint(self.operation, self.given)
+        """The hash that a token is bound to: of the operation and all its fields, in one normal form."""
+        request = [self.operation.name, self.given.given_fields()]
+        return hashlib.sha256(orjson.dumps(request, option=orjson.OPT_SORT_KEYS)).digest()
 
     @property
     def intent_id(self) -> bytes | None:
@@ -214,12 +215,6 @@ class Writes:
         return StoredIntent(
             row["client_id"], row["fingerprint"], row["state"], result, row["expires_at"], row["keep_until"]
         )
-
-
-def fingerprint(operation: Operation, given: BaseModel) -> bytes:
-    """The hash that a token is bound to: of the operation and all its fields, in one normal form."""
-    fields = given.model_dump(mode="json", by_alias=True, exclude={"confirmation_token"}, exclude_none=True)
-    return hashlib.sha256(orjson.dumps([operation.name, fields], option=orjson.OPT_SORT_KEYS)).digest()
 
 
 def _replayed(found: StoredIntent, intent: Intent) -> Mapping[str, Any] | None:

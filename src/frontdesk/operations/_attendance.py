@@ -8,7 +8,7 @@ from frontdesk.operations._fields import AppointmentId, WriteInput
 from frontdesk.operations._lookups import existing_appointment
 from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import AppointmentWritten
-from frontdesk.operations._steps import require_state, status_proposal
+from frontdesk.operations._steps import status_proposal
 from frontdesk.systems.changes import ChangeStatus
 from frontdesk.systems.port import Capability
 
@@ -20,13 +20,11 @@ class Request(WriteInput):
 def _recording(name: str, title: str, status: str) -> Operation:
     async def run(context: Context, given: Request) -> Proposal:
         appointment = await existing_appointment(context, given.appointment_id)
-        states = RECORDABLE[status]
-        require_state(appointment, states, context.now, only_upcoming=False)
-        directory = await context.system.directory()
-        if not has_come(appointment, directory.locations[appointment.location_id].time_zone, context.now, status):
+        change = ChangeStatus(appointment.id, status, RECORDABLE[status], only_upcoming=False)
+        proposal = await status_proposal(context, appointment, change)
+        if not has_come(appointment, proposal.read_back["timeZone"], context.now, status):
             raise Problem("conflict", "The appointment has not begun yet.")
-        change = ChangeStatus(appointment.id, status, states, only_upcoming=False)
-        return status_proposal(appointment, directory, change)
+        return proposal
 
     return Operation(
         name=f"console.{name}",

@@ -42,6 +42,10 @@ class WriteInput(Input):
         Field(description="From the challenge of the identical first call. Leave out to be challenged."),
     ] = None
 
+    def given_fields(self) -> dict[str, Any]:
+        """What was given, by published names, without the confirmation token."""
+        return self.model_dump(mode="json", by_alias=True, exclude={"confirmation_token"}, exclude_none=True)
+
 
 def broken(rule: str, message: str) -> PydanticCustomError:
     """The error for a broken rule, as pydantic collects it."""
@@ -149,6 +153,12 @@ _PRINTABLE = rf"^[^{_CONTROL}]*$"
 _NOT_BLANK = rf"^[^{_CONTROL}]*[^\s{_CONTROL}][^{_CONTROL}]*$"
 
 
+def integer_schema(most: int, description: str) -> WithJsonSchema:
+    """The schema of an integer from 1 to `most`."""
+    limits = {"minimum": 1, "maximum": most}
+    return WithJsonSchema({"type": "integer", "format": "int32", **limits, "description": description})
+
+
 def _text_schema(**schema: Any) -> WithJsonSchema:
     """Holds the description, which a Field would lose if the field is optional."""
     return WithJsonSchema({"type": "string", **schema})
@@ -164,15 +174,7 @@ Id = Annotated[
     int,
     AfterValidator(int32),
     AfterValidator(_above_zero),
-    WithJsonSchema(
-        {
-            "type": "integer",
-            "format": "int32",
-            "minimum": 1,
-            "maximum": INT32_MAX,
-            "description": "An id from the list operations.",
-        }
-    ),
+    integer_schema(INT32_MAX, "An id from the list operations."),
 ]
 
 
@@ -180,15 +182,7 @@ Limit = Annotated[
     int,
     AfterValidator(int32),
     AfterValidator(between(1, MOST_LIMIT)),
-    WithJsonSchema(
-        {
-            "type": "integer",
-            "format": "int32",
-            "minimum": 1,
-            "maximum": MOST_LIMIT,
-            "description": "The most items to return.",
-        }
-    ),
+    integer_schema(MOST_LIMIT, "The most items to return."),
 ]
 
 

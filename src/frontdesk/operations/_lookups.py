@@ -1,14 +1,30 @@
-"""Loads the patient or appointment of a request, or raises not_found. Notes their ids for the audit record."""
+"""Loads the record that a request names, or raises not_found. Notes patients and appointments for the audit record."""
+
+from collections.abc import Mapping
+from typing import TypeVar
 
 from frontdesk.domain.appointments import Appointment
+from frontdesk.domain.directory import Location, Provider, VisitType
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.ids import APPOINTMENT_ID, PATIENT_ID
 from frontdesk.domain.patients import Patient
 from frontdesk.operations._operation import Context
 
+R = TypeVar("R", Location, Provider, VisitType)
 
-async def existing_patient(context: Context, patient_id: str) -> Patient:
-    patient = await context.system.get_patient(patient_id) if PATIENT_ID.match(patient_id) else None
+
+def existing_record(records: Mapping[int, R], record_id: int, noun: str) -> R:
+    """A record of the directory."""
+    found = records.get(record_id)
+    if found is None or not found.active:
+        raise Problem("not_found", f"There is no such {noun}.")
+    return found
+
+
+async def existing_patient(context: Context, reference: str | int) -> Patient:
+    """By `pat_` id or by the practice's own number."""
+    known_form = isinstance(reference, int) or PATIENT_ID.match(reference)
+    patient = await context.system.get_patient(reference) if known_form else None
     if patient is None:
         raise Problem("not_found", "There is no such patient.")
     context.subjects.append(patient.id)

@@ -1,18 +1,25 @@
 """Pages of lists: a limit, and a cursor that continues where the previous page ended."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
 
+from frontdesk.domain.directory import Location, Procedure, Provider, VisitType, matches_name
 from frontdesk.domain.errors import FieldError, invalid
 from frontdesk.operations._operation import Context
+from frontdesk.operations._records import DirectoryRecord, record_body
+
+DirectoryEntry = Location | Provider | VisitType | Procedure
 
 
-class HasId(Protocol):
+class DirectoryFilter(Protocol):
+    """The fields that requests for a page of the directory share."""
+
     @property
-    def id(self) -> int: ...
-
-
-R = TypeVar("R", bound=HasId)
+    def name(self) -> str | None: ...
+    @property
+    def limit(self) -> int: ...
+    @property
+    def cursor(self) -> str | None: ...
 
 
 def position(context: Context, query: Sequence[Any], cursor: str | None) -> list[Any] | None:
@@ -38,14 +45,20 @@ def page_body(
 def directory_page(
     context: Context,
     query: Sequence[Any],
-    records: Iterable[R],
-    to_body: Callable[[R], dict[str, Any]],
-    limit: int,
-    cursor: str | None,
+    records: Iterable[DirectoryEntry],
+    model: type[DirectoryRecord],
+    given: DirectoryFilter,
 ) -> dict[str, Any]:
-    """A page of directory records, which come in order of id."""
-    after = position(context, query, cursor)
-    rest = [record for record in records if after is None or record.id > after[0]]
-    shown = rest[:limit]
-    last = [shown[-1].id] if len(rest) > limit else None
-    return page_body(context, query, [to_body(record) for record in shown], limit, last)
+    """A page of the active records whose name matches. They come in order of id."""
+    query = [*query, given.name]
+    after = position(context, query, given.cursor)
+    rest = [
+        record
+        for record in records
+        if record.active
+        and matches_name(given.name or "", record.name, record.aliases)
+        and (after is None or record.id > after[0])
+    ]
+    shown = rest[: given.limit]
+    last = [shown[-1].id] if len(rest) > given.limit else None
+    return page_body(context, query, [record_body(model, record) for record in shown], given.limit, last)

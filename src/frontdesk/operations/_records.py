@@ -4,15 +4,16 @@ Answers are built as dictionaries because serializing models is many times slowe
 """
 
 from datetime import datetime
+from functools import cache
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from frontdesk.domain import directory as domain
 from frontdesk.domain.appointments import Appointment
-from frontdesk.domain.local_time import iso_local, iso_utc
-from frontdesk.domain.patients import Patient
+from frontdesk.domain.directory import Directory
+from frontdesk.domain.local_time import iso_local, iso_utc, weekday
+from frontdesk.domain.slot_ids import SlotRef
 
 LocalTime = Annotated[
     str,
@@ -31,6 +32,7 @@ DirectoryId = Annotated[
 PatientId = Annotated[str, Field(pattern="^pat_[0-9A-Za-z]{22}$")]
 AppointmentId = Annotated[str, Field(pattern="^apt_[0-9A-Za-z]{22}$")]
 SlotId = Annotated[str, Field(pattern="^slt_", description="The slotId for get_slot and book_appointment.")]
+Visit = Appointment | SlotRef
 T = TypeVar("T")
 AppointmentStatus = Literal["booked", "confirmed", "cancelled", "arrived", "completed", "noShow"]
 
@@ -151,103 +153,34 @@ class Page(Record, Generic[T]):
     items: list[T]
 
 
-def location_body(location: domain.Location) -> dict[str, Any]:
-    return _without_none(
-        id=location.id,
-        name=location.name,
-        aliases=list(location.aliases),
-        timeZone=location.time_zone,
-        phone=location.phone,
-        address=None if location.address is None else {k: v for k, v in location.address.items() if v is not None},
-    )
+def record_body(model: type[Record], source: object) -> dict[str, Any]:
+    """The fields of the model, from the attributes of the same names."""
+    values = ((member, getattr(source, name)) for name, member in _members(model))
+    return {member: value for member, value in values if value is not None}
 
 
-def provider_body(provider: domain.Provider) -> dict[str, Any]:
-    return _without_none(
-        id=provider.id,
-        name=provider.name,
-        aliases=list(provider.aliases),
-        specialty=provider.specialty,
-        locationIds=list(provider.location_ids),
-        acceptsNewPatients=provider.accepts_new_patients,
-    )
+@cache
+def _members(model: type[Record]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, to_camel(name)) for name in model.model_fields)
 
 
-def visit_type_body(visit_type: domain.VisitType) -> dict[str, Any]:
-    return _without_none(
-        id=visit_type.id,
-        name=visit_type.name,
-        aliases=list(visit_type.aliases),
-        description=visit_type.description,
-        patientKind=visit_type.patient_kind,
-    )
-
-
-def procedure_body(procedure: domain.Procedure) -> dict[str, Any]:
-    return _without_none(
-        id=procedure.id,
-        name=procedure.name,
-        aliases=list(procedure.aliases),
-        description=procedure.description,
-        durationMinutes=procedure.duration_minutes,
-    )
-
-
-def patient_body(patient: Patient) -> dict[str, Any]:
-    return _without_none(
-        id=patient.id,
-        number=patient.number,
-        firstName=patient.first_name,
-        lastName=patient.last_name,
-        dob=patient.dob.isoformat(),
-        phone=patient.phone,
-        email=patient.email,
-        patientKind=patient.kind,
-    )
-
-
-def appointment_summary_body(appointment: Appointment, directory: domain.Directory) -> dict[str, Any]:
-    zone = directory.locations[appointment.location_id].time_zone
-    start, end = _local([appointment.starts_at, appointment.ends_at], zone)
+def visit_ids(visit: Visit) -> dict[str, Any]:
     return {
-        "id": appointment.id,
-        "status": appointment.status,
-        "start": start,
-        "end": end,
-        "patientId": appointment.patient_id,
-        "providerId": appointment.provider_id,
-        "locationId": appointment.location_id,
-        "visitTypeId": appointment.visit_type_id,
-        "procedureId": appointment.procedure_id,
+        "providerId": visit.provider_id,
+        "locationId": visit.location_id,
+        "visitTypeId": visit.visit_type_id,
+        "procedureId": visit.procedure_id,
     }
 
 
-def appointment_body(appointment: Appointment, directory: domain.Directory) -> dict[str, Any]:
-    zone = directory.locations[appointment.location_id].time_zone
-    return {
-        **appointment_summary_body(appointment, directory),
-        **appointment_names(appointment, directory),
-        "createdAt": iso_utc(appointment.created_at),
-        "updatedAt": iso_utc(appointment.updated_at),
-        **_without_none(
-            attendanceConfirmedAt=_utc(appointment.attendance_confirmed_at),
-            cancelledAt=_utc(appointment.cancelled_at),
-            cancellationReason=appointment.cancellation_reason,
-            rescheduledFrom=(
-                None if appointment.rescheduled_from is None else _local([appointment.rescheduled_from], zone)[0]
-            ),
-        ),
-    }
-
-
-def appointment_names(appointment: Appointment, directory: domain.Directory) -> dict[str, Any]:
-    """The names that an appointment's ids stand for, and its time zone."""
-    visit_type = directory.visit_types[appointment.visit_type_id]
-    procedure = visit_type.procedure(appointment.procedure_id)
+def visit_names(visit: Visit, directory: Directory) -> dict[str, Any]:
+    """The names that the ids stand for, and the time zone."""
+    visit_type = directory.visit_types[visit.visit_type_id]
+    procedure = visit_type.procedure(visit.procedure_id)
     assert procedure is not None
-    location = directory.locations[appointment.location_id]
+    location = directory.locations[visit.location_id]
     return {
-        "providerName": directory.providers[appointment.provider_id].name,
+        "providerName": directory.providers[visit.provider_id].name,
         "locationName": location.name,
         "visitTypeName": visit_type.name,
         "procedureName": procedure.name,
@@ -255,13 +188,53 @@ def appointment_names(appointment: Appointment, directory: domain.Directory) -> 
     }
 
 
-def _local(moments: list[datetime], zone: str) -> list[str]:
-    return iso_local([int(moment.timestamp()) // 60 for moment in moments], zone)
+def visit_times(visit: Visit, directory: Directory) -> dict[str, Any]:
+    start, end = iso_local(_minutes(visit), directory.locations[visit.location_id].time_zone)
+    return {"start": start, "end": end}
+
+
+def visit_read_back(visit: Visit, directory: Directory) -> dict[str, Any]:
+    """What is read to the patient before a write."""
+    names = visit_names(visit, directory)
+    return {**visit_times(visit, directory), **names, "weekday": weekday(_minutes(visit)[0], names["timeZone"])}
+
+
+def appointment_summary_body(appointment: Appointment, directory: Directory) -> dict[str, Any]:
+    return {
+        "id": appointment.id,
+        "status": appointment.status,
+        **visit_times(appointment, directory),
+        "patientId": appointment.patient_id,
+        **visit_ids(appointment),
+    }
+
+
+def appointment_body(appointment: Appointment, directory: Directory) -> dict[str, Any]:
+    moved_from, zone = appointment.rescheduled_from, directory.locations[appointment.location_id].time_zone
+    history = {
+        "createdAt": iso_utc(appointment.created_at),
+        "updatedAt": iso_utc(appointment.updated_at),
+        "attendanceConfirmedAt": _utc(appointment.attendance_confirmed_at),
+        "cancelledAt": _utc(appointment.cancelled_at),
+        "cancellationReason": appointment.cancellation_reason,
+        "rescheduledFrom": None if moved_from is None else iso_local([_minute(moved_from)], zone)[0],
+    }
+    return {
+        **appointment_summary_body(appointment, directory),
+        **visit_names(appointment, directory),
+        **{name: value for name, value in history.items() if value is not None},
+    }
+
+
+def _minutes(visit: Visit) -> tuple[int, int]:
+    if isinstance(visit, SlotRef):
+        return visit.start, visit.start + visit.duration_minutes
+    return _minute(visit.starts_at), _minute(visit.ends_at)
+
+
+def _minute(moment: datetime) -> int:
+    return int(moment.timestamp()) // 60
 
 
 def _utc(moment: datetime | None) -> str | None:
     return None if moment is None else iso_utc(moment)
-
-
-def _without_none(**members: Any) -> dict[str, Any]:
-    return {name: value for name, value in members.items() if value is not None}

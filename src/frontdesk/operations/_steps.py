@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from frontdesk.domain.appointments import Appointment, conflict_detail
-from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
-from frontdesk.domain.local_time import weekday
-from frontdesk.operations._operation import Proposal
-from frontdesk.operations._records import appointment_names, appointment_summary_body
+from frontdesk.operations._operation import Context, Proposal
+from frontdesk.operations._records import visit_read_back
 from frontdesk.systems.changes import ChangeStatus
 
 
@@ -17,18 +15,14 @@ def require_state(appointment: Appointment, states: Sequence[str], now: datetime
         raise Problem("conflict", conflict_detail(appointment.status, states))
 
 
-def status_proposal(appointment: Appointment, directory: Directory, change: ChangeStatus) -> Proposal:
+async def status_proposal(context: Context, appointment: Appointment, change: ChangeStatus) -> Proposal:
     """The proposal of a status change, with the appointment as the readBack."""
-    summary = appointment_summary_body(appointment, directory)
-    names = appointment_names(appointment, directory)
+    require_state(appointment, change.from_states, context.now, only_upcoming=change.only_upcoming)
     read_back = {
         "appointmentId": appointment.id,
         "patientId": appointment.patient_id,
         "status": appointment.status,
-        "start": summary["start"],
-        "end": summary["end"],
-        **names,
-        "weekday": weekday(int(appointment.starts_at.timestamp()) // 60, names["timeZone"]),
+        **visit_read_back(appointment, await context.system.directory()),
     }
     if change.reason is not None:
         read_back["reason"] = change.reason

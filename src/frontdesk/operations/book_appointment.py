@@ -5,8 +5,7 @@ from frontdesk.operations._booking import bookable, booking_of
 from frontdesk.operations._fields import PatientId, SlotId, WriteInput
 from frontdesk.operations._groups import APPOINTMENTS
 from frontdesk.operations._operation import Context, Operation, Proposal
-from frontdesk.operations._records import Record
-from frontdesk.operations._slots import slot_read_back
+from frontdesk.operations._records import Record, visit_read_back
 from frontdesk.systems.changes import Book
 from frontdesk.systems.port import Capability
 
@@ -29,8 +28,8 @@ async def run(context: Context, given: Request) -> Proposal:
     context.subjects.append(given.patient_id)
     slot, checked = await bookable(context, given.slot_id, given.patient_id)
     change = Book(checked.version, new_appointment_id(), given.patient_id, booking_of(slot, checked))
-    read_back = {"patientId": given.patient_id, **slot_read_back(given.slot_id, slot, checked.slot)}
-    return Proposal(read_back, change)
+    read_back = visit_read_back(slot, checked.slot.directory)
+    return Proposal({"patientId": given.patient_id, "slotId": given.slot_id, **read_back}, change)
 
 
 OPERATION = Operation(
@@ -47,10 +46,7 @@ OPERATION = Operation(
     output=Output,
     run=run,
     errors=("not_found", "slot_unavailable"),
-    example={
-        "patientId": examples.PATIENT_ID,
-        "slotId": examples.SLOT_ID,
-    },
+    example={"patientId": examples.PATIENT_ID, "slotId": examples.SLOT_ID},
     example_answer={"appointmentId": examples.APPOINTMENT_ID},
     example_read_back={"patientId": examples.PATIENT_ID, "slotId": examples.SLOT_ID, **examples.VISIT_READ_BACK},
 )

@@ -9,7 +9,7 @@ from frontdesk.operations._groups import APPOINTMENTS
 from frontdesk.operations._lookups import existing_appointment
 from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import AppointmentWritten
-from frontdesk.operations._steps import require_state, status_proposal
+from frontdesk.operations._steps import status_proposal
 from frontdesk.systems.changes import ChangeStatus
 from frontdesk.systems.port import Capability
 
@@ -24,9 +24,8 @@ async def run(context: Context, given: Request) -> Proposal:
     the appointment back, and after a clear yes call again with the same arguments plus confirmationToken. A cancelled
     appointment cannot be brought back; book a new one instead."""
     appointment = await existing_appointment(context, given.appointment_id)
-    require_state(appointment, CANCELLABLE, context.now, only_upcoming=False)
     change = ChangeStatus(appointment.id, "cancelled", CANCELLABLE, only_upcoming=False, reason=given.reason)
-    return status_proposal(appointment, await context.system.directory(), change)
+    return await status_proposal(context, appointment, change)
 
 
 OPERATION = Operation(

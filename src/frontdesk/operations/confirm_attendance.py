@@ -5,7 +5,7 @@ from frontdesk.operations._groups import APPOINTMENTS
 from frontdesk.operations._lookups import existing_appointment
 from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import AppointmentWritten
-from frontdesk.operations._steps import require_state, status_proposal
+from frontdesk.operations._steps import status_proposal
 from frontdesk.systems.changes import ChangeStatus
 from frontdesk.systems.port import Capability
 
@@ -19,9 +19,8 @@ async def run(context: Context, given: Request) -> Proposal:
     person who has not said that they will come. Confirming twice changes nothing. The first call only proposes: read
     the appointment back, and after a clear yes call again with the same arguments plus confirmationToken."""
     appointment = await existing_appointment(context, given.appointment_id)
-    require_state(appointment, CONFIRMABLE, context.now, only_upcoming=True)
     change = ChangeStatus(appointment.id, "confirmed", CONFIRMABLE, only_upcoming=True)
-    return status_proposal(appointment, await context.system.directory(), change)
+    return await status_proposal(context, appointment, change)
 
 
 OPERATION = Operation(

@@ -1,5 +1,3 @@
-from typing import Any
-
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.ids import new_patient_id
 from frontdesk.operations import _examples as examples
@@ -27,16 +25,8 @@ async def run(context: Context, given: Request) -> Proposal:
     confirmationToken. Then continue with list_visit_types; a new patient needs a visit type for new patients."""
     if await context.system.match_patients(given.first_name, given.last_name, given.phone, given.dob):
         raise Problem("conflict", "A patient with this name, date of birth and phone number is already on file.")
-    read_back: dict[str, Any] = {
-        "firstName": given.first_name,
-        "lastName": given.last_name,
-        "dob": given.dob.isoformat(),
-        "phone": given.phone,
-    }
-    if given.email is not None:
-        read_back["email"] = given.email
     details = PatientDetails(given.first_name, given.last_name, given.dob, given.phone, given.email)
-    return Proposal(read_back, CreatePatient(new_patient_id(), details))
+    return Proposal(given.given_fields(), CreatePatient(new_patient_id(), details))
 
 
 OPERATION = Operation(

@@ -1,9 +1,9 @@
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, Field
 
 from frontdesk.operations import _examples as examples
-from frontdesk.operations._fields import Date, Id, Input, between, int32
+from frontdesk.operations._fields import Date, Id, Input, between, int32, integer_schema
 from frontdesk.operations._groups import SLOTS
 from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._paging import page_body
@@ -24,8 +24,7 @@ class Request(Input):
         int,
         AfterValidator(int32),
         AfterValidator(between(1, MOST_FOUND)),
-        WithJsonSchema({"type": "integer", "format": "int32", "minimum": 1, "maximum": MOST_FOUND}),
-        Field(description="The most slots to return."),
+        integer_schema(MOST_FOUND, "The most slots to return."),
     ] = DEFAULT_FOUND
 
 

@@ -2,12 +2,12 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from frontdesk.domain.errors import Problem
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import Id, Input
 from frontdesk.operations._groups import LOCATIONS
+from frontdesk.operations._lookups import existing_record
 from frontdesk.operations._operation import Context, Operation
-from frontdesk.operations._records import LocationRecord, location_body
+from frontdesk.operations._records import LocationRecord, record_body
 
 
 class Request(Input):
@@ -17,10 +17,8 @@ class Request(Input):
 async def run(context: Context, given: Request) -> dict[str, Any]:
     """Reads one location: name, address, phone and time zone. Call it to tell a person where to go, for example after
     booking. Read the address aloud, never the id."""
-    found = (await context.system.directory()).locations.get(given.location_id)
-    if found is None or not found.active:
-        raise Problem("not_found", "There is no such location.")
-    return location_body(found)
+    locations = (await context.system.directory()).locations
+    return record_body(LocationRecord, existing_record(locations, given.location_id, "location"))
 
 
 OPERATION = Operation(

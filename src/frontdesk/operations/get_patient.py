@@ -5,7 +5,7 @@ from frontdesk.operations._fields import Input, PatientId
 from frontdesk.operations._groups import PATIENTS
 from frontdesk.operations._lookups import existing_patient
 from frontdesk.operations._operation import Context, Operation
-from frontdesk.operations._records import PatientRecord, patient_body
+from frontdesk.operations._records import PatientRecord, record_body
 from frontdesk.systems.port import Capability
 
 
@@ -16,7 +16,7 @@ class Request(Input):
 async def run(context: Context, given: Request) -> dict[str, Any]:
     """Reads one patient's record. Use it to check what is on file before update_patient. Do not read protected details
     out to anyone who has not been identified with match_patient."""
-    return patient_body(await existing_patient(context, given.patient_id))
+    return record_body(PatientRecord, await existing_patient(context, given.patient_id))
 
 
 OPERATION = Operation(

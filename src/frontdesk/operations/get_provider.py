@@ -2,12 +2,12 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from frontdesk.domain.errors import Problem
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import Id, Input
 from frontdesk.operations._groups import PROVIDERS
+from frontdesk.operations._lookups import existing_record
 from frontdesk.operations._operation import Context, Operation
-from frontdesk.operations._records import ProviderRecord, provider_body
+from frontdesk.operations._records import ProviderRecord, record_body
 
 
 class Request(Input):
@@ -17,10 +17,8 @@ class Request(Input):
 async def run(context: Context, given: Request) -> dict[str, Any]:
     """Reads one provider: name, specialty, the locations where they work and whether they accept new patients. Call it
     when a person asks about a doctor, or wants a first visit with one. Then call list_visit_types."""
-    found = (await context.system.directory()).providers.get(given.provider_id)
-    if found is None or not found.active:
-        raise Problem("not_found", "There is no such provider.")
-    return provider_body(found)
+    providers = (await context.system.directory()).providers
+    return record_body(ProviderRecord, existing_record(providers, given.provider_id, "provider"))
 
 
 OPERATION = Operation(

@@ -5,8 +5,7 @@ from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import Input, SlotId
 from frontdesk.operations._groups import SLOTS
 from frontdesk.operations._operation import Context, Operation
-from frontdesk.operations._records import SlotDetailRecord
-from frontdesk.operations._slots import slot_body
+from frontdesk.operations._records import SlotDetailRecord, visit_ids, visit_names, visit_times
 from frontdesk.systems.port import Capability
 
 
@@ -21,7 +20,13 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
     state = None if slot is None else await context.system.slot_state(slot, context.now)
     if slot is None or state is None:
         raise Problem("not_found", "There is no such slot.")
-    return {**slot_body(given.slot_id, slot, state), "available": state.available}
+    return {
+        "id": given.slot_id,
+        **visit_times(slot, state.directory),
+        **visit_ids(slot),
+        **visit_names(slot, state.directory),
+        "available": state.available,
+    }
 
 
 OPERATION = Operation(

@@ -2,12 +2,12 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from frontdesk.domain.errors import Problem
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import Id, Input
 from frontdesk.operations._groups import VISIT_TYPES
+from frontdesk.operations._lookups import existing_record
 from frontdesk.operations._operation import Context, Operation
-from frontdesk.operations._records import VisitTypeRecord, visit_type_body
+from frontdesk.operations._records import VisitTypeRecord, record_body
 
 
 class Request(Input):
@@ -17,10 +17,8 @@ class Request(Input):
 async def run(context: Context, given: Request) -> dict[str, Any]:
     """Reads one visit type: name, description, and whether it is for new or existing patients. Call it to check that
     the visit type fits the patient. Then call list_procedures with its id."""
-    found = (await context.system.directory()).visit_types.get(given.visit_type_id)
-    if found is None or not found.active:
-        raise Problem("not_found", "There is no such visit type.")
-    return visit_type_body(found)
+    visit_types = (await context.system.directory()).visit_types
+    return record_body(VisitTypeRecord, existing_record(visit_types, given.visit_type_id, "visit type"))
 
 
 OPERATION = Operation(

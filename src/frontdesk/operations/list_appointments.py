@@ -3,7 +3,6 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from frontdesk.domain.errors import Problem
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import (
     DEFAULT_LIMIT,
@@ -16,6 +15,7 @@ from frontdesk.operations._fields import (
     require_order,
 )
 from frontdesk.operations._groups import APPOINTMENTS
+from frontdesk.operations._lookups import existing_patient
 from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._paging import page_body, position
 from frontdesk.operations._records import AppointmentSummaryRecord, Page, appointment_summary_body
@@ -50,15 +50,9 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
         given.procedure_id, *(None if day is None else day.isoformat() for day in (given.first, given.last)),
     ]  # fmt: skip
     after = position(context, bound, given.cursor)
-    patient_id = None
-    if given.patient_id is not None:
-        patient = await context.system.get_patient(given.patient_id)
-        if patient is None:
-            raise Problem("not_found", "There is no such patient.")
-        patient_id = patient.id
-        context.subjects.append(patient_id)
+    patient = None if given.patient_id is None else await existing_patient(context, given.patient_id)
     wanted = AppointmentFilter(
-        patient_id=patient_id,
+        patient_id=None if patient is None else patient.id,
         provider_id=given.provider_id,
         location_id=given.location_id,
         visit_type_id=given.visit_type_id,
@@ -74,9 +68,7 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
     shown = found[: given.limit]
     context.subjects.extend(appointment.id for appointment in shown)
     directory = await context.system.directory()
-    last = None
-    if len(found) > given.limit:
-        last = [int(shown[-1].starts_at.timestamp()), shown[-1].id]
+    last = [int(shown[-1].starts_at.timestamp()), shown[-1].id] if len(found) > given.limit else None
     items = [appointment_summary_body(appointment, directory) for appointment in shown]
     return page_body(context, bound, items, given.limit, last)
 

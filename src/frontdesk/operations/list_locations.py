@@ -1,12 +1,11 @@
 from typing import Any
 
-from frontdesk.domain.directory import matches_name
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import DEFAULT_LIMIT, Cursor, Input, Limit, NameFilter
 from frontdesk.operations._groups import LOCATIONS
 from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._paging import directory_page
-from frontdesk.operations._records import LocationRecord, Page, location_body
+from frontdesk.operations._records import LocationRecord, Page
 
 
 class Request(Input):
@@ -19,13 +18,7 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
     """Lists the practice's locations, optionally filtered by name. Use it to turn the place a person names into a
     locationId; then call list_providers with that locationId. Never show ids to people."""
     directory = await context.system.directory()
-    found = [
-        record
-        for record in directory.locations.values()
-        if record.active and matches_name(given.name or "", record.name, record.aliases)
-    ]
-    query = ["list_locations", given.name]
-    return directory_page(context, query, found, location_body, given.limit, given.cursor)
+    return directory_page(context, ["list_locations"], directory.locations.values(), LocationRecord, given)
 
 
 OPERATION = Operation(

@@ -2,14 +2,13 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from frontdesk.domain.directory import matches_name
-from frontdesk.domain.errors import Problem
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import DEFAULT_LIMIT, Cursor, Id, Input, Limit, NameFilter
 from frontdesk.operations._groups import VISIT_TYPES
+from frontdesk.operations._lookups import existing_record
 from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._paging import directory_page
-from frontdesk.operations._records import Page, ProcedureRecord, procedure_body
+from frontdesk.operations._records import Page, ProcedureRecord
 
 
 class Request(Input):
@@ -22,16 +21,10 @@ class Request(Input):
 async def run(context: Context, given: Request) -> dict[str, Any]:
     """Lists the procedures that can be booked under one visit type, with their duration. Resolve the visit type first;
     then call search_slots with the procedureId."""
-    visit_type = (await context.system.directory()).visit_types.get(given.visit_type_id)
-    if visit_type is None or not visit_type.active:
-        raise Problem("not_found", "There is no such visit type.")
-    found = [
-        procedure
-        for procedure in visit_type.procedures
-        if procedure.active and matches_name(given.name or "", procedure.name, procedure.aliases)
-    ]
-    query = ["list_procedures", given.visit_type_id, given.name]
-    return directory_page(context, query, found, procedure_body, given.limit, given.cursor)
+    directory = await context.system.directory()
+    visit_type = existing_record(directory.visit_types, given.visit_type_id, "visit type")
+    query = ["list_procedures", visit_type.id]
+    return directory_page(context, query, visit_type.procedures, ProcedureRecord, given)
 
 
 OPERATION = Operation(

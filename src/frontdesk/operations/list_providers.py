@@ -2,13 +2,12 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from frontdesk.domain.directory import matches_name
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import DEFAULT_LIMIT, Cursor, Id, Input, Limit, NameFilter
 from frontdesk.operations._groups import PROVIDERS
 from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._paging import directory_page
-from frontdesk.operations._records import Page, ProviderRecord, provider_body
+from frontdesk.operations._records import Page, ProviderRecord
 
 
 class Request(Input):
@@ -23,14 +22,9 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
     the doctor a person names into a providerId; then call list_visit_types. If several match, ask which is meant."""
     directory = await context.system.directory()
     found = [
-        provider
-        for provider in directory.providers.values()
-        if provider.active
-        and given.location_id in (None, *provider.location_ids)
-        and matches_name(given.name or "", provider.name, provider.aliases)
+        provider for provider in directory.providers.values() if given.location_id in (None, *provider.location_ids)
     ]
-    query = ["list_providers", given.location_id, given.name]
-    return directory_page(context, query, found, provider_body, given.limit, given.cursor)
+    return directory_page(context, ["list_providers", given.location_id], found, ProviderRecord, given)
 
 
 OPERATION = Operation(

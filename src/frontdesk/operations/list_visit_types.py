@@ -1,12 +1,11 @@
 from typing import Any
 
-from frontdesk.domain.directory import matches_name
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import DEFAULT_LIMIT, Cursor, Input, Limit, NameFilter
 from frontdesk.operations._groups import VISIT_TYPES
 from frontdesk.operations._operation import Context, Operation
 from frontdesk.operations._paging import directory_page
-from frontdesk.operations._records import Page, VisitTypeRecord, visit_type_body
+from frontdesk.operations._records import Page, VisitTypeRecord
 
 
 class Request(Input):
@@ -19,13 +18,7 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
     """Lists the kinds of visit that can be booked, optionally filtered by name. Choose one whose patientKind fits the
     patient: new for a first visit, existing for a patient the practice has seen. Then call list_procedures with it."""
     directory = await context.system.directory()
-    found = [
-        record
-        for record in directory.visit_types.values()
-        if record.active and matches_name(given.name or "", record.name, record.aliases)
-    ]
-    query = ["list_visit_types", given.name]
-    return directory_page(context, query, found, visit_type_body, given.limit, given.cursor)
+    return directory_page(context, ["list_visit_types"], directory.visit_types.values(), VisitTypeRecord, given)
 
 
 OPERATION = Operation(

@@ -35,7 +35,7 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
     if not found:
         raise Problem("not_found", "No patient matches all four fields.")
     context.subjects.extend(patient.id for patient in found)
-    return {"items": [{"id": patient.id, "patientKind": patient.kind} for patient in found]}
+    return {"items": [{"id": patient.id, "patientKind": patient.patient_kind} for patient in found]}
 
 
 OPERATION = Operation(

@@ -5,8 +5,7 @@ from frontdesk.operations._fields import AppointmentId, SlotId, WriteInput
 from frontdesk.operations._groups import APPOINTMENTS
 from frontdesk.operations._lookups import existing_appointment
 from frontdesk.operations._operation import Context, Operation, Proposal
-from frontdesk.operations._records import AppointmentWritten
-from frontdesk.operations._slots import slot_read_back
+from frontdesk.operations._records import AppointmentWritten, visit_read_back
 from frontdesk.operations._steps import require_state
 from frontdesk.systems.changes import Reschedule
 from frontdesk.systems.port import Capability
@@ -35,7 +34,8 @@ async def run(context: Context, given: Request) -> Proposal:
     read_back = {
         "appointmentId": appointment.id,
         "patientId": appointment.patient_id,
-        **slot_read_back(given.slot_id, slot, checked.slot),
+        "slotId": given.slot_id,
+        **visit_read_back(slot, checked.slot.directory),
     }
     return Proposal(read_back, change)
 
@@ -54,10 +54,7 @@ OPERATION = Operation(
     output=AppointmentWritten,
     run=run,
     errors=("not_found", "conflict", "slot_unavailable"),
-    example={
-        "appointmentId": examples.APPOINTMENT_ID,
-        "slotId": examples.SLOT_ID,
-    },
+    example={"appointmentId": examples.APPOINTMENT_ID, "slotId": examples.SLOT_ID},
     example_answer={"appointmentId": examples.APPOINTMENT_ID, "status": "booked"},
     example_read_back={
         "appointmentId": examples.APPOINTMENT_ID,

@@ -1,4 +1,4 @@
-from typing import Any, Self
+from typing import Self
 
 from pydantic import model_validator
 
@@ -37,20 +37,11 @@ async def run(context: Context, given: Request) -> Proposal:
     match_patient first; never change what they did not ask for. The first call only proposes: read the readBack aloud,
     and after a clear yes call again with the same arguments plus confirmationToken."""
     patient = await existing_patient(context, given.patient_id)
-    first_name, last_name = given.first_name or patient.first_name, given.last_name or patient.last_name
-    phone, dob, email = given.phone or patient.phone, given.dob or patient.dob, given.email or patient.email
-    same = await context.system.match_patients(first_name, last_name, phone, dob)
+    details = PatientDetails(**{name: getattr(given, name) or getattr(patient, name) for name in _FIELDS})
+    same = await context.system.match_patients(details.first_name, details.last_name, details.phone, details.dob)
     if any(other.id != patient.id for other in same):
         raise Problem("conflict", "Another patient with this name, date of birth and phone number is already on file.")
-    written: dict[str, Any] = {
-        "firstName": given.first_name,
-        "lastName": given.last_name,
-        "dob": None if given.dob is None else given.dob.isoformat(),
-        "phone": given.phone,
-        "email": given.email,
-    }
-    read_back = {"patientId": patient.id, **{name: value for name, value in written.items() if value is not None}}
-    return Proposal(read_back, UpdatePatient(patient.id, PatientDetails(first_name, last_name, dob, phone, email)))
+    return Proposal(given.given_fields(), UpdatePatient(patient.id, details))
 
 
 OPERATION = Operation(
