@@ -1,6 +1,6 @@
 """Blocked time: a provider's time off, or days on which a location is closed, set by staff.
 
-It is stored in the directory and raises its version, so that nobody books by an older one. Imports keep it.
+It is stored in the directory and raises its version, so that bookings use the new one. Imports keep it.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

@@ -32,10 +32,10 @@ _AFTER: Mapping[str, Narration] = {
     "match_patient": Narration(
         "The patient's id, and whether the practice has seen this person before. Nothing else about them.",
         "That it has found them. No more than the caller has said themselves.",
-        "Match by fewer than all four fields, or tell anything about a patient to somebody it has not identified.",
+        "Match by fewer than all four fields, or tell anything about a patient to a caller it has not identified.",
     ),
     "get_patient": Narration(
-        "What is on file about the patient.", "Only what was asked for.", "Tell it to anybody but the patient."
+        "What is on file about the patient.", "Only what was asked for.", "Tell it to anyone but the patient."
     ),
     "list_locations": Narration("The places that fit the name, with their time zones.", _DIRECTORY, _CHOOSE),
     "list_providers": Narration("The doctors that fit, and who takes new patients.", _DIRECTORY, _CHOOSE),
@@ -48,12 +48,12 @@ _AFTER: Mapping[str, Narration] = {
     "search_slots": Narration(
         "Open times of one doctor at one place, earliest first, in that place's own time.",
         "Two or three of them: weekday, date and local time.",
-        "Hold a slot to be booked: until it is, somebody else may take it.",
+        "Hold a slot to be booked: until it is, another caller may take it.",
     ),
     "find_first_available": Narration(
         "The earliest open times over every doctor and place that fits.",
         "The first one or two, with doctor and place.",
-        "Hold a slot to be booked: until it is, somebody else may take it.",
+        "Hold a slot to be booked: until it is, another caller may take it.",
     ),
     "get_slot": Narration(
         "That the slot is still open at this moment, and the names that belong to it.",
@@ -66,7 +66,7 @@ _AFTER: Mapping[str, Narration] = {
     "get_appointment": Narration(
         "Everything about the appointment, as it stands now.",
         "Doctor, place, weekday and local time. Never the id.",
-        "Read it to somebody it has not identified.",
+        "Read it to a caller it has not identified.",
     ),
 }
 _READ = Narration("The record that it asked for, by the names people use.", "Only what was asked for.", _IDS)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from frontdesk.demo.practice import ADA
 
 _ADA = {"firstName": ADA.first_name, "lastName": ADA.last_name, "phone": ADA.phone, "dob": ADA.dob.isoformat()}
-_NOBODY = {"firstName": "Mary", "lastName": "Somerville", "phone": "+1 555 010 0180", "dob": "1980-12-26"}
+_UNKNOWN = {"firstName": "Mary", "lastName": "Somerville", "phone": "+1 555 010 0180", "dob": "1980-12-26"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +100,11 @@ SCENARIOS: Mapping[str, Scenario] = {
         ),
         Scenario(
             "new",
-            "Somebody who has never been here",
-            "Nobody matches, so the caller is asked for the spelling and then put on file.",
+            "A caller who is not on file",
+            "No patient matches, so the caller is asked for the spelling and then put on file.",
             (
-                Step("match_patient", "Who is calling?", _NOBODY, refused=True),
-                Step("create_patient", "Propose a new patient", _NOBODY),
+                Step("match_patient", "Who is calling?", _UNKNOWN, refused=True),
+                Step("create_patient", "Propose a new patient", _UNKNOWN),
                 Step("create_patient", "Put them on file, after a clear yes", phase="confirm"),
                 Step("get_patient", "Read the new record"),
             ),
@@ -120,7 +120,7 @@ SCENARIOS: Mapping[str, Scenario] = {
                     {"firstName": "4da", "lastName": " ", "phone": "12", "dob": "10/12/1985"},
                     refused=True,
                 ),
-                Step("get_provider", "A record that nobody has", {"providerId": 999999}, refused=True),
+                Step("get_provider", "A record that does not exist", {"providerId": 999999}, refused=True),
                 Step("get_practice", "A scheduling system that is away", simulate="upstream_unavailable", refused=True),
                 Step("get_practice", "A cap that is reached", simulate="rate_limited", refused=True),
             ),

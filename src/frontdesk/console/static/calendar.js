@@ -1,4 +1,4 @@
-// The calendar while one looks at it: kept up to date, walked through with the keyboard, appointments beside it.
+// The calendar page: live updates, keyboard navigation, and appointments beside the grid.
 // Everything here also works without: the page is a list of links.
 
 import { toast } from "./console.js";
@@ -83,7 +83,7 @@ function listen() {
     live(false);
     if (stream?.readyState === EventSource.CLOSED) {
       stream = null;
-      refresh(); // finds out whether anybody is still signed in
+      refresh(); // checks whether the session is still valid
       setTimeout(listen, 5000 + Math.random() * 5000);
     }
   });
