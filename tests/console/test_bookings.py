@@ -88,7 +88,7 @@ async def test_a_time_that_was_taken_meanwhile_is_told_and_nothing_is_booked(
     await confirmed(agent, "POST", "/api/appointments", other)
     answer = await staff.post(f"/console/book/{patient}", data=form)
     assert answer.status_code == 409
-    assert "The slot was taken" in answer.text
+    assert "The slot was booked, or is no longer offered, since the search." in answer.text
     assert "Another time" in answer.text
     again = Document(answer.text)
     assert not [each for each in again.tagged("button") if words(each.text) == "Book appointment"]

@@ -1,5 +1,6 @@
-"""Reads a posted form: fields by name, files as text."""
+"""Reads a posted form (fields by name, files as text), and lists its errors by field."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from email.message import EmailMessage
@@ -13,6 +14,7 @@ from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.doors.bodies import content_length, read_body
 
 _MOST_FIELDS = 500
+_DIGITS = 18  # more than any valid number has
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,23 @@ async def read_form(request: Request, largest: int) -> Form:
         )
     except ValueError:
         raise invalid([FieldError("$", BINDING, "the form cannot be read")]) from None
+
+
+def faults_of(problem: Problem) -> dict[str, str]:
+    """Messages by field; `$` is shown at the top of the form."""
+    found: dict[str, str] = {}
+    for error in problem.errors:
+        found.setdefault(error.field, error.message)
+    return found or {"$": problem.detail}
+
+
+def whole_number(form: Form, name: str, label: str, faults: dict[str, str]) -> int:
+    """Accepts spaces and commas between thousands. Anything else is added to `faults` and counts as 1."""
+    text = re.sub(r"[\s,]", "", form.get(name))
+    if text.isascii() and text.isdecimal() and len(text) <= _DIGITS:
+        return int(text)
+    faults[name] = f"{label} must be a whole number."
+    return 1
 
 
 def _collected(pairs: Sequence[tuple[str, str]]) -> Form:

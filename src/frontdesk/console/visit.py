@@ -7,7 +7,7 @@ import hashlib
 import hmac
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -24,8 +24,7 @@ from frontdesk.access.staff.sessions import IDLE, SignIn, StaffSession
 from frontdesk.console.actions.context import ActionContext, Role, StaffMember
 from frontdesk.console.cookies import session_token
 from frontdesk.console.desk import Desk, outages_as_problems
-from frontdesk.console.forms import Form as Form
-from frontdesk.console.forms import read_form
+from frontdesk.console.forms import Form, read_form
 from frontdesk.console.navigation import NAV, NOTICES
 from frontdesk.console.rendering import render, with_headers
 from frontdesk.domain.errors import Problem
@@ -75,7 +74,7 @@ class Visit:
     session: StaffSession
     console: Console
     page: Page
-    posted: Form = field(default_factory=Form)
+    form: Form = field(default_factory=Form)  # posted, read by the guard
 
     @property
     def desk(self) -> Desk:
@@ -94,9 +93,13 @@ class Visit:
         """The practice's time zone."""
         return ZoneInfo(self.session.time_zone)
 
-    async def form(self) -> Form:
-        """The posted form, read by the guard."""
-        return self.posted
+    def param(self, name: str) -> str:
+        """A part of the path."""
+        return str(self.request.path_params[name])
+
+    async def run(self, operation: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Runs an operation; a form that is sent twice executes once."""
+        return await self.desk.run(self.context, operation, arguments, idempotency_key=self.form.get("key") or None)
 
     async def still_signed_in(self) -> bool:
         """Whether the session is still valid, for answers that go on for long. Does not count as use."""
@@ -204,8 +207,8 @@ async def _answer(visit: Visit) -> Response:
         raise Problem("forbidden_scope", f"This page requires the role {page.role}.")
     if visit.request.method == "POST":
         check_same_origin(visit.request, settings)
-        visit.posted = await read_form(visit.request, page.largest_body)
-        sent = visit.request.headers.get(CSRF_HEADER) or visit.posted.get(CSRF_FIELD)
+        visit.form = await read_form(visit.request, page.largest_body)
+        sent = visit.request.headers.get(CSRF_HEADER) or visit.form.get(CSRF_FIELD)
         if not hmac.compare_digest(sent.encode(errors="surrogatepass"), visit.csrf.encode()):
             raise Problem("forbidden_scope", "This form belongs to another session. Open the page again and retry.")
     with outages_as_problems():

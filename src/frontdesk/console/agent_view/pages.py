@@ -91,12 +91,8 @@ class Walk:
         return steps[self.position] if self.position < len(steps) else None
 
 
-async def start_page(visit: Visit) -> Response:
-    return await _render(visit, None, None, None)
-
-
-async def step_page(visit: Visit) -> Response:
-    form = await visit.form()
+async def _step_page(visit: Visit) -> Response:
+    form = visit.form
     walk = await _walk(visit, form)
     ran, typed = None, None
     match form.get("do"):
@@ -191,7 +187,9 @@ def _advance(walk: Walk, ran: Ran) -> bool:
     return True
 
 
-async def _render(visit: Visit, walk: Walk | None, ran: Ran | None, typed: dict[str, Value] | None) -> Response:
+async def _render(
+    visit: Visit, walk: Walk | None = None, ran: Ran | None = None, typed: dict[str, Value] | None = None
+) -> Response:
     view = visit.desk.agent_view
     sandbox = await view.is_sandbox(visit.context)
     shown: dict[str, Any] = {
@@ -264,6 +262,6 @@ def _properties(operation: Operation) -> Mapping[str, Any]:
 
 
 PAGES = (
-    Page("GET", PATH, start_page, role="admin"),
-    Page("POST", PATH, step_page, role="admin"),
+    Page("GET", PATH, _render, role="admin"),
+    Page("POST", PATH, _step_page, role="admin"),
 )

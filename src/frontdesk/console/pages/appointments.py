@@ -26,12 +26,8 @@ DONE: Mapping[str, tuple[str, str]] = {
 }
 
 
-async def _appointment(visit: Visit) -> Response:
-    return await _shown(visit, None)
-
-
-async def _shown(visit: Visit, refused: Problem | None, reason: str = "") -> Response:
-    view = await visit.desk.appointments.read(visit.context, visit.request.path_params["appointment_id"])
+async def _appointment(visit: Visit, refused: Problem | None = None, reason: str = "") -> Response:
+    view = await visit.desk.appointments.read(visit.context, visit.param("appointment_id"))
     return visit.render(
         "appointment.html",
         title="Appointment",
@@ -45,23 +41,22 @@ async def _shown(visit: Visit, refused: Problem | None, reason: str = "") -> Res
 
 
 async def _step(visit: Visit) -> Response:
-    form = await visit.form()
-    appointment_id = visit.request.path_params["appointment_id"]
+    appointment_id = visit.param("appointment_id")
     operation, notice = _STEPS[visit.request.url.path.rpartition("/")[2]]
     arguments: dict[str, Any] = {"appointmentId": appointment_id}
-    reason = form.get("reason")
+    reason = visit.form.get("reason")
     if reason and operation == "cancel_appointment":
         arguments["reason"] = reason
     try:
-        await visit.desk.run(visit.context, operation, arguments, idempotency_key=form.get("key") or None)
+        await visit.run(operation, arguments)
     except Problem as problem:
         return await _refused(visit, problem, reason)
     return visit.redirect(f"/appointments/{appointment_id}", notice=notice)
 
 
 async def _record(visit: Visit) -> Response:
-    form = await visit.form()
-    appointment_id, status = visit.request.path_params["appointment_id"], form.get("status")
+    form = visit.form
+    appointment_id, status = visit.param("appointment_id"), form.get("status")
     try:
         await visit.desk.appointments.record(visit.context, appointment_id, status, form.get("key"))
     except Problem as problem:
@@ -70,7 +65,7 @@ async def _record(visit: Visit) -> Response:
 
 
 async def _move(visit: Visit) -> Response:
-    view = await visit.desk.appointments.read(visit.context, visit.request.path_params["appointment_id"])
+    view = await visit.desk.appointments.read(visit.context, visit.param("appointment_id"))
     appointment = view.appointment
     if "reschedule_appointment" not in view.may:
         raise Problem("conflict", "This appointment can no longer be moved.")
@@ -90,13 +85,10 @@ async def _move(visit: Visit) -> Response:
     )
 
 
-async def _confirm_move(visit: Visit) -> Response:
-    return await _move_summary(visit, visit.request.query_params.get("slot", ""), None)
-
-
-async def _move_summary(visit: Visit, slot_id: str, refused: Problem | None) -> Response:
-    view = await visit.desk.appointments.read(visit.context, visit.request.path_params["appointment_id"])
-    slot = await visit.desk.run(visit.context, "get_slot", {"slotId": slot_id})
+async def _confirm_move(visit: Visit, refused: Problem | None = None) -> Response:
+    slot_id = visit.form.get("slot") or visit.request.query_params.get("slot", "")
+    view = await visit.desk.appointments.read(visit.context, visit.param("appointment_id"))
+    slot = await visit.run("get_slot", {"slotId": slot_id})
     return visit.render(
         "move_confirm.html",
         title="Move appointment",
@@ -108,16 +100,13 @@ async def _move_summary(visit: Visit, slot_id: str, refused: Problem | None) -> 
 
 
 async def _do_move(visit: Visit) -> Response:
-    form = await visit.form()
-    appointment_id = visit.request.path_params["appointment_id"]
-    arguments = {"appointmentId": appointment_id, "slotId": form.get("slot")}
+    appointment_id = visit.param("appointment_id")
+    arguments = {"appointmentId": appointment_id, "slotId": visit.form.get("slot")}
     try:
-        await visit.desk.run(
-            visit.context, "reschedule_appointment", arguments, idempotency_key=form.get("key") or None
-        )
+        await visit.run("reschedule_appointment", arguments)
     except Problem as problem:
         if problem.code in ("slot_unavailable", "validation", "conflict", "upstream_unavailable"):
-            return await _move_summary(visit, form.get("slot"), problem)
+            return await _confirm_move(visit, problem)
         raise
     return visit.redirect(f"/appointments/{appointment_id}", notice="appointment_moved")
 
@@ -126,7 +115,7 @@ async def _refused(visit: Visit, problem: Problem, reason: str = "") -> Response
     """Shows the refusal on the appointment's page, if the appointment exists."""
     if problem.code == "not_found":
         raise problem
-    return await _shown(visit, problem, reason)
+    return await _appointment(visit, problem, reason)
 
 
 def happened(operation: str, outcome: str) -> str:

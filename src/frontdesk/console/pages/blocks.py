@@ -28,7 +28,7 @@ async def _blocks(visit: Visit) -> Response:
 
 
 async def _block(visit: Visit) -> Response:
-    form = await visit.form()
+    form = visit.form
     given = {name: form.get(name) for name in _FIELDS}
     try:
         block = _read(given, visit)
@@ -45,9 +45,7 @@ async def _block(visit: Visit) -> Response:
 
 
 async def _unblock(visit: Visit) -> Response:
-    form = await visit.form()
-    block = _stored(form)
-    await visit.desk.blocks.remove(visit.context, block)
+    await visit.desk.blocks.remove(visit.context, _stored(visit.form))
     return visit.redirect("/blocks", notice="time_unblocked")
 
 

@@ -13,17 +13,12 @@ from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
 
 
-async def _who(visit: Visit) -> Response:
-    return await _who_page(visit)
-
-
 async def _find(visit: Visit) -> Response:
-    form = await visit.form()
-    text = form.get("search")
-    return await _who_page(visit, text, *await searched(visit, text))
+    text = visit.form.get("search")
+    return await _who(visit, text, *await searched(visit, text))
 
 
-async def _who_page(
+async def _who(
     visit: Visit,
     text: str = "",
     hits: PatientHits | None = None,
@@ -47,7 +42,7 @@ async def _who_page(
 
 
 async def _when(visit: Visit) -> Response:
-    body = await visit.desk.run(visit.context, "get_patient", {"patientId": visit.request.path_params["patient_id"]})
+    body = await visit.run("get_patient", {"patientId": visit.param("patient_id")})
     directory = await visit.desk.calendar.directory(visit.context)
     visits = _visits(directory, body["patientKind"])
     chosen = _chosen(visit.request.query_params.get("visit", ""), visits)
@@ -67,14 +62,11 @@ async def _when(visit: Visit) -> Response:
     )
 
 
-async def _confirm(visit: Visit) -> Response:
-    return await _summary(visit, visit.request.query_params.get("slot", ""), None)
-
-
-async def _summary(visit: Visit, slot_id: str, refused: Problem | None) -> Response:
-    patient_id = visit.request.path_params["patient_id"]
-    body = await visit.desk.run(visit.context, "get_patient", {"patientId": patient_id})
-    slot = await visit.desk.run(visit.context, "get_slot", {"slotId": slot_id})
+async def _confirm(visit: Visit, refused: Problem | None = None) -> Response:
+    patient_id = visit.param("patient_id")
+    slot_id = visit.form.get("slot") or visit.request.query_params.get("slot", "")
+    body = await visit.run("get_patient", {"patientId": patient_id})
+    slot = await visit.run("get_slot", {"slotId": slot_id})
     visited = f"{slot['visitTypeId']}-{slot['procedureId']}"
     return visit.render(
         "book_confirm.html",
@@ -92,20 +84,14 @@ async def _summary(visit: Visit, slot_id: str, refused: Problem | None) -> Respo
 
 
 async def _book(visit: Visit) -> Response:
-    form = await visit.form()
-    patient_id, slot_id = visit.request.path_params["patient_id"], form.get("slot")
+    patient_id, slot_id = visit.param("patient_id"), visit.form.get("slot")
     try:
-        made = await visit.desk.run(
-            visit.context,
-            "book_appointment",
-            {"patientId": patient_id, "slotId": slot_id},
-            idempotency_key=form.get("key") or None,
-        )
+        made = await visit.run("book_appointment", {"patientId": patient_id, "slotId": slot_id})
     except Problem as problem:
         if problem.code not in ("slot_unavailable", "validation", "conflict", "upstream_unavailable"):
             raise
-        return await _summary(visit, slot_id, problem)
-    slot = await visit.desk.run(visit.context, "get_slot", {"slotId": slot_id})
+        return await _confirm(visit, problem)
+    slot = await visit.run("get_slot", {"slotId": slot_id})
     there = {"date": slot["start"][:10], "location": slot["locationId"], "show": made["appointmentId"]}
     return visit.redirect("/calendar?" + urlencode(there), notice="appointment_booked")
 

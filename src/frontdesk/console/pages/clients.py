@@ -12,8 +12,7 @@ from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.console.actions.clients import SecretShown, check_client
 from frontdesk.console.actions.usage import SPANS
 from frontdesk.console.charts import requests_chart, share
-from frontdesk.console.form_faults import faults_of, whole_number
-from frontdesk.console.forms import Form
+from frontdesk.console.forms import Form, faults_of, whole_number
 from frontdesk.console.visit import Page, Visit
 from frontdesk.domain.errors import Problem
 
@@ -65,7 +64,7 @@ def _new_form(visit: Visit, typed: Form, faults: dict[str, str]) -> Response:
 
 
 async def _add(visit: Visit) -> Response:
-    form = await visit.form()
+    form = visit.form
     (per_minute, quota), faults = _limits(form), _faults(form, form.get("grant"))
     if faults:
         return _new_form(visit, form, faults)
@@ -101,7 +100,7 @@ def _faults(form: Form, grant: str) -> dict[str, str]:
 
 
 async def _show(visit: Visit) -> Response:
-    client = await visit.desk.clients.one(visit.context, visit.request.path_params["client_id"])
+    client = await visit.desk.clients.one(visit.context, visit.param("client_id"))
     return await _client_page(visit, client, _as_typed(client), {})
 
 
@@ -136,7 +135,7 @@ def _as_typed(client: ClientRecord) -> Form:
 
 
 async def _change(visit: Visit) -> Response:
-    client_id, form = visit.request.path_params["client_id"], await visit.form()
+    client_id, form = visit.param("client_id"), visit.form
     client = await visit.desk.clients.one(visit.context, client_id)
     (per_minute, quota), faults = _limits(form), _faults(form, client.grant)
     if faults:
@@ -148,7 +147,7 @@ async def _change(visit: Visit) -> Response:
 
 
 async def _rotate(visit: Visit) -> Response:
-    client_id, form = visit.request.path_params["client_id"], await visit.form()
+    client_id, form = visit.param("client_id"), visit.form
     if form.get("overlap") not in _OVERLAPS:
         raise Problem("validation", "Choose when the old secret stops.")
     _, overlap = _OVERLAPS[form.get("overlap")]
@@ -161,16 +160,10 @@ async def _rotate(visit: Visit) -> Response:
     return _secret(visit, client, secret, f"A new secret for {client.name}")
 
 
-async def _disable(visit: Visit) -> Response:
-    client_id = visit.request.path_params["client_id"]
-    await visit.desk.clients.set_disabled(visit.context, client_id, disabled=True)
-    return visit.redirect(f"/clients/{client_id}", notice="client_disabled")
-
-
-async def _enable(visit: Visit) -> Response:
-    client_id = visit.request.path_params["client_id"]
-    await visit.desk.clients.set_disabled(visit.context, client_id, disabled=False)
-    return visit.redirect(f"/clients/{client_id}", notice="client_enabled")
+async def _disable_or_enable(visit: Visit) -> Response:
+    client_id, disabled = visit.param("client_id"), visit.page.path.endswith("/disable")
+    await visit.desk.clients.set_disabled(visit.context, client_id, disabled=disabled)
+    return visit.redirect(f"/clients/{client_id}", notice="client_disabled" if disabled else "client_enabled")
 
 
 def _secret(visit: Visit, client: ClientRecord, secret: str, title: str) -> Response:
@@ -193,6 +186,6 @@ PAGES = (
     Page("GET", "/clients/{client_id}", _show, role="admin"),
     Page("POST", "/clients/{client_id}", _change, role="admin"),
     Page("POST", "/clients/{client_id}/rotate", _rotate, role="admin"),
-    Page("POST", "/clients/{client_id}/disable", _disable, role="admin"),
-    Page("POST", "/clients/{client_id}/enable", _enable, role="admin"),
+    Page("POST", "/clients/{client_id}/disable", _disable_or_enable, role="admin"),
+    Page("POST", "/clients/{client_id}/enable", _disable_or_enable, role="admin"),
 )

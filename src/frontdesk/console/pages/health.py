@@ -6,15 +6,11 @@ from frontdesk.console.actions.health import SystemCheck
 from frontdesk.console.visit import Page, Visit
 
 
-async def _system(visit: Visit) -> Response:
-    return await _system_page(visit, None)
-
-
 async def _check_system(visit: Visit) -> Response:
-    return await _system_page(visit, await visit.desk.health.check(visit.context))
+    return await _system(visit, await visit.desk.health.check(visit.context))
 
 
-async def _system_page(visit: Visit, checked: SystemCheck | None) -> Response:
+async def _system(visit: Visit, checked: SystemCheck | None = None) -> Response:
     return visit.render(
         "system.html",
         title="Scheduling system",
@@ -34,18 +30,14 @@ async def _webhooks(visit: Visit) -> Response:
 
 
 async def _replay(visit: Visit) -> Response:
-    await visit.desk.webhooks.replay_dead(visit.context, visit.request.path_params["endpoint_id"])
+    await visit.desk.webhooks.replay_dead(visit.context, visit.param("endpoint_id"))
     return visit.redirect("/practice/webhooks", notice="webhook_replayed")
 
 
-async def _pause(visit: Visit) -> Response:
-    await visit.desk.webhooks.set_paused(visit.context, visit.request.path_params["endpoint_id"], paused=True)
-    return visit.redirect("/practice/webhooks", notice="webhook_paused")
-
-
-async def _resume(visit: Visit) -> Response:
-    await visit.desk.webhooks.set_paused(visit.context, visit.request.path_params["endpoint_id"], paused=False)
-    return visit.redirect("/practice/webhooks", notice="webhook_resumed")
+async def _pause_or_resume(visit: Visit) -> Response:
+    paused = visit.page.path.endswith("/pause")
+    await visit.desk.webhooks.set_paused(visit.context, visit.param("endpoint_id"), paused=paused)
+    return visit.redirect("/practice/webhooks", notice="webhook_paused" if paused else "webhook_resumed")
 
 
 PAGES = (
@@ -53,6 +45,6 @@ PAGES = (
     Page("POST", "/practice/system", _check_system, role="admin"),
     Page("GET", "/practice/webhooks", _webhooks, role="admin"),
     Page("POST", "/practice/webhooks/{endpoint_id}/replay", _replay, role="admin"),
-    Page("POST", "/practice/webhooks/{endpoint_id}/pause", _pause, role="admin"),
-    Page("POST", "/practice/webhooks/{endpoint_id}/resume", _resume, role="admin"),
+    Page("POST", "/practice/webhooks/{endpoint_id}/pause", _pause_or_resume, role="admin"),
+    Page("POST", "/practice/webhooks/{endpoint_id}/resume", _pause_or_resume, role="admin"),
 )

@@ -5,9 +5,8 @@ from typing import Any
 from starlette.responses import Response
 
 from frontdesk.console.actions.patients import PatientHits
-from frontdesk.console.forms import Form
 from frontdesk.console.pages.slot_choice import carried
-from frontdesk.console.visit import Page, Visit
+from frontdesk.console.visit import Page, Visit, here
 from frontdesk.domain.errors import Problem
 
 FIELDS = ("firstName", "lastName", "dob", "phone", "email")
@@ -20,15 +19,10 @@ _LABELS = {
 }
 
 
-async def _search_form(visit: Visit) -> Response:
-    return await _search_page(visit)
-
-
 async def _search(visit: Visit) -> Response:
-    form = await visit.form()
     if not await visit.desk.patients.searchable(visit.context):
-        return await _match(visit, form)
-    text = form.get("search")
+        return await _match(visit)
+    text = visit.form.get("search")
     hits, faults, status = await searched(visit, text)
     return await _search_page(visit, text=text, hits=hits, faults=faults, status=status)
 
@@ -43,11 +37,11 @@ async def searched(visit: Visit, text: str) -> tuple[PatientHits | None, dict[st
         return None, faults_of(problem), problem.status
 
 
-async def _match(visit: Visit, form: Form) -> Response:
+async def _match(visit: Visit) -> Response:
     """Matches all four fields, if the scheduling system cannot search."""
-    given = {name: form.get(name) for name in FIELDS if name != "email"}
+    given = {name: visit.form.get(name) for name in FIELDS if name != "email"}
     try:
-        found = await visit.desk.run(visit.context, "match_patient", given)
+        found = await visit.run("match_patient", given)
     except Problem as problem:
         if problem.code not in ("validation", "not_found"):
             raise
@@ -81,7 +75,7 @@ async def _search_page(
 
 
 async def _patient(visit: Visit) -> Response:
-    view = await visit.desk.patients.read(visit.context, visit.request.path_params["patient_id"])
+    view = await visit.desk.patients.read(visit.context, visit.param("patient_id"))
     return visit.render("patient.html", title="Patient", view=view, patient=view.patient)
 
 
@@ -90,11 +84,10 @@ async def _new(visit: Visit) -> Response:
 
 
 async def _create(visit: Visit) -> Response:
-    form = await visit.form()
-    given = {name: form.get(name) for name in FIELDS}
+    given = {name: visit.form.get(name) for name in FIELDS}
     arguments = {name: value for name, value in given.items() if value or name != "email"}
     try:
-        made = await visit.desk.run(visit.context, "create_patient", arguments, idempotency_key=form.get("key") or None)
+        made = await visit.run("create_patient", arguments)
     except Problem as problem:
         if problem.code not in ("validation", "conflict"):
             raise
@@ -105,27 +98,21 @@ async def _create(visit: Visit) -> Response:
 
 
 async def _edit(visit: Visit) -> Response:
-    body = await visit.desk.run(visit.context, "get_patient", {"patientId": visit.request.path_params["patient_id"]})
+    body = await visit.run("get_patient", {"patientId": visit.param("patient_id")})
     return _form_page(visit, {name: body.get(name, "") for name in FIELDS}, patient_id=body["id"])
 
 
 async def _update(visit: Visit) -> Response:
-    form = await visit.form()
-    patient_id = visit.request.path_params["patient_id"]
-    before = await visit.desk.run(visit.context, "get_patient", {"patientId": patient_id})
-    given = {name: form.get(name) for name in FIELDS}
+    patient_id = visit.param("patient_id")
+    before = await visit.run("get_patient", {"patientId": patient_id})
+    given = {name: visit.form.get(name) for name in FIELDS}
     changed: dict[str, Any] = {name: value for name, value in given.items() if value != before.get(name, "")}
     if not changed.get("email", "unchanged"):
         del changed["email"]  # an e-mail address can be changed, not removed
     if not changed:
         return visit.redirect(f"/patients/{patient_id}", notice="nothing_changed")
     try:
-        await visit.desk.run(
-            visit.context,
-            "update_patient",
-            {"patientId": patient_id, **changed},
-            idempotency_key=form.get("key") or None,
-        )
+        await visit.run("update_patient", {"patientId": patient_id, **changed})
     except Problem as problem:
         if problem.code not in ("validation", "conflict"):
             raise
@@ -144,7 +131,7 @@ def _form_page(
         given=given,
         faults={} if problem is None else faults_of(problem),
         problem=problem,
-        action=visit.request.url.path + (f"?{visit.request.url.query}" if visit.request.url.query else ""),
+        action=here(visit.request),
     )
 
 
@@ -156,7 +143,7 @@ def faults_of(problem: Problem) -> dict[str, str]:
 
 
 PAGES = (
-    Page("GET", "/patients", _search_form),
+    Page("GET", "/patients", _search_page),
     Page("POST", "/patients", _search),
     Page("GET", "/patients/new", _new),
     Page("POST", "/patients/new", _create),

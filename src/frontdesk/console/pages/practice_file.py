@@ -12,11 +12,7 @@ _LARGEST_FORM = LARGEST_FILE + 64 * 1024  # the file and a few fields
 _FORMATS = {"yaml": "application/yaml", "json": "application/json"}
 
 
-async def _practice(visit: Visit) -> Response:
-    return _page(visit, text="", prune=False)
-
-
-def _page(visit: Visit, *, text: str, prune: bool, faults: tuple[Fault, ...] = ()) -> Response:
+async def _page(visit: Visit, text: str = "", *, prune: bool = False, faults: tuple[Fault, ...] = ()) -> Response:
     return visit.render(
         "practice_file.html",
         title="Practice file",
@@ -29,7 +25,7 @@ def _page(visit: Visit, *, text: str, prune: bool, faults: tuple[Fault, ...] = (
 
 
 async def _download(visit: Visit) -> Response:
-    ending = visit.request.path_params["ending"]
+    ending = visit.param("ending")
     if ending not in _FORMATS:
         raise Problem("not_found", "There is no such page.")
     text = await visit.desk.practice_file.export(visit.context, as_json=ending == "json")
@@ -38,17 +34,17 @@ async def _download(visit: Visit) -> Response:
 
 
 async def _preview(visit: Visit) -> Response:
-    form = await visit.form()
+    form = visit.form
     return await _compared(visit, _text(form), prune=bool(form.get("prune")))
 
 
 async def _compared(visit: Visit, text: str, *, prune: bool, changed: bool = False) -> Response:
     if not text.strip():
-        return _page(visit, text=text, prune=prune, faults=(Fault("$", "choose a file, or paste its text"),))
+        return await _page(visit, text, prune=prune, faults=(Fault("$", "choose a file, or paste its text"),))
     try:
         preview = await visit.desk.practice_file.preview(visit.context, text, prune=prune)
     except PracticeFileError as error:
-        return _page(visit, text=text, prune=prune, faults=error.faults)
+        return await _page(visit, text, prune=prune, faults=error.faults)
     return visit.render(
         "practice_preview.html",
         title="What the file changes",
@@ -61,14 +57,14 @@ async def _compared(visit: Visit, text: str, *, prune: bool, changed: bool = Fal
 
 
 async def _apply(visit: Visit) -> Response:
-    form = await visit.form()
+    form = visit.form
     text, prune, version = _text(form), bool(form.get("prune")), form.get("version")
     if not version.isdecimal() or len(version) > 18:
         return await _compared(visit, text, prune=prune)
     try:
         await visit.desk.practice_file.apply(visit.context, text, prune=prune, version=int(version))
     except PracticeFileError as error:
-        return _page(visit, text=text, prune=prune, faults=error.faults)
+        return await _page(visit, text, prune=prune, faults=error.faults)
     except Problem as problem:
         if problem.code != "conflict":
             raise
@@ -82,7 +78,7 @@ def _text(form: Form) -> str:
 
 
 PAGES = (
-    Page("GET", "/practice", _practice, role="admin"),
+    Page("GET", "/practice", _page, role="admin"),
     Page("GET", "/practice/file.{ending}", _download, role="admin"),
     Page("POST", "/practice/preview", _preview, role="admin", largest_body=_LARGEST_FORM),
     Page("POST", "/practice/apply", _apply, role="admin", largest_body=_LARGEST_FORM),

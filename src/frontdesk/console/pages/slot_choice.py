@@ -15,7 +15,7 @@ from frontdesk.domain.local_time import local_date
 _CARRIED = ("provider", "location", "date", "visit")
 _DAYS = 7
 _MOST = 200
-_MOST_OF_ANYONE = 50
+_MOST_OF_ANY = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,11 @@ async def slot_choice(
     if one_place:
         arguments |= {"providerId": provider_id, "locationId": location_id, "limit": _MOST}
         arguments["to"] = (first + timedelta(days=_DAYS - 1)).isoformat()
-        found = await visit.desk.run(visit.context, "search_slots", arguments)
+        found = await visit.run("search_slots", arguments)
     else:
-        named = {"providerId": provider_id, "locationId": location_id, "limit": _MOST_OF_ANYONE}
+        named = {"providerId": provider_id, "locationId": location_id, "limit": _MOST_OF_ANY}
         arguments |= {name: value for name, value in named.items() if value is not None}
-        found = await visit.desk.run(visit.context, "find_first_available", arguments)
+        found = await visit.run("find_first_available", arguments)
     by_day: dict[date, dict[tuple[int, int], OpenTimes]] = {}
     for item in found["items"]:
         start, place = datetime.fromisoformat(item["start"]), (item["providerId"], item["locationId"])
@@ -90,7 +90,7 @@ async def slot_choice(
         providers=[("", "Any provider"), *((each.id, each.name) for each in performing)],
         locations=[("", "Any location"), *_places(directory, performing)],
         days=[(day, [places[place] for place in sorted(places)]) for day, places in sorted(by_day.items())],
-        whole=one_place or len(found["items"]) < _MOST_OF_ANYONE,
+        whole=one_place or len(found["items"]) < _MOST_OF_ANY,
         earlier=max(first - timedelta(days=_DAYS), today) if first > today else None,
         later=later if later <= horizon else None,
     )

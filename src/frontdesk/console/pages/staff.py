@@ -10,12 +10,8 @@ _CHANGES = ("disable", "enable", "remove", "staff", "admin")
 _MINUTES = int(LINK_LIFETIME.total_seconds() // 60)
 
 
-async def _staff(visit: Visit) -> Response:
-    return await _listed(visit)
-
-
 async def _add(visit: Visit) -> Response:
-    form = await visit.form()
+    form = visit.form
     try:
         added = await visit.desk.staff.add(visit.context, form.get("name"), form.get("role"), form.get("email"))
     except Problem as problem:
@@ -26,19 +22,19 @@ async def _add(visit: Visit) -> Response:
 
 
 async def _link(visit: Visit) -> Response:
-    return await _shown_link(visit, visit.request.path_params["staff_id"])
+    return await _shown_link(visit, visit.param("staff_id"))
 
 
 async def _change(visit: Visit) -> Response:
-    change = (await visit.form()).get("change")
+    change = visit.form.get("change")
     if change not in _CHANGES:
         raise Problem("not_found", "There is no such change.")
-    await visit.desk.staff.change(visit.context, visit.request.path_params["staff_id"], change)
+    await visit.desk.staff.change(visit.context, visit.param("staff_id"), change)
     return visit.redirect("/staff", notice="staff_removed" if change == "remove" else "staff_changed")
 
 
 async def _listed(visit: Visit, status: int = 200, fault: str | None = None) -> Response:
-    form = await visit.form()
+    form = visit.form
     return visit.render(
         "staff.html",
         title="Staff",
@@ -57,7 +53,7 @@ async def _shown_link(visit: Visit, staff_id: str) -> Response:
 
 
 PAGES = (
-    Page("GET", "/staff", _staff, role="admin"),
+    Page("GET", "/staff", _listed, role="admin"),
     Page("POST", "/staff", _add, role="admin"),
     Page("POST", "/staff/{staff_id}/link", _link, role="admin"),
     Page("POST", "/staff/{staff_id}/change", _change, role="admin"),
