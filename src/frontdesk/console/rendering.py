@@ -1,10 +1,8 @@
 """Renders templates, with autoescaping, and sets the security headers of every answer."""
 
 import secrets
-from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -46,7 +44,6 @@ def _templates() -> "Environment":
     )
     environment.globals.update(asset=asset, most_columns=MOST_COLUMNS, new_key=new_key)
     environment.filters.update(FILTERS)
-    environment.filters["when"] = when
     return environment
 
 
@@ -72,9 +69,3 @@ def with_headers(response: Response, request_id: str) -> Response:
 def new_key() -> str:
     """An idempotency key for a form."""
     return secrets.token_urlsafe(24)
-
-
-def when(moment: datetime, zone: ZoneInfo) -> str:
-    """A date and time in the practice's zone."""
-    local = moment.astimezone(zone)
-    return f"{local:%a} {local.day} {local:%b %Y, %H:%M}"

@@ -1,6 +1,9 @@
-"""Formats dates and times that are already in the right zone."""
+"""Formats dates and times. Except for `when`, they are already in the right zone."""
 
+from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
 
 
 def clock(moment: datetime) -> str:
@@ -50,13 +53,11 @@ def moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-FILTERS = {
-    "moment": moment,
-    "clock": clock,
-    "time_span": time_span,
-    "long_day": long_day,
-    "short_day": short_day,
-    "dated": dated,
-    "week_of": week_of,
-    "block_span": block_span,
-}
+def when(moment: datetime, zone: ZoneInfo) -> str:
+    """A date and time in the given zone."""
+    local = moment.astimezone(zone)
+    return f"{local:%a} {local.day} {local:%b %Y, %H:%M}"
+
+
+_FILTERS = (moment, clock, time_span, long_day, short_day, dated, week_of, block_span, when)
+FILTERS: dict[str, Callable[..., Any]] = {each.__name__: each for each in _FILTERS}

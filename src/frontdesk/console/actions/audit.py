@@ -54,20 +54,8 @@ CheckState = Literal["running", "whole", "broken", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    record_id: int
-    at: datetime
-    actor: Actor
-    operation: str
-    outcome: str
-    subjects: Sequence[str]
-    request_id: str
-    sequence: int | None  # None: not sealed yet
-
-
-@dataclass(frozen=True, slots=True)
 class RecordPage:
-    records: Sequence[Record]
+    records: Sequence[Mapping[str, Any]]  # rows of the trail; `actor` is an Actor, `sequence` None: not sealed yet
     before: int | None  # where the next page begins; None: the last page
 
 
@@ -104,22 +92,7 @@ class AuditRecords:
         if len(rows) > PAGE:
             rows, next_page = rows[:PAGE], rows[PAGE - 1]["record_id"]
         named = await actors_of(self.database, context.practice_id, (row["actor"] for row in rows))
-        return RecordPage(
-            [
-                Record(
-                    record_id=row["record_id"],
-                    at=row["at"],
-                    actor=named[row["actor"]],
-                    operation=row["operation"],
-                    outcome=row["outcome"],
-                    subjects=row["subject_ids"],
-                    request_id=row["request_id"],
-                    sequence=row["sequence"],
-                )
-                for row in rows
-            ],
-            next_page,
-        )
+        return RecordPage([{**row, "actor": named[row["actor"]]} for row in rows], next_page)
 
     async def export(self, context: ActionContext) -> AsyncIterator[str]:
         """Every sealed record as a line of JSON, the record of this export included."""

@@ -58,7 +58,8 @@ class Progress:
     @property
     def done(self) -> tuple[bool, ...]:
         """Whether each step is done, in order."""
-        return (self.has_directory, self.has_hours, self.clients > 0, self.called, self.searched, self.booked)
+        called, searched = self.called or self.booked, self.searched or self.booked
+        return (self.has_directory, self.has_hours, self.clients > 0, called, searched, self.booked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +78,8 @@ class Checklist:
             providers=len(providers),
             visit_types=sum(visit_type.active for visit_type in directory.visit_types.values()),
             providers_with_hours=sum(bool(provider.hours) for provider in providers),
-            clients=row["clients"],
-            client_id=row["client_id"],
-            called=row["called"] or row["booked"],
-            searched=row["searched"] or row["booked"],
-            booked=row["booked"],
             example=_example(directory),
+            **row,
         )
 
 

@@ -20,14 +20,16 @@ MOST = 200
 
 # Forms of the console store their own intents, so that they work once; they are not proposals.
 _SELECT = """
-SELECT client_id, operation, state, created_at, expires_at, keep_until, result ->> 'appointmentId' AS appointment_id
-FROM intent
-WHERE practice_id = $1 AND operation NOT LIKE 'console.%' AND ($2::text IS NULL OR client_id = $2)
-  AND ($3::text IS NULL OR $3 = CASE
-      WHEN state = 'consumed' THEN 'executed'
-      WHEN state = 'executing' THEN 'executing'
-      WHEN expires_at > $4 THEN 'pending'
-      ELSE 'expired' END)
+SELECT * FROM (
+    SELECT client_id, operation, created_at, expires_at, keep_until, result ->> 'appointmentId' AS appointment_id,
+        CASE WHEN state = 'consumed' THEN 'executed'
+             WHEN state = 'executing' THEN 'executing'
+             WHEN expires_at > $4 THEN 'pending'
+             ELSE 'expired' END AS shown
+    FROM intent
+    WHERE practice_id = $1 AND operation NOT LIKE 'console.%' AND ($2::text IS NULL OR client_id = $2)
+) AS proposed
+WHERE $3::text IS NULL OR shown = $3
 ORDER BY created_at DESC LIMIT $5
 """
 
@@ -52,30 +54,18 @@ class Confirmations:
     ) -> Sequence[Confirmation]:
         """The newest first, at most `MOST`."""
         context.require("staff")
-        now = context.now
         async with self.database.transaction(context.practice_id) as connection:
-            rows = await connection.fetch(_SELECT, context.practice_id, client_id, state, now, MOST)
+            rows = await connection.fetch(_SELECT, context.practice_id, client_id, state, context.now, MOST)
         named = await actors_of(self.database, context.practice_id, (row["client_id"] for row in rows))
-        found = []
-        for row in rows:
-            shown = _state(row["state"], row["expires_at"], now)
-            found.append(
-                Confirmation(
-                    actor=named[row["client_id"]],
-                    operation=row["operation"],
-                    state=shown,
-                    proposed_at=row["created_at"],
-                    expires_at=row["expires_at"] if shown == "pending" else None,
-                    executed_at=row["keep_until"] - KEEP_RESULTS if shown == "executed" else None,
-                    appointment_id=row["appointment_id"],
-                )
+        return [
+            Confirmation(
+                actor=named[row["client_id"]],
+                operation=row["operation"],
+                state=row["shown"],
+                proposed_at=row["created_at"],
+                expires_at=row["expires_at"] if row["shown"] == "pending" else None,
+                executed_at=row["keep_until"] - KEEP_RESULTS if row["shown"] == "executed" else None,
+                appointment_id=row["appointment_id"],
             )
-        return found
-
-
-def _state(stored: str, expires_at: datetime, now: datetime) -> State:
-    if stored == "consumed":
-        return "executed"
-    if stored == "executing":
-        return "executing"
-    return "pending" if expires_at > now else "expired"
+            for row in rows
+        ]

@@ -16,7 +16,7 @@ from frontdesk.systems.findings import Condition
 CHECK_SECONDS = 20.0  # the page waits for it
 
 _RECORDS = """
-SELECT h.sequence,
+SELECT coalesce(h.sequence, 0) AS sealed,
        (SELECT r.at FROM audit_seal s JOIN audit_record r ON r.practice_id = s.practice_id AND r.record_id = s.record_id
         WHERE s.practice_id = $1 AND s.sequence = h.sequence) AS sealed_at,
        (SELECT count(*) FROM audit_unsealed u WHERE u.practice_id = $1) AS waiting,
@@ -33,13 +33,13 @@ FROM (SELECT 1) AS one LEFT JOIN audit_head h ON h.practice_id = $1
 class Health:
     base_url: str | None  # of the practice's own server, None where the calendar is in this database
     database_milliseconds: float
+    condition: Condition | None  # of the way to a FHIR server, as the process that answers knows it
     sealed: int
     sealed_at: datetime | None  # when the newest sealed record was made
     waiting: int  # records that no seal covers yet
     waiting_since: datetime | None
     open_writes: int  # writes that left for a FHIR server and are not settled
     open_since: datetime | None
-    condition: Condition | None  # of the way to a FHIR server, as the process that answers knows it
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +56,7 @@ class SystemHealth:
         milliseconds = (time.perf_counter() - began) * 1000
         async with self.database.transaction(context.practice_id) as connection:
             row = await connection.fetchrow(_RECORDS, context.practice_id)
-        return Health(
-            base_url=config.get("baseUrl"),
-            database_milliseconds=milliseconds,
-            sealed=row["sequence"] or 0,
-            sealed_at=row["sealed_at"],
-            waiting=row["waiting"],
-            waiting_since=row["waiting_since"],
-            open_writes=row["open_writes"],
-            open_since=row["open_since"],
-            condition=self.condition(context.practice_id),
-        )
+        return Health(config.get("baseUrl"), milliseconds, self.condition(context.practice_id), **row)
 
     async def check(self, context: ActionContext) -> SystemCheck:
         """Checks every part of the scheduling system, within `CHECK_SECONDS`."""

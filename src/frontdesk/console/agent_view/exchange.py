@@ -3,13 +3,14 @@
 The request goes through the gateway in this process. `$TOKEN` replaces the access token in what is recorded.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 import orjson
+from starlette.types import ASGIApp, Message, Scope
 
 from frontdesk.doors.mcp import PATH as MCP_PATH
 from frontdesk.doors.mcp.messages import HANDSHAKE_VERSIONS
@@ -17,11 +18,6 @@ from frontdesk.doors.rest import PREFIX
 from frontdesk.engine.arguments import input_names
 from frontdesk.engine.sandbox import HEADER, META_KEY
 from frontdesk.operations import Operation
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _PLACEHOLDER = "$TOKEN"
 _FRAME = b"data: "
@@ -117,7 +113,7 @@ def mcp_request(
     return Sent("POST", MCP_PATH, headers, orjson.dumps(message))
 
 
-async def exchange(app: App, public_url: str, token: str, sent: Sent) -> Exchange:
+async def exchange(app: ASGIApp, public_url: str, token: str, sent: Sent) -> Exchange:
     """Sends a request to the application and collects the response."""
     address = urlsplit(public_url)
     path, _, query = sent.target.partition("?")
@@ -141,10 +137,10 @@ async def exchange(app: App, public_url: str, token: str, sent: Sent) -> Exchang
     started: dict[str, Any] = {}
     answered = bytearray()
 
-    async def receive() -> MutableMapping[str, Any]:
+    async def receive() -> Message:
         return {"type": "http.request", "body": sent.body, "more_body": False}
 
-    async def send(message: MutableMapping[str, Any]) -> None:
+    async def send(message: Message) -> None:
         if message["type"] == "http.response.start":
             started.update(message)
         else:
