@@ -69,7 +69,7 @@ def _steps(progress: Progress, visit: Visit) -> list[Step]:
             called,
             "A client has called."
             if called
-            else "The client exchanges its id and secret for a token, valid for one hour.",
+            else "The client exchanges its id and secret for an access token.",
             ("/docs/guides/quick-start", "The quick start"),
             () if called or not client else token,
         ),
