@@ -8,19 +8,21 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from frontdesk import __version__
-from frontdesk.cli.audit import add_audit_commands
-from frontdesk.cli.backups import add_backup_commands
-from frontdesk.cli.clients import add_client_commands
-from frontdesk.cli.doctor import add_doctor_command
-from frontdesk.cli.events import add_events_commands
-from frontdesk.cli.feeds import add_feed_commands
-from frontdesk.cli.keys import add_keys_commands
+from frontdesk.cli import (
+    audit,
+    backups,
+    clients,
+    doctor,
+    events,
+    feeds,
+    keys,
+    practices,
+    schema,
+    serve,
+    staff,
+    webhooks,
+)
 from frontdesk.cli.output import BAD_INPUT, BadInput, report
-from frontdesk.cli.practices import add_practice_commands
-from frontdesk.cli.schema import add_db_commands
-from frontdesk.cli.serve import add_serve_command
-from frontdesk.cli.staff import add_staff_commands
-from frontdesk.cli.webhooks import add_webhook_commands
 
 
 class Parser(argparse.ArgumentParser):
@@ -62,19 +64,6 @@ def _parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"frontdesk {__version__}")
     parser.set_defaults(run=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for add in (
-        add_serve_command,
-        add_practice_commands,
-        add_client_commands,
-        add_staff_commands,
-        add_webhook_commands,
-        add_events_commands,
-        add_feed_commands,
-        add_audit_commands,
-        add_keys_commands,
-        add_db_commands,
-        add_backup_commands,
-        add_doctor_command,
-    ):
-        add(commands)
+    for module in (serve, practices, clients, staff, webhooks, events, feeds, audit, keys, schema, backups, doctor):
+        module.add_commands(commands)
     return parser

@@ -6,17 +6,15 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from frontdesk.cli.commands import add_command, add_group
+from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.connection import CommandContext, with_database
-from frontdesk.cli.known_practices import known_practice
 from frontdesk.cli.output import FAILURE, BadInput, answer, table
 
 if TYPE_CHECKING:
     from frontdesk.audit.verify import ChainReport
-    from frontdesk.cli.commands import Commands
 
 
-def add_audit_commands(commands: "Commands") -> None:
+def add_commands(commands: Commands) -> None:
     group = add_group(commands, "audit", "The audit trail: list, verify, export.")
 
     command = add_command(group, "list", _list, "Show the newest records.")
@@ -48,7 +46,7 @@ async def _practices(context: CommandContext, slug: str | None) -> list[tuple[st
     from frontdesk.store.practices import practice_ids
 
     if slug is not None:
-        return [(slug, await known_practice(context, slug))]
+        return [(slug, await context.practice_id(slug))]
     return list((await practice_ids(context.database)).items())
 
 

@@ -11,19 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frontdesk import __version__
-from frontdesk.cli.commands import add_command
+from frontdesk.cli.commands import Commands, add_command
 from frontdesk.cli.connection import CommandContext, on_database, owner_dsn, prepare_data_dir, start_database, wait_for
 from frontdesk.cli.output import BadInput, CommandError, answer, details, instant
 
 if TYPE_CHECKING:
-    from frontdesk.cli.commands import Commands
     from frontdesk.settings import Settings
     from frontdesk.store.embedded.backups import Content
 
 _STAGING = ".restoring"
 
 
-def add_backup_commands(commands: "Commands") -> None:
+def add_commands(commands: Commands) -> None:
     command = add_command(commands, "backup", _backup, "Write the embedded database to a file; the service may run.")
     command.add_argument(
         "file", metavar="FILE", type=Path, help="created with mode 0600; an existing file is never overwritten"

@@ -1,20 +1,20 @@
 """`frontdesk client`: manages API clients. A secret is printed only once."""
 
 import argparse
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from frontdesk.cli.commands import add_command, add_group
+from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.connection import CommandContext, with_database
-from frontdesk.cli.known_practices import known_practice
 from frontdesk.cli.output import BadInput, answer, details, instant, table
 
 if TYPE_CHECKING:
     from frontdesk.access.clients.registry import Also, ClientRecord
-    from frontdesk.cli.commands import Commands
+    from frontdesk.store.database import Database
 
 
-def add_client_commands(commands: "Commands") -> None:
+def add_commands(commands: Commands) -> None:
     group = add_group(commands, "client", "Clients: add, list, show, disable, enable, rotate-secret, set-limits.")
 
     command = add_command(group, "add", _add, "Add a client; its secret is shown this once.")
@@ -32,18 +32,16 @@ def add_client_commands(commands: "Commands") -> None:
     command = add_command(group, "list", _list, "Show every client.")
     command.add_argument("--practice", metavar="SLUG", help="only this practice")
 
-    add_command(group, "show", _show, "Show one client.").add_argument("id", metavar="ID")
-    add_command(group, "disable", _disable, "Refuse a client, within seconds.").add_argument("id", metavar="ID")
-    add_command(group, "enable", _enable, "Accept a client again.").add_argument("id", metavar="ID")
+    add_command(group, "show", _show, "Show one client.", "id")
+    add_command(group, "disable", _disable, "Refuse a client, within seconds.", "id")
+    add_command(group, "enable", _enable, "Accept a client again.", "id")
 
-    command = add_command(group, "rotate-secret", _rotate_secret, "Give a client a new secret, shown this once.")
-    command.add_argument("id", metavar="ID")
+    command = add_command(group, "rotate-secret", _rotate_secret, "Give a client a new secret, shown this once.", "id")
     command.add_argument(
         "--at-once", action="store_true", help="revoke the old secret immediately instead of after a day"
     )
 
-    command = add_command(group, "set-limits", _set_limits, "Change how much a client may call.")
-    command.add_argument("id", metavar="ID")
+    command = add_command(group, "set-limits", _set_limits, "Change how much a client may call.", "id")
     _add_limits(command)
 
 
@@ -77,7 +75,7 @@ def _list(args: argparse.Namespace) -> None:
         from frontdesk.access.clients.registry import list_clients
 
         if args.practice is not None:
-            await known_practice(context, args.practice)
+            await context.practice_id(args.practice)
         return await list_clients(context.database, practice=args.practice)
 
     clients = with_database(work)
@@ -87,42 +85,32 @@ def _list(args: argparse.Namespace) -> None:
 
 
 def _show(args: argparse.Namespace) -> None:
-    async def work(context: CommandContext) -> "ClientRecord":
-        from frontdesk.access.clients.registry import show_client
+    from frontdesk.access.clients.registry import show_client
 
-        return await show_client(context.database, args.id)
-
-    _answer_one(args, with_database(work))
+    _answer_one(args, with_database(lambda context: show_client(context.database, args.id)))
 
 
 def _disable(args: argparse.Namespace) -> None:
-    async def work(context: CommandContext) -> "ClientRecord":
-        from frontdesk.access.clients.registry import disable_client
+    from frontdesk.access.clients.registry import disable_client
 
-        return await disable_client(context.database, args.id, also=_recorded(context, "console.disable_client"))
-
-    _answer_one(args, with_database(work))
+    _change(args, "console.disable_client", lambda database, also: disable_client(database, args.id, also=also))
 
 
 def _enable(args: argparse.Namespace) -> None:
-    async def work(context: CommandContext) -> "ClientRecord":
-        from frontdesk.access.clients.registry import enable_client
+    from frontdesk.access.clients.registry import enable_client
 
-        return await enable_client(context.database, args.id, also=_recorded(context, "console.enable_client"))
-
-    _answer_one(args, with_database(work))
+    _change(args, "console.enable_client", lambda database, also: enable_client(database, args.id, also=also))
 
 
 def _rotate_secret(args: argparse.Namespace) -> None:
     async def work(context: CommandContext) -> "tuple[ClientRecord, str]":
         from frontdesk.access.clients.registry import DEFAULT_RETIREMENT, rotate_secret
 
-        retirement = timedelta(0) if args.at_once else DEFAULT_RETIREMENT
         return await rotate_secret(
             context.database,
             await context.ring(),
             args.id,
-            retire_old_after=retirement,
+            retire_old_after=timedelta(0) if args.at_once else DEFAULT_RETIREMENT,
             also=_recorded(context, "console.rotate_client_secret"),
         )
 
@@ -132,19 +120,16 @@ def _rotate_secret(args: argparse.Namespace) -> None:
 def _set_limits(args: argparse.Namespace) -> None:
     if args.per_minute is None and args.quota is None:
         raise BadInput("frontdesk client set-limits: give --per-minute, --quota or both.")
+    from frontdesk.access.clients.registry import change_client
 
-    async def work(context: CommandContext) -> "ClientRecord":
-        from frontdesk.access.clients.registry import change_client
+    limits = {"per_minute": args.per_minute, "quota": args.quota}
+    _change(args, "console.change_client", lambda database, also: change_client(database, args.id, **limits, also=also))
 
-        return await change_client(
-            context.database,
-            args.id,
-            per_minute=args.per_minute,
-            quota=args.quota,
-            also=_recorded(context, "console.change_client"),
-        )
 
-    _answer_one(args, with_database(work))
+def _change(
+    args: argparse.Namespace, operation: str, change: "Callable[[Database, Also], Awaitable[ClientRecord]]"
+) -> None:
+    _answer_one(args, with_database(lambda context: change(context.database, _recorded(context, operation))))
 
 
 def _recorded(context: CommandContext, operation: str) -> "Also":

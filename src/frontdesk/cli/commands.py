@@ -2,21 +2,21 @@
 
 import argparse
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[Any]
-
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Run = Callable[[argparse.Namespace], int | None]
 
 
-def add_group(commands: "Commands", name: str, summary: str) -> "Commands":
-    group: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
+def add_group(commands: Commands, name: str, summary: str) -> Commands:
+    group = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
     return group.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
 
-def add_command(commands: "Commands", name: str, run: Run, summary: str) -> argparse.ArgumentParser:
-    command: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
+def add_command(commands: Commands, name: str, run: Run, summary: str, *positional: str) -> argparse.ArgumentParser:
+    command = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
     command.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+    for argument in positional:
+        command.add_argument(argument, metavar=argument.upper())
     command.set_defaults(run=run)
     return command

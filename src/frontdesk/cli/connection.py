@@ -15,10 +15,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from frontdesk.cli.output import CommandError
+from frontdesk.cli.output import BadInput, CommandError
+from frontdesk.domain.spelling import closest
 
 if TYPE_CHECKING:
     from frontdesk.access.keys.ring import KeyRing
+    from frontdesk.access.keys.sealing import Sealer
     from frontdesk.audit.trail import AuditContext
     from frontdesk.settings import Settings
     from frontdesk.store.database import Database
@@ -38,15 +40,25 @@ class CommandContext:
 
     async def ring(self) -> "KeyRing":
         from frontdesk.access.keys.ring import KeyRing
-        from frontdesk.access.keys.sealing import load_secret_key
 
-        ring = KeyRing(
-            self.database,
-            load_secret_key(self.settings),
-            token_lifetime_seconds=self.settings.token_lifetime_seconds,
-        )
+        lifetime = self.settings.token_lifetime_seconds
+        ring = KeyRing(self.database, self.sealer(), token_lifetime_seconds=lifetime)
         await ring.load()
         return ring
+
+    def sealer(self) -> "Sealer":
+        from frontdesk.access.keys.sealing import load_secret_key
+
+        return load_secret_key(self.settings)
+
+    async def practice_id(self, slug: str) -> int:
+        """Raises BadInput with the closest slug if there is no such practice."""
+        from frontdesk.store.practices import practice_ids
+
+        known = await practice_ids(self.database)
+        if slug not in known:
+            raise BadInput(f"There is no practice {slug!r}{closest(slug, known)}.")
+        return known[slug]
 
 
 def with_database(work: Callable[[CommandContext], Awaitable[T]]) -> T:

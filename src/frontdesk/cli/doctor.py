@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from frontdesk.cli.commands import add_command
+from frontdesk.cli.commands import Commands, add_command
 from frontdesk.cli.connection import (
     explain_database_errors,
     owner_dsn,
@@ -25,7 +25,6 @@ from frontdesk.cli.connection import (
 from frontdesk.cli.output import FAILURE, CommandError, answer, table
 
 if TYPE_CHECKING:
-    from frontdesk.cli.commands import Commands
     from frontdesk.settings import Settings
     from frontdesk.store.database import Database
     from frontdesk.store.migrate import SchemaState
@@ -48,7 +47,7 @@ class Finding:
     detail: str
 
 
-def add_doctor_command(commands: "Commands") -> None:
+def add_commands(commands: Commands) -> None:
     add_command(commands, "doctor", _doctor, "Check the configuration, the database and everything around them.")
 
 

@@ -2,15 +2,11 @@
 
 import argparse
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from frontdesk.cli.commands import add_command, add_group
+from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.connection import CommandContext, with_database
-from frontdesk.cli.known_practices import known_practice
 from frontdesk.cli.output import BadInput, to_json
-
-if TYPE_CHECKING:
-    from frontdesk.cli.commands import Commands
 
 _SHOWN = 20
 _PAGE = 500
@@ -20,7 +16,7 @@ _SETTLED_SECONDS = 15.0
 _LARGEST = 2**63 - 1
 
 
-def add_events_commands(commands: "Commands") -> None:
+def add_commands(commands: Commands) -> None:
     group = add_group(commands, "events", "The event feed of a practice: tail.")
     command = add_command(
         group, "tail", _tail, "Show the latest events, one a line; with --json, each line is a JSON document."
@@ -44,7 +40,7 @@ def _tail(args: argparse.Namespace) -> None:
     async def work(context: CommandContext) -> None:
         from frontdesk.outbound.webhooks.events import events_after, newest_events
 
-        practice_id = await known_practice(context, args.practice)
+        practice_id = await context.practice_id(args.practice)
 
         async def after(event_id: int) -> list[Any]:
             return await events_after(context.database, practice_id, event_id, _PAGE)

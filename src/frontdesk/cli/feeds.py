@@ -1,20 +1,17 @@
 """`frontdesk feed`: manages calendar feeds. An address is printed only once."""
 
 import argparse
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from frontdesk.cli.commands import add_command, add_group
+from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.connection import CommandContext, with_database
-from frontdesk.cli.known_practices import known_practice
-from frontdesk.cli.output import BadInput, answer, details, instant, table
+from frontdesk.cli.output import answer, details, instant, table
 
 if TYPE_CHECKING:
-    from frontdesk.cli.commands import Commands
     from frontdesk.outbound.feeds import Feed
 
 
-def add_feed_commands(commands: "Commands") -> None:
+def add_commands(commands: Commands) -> None:
     group = add_group(commands, "feed", "Calendar feeds of providers: add, list, revoke.")
 
     command = add_command(group, "add", _add, "Make a calendar feed; its secret address is shown this once.")
@@ -25,27 +22,20 @@ def add_feed_commands(commands: "Commands") -> None:
     command = add_command(group, "list", _list, "Show a practice's calendar feeds.")
     command.add_argument("--practice", metavar="SLUG", required=True)
 
-    add_command(group, "revoke", _revoke, "Close a feed at once and for ever.").add_argument("id", metavar="ID")
+    add_command(group, "revoke", _revoke, "Close a feed at once and for ever.", "id")
 
 
 def _add(args: argparse.Namespace) -> None:
     async def work(context: CommandContext) -> "tuple[Feed, str]":
-        from frontdesk.outbound.feeds import FeedError, add_feed
+        from frontdesk.outbound.feeds import add_feed
         from frontdesk.store.directories import load_directory
 
-        practice_id = await known_practice(context, args.practice)
-        stored = await load_directory(context.database, practice_id)
-        try:
-            feed, path = await add_feed(
-                context.database,
-                practice_id,
-                stored.directory,
-                args.provider,
-                with_names=args.with_names,
-                now=datetime.now(UTC),
-            )
-        except FeedError as error:
-            raise BadInput(str(error)) from None
+        practice_id = await context.practice_id(args.practice)
+        directory = (await load_directory(context.database, practice_id)).directory
+        now = context.audit.now
+        feed, path = await add_feed(
+            context.database, practice_id, directory, args.provider, with_names=args.with_names, now=now
+        )
         return feed, context.settings.public_url + path
 
     feed, url = with_database(work)
@@ -58,7 +48,7 @@ def _list(args: argparse.Namespace) -> None:
     async def work(context: CommandContext) -> "list[Feed]":
         from frontdesk.outbound.feeds import list_feeds
 
-        return await list_feeds(context.database, await known_practice(context, args.practice))
+        return await list_feeds(context.database, await context.practice_id(args.practice))
 
     feeds = with_database(work)
     rows = [(f.feed_id, f.provider_id, f.with_names, instant(f.created_at), _state(f)) for f in feeds]
@@ -67,15 +57,9 @@ def _list(args: argparse.Namespace) -> None:
 
 
 def _revoke(args: argparse.Namespace) -> None:
-    async def work(context: CommandContext) -> "Feed":
-        from frontdesk.outbound.feeds import FeedError, revoke_feed
+    from frontdesk.outbound.feeds import revoke_feed
 
-        try:
-            return await revoke_feed(context.database, args.id, datetime.now(UTC))
-        except FeedError as error:
-            raise BadInput(str(error)) from None
-
-    feed = with_database(work)
+    feed = with_database(lambda context: revoke_feed(context.database, args.id, context.audit.now))
     answer(args, _document(feed), f"The feed {feed.feed_id} is closed.")
 
 

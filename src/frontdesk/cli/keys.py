@@ -3,16 +3,15 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from frontdesk.cli.commands import add_command, add_group
+from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.connection import CommandContext, with_database
 from frontdesk.cli.output import BadInput, answer, instant, table
 
 if TYPE_CHECKING:
     from frontdesk.access.keys.ring import KeyRecord
-    from frontdesk.cli.commands import Commands
 
 
-def add_keys_commands(commands: "Commands") -> None:
+def add_commands(commands: Commands) -> None:
     group = add_group(commands, "keys", "The service's keys: rotate, list, reseal.")
 
     command = add_command(
@@ -42,8 +41,7 @@ def _rotate(args: argparse.Namespace) -> None:
 
 def _list(args: argparse.Namespace) -> None:
     async def work(context: CommandContext) -> "list[KeyRecord]":
-        ring = await context.ring()
-        return await ring.list_keys()
+        return await (await context.ring()).list_keys()
 
     found = with_database(work)
     answer(args, [_document(key) for key in found], _table(found))
@@ -51,11 +49,10 @@ def _list(args: argparse.Namespace) -> None:
 
 def _reseal(args: argparse.Namespace) -> None:
     async def work(context: CommandContext) -> int:
-        from frontdesk.access.keys.sealing import load_secret_key
         from frontdesk.outbound.webhooks.endpoints import reseal_secrets
 
         ring = await context.ring()
-        return await ring.reseal() + await reseal_secrets(context.database, load_secret_key(context.settings))
+        return await ring.reseal() + await reseal_secrets(context.database, context.sealer())
 
     count = with_database(work)
     answer(args, {"resealed": count}, f"Sealed {count} keys anew.")

@@ -89,15 +89,20 @@ def _explain(error: BaseException) -> tuple[str, int]:
     from frontdesk.access.clients.rules import ClientError
     from frontdesk.access.keys.sealing import SealingError
     from frontdesk.access.staff.members import StaffError
+    from frontdesk.outbound.feeds import FeedError
+    from frontdesk.outbound.webhooks.endpoints import WebhookError
+    from frontdesk.outbound.webhooks.targets import TargetError
+    from frontdesk.serving import ServingError
     from frontdesk.settings import SettingsError
     from frontdesk.store.database import OutcomeUnknown
+    from frontdesk.store.embedded.backups import BackupError
     from frontdesk.store.embedded.server import EmbeddedPostgresError
     from frontdesk.store.migrate import MigrationError
 
     match error:
-        case SettingsError() | ClientError() | StaffError():
+        case SettingsError() | ClientError() | StaffError() | FeedError() | WebhookError() | TargetError():
             return str(error), BAD_INPUT
-        case EmbeddedPostgresError() | MigrationError() | SealingError():
+        case EmbeddedPostgresError() | MigrationError() | SealingError() | BackupError() | ServingError():
             return str(error), FAILURE
         case OutcomeUnknown():
             return "The connection to the database was lost, and it is not known whether the change was made.", FAILURE

@@ -1,4 +1,4 @@
-"""`frontdesk practice`: practice files in and out, and which practices there are."""
+"""`frontdesk practice`: manages practices, their files and the check of their scheduling systems."""
 
 import argparse
 import os
@@ -6,38 +6,32 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frontdesk.cli.checks import add_check_command
-from frontdesk.cli.commands import add_command, add_group
+from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.connection import CommandContext, with_database
-from frontdesk.cli.known_practices import no_practice
-from frontdesk.cli.output import BAD_INPUT, BadInput, answer, details, table, to_json
+from frontdesk.cli.output import BAD_INPUT, FAILURE, BadInput, answer, details, table, to_json
 
 if TYPE_CHECKING:
-    from frontdesk.cli.commands import Commands
     from frontdesk.practice_file import PracticeFile
     from frontdesk.store.practices import PracticeSummary
+    from frontdesk.systems.check import SystemCheck
 
 
-def add_practice_commands(commands: "Commands") -> None:
+def add_commands(commands: Commands) -> None:
     group = add_group(commands, "practice", "Practices: import, export, list, show, check, suspend, resume.")
 
     command = add_command(group, "import", _import, "Create or update a practice from a file, all of it or nothing.")
     command.add_argument("file", metavar="FILE", help="YAML or JSON; - reads standard input")
     command.add_argument("--prune", action="store_true", help="deactivate what the file no longer lists")
 
-    command = add_command(group, "export", _export, "Write a practice in the format that import reads.")
-    command.add_argument("slug", metavar="SLUG")
+    command = add_command(group, "export", _export, "Write a practice in the format that import reads.", "slug")
     command.add_argument("--with-patients", action="store_true", help="patients too; keep the file safe")
     command.add_argument("--output", metavar="FILE", type=Path, help="write to a file that only you can read")
 
     add_command(group, "list", _list, "Show every practice.")
-    for name, run, summary in (
-        ("show", _show, "Show one practice."),
-        ("suspend", _suspend, "Refuse every call to a practice, within seconds."),
-        ("resume", _resume, "Accept calls to a practice again."),
-    ):
-        add_command(group, name, run, summary).add_argument("slug", metavar="SLUG")
-    add_check_command(group)
+    add_command(group, "show", _show, "Show one practice.", "slug")
+    add_command(group, "suspend", _suspend, "Refuse every call to a practice, within seconds.", "slug")
+    add_command(group, "resume", _resume, "Accept calls to a practice again.", "slug")
+    add_command(group, "check", _check, "Connect to a practice's scheduling system and show what works.", "slug")
 
 
 def _import(args: argparse.Namespace) -> int | None:
@@ -107,9 +101,9 @@ def _export(args: argparse.Namespace) -> None:
     async def work(context: CommandContext) -> "PracticeFile":
         from frontdesk.store.practices import export_practice
 
+        await context.practice_id(args.slug)
         file = await export_practice(context.database, args.slug, with_patients=args.with_patients)
-        if file is None:
-            raise await no_practice(context, args.slug)
+        assert file is not None
         return file
 
     from frontdesk.practice_file import dump, dump_json
@@ -129,12 +123,9 @@ def _export(args: argparse.Namespace) -> None:
 
 
 def _list(args: argparse.Namespace) -> None:
-    async def work(context: CommandContext) -> "list[PracticeSummary]":
-        from frontdesk.store.practices import list_practices
+    from frontdesk.store.practices import list_practices
 
-        return await list_practices(context.database)
-
-    practices = with_database(work)
+    practices = with_database(lambda context: list_practices(context.database))
     rows = [
         (p.slug, p.name, p.time_zone, p.locations, p.providers, p.patients, p.clients, _state(p)) for p in practices
     ]
@@ -143,37 +134,29 @@ def _list(args: argparse.Namespace) -> None:
 
 
 def _show(args: argparse.Namespace) -> None:
-    async def work(context: CommandContext) -> "PracticeSummary":
-        from frontdesk.store.practices import list_practices
-
-        found = await list_practices(context.database, args.slug)
-        if not found:
-            raise await no_practice(context, args.slug)
-        return found[0]
-
-    _answer_one(args, with_database(work))
+    _answer_one(args)
 
 
 def _suspend(args: argparse.Namespace) -> None:
-    _set_suspended(args, suspended=True)
+    _answer_one(args, suspended=True)
 
 
 def _resume(args: argparse.Namespace) -> None:
-    _set_suspended(args, suspended=False)
+    _answer_one(args, suspended=False)
 
 
-def _set_suspended(args: argparse.Namespace, *, suspended: bool) -> None:
+def _answer_one(args: argparse.Namespace, *, suspended: bool | None = None) -> None:
+    """Show the practice, after suspending or resuming it if that was asked for."""
+
     async def work(context: CommandContext) -> "PracticeSummary":
         from frontdesk.store.practices import list_practices, set_suspended
 
-        if not await set_suspended(context.database, args.slug, suspended=suspended):
-            raise await no_practice(context, args.slug)
+        await context.practice_id(args.slug)
+        if suspended is not None:
+            await set_suspended(context.database, args.slug, suspended=suspended)
         return (await list_practices(context.database, args.slug))[0]
 
-    _answer_one(args, with_database(work))
-
-
-def _answer_one(args: argparse.Namespace, practice: "PracticeSummary") -> None:
+    practice = with_database(work)
     facts = [
         ("Practice", practice.slug),
         ("Name", practice.name),
@@ -206,3 +189,23 @@ def _document(practice: "PracticeSummary") -> dict[str, Any]:
         "patients": practice.patients,
         "clients": practice.clients,
     }
+
+
+def _check(args: argparse.Namespace) -> int:
+    async def work(context: CommandContext) -> "SystemCheck":
+        from frontdesk.operations import NEEDS
+        from frontdesk.systems.check import check_system
+
+        practice_id = await context.practice_id(args.slug)
+        return await check_system(context.database, practice_id, NEEDS, os.environ, context.audit.now)
+
+    checked = with_database(work)
+    findings = checked.findings
+    document = {
+        "practice": args.slug,
+        "schedulingSystem": checked.kind,
+        "checks": [{"subject": each.subject, "state": each.state, "detail": each.detail} for each in findings],
+    }
+    rows = [(each.subject, each.state, each.detail) for each in findings]
+    answer(args, document, table(("CHECK", "STATE", "DETAIL"), rows, ""))
+    return FAILURE if any(each.is_fault for each in findings) else 0

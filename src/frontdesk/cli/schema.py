@@ -1,17 +1,13 @@
 """`frontdesk db`: migrates the database and shows the state of migrations."""
 
 import argparse
-from typing import TYPE_CHECKING
 
-from frontdesk.cli.commands import add_command, add_group
+from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.connection import explain_database_errors, owner_dsn, started_settings, wait_for
 from frontdesk.cli.output import answer, instant, table
 
-if TYPE_CHECKING:
-    from frontdesk.cli.commands import Commands
 
-
-def add_db_commands(commands: "Commands") -> None:
+def add_commands(commands: Commands) -> None:
     group = add_group(commands, "db", "The database: migrate, status.")
     add_command(group, "migrate", _migrate, "Bring the database up to this version of frontdesk.")
     add_command(group, "status", _status, "Show which migrations and functions the database has.")

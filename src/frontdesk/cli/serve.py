@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from frontdesk.cli.commands import add_command
+from frontdesk.cli.commands import Commands, add_command
 from frontdesk.cli.connection import (
     CommandContext,
     Progress,
@@ -17,11 +17,10 @@ from frontdesk.cli.connection import (
     start_database,
     wait_for,
 )
-from frontdesk.cli.output import CommandError, to_json
+from frontdesk.cli.output import to_json
 from frontdesk.cli.staff import sign_in_link
 
 if TYPE_CHECKING:
-    from frontdesk.cli.commands import Commands
     from frontdesk.cli.demo_data import Demo
     from frontdesk.settings import Settings
 
@@ -59,7 +58,7 @@ curl -s "{url}/api/slots/first-available?visitTypeId=21&procedureId=102" -H "Aut
 _STOP = "\n  Ctrl-C stops it.\n"
 
 
-def add_serve_command(commands: "Commands") -> None:
+def add_commands(commands: Commands) -> None:
     command = add_command(commands, "serve", _serve, "Start the service, and with it everything it needs.")
     command.add_argument("--host", metavar="HOST", help="address to listen on (default 127.0.0.1)")
     command.add_argument("--port", metavar="PORT", type=int, help="port to listen on (default 8080)")
@@ -76,17 +75,14 @@ def _serve(args: argparse.Namespace) -> None:
         "FRONTDESK_PORT": str(settings.port),
         "FRONTDESK_WORKERS": str(settings.workers),
     }
-    from frontdesk.serving import ServingError, serve
+    from frontdesk.serving import serve
 
     def prepare() -> Callable[[], None]:
         start_database(settings, _say(args))
         prepared = wait_for(_prepare(args, settings))
         return lambda: _announce(args, settings, prepared)
 
-    try:
-        serve(settings, prepare)
-    except ServingError as error:
-        raise CommandError(str(error)) from None
+    serve(settings, prepare)
 
 
 def _say(args: argparse.Namespace) -> Progress:

@@ -3,19 +3,17 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from frontdesk.cli.commands import add_command, add_group
+from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.connection import CommandContext, with_database
-from frontdesk.cli.known_practices import known_practice
 from frontdesk.cli.output import answer, details, instant, table
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from frontdesk.access.staff.members import StaffRecord
-    from frontdesk.cli.commands import Commands
 
 
-def add_staff_commands(commands: "Commands") -> None:
+def add_commands(commands: Commands) -> None:
     group = add_group(
         commands, "staff", "Staff who sign in to the console: add, link, list, show, disable, enable, set-role, remove."
     )
@@ -28,21 +26,17 @@ def add_staff_commands(commands: "Commands") -> None:
         "--email", metavar="ADDRESS", help="lets the member sign in through the identity provider, where one is set"
     )
 
-    command = add_command(group, "link", _link, "Print a new sign-in link; an unused one before it stops working.")
-    command.add_argument("id", metavar="ID")
+    add_command(group, "link", _link, "Print a new sign-in link; an unused one before it stops working.", "id")
 
     command = add_command(group, "list", _list, "Show every member.")
     command.add_argument("--practice", metavar="SLUG", help="only this practice")
 
-    add_command(group, "show", _show, "Show one member.").add_argument("id", metavar="ID")
-    command = add_command(group, "disable", _disable, "Sign a member out everywhere, and let them in no more.")
-    command.add_argument("id", metavar="ID")
-    add_command(group, "enable", _enable, "Let a member in again.").add_argument("id", metavar="ID")
-    command = add_command(group, "set-role", _set_role, "Change what a member may do, from their next click on.")
-    command.add_argument("id", metavar="ID")
+    add_command(group, "show", _show, "Show one member.", "id")
+    add_command(group, "disable", _disable, "Sign a member out everywhere, and let them in no more.", "id")
+    add_command(group, "enable", _enable, "Let a member in again.", "id")
+    command = add_command(group, "set-role", _set_role, "Change what a member may do, from their next click on.", "id")
     _add_role(command)
-    command = add_command(group, "remove", _remove, "Forget a member; what they did stays under their id.")
-    command.add_argument("id", metavar="ID")
+    add_command(group, "remove", _remove, "Forget a member; what they did stays under their id.", "id")
 
 
 def _add_role(command: argparse.ArgumentParser) -> None:
@@ -94,7 +88,7 @@ def _list(args: argparse.Namespace) -> None:
         from frontdesk.access.staff.members import list_staff
 
         if args.practice is not None:
-            await known_practice(context, args.practice)
+            await context.practice_id(args.practice)
         return await list_staff(context.database, practice=args.practice)
 
     members = with_database(work)
@@ -104,41 +98,39 @@ def _list(args: argparse.Namespace) -> None:
 
 
 def _show(args: argparse.Namespace) -> None:
-    async def work(context: CommandContext) -> "StaffRecord":
-        from frontdesk.access.staff.members import show_staff
+    from frontdesk.access.staff.members import show_staff
 
-        return await show_staff(context.database, args.id)
-
-    _answer_one(args, with_database(work))
+    _answer_one(args, with_database(lambda context: show_staff(context.database, args.id)))
 
 
 def _disable(args: argparse.Namespace) -> None:
     from frontdesk.access.staff.members import disable_staff
 
-    _changed(args, lambda context: disable_staff(context.database, args.id, audit=context.audit))
+    _answer_one(args, _sealed(lambda context: disable_staff(context.database, args.id, audit=context.audit)))
 
 
 def _enable(args: argparse.Namespace) -> None:
     from frontdesk.access.staff.members import enable_staff
 
-    _changed(args, lambda context: enable_staff(context.database, args.id, audit=context.audit))
+    _answer_one(args, _sealed(lambda context: enable_staff(context.database, args.id, audit=context.audit)))
 
 
 def _set_role(args: argparse.Namespace) -> None:
     from frontdesk.access.staff.members import set_role
 
-    _changed(args, lambda context: set_role(context.database, args.id, args.role, audit=context.audit))
+    _answer_one(args, _sealed(lambda context: set_role(context.database, args.id, args.role, audit=context.audit)))
 
 
 def _remove(args: argparse.Namespace) -> None:
     from frontdesk.access.staff.members import remove_staff
 
-    _changed(args, lambda context: remove_staff(context.database, args.id, audit=context.audit), note="Removed.")
+    member = _sealed(lambda context: remove_staff(context.database, args.id, audit=context.audit))
+    answer(args, {"staffId": member.staff_id, "removed": True}, "Removed.")
 
 
-def _changed(
-    args: argparse.Namespace, change: "Callable[[CommandContext], Awaitable[StaffRecord]]", note: str | None = None
-) -> None:
+def _sealed(change: "Callable[[CommandContext], Awaitable[StaffRecord]]") -> "StaffRecord":
+    """Carry out a change and seal its audit record."""
+
     async def work(context: CommandContext) -> "StaffRecord":
         from frontdesk.audit.trail import seal
 
@@ -146,11 +138,7 @@ def _changed(
         await seal(context.database, changed.practice_id)
         return changed
 
-    member = with_database(work)
-    if note is None:
-        _answer_one(args, member)
-    else:
-        answer(args, {"staffId": member.staff_id, "removed": True}, note)
+    return with_database(work)
 
 
 def _answer_link(args: argparse.Namespace, member: "StaffRecord", link: str) -> None:

@@ -1,47 +1,29 @@
 """`frontdesk webhook deliveries` and `replay`: lists deliveries and sends them again."""
 
 import argparse
-from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from frontdesk.cli.commands import add_command
-from frontdesk.cli.connection import CommandContext, with_database
+from frontdesk.cli.commands import Commands, add_command
+from frontdesk.cli.connection import with_database
 from frontdesk.cli.events import event_number
 from frontdesk.cli.output import BadInput, answer, instant, table
 
 if TYPE_CHECKING:
-    from frontdesk.cli.commands import Commands
     from frontdesk.outbound.webhooks.deliveries import Attempt, Delivery
 
-T = TypeVar("T")
 
-
-def add_delivery_commands(group: "Commands") -> None:
-    command = add_command(group, "deliveries", _deliveries, "Show the newest deliveries, or the attempts of one.")
-    command.add_argument("id", metavar="ID")
+def add_delivery_commands(group: Commands) -> None:
+    command = add_command(group, "deliveries", _deliveries, "Show the newest deliveries, or the attempts of one.", "id")
     command.add_argument("--state", metavar="STATE", help="only pending, delivered or dead deliveries")
     command.add_argument("--event", metavar="ID", help="list every attempt for this event")
     command.add_argument("--limit", metavar="N", type=int, default=50, help="maximum number of deliveries (default 50)")
 
-    command = add_command(group, "replay", _replay, "Send every dead letter once more, or one event.")
-    command.add_argument("id", metavar="ID")
+    command = add_command(group, "replay", _replay, "Send every dead letter once more, or one event.", "id")
     command.add_argument("--event", metavar="ID", help="only this event, even if it was delivered")
 
 
-def on_webhooks(work: Callable[[CommandContext], Awaitable[T]]) -> T:
-    """Run a command's work and report WebhookError as BadInput."""
-    from frontdesk.outbound.webhooks.endpoints import WebhookError
-    from frontdesk.outbound.webhooks.targets import TargetError
-
-    try:
-        return with_database(work)
-    except (WebhookError, TargetError) as error:
-        raise BadInput(str(error)) from None
-
-
 def _deliveries(args: argparse.Namespace) -> None:
-    from frontdesk.outbound.webhooks.deliveries import STATES
+    from frontdesk.outbound.webhooks.deliveries import STATES, list_deliveries
 
     if args.limit < 1:
         raise BadInput("frontdesk webhook deliveries: --limit must be at least 1.")
@@ -51,12 +33,7 @@ def _deliveries(args: argparse.Namespace) -> None:
         _answer_attempts(args, event_number(args.event))
         return
 
-    async def work(context: CommandContext) -> "list[Delivery]":
-        from frontdesk.outbound.webhooks.deliveries import list_deliveries
-
-        return await list_deliveries(context.database, args.id, args.state, args.limit)
-
-    found = on_webhooks(work)
+    found = with_database(lambda context: list_deliveries(context.database, args.id, args.state, args.limit))
     rows = [
         (
             f"evt_{d.event_id}",
@@ -64,9 +41,7 @@ def _deliveries(args: argparse.Namespace) -> None:
             instant(d.occurred_at),
             d.state,
             d.attempts,
-            None if d.last is None else d.last.status,
-            None if d.last is None else d.last.milliseconds,
-            None if d.last is None else d.last.failure,
+            *((None, None, None) if d.last is None else (d.last.status, d.last.milliseconds, d.last.failure)),
             instant(d.due_at),
         )
         for d in found
@@ -76,26 +51,20 @@ def _deliveries(args: argparse.Namespace) -> None:
 
 
 def _answer_attempts(args: argparse.Namespace, event_id: int) -> None:
-    async def work(context: CommandContext) -> "list[Attempt]":
-        from frontdesk.outbound.webhooks.deliveries import list_attempts
+    from frontdesk.outbound.webhooks.deliveries import list_attempts
 
-        return await list_attempts(context.database, args.id, event_id)
-
-    found = on_webhooks(work)
+    found = with_database(lambda context: list_attempts(context.database, args.id, event_id))
     rows = [(instant(a.at), a.status, a.milliseconds, a.failure) for a in found]
     empty = "There was no attempt to deliver this event."
     answer(args, [_attempt_document(a) for a in found], table(("TIME", "STATUS", "MS", "FAILURE"), rows, empty))
 
 
 def _replay(args: argparse.Namespace) -> None:
+    from frontdesk.outbound.webhooks.deliveries import replay
+
     event_id = None if args.event is None else event_number(args.event)
-
-    async def work(context: CommandContext) -> list[int]:
-        from frontdesk.outbound.webhooks.deliveries import replay
-
-        return await replay(context.database, args.id, event_id, datetime.now(UTC))
-
-    replayed = [f"evt_{number}" for number in on_webhooks(work)]
+    numbers = with_database(lambda context: replay(context.database, args.id, event_id, context.audit.now))
+    replayed = [f"evt_{number}" for number in numbers]
     answer(args, {"replayed": replayed}, f"To be sent once more: {' '.join(replayed) or 'nothing'}.")
 
 

@@ -1,22 +1,20 @@
 """`frontdesk webhook`: manages webhook endpoints. A secret is printed only once."""
 
 import argparse
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from frontdesk.cli.commands import add_command, add_group
-from frontdesk.cli.connection import CommandContext
-from frontdesk.cli.known_practices import known_practice
+from frontdesk.cli.commands import Commands, add_command, add_group
+from frontdesk.cli.connection import CommandContext, with_database
 from frontdesk.cli.output import FAILURE, answer, details, instant, table
-from frontdesk.cli.webhook_deliveries import add_delivery_commands, on_webhooks
+from frontdesk.cli.webhook_deliveries import add_delivery_commands
 
 if TYPE_CHECKING:
-    from frontdesk.cli.commands import Commands
     from frontdesk.outbound.webhooks.endpoints import Endpoint
     from frontdesk.outbound.webhooks.sender import Sent
 
 
-def add_webhook_commands(commands: "Commands") -> None:
+def add_commands(commands: Commands) -> None:
     group = add_group(
         commands,
         "webhook",
@@ -31,16 +29,15 @@ def add_webhook_commands(commands: "Commands") -> None:
     command = add_command(group, "list", _list, "Show every endpoint.")
     command.add_argument("--practice", metavar="SLUG", help="only this practice")
 
-    add_command(group, "show", _show, "Show one endpoint.").add_argument("id", metavar="ID")
-    add_command(group, "test", _test, "Send a signed test message now, past the queue.").add_argument(
-        "id", metavar="ID"
-    )
-    add_command(group, "pause", _pause, "Send nothing; what happens meanwhile waits.").add_argument("id", metavar="ID")
-    add_command(group, "resume", _resume, "Send again, beginning with what waited.").add_argument("id", metavar="ID")
-    add_command(group, "remove", _remove, "Forget an endpoint and its deliveries.").add_argument("id", metavar="ID")
+    add_command(group, "show", _show, "Show one endpoint.", "id")
+    add_command(group, "test", _test, "Send a signed test message now, past the queue.", "id")
+    add_command(group, "pause", _pause, "Send nothing; what happens meanwhile waits.", "id")
+    add_command(group, "resume", _resume, "Send again, beginning with what waited.", "id")
+    add_command(group, "remove", _remove, "Forget an endpoint and its deliveries.", "id")
 
-    command = add_command(group, "rotate-secret", _rotate_secret, "Give an endpoint a new secret, shown this once.")
-    command.add_argument("id", metavar="ID")
+    command = add_command(
+        group, "rotate-secret", _rotate_secret, "Give an endpoint a new secret, shown this once.", "id"
+    )
     command.add_argument(
         "--at-once", action="store_true", help="stop signing with the old secret immediately instead of after a day"
     )
@@ -50,30 +47,29 @@ def add_webhook_commands(commands: "Commands") -> None:
 
 def _add(args: argparse.Namespace) -> None:
     async def work(context: CommandContext) -> "tuple[Endpoint, str]":
-        from frontdesk.access.keys.sealing import load_secret_key
         from frontdesk.outbound.webhooks.endpoints import add_endpoint
         from frontdesk.outbound.webhooks.sender import Sender
 
-        practice_id = await known_practice(context, args.practice)
+        practice_id = await context.practice_id(args.practice)
         sender = Sender(allow_private=context.settings.webhook_allow_private)
         try:
             await sender.check(args.url)
         finally:
             await sender.close()
-        sealer = load_secret_key(context.settings)
-        return await add_endpoint(context.database, sealer, practice_id, args.url, args.event or (), datetime.now(UTC))
+        events = args.event or ()
+        return await add_endpoint(context.database, context.sealer(), practice_id, args.url, events, context.audit.now)
 
-    _answer_secret(args, *on_webhooks(work))
+    _answer_secret(args, *with_database(work))
 
 
 def _list(args: argparse.Namespace) -> None:
     async def work(context: CommandContext) -> "list[Endpoint]":
         from frontdesk.outbound.webhooks.endpoints import list_endpoints
 
-        practice_id = None if args.practice is None else await known_practice(context, args.practice)
+        practice_id = None if args.practice is None else await context.practice_id(args.practice)
         return await list_endpoints(context.database, practice_id)
 
-    found = on_webhooks(work)
+    found = with_database(work)
     rows = [
         (e.endpoint_id, e.practice_slug, e.url, " ".join(e.events) or "all", e.pending, e.dead, _state(e))
         for e in found
@@ -83,30 +79,26 @@ def _list(args: argparse.Namespace) -> None:
 
 
 def _show(args: argparse.Namespace) -> None:
-    async def work(context: CommandContext) -> "Endpoint":
-        from frontdesk.outbound.webhooks.endpoints import show_endpoint
+    from frontdesk.outbound.webhooks.endpoints import show_endpoint
 
-        return await show_endpoint(context.database, args.id)
-
-    _answer_one(args, on_webhooks(work))
+    _answer_one(args, with_database(lambda context: show_endpoint(context.database, args.id)))
 
 
 def _test(args: argparse.Namespace) -> int:
     async def work(context: CommandContext) -> "Sent":
-        from frontdesk.access.keys.sealing import load_secret_key
         from frontdesk.outbound.webhooks.endpoints import live_secrets, show_endpoint
         from frontdesk.outbound.webhooks.sender import Sender, send_test
 
         endpoint = await show_endpoint(context.database, args.id)
-        now = datetime.now(UTC)
-        keys = await live_secrets(context.database, load_secret_key(context.settings), endpoint, now)
+        now = context.audit.now
+        keys = await live_secrets(context.database, context.sealer(), endpoint, now)
         sender = Sender(allow_private=context.settings.webhook_allow_private)
         try:
             return await send_test(sender, endpoint.url, keys, now)
         finally:
             await sender.close()
 
-    sent = on_webhooks(work)
+    sent = with_database(work)
     document = {"delivered": sent.failure is None, "status": sent.status, "milliseconds": sent.milliseconds}
     text = f"Received: status {sent.status} after {sent.milliseconds} ms."
     if sent.failure is not None:
@@ -117,43 +109,34 @@ def _test(args: argparse.Namespace) -> int:
 
 
 def _pause(args: argparse.Namespace) -> None:
-    async def work(context: CommandContext) -> "Endpoint":
-        from frontdesk.outbound.webhooks.endpoints import pause_endpoint
+    from frontdesk.outbound.webhooks.endpoints import pause_endpoint
 
-        return await pause_endpoint(context.database, args.id, datetime.now(UTC))
-
-    _answer_one(args, on_webhooks(work))
+    _answer_one(args, with_database(lambda context: pause_endpoint(context.database, args.id, context.audit.now)))
 
 
 def _resume(args: argparse.Namespace) -> None:
-    async def work(context: CommandContext) -> "Endpoint":
-        from frontdesk.outbound.webhooks.endpoints import resume_endpoint
+    from frontdesk.outbound.webhooks.endpoints import resume_endpoint
 
-        return await resume_endpoint(context.database, args.id, datetime.now(UTC))
-
-    _answer_one(args, on_webhooks(work))
+    _answer_one(args, with_database(lambda context: resume_endpoint(context.database, args.id, context.audit.now)))
 
 
 def _remove(args: argparse.Namespace) -> None:
-    async def work(context: CommandContext) -> None:
-        from frontdesk.outbound.webhooks.endpoints import remove_endpoint
+    from frontdesk.outbound.webhooks.endpoints import remove_endpoint
 
-        await remove_endpoint(context.database, args.id)
-
-    on_webhooks(work)
+    with_database(lambda context: remove_endpoint(context.database, args.id))
     answer(args, {"removed": args.id}, f"The endpoint {args.id} is gone.")
 
 
 def _rotate_secret(args: argparse.Namespace) -> None:
-    async def work(context: CommandContext) -> "tuple[Endpoint, str]":
-        from frontdesk.access.keys.sealing import load_secret_key
-        from frontdesk.outbound.webhooks.endpoints import DEFAULT_RETIREMENT, rotate_secret
+    from frontdesk.outbound.webhooks.endpoints import DEFAULT_RETIREMENT, rotate_secret
 
-        retirement = timedelta(0) if args.at_once else DEFAULT_RETIREMENT
-        sealer = load_secret_key(context.settings)
-        return await rotate_secret(context.database, sealer, args.id, datetime.now(UTC), retire_old_after=retirement)
-
-    _answer_secret(args, *on_webhooks(work))
+    retirement = timedelta(0) if args.at_once else DEFAULT_RETIREMENT
+    rotated = with_database(
+        lambda context: rotate_secret(
+            context.database, context.sealer(), args.id, context.audit.now, retire_old_after=retirement
+        )
+    )
+    _answer_secret(args, *rotated)
 
 
 def _answer_secret(args: argparse.Namespace, endpoint: "Endpoint", secret: str) -> None:
