@@ -6,7 +6,7 @@ Notifications are sent after the commit, because PostgreSQL serializes the commi
 import asyncio
 
 from frontdesk.background import Step
-from frontdesk.store.changes import announce_many
+from frontdesk.store.changes import announce
 from frontdesk.store.database import Database
 
 KIND = "calendar"
@@ -30,7 +30,7 @@ class Announcer:
     async def announce(self) -> None:
         changed, self._changed = self._changed, set()
         try:
-            await announce_many(self._database, KIND, [str(practice_id) for practice_id in sorted(changed)])
+            await announce(self._database, KIND, *map(str, sorted(changed)))
         except BaseException:
             self._changed |= changed
             raise

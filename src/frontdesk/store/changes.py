@@ -6,17 +6,16 @@ slug) and `calendar` (a practice's id).
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import asyncpg
 
 from frontdesk.background import Step
-from frontdesk.store.database import SERVICE_ROLE, Database, session_settings
+from frontdesk.store.database import SERVICE_ROLE, session_settings
 
 _CHANNEL = "frontdesk_change"
-_NOTIFY = f"SELECT pg_notify('{_CHANNEL}', $1)"
-_NOTIFY_MANY = f"SELECT pg_notify('{_CHANNEL}', word) FROM unnest($1::text[]) word"  # noqa: S608 - a name of ours
+_NOTIFY = f"SELECT pg_notify('{_CHANNEL}', word) FROM unnest($1::text[]) word"  # noqa: S608 - a name of ours
 
 _PROBE_SECONDS = 10.0
 _CONNECT_SECONDS = 5.0
@@ -24,19 +23,9 @@ _CONNECT_SECONDS = 5.0
 _log = logging.getLogger(__name__)
 
 
-async def announce(connection_or_database: Any, kind: str, id: str) -> None:  # noqa: A002
+async def announce(connection_or_database: Any, kind: str, *ids: str) -> None:
     """Notifies every listener; on a connection inside a transaction, when that commits."""
-    message = f"{kind} {id}"
-    if isinstance(connection_or_database, Database):
-        await connection_or_database.fetchval(_NOTIFY, message)
-    else:
-        await connection_or_database.execute(_NOTIFY, message)
-
-
-async def announce_many(database: Database, kind: str, ids: Sequence[str]) -> None:
-    """Notifies every listener of several changes in one statement."""
-    messages = [f"{kind} {id_}" for id_ in ids]
-    await database.fetch(_NOTIFY_MANY, messages)
+    await connection_or_database.fetch(_NOTIFY, [f"{kind} {id_}" for id_ in ids])
 
 
 class ChangeListener:

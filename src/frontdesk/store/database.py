@@ -39,7 +39,7 @@ _NOT_EXECUTED = (
 )
 # The connection was lost while idle: the statement was never sent.
 _NOT_SENT = (pg.InterfaceError, pg.InternalClientError)
-# The connection was lost while the statement ran.
+# The connection was lost, or time ran out, while the statement ran.
 _LOST = (pg.PostgresConnectionError, pg.AdminShutdownError, pg.CrashShutdownError, OSError)
 
 T = TypeVar("T")
@@ -115,35 +115,17 @@ class Database:
 
     async def fetch(self, sql: str, *args: Any) -> list[asyncpg.Record]:
         """Runs a statement that may be repeated: a read, or an idempotent write."""
-        return await self._repeatable(lambda connection: connection.fetch(sql, *args))
+        return await self._run(lambda connection: connection.fetch(sql, *args))
 
     async def fetchrow(self, sql: str, *args: Any) -> asyncpg.Record | None:
-        return await self._repeatable(lambda connection: connection.fetchrow(sql, *args))
+        return await self._run(lambda connection: connection.fetchrow(sql, *args))
 
     async def fetchval(self, sql: str, *args: Any) -> Any:
-        return await self._repeatable(lambda connection: connection.fetchval(sql, *args))
+        return await self._run(lambda connection: connection.fetchval(sql, *args))
 
     async def write(self, sql: str, *args: Any) -> asyncpg.Record | None:
         """Runs a statement that must not be repeated once it may have committed."""
-        for attempt in range(1, _ATTEMPTS + 1):
-            connection, whole = await self._acquire(), False
-            try:
-                self.statements += 1
-                row: asyncpg.Record | None = await connection.fetchrow(sql, *args)
-                whole = True
-                return row
-            except (*_WORTH_REPEATING, *_NOT_SENT) as error:
-                await self._discard(connection, error)
-                if attempt == _ATTEMPTS:
-                    raise DatabaseUnavailable from error
-            except _NOT_EXECUTED as error:
-                raise DatabaseUnavailable from error
-            except (*_LOST, TimeoutError) as error:
-                await self._discard(connection, error)
-                raise OutcomeUnknown from error
-            finally:
-                await self._release(connection, whole=whole)
-        raise AssertionError("unreachable")
+        return await self._run(lambda connection: connection.fetchrow(sql, *args), repeatable=False)
 
     @contextlib.asynccontextmanager
     async def transaction(self, practice_id: int | None = None) -> AsyncIterator[Any]:
@@ -158,29 +140,29 @@ class Database:
                 committing = True
         except (*_WORTH_REPEATING, *_NOT_EXECUTED) as error:
             raise DatabaseUnavailable from error
-        except _NOT_SENT as error:
+        except (*_NOT_SENT, *_LOST) as error:
             await self._discard(connection, error)
-            raise DatabaseUnavailable from error
-        except (*_LOST, TimeoutError) as error:
-            await self._discard(connection, error)
-            raise (OutcomeUnknown if committing else DatabaseUnavailable) from error
+            unknown = committing and isinstance(error, _LOST)
+            raise (OutcomeUnknown if unknown else DatabaseUnavailable) from error
         finally:
             await self._release(connection, whole=False)
 
-    async def _repeatable(self, run: Callable[[Any], Awaitable[T]]) -> T:
+    async def _run(self, statement: Callable[[Any], Awaitable[T]], *, repeatable: bool = True) -> T:
         for attempt in range(1, _ATTEMPTS + 1):
             connection, whole = await self._acquire(), False
             try:
                 self.statements += 1
-                answer = await run(connection)
+                answer = await statement(connection)
                 whole = True
                 return answer
+            except _NOT_EXECUTED as error:
+                raise DatabaseUnavailable from error
             except (*_WORTH_REPEATING, *_NOT_SENT, *_LOST) as error:
                 await self._discard(connection, error)
+                if not repeatable and isinstance(error, _LOST):
+                    raise OutcomeUnknown from error
                 if attempt == _ATTEMPTS:
                     raise DatabaseUnavailable from error
-            except (*_NOT_EXECUTED, TimeoutError) as error:
-                raise DatabaseUnavailable from error
             finally:
                 await self._release(connection, whole=whole)
         raise AssertionError("unreachable")

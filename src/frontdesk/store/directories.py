@@ -3,27 +3,17 @@
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from datetime import date, datetime
+from functools import cache
 from typing import Any
 from weakref import WeakValueDictionary
 
 import orjson
-from pydantic.alias_generators import to_camel
+from pydantic import TypeAdapter
 
 from frontdesk.cache import BoundedCache
-from frontdesk.domain.directory import (
-    Closure,
-    Directory,
-    Location,
-    OpeningHours,
-    Practice,
-    Procedure,
-    Provider,
-    TimeOff,
-    VisitType,
-)
+from frontdesk.domain.directory import Closure, Directory, OpeningHours, TimeOff
 from frontdesk.store.database import Database
-from frontdesk.store.rows import field_names, from_row, upsert_sql
+from frontdesk.store.rows import camel, field_names, upsert_sql
 
 MOST_PROVIDERS = 10_000  # over all practices; with their share of everything else about two kilobytes each
 
@@ -130,73 +120,26 @@ def _blocks(blocks: Iterable[Closure | TimeOff]) -> str:
 
 
 def _hours_document(hours: OpeningHours) -> dict[str, Any]:
-    return {to_camel(key): value for key, value in asdict(hours).items()} | {"days": sorted(hours.days)}
+    return {camel(key): value for key, value in asdict(hours).items()} | {"days": sorted(hours.days)}
 
 
 def _directory(document: Mapping[str, Any]) -> Directory:
-    locations, providers, visit_types, procedures = (
-        [{**row, "aliases": tuple(row["aliases"])} for row in document[table] or ()]
-        for table in ("locations", "providers", "visit_types", "procedures")
-    )
-    by_visit_type: dict[int, list[Procedure]] = {}
-    for row in procedures:
-        procedure = from_row(Procedure, row, id=row["procedure_id"])
-        by_visit_type.setdefault(row["visit_type_id"], []).append(procedure)
-    return Directory(
-        practice=from_row(Practice, document["practice"]),
-        locations={
-            (id_ := row["location_id"]): from_row(Location, row, id=id_, closures=_closures(row["closures"]))
-            for row in locations
-        },
-        providers={
-            (id_ := row["provider_id"]): from_row(
-                Provider,
-                row,
-                id=id_,
-                procedure_ids=None if row["procedure_ids"] is None else frozenset(row["procedure_ids"]),
-                hours=_hours(row["hours"]),
-                time_off=_time_off(row["time_off"]),
-            )
-            for row in providers
-        },
-        visit_types={
-            (id_ := row["visit_type_id"]): from_row(
-                VisitType, row, id=id_, procedures=tuple(by_visit_type.get(id_, ()))
-            )
-            for row in visit_types
-        },
-    )
+    records = {kind: document[f"{kind}s"] or [] for kind in ("location", "provider", "visit_type", "procedure")}
+    for kind, rows in records.items():
+        for row in rows:
+            row["id"] = row[f"{kind}_id"]
+    hour_fields = field_names(OpeningHours)
+    for row in records["provider"]:
+        row["hours"] = [{key: hours[camel(key)] for key in hour_fields} for hours in row["hours"]]
+    for row in records["visit_type"]:
+        row["procedures"] = [each for each in records["procedure"] if each["visit_type_id"] == row["id"]]
+    by_id = {f"{kind}s": {row["id"]: row for row in rows} for kind, rows in records.items()}
+    return _reader().validate_python({"practice": document["practice"], **by_id})
 
 
-def _closures(rows: Iterable[Mapping[str, Any]]) -> tuple[Closure, ...]:
-    return tuple(
-        Closure(date.fromisoformat(c["first"]), date.fromisoformat(c["last"]), c["reason"], c.get("by")) for c in rows
-    )
-
-
-def _hours(rows: Iterable[Mapping[str, Any]]) -> tuple[OpeningHours, ...]:
-    return tuple(
-        OpeningHours(
-            location_id=h["locationId"],
-            days=frozenset(h["days"]),
-            opens=h["opens"],
-            closes=h["closes"],
-            effective_from=_date(h["effectiveFrom"]),
-            effective_to=_date(h["effectiveTo"]),
-        )
-        for h in rows
-    )
-
-
-def _time_off(rows: Iterable[Mapping[str, Any]]) -> tuple[TimeOff, ...]:
-    return tuple(
-        TimeOff(datetime.fromisoformat(t["starts"]), datetime.fromisoformat(t["ends"]), t["reason"], t.get("by"))
-        for t in rows
-    )
-
-
-def _date(text: str | None) -> date | None:
-    return None if text is None else date.fromisoformat(text)
+@cache
+def _reader() -> TypeAdapter[Directory]:
+    return TypeAdapter(Directory)
 
 
 def _json(value: Any) -> str:

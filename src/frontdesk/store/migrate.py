@@ -71,7 +71,8 @@ class SchemaState:
         """Functions of a newer release work with this one and are left alone; that release's nodes need them."""
         if any(_order(row["version"]) > _order(self.release.version) for row in self.applied_functions.values()):
             return []
-        return [f for f in self.release.functions if not self._has(f)]
+        applied = {name: row["checksum"] for name, row in self.applied_functions.items()}
+        return [f for f in self.release.functions if applied.get(f.name) != f.checksum]
 
     @property
     def pending(self) -> int:
@@ -99,10 +100,6 @@ class SchemaState:
         """When the file was last applied; None if its text has to be applied."""
         row = self.applied_functions.get(function.name)
         return None if row is None or function in self.pending_functions else row["applied_at"]
-
-    def _has(self, function: FunctionFile) -> bool:
-        row = self.applied_functions.get(function.name)
-        return row is not None and row["checksum"] == function.checksum
 
 
 @cache

@@ -5,7 +5,11 @@ from dataclasses import fields
 from functools import cache
 from typing import Any, TypeVar
 
+from pydantic.alias_generators import to_camel
+
 T = TypeVar("T")
+
+camel = cache(to_camel)  # the names in JSON
 
 
 def from_row(record: Callable[..., T], row: Any, **given: Any) -> T:

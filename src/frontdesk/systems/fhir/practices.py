@@ -48,12 +48,9 @@ class FhirPractices:
 
     async def system(self, practice_id: int, stored: StoredDirectory) -> "FhirSystem":
         """The system for one call."""
-        await _load_adapter()
+        upstream, practice = await self._connect(practice_id, stored)
         from frontdesk.systems.fhir.system import FhirSystem
 
-        upstream = self._upstream(practice_id, stored.directory.practice.scheduling_system)
-        await upstream.ready()
-        practice = await upstream.map(stored.version, stored.directory)
         return FhirSystem(upstream, stored.version, practice, self.reconciler.look_soon)
 
     def condition(self, practice_id: int) -> Condition | None:
@@ -69,11 +66,13 @@ class FhirPractices:
             stored = await self._directories.newest(practice_id)
         except DatabaseUnavailable as error:
             raise SystemUnavailable from error
-        config = stored.directory.practice.scheduling_system
-        if config["kind"] != "fhir":
-            return None
-        await _load_adapter()
-        upstream = self._upstream(practice_id, config)
+        is_fhir = stored.directory.practice.scheduling_system["kind"] == "fhir"
+        return await self._connect(practice_id, stored) if is_fhir else None
+
+    async def _connect(self, practice_id: int, stored: StoredDirectory) -> "tuple[Upstream, PracticeMap]":
+        if _ADAPTER not in sys.modules:  # in a thread, so that the import does not block calls of other practices
+            await asyncio.to_thread(import_module, _ADAPTER)
+        upstream = self._upstream(practice_id, stored.directory.practice.scheduling_system)
         await upstream.ready()
         return upstream, await upstream.map(stored.version, stored.directory)
 
@@ -86,13 +85,10 @@ class FhirPractices:
         made = Upstream(self._database, practice_id, config, self._environment)
         evicted = self._upstreams.put(practice_id, made)
         for upstream in evicted if known is None else (known, *evicted):
-            self._retire(upstream)
+            task = asyncio.create_task(_close_later(upstream))
+            self._retired.add(task)
+            task.add_done_callback(self._retired.discard)
         return made
-
-    def _retire(self, upstream: "Upstream") -> None:
-        task = asyncio.create_task(_close_later(upstream))
-        self._retired.add(task)
-        task.add_done_callback(self._retired.discard)
 
     async def close(self) -> None:
         for task in self._retired:
@@ -101,12 +97,6 @@ class FhirPractices:
         for upstream in self._upstreams.values():
             await upstream.close()
         self._upstreams.clear()
-
-
-async def _load_adapter() -> None:
-    """In a thread, so that the import does not block calls of other practices."""
-    if _ADAPTER not in sys.modules:
-        await asyncio.to_thread(import_module, _ADAPTER)
 
 
 async def _close_later(upstream: "Upstream") -> None:

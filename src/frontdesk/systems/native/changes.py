@@ -3,10 +3,10 @@
 from dataclasses import asdict
 
 import orjson
-from pydantic.alias_generators import to_camel
 
 from frontdesk.domain.names import digits
 from frontdesk.domain.patients import name_key
+from frontdesk.store.rows import camel
 from frontdesk.systems.changes import Change
 
 
@@ -17,4 +17,4 @@ def as_json(change: Change) -> str:
         data |= details
         data["name_key"] = name_key(details["first_name"], details["last_name"])
         data["phone_digits"] = digits(details["phone"])
-    return orjson.dumps({to_camel(name): value for name, value in data.items()}).decode()
+    return orjson.dumps({camel(name): value for name, value in data.items()}).decode()

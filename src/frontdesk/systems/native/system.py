@@ -19,6 +19,7 @@ from frontdesk.domain.patients import Contact, Patient, name_key
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 from frontdesk.store.directories import DirectoryCache, StoredDirectory
+from frontdesk.store.rows import from_row
 from frontdesk.systems.changes import Change
 from frontdesk.systems.native import rows
 from frontdesk.systems.native.calendars import Calendars, to_read
@@ -102,7 +103,7 @@ class NativeSystem:
         self, slot: SlotRef, patient_id: str, now: datetime, moved: Appointment | None
     ) -> BookingCheck | None:
         starts = datetime.fromtimestamp(slot.start * 60, tz=UTC)
-        row = await self._fetchrow(
+        [row] = await self._fetch(
             "SELECT * FROM booking_context($1, $2, $3, $4, $5, $6)",
             self._practice_id,
             patient_id,
@@ -157,19 +158,17 @@ class NativeSystem:
 
     async def get_patient(self, patient: str | int) -> Patient | None:
         by_id = isinstance(patient, str)
-        row = await self._fetchrow(
+        found = await self._fetch(
             "SELECT * FROM get_patient($1, $2, $3)",
             self._practice_id,
             patient if by_id else None,
             None if by_id else patient,
         )
-        return None if row is None else rows.patient(row)
+        return rows.patient(found[0]) if found else None
 
     async def contacts(self, patient_ids: Sequence[str]) -> dict[str, Contact]:
         found = await self._fetch("SELECT * FROM patient_contacts($1, $2)", self._practice_id, list(patient_ids))
-        return {
-            row["patient_id"]: Contact(row["first_name"], row["last_name"], row["dob"], row["phone"]) for row in found
-        }
+        return {row["patient_id"]: from_row(Contact, row) for row in found}
 
     async def list_appointments(
         self, wanted: AppointmentFilter, *, most: int, after: tuple[datetime, str] | None
@@ -196,13 +195,13 @@ class NativeSystem:
         return await self._named_in_directory([rows.appointment(row) for row in found])
 
     async def get_appointment(self, appointment_id: str) -> Appointment | None:
-        row = await self._fetchrow("SELECT * FROM get_appointment($1, $2)", self._practice_id, appointment_id)
-        return None if row is None else (await self._named_in_directory([rows.appointment(row)]))[0]
+        found = await self._fetch("SELECT * FROM get_appointment($1, $2)", self._practice_id, appointment_id)
+        return (await self._named_in_directory([rows.appointment(found[0])]))[0] if found else None
 
     async def _named_in_directory(self, found: list[Appointment]) -> list[Appointment]:
         """Reloads the directory if it lacks a record that these appointments refer to."""
         directory = await self.directory()
-        if any(not _knows(directory, appointment) for appointment in found):
+        if any(named(directory, appointment) is None for appointment in found):
             self._known_version = (await self._calendar.directories.newest(self._practice_id)).version
         return found
 
@@ -279,19 +278,3 @@ class NativeSystem:
             return await self._database.fetch(sql, *args)
         except DatabaseUnavailable as error:
             raise SystemUnavailable from error
-
-    async def _fetchrow(self, sql: str, *args: Any) -> Any:
-        try:
-            return await self._database.fetchrow(sql, *args)
-        except DatabaseUnavailable as error:
-            raise SystemUnavailable from error
-
-
-def _knows(directory: Directory, appointment: Appointment) -> bool:
-    visit_type = directory.visit_types.get(appointment.visit_type_id)
-    return (
-        appointment.provider_id in directory.providers
-        and appointment.location_id in directory.locations
-        and visit_type is not None
-        and visit_type.procedure(appointment.procedure_id) is not None
-    )

@@ -5,12 +5,12 @@ Chooses the schedules and the time window to ask for; `resources/slots.py` decid
 
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import groupby
-from math import ceil, floor
 
-from frontdesk.domain.directory import Location, Procedure, VisitType
-from frontdesk.domain.local_time import DAY_MINUTES, local_date, local_day_bounds
+from frontdesk.domain.calendar import OpenTimes
+from frontdesk.domain.directory import Procedure, VisitType
+from frontdesk.domain.local_time import DAY_MINUTES
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.elements import stamp
@@ -39,7 +39,10 @@ class SlotFinder:
         if visit_type is None or procedure is None:
             return FoundSlots(query.visit_type_id, None, ())
         pairs = list(offered_pairs(directory, visit_type, procedure, query))
-        bounds = {place.id: self._bounds(place, query, now) for _, place in pairs}
+        bounds = {
+            place.id: OpenTimes(directory.practice, provider, place).reach(query.first, query.last, now.timestamp())
+            for provider, place in pairs
+        }
         wanted = {(provider.id, place.id) for provider, place in pairs}
         services = self._practice.services(visit_type.id, procedure.id)
         known = await self._schedules() if wanted else []
@@ -66,9 +69,9 @@ class SlotFinder:
         self, ref: SlotRef, visit_type: VisitType, procedure: Procedure, now: datetime, held: AbstractSet[str]
     ) -> tuple[Slot, ...] | None:
         """The slots that a booking would take, or None if they are not available."""
-        place = self._practice.directory.locations[ref.location_id]
-        query = SlotQuery(visit_type.id, procedure.id, ref.provider_id, place.id, None, None)
-        earliest, latest = self._bounds(place, query, now)
+        directory = self._practice.directory
+        provider, place = directory.providers[ref.provider_id], directory.locations[ref.location_id]
+        earliest, latest = OpenTimes(directory.practice, provider, place).reach(None, None, now.timestamp())
         if procedure.duration_minutes != ref.duration_minutes or not earliest <= ref.start < latest:
             return None
         services = self._practice.services(visit_type.id, procedure.id)
@@ -105,21 +108,6 @@ class SlotFinder:
         slots = [known for resource in found if (known := slot(resource)) is not None]
         services = self._practice.services(visit_type.id, procedure.id)
         return open_runs(slots, services, procedure.duration_minutes, held)
-
-    def _bounds(self, place: Location, query: SlotQuery, now: datetime) -> tuple[int, int]:
-        """Earliest and latest start at a location, by the query's dates, minimum notice and booking horizon."""
-        practice, seconds = self._practice.directory.practice, now.timestamp()
-        today = local_date(floor(seconds) // 60, place.time_zone)
-        horizon = today + timedelta(days=practice.booking_horizon_days)
-        first = max(query.first or today, today)
-        last = min(query.last or horizon, horizon)
-        if first > last:
-            return 0, 0
-        earliest = max(floor(seconds) // 60 + 1, ceil(seconds / 60) + practice.minimum_notice_minutes)
-        return (
-            max(local_day_bounds(first, place.time_zone)[0], earliest),
-            local_day_bounds(last, place.time_zone)[1],
-        )
 
     def _windows(
         self, bounds: Iterable[tuple[int, int]], query: SlotQuery, after: Position | None
