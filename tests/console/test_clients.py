@@ -10,6 +10,7 @@ import pytest
 
 from frontdesk.access.clients.registry import list_clients, show_client
 from frontdesk.access.clients.scopes import SCOPES
+from frontdesk.console.actions.clients import ClientFields
 from frontdesk.domain.errors import Problem
 from tests.console.admin_pages import (
     EVIL,
@@ -220,12 +221,12 @@ async def test_staff_can_neither_see_nor_change_clients(
 async def test_the_desk_itself_refuses_staff_whatever_a_page_forgets(world: World) -> None:
     context = await action_context(world)
     desk = world.service.desk
-    given = {"name": "n", "scopes": SCOPES, "per_minute": 1, "quota": 1}
+    given = ClientFields("n", "agent", SCOPES, 1, 1)
     for attempt in (
         desk.clients.all(context),
         desk.clients.one(context, "fd_1"),
-        desk.clients.add(context, grant="agent", once="k", **given),
-        desk.clients.change(context, "fd_1", **given),
+        desk.clients.add(context, given, once="k"),
+        desk.clients.change(context, "fd_1", given),
         desk.clients.set_disabled(context, "fd_1", disabled=True),
     ):
         with pytest.raises(Problem) as refused:

@@ -55,6 +55,13 @@ def faults_of(problem: Problem) -> dict[str, str]:
     return found or {"$": problem.detail}
 
 
+def labelled_faults(problem: Problem, labels: Mapping[str, str]) -> dict[str, str]:
+    """Messages by field, with the labels of the form."""
+    return {
+        error.field: error.message.replace(error.field, labels.get(error.field, "This"), 1) for error in problem.errors
+    }
+
+
 def whole_number(form: Form, name: str, label: str, faults: dict[str, str]) -> int:
     """Accepts spaces and commas between thousands. Anything else is added to `faults` and counts as 1."""
     text = re.sub(r"[\s,]", "", form.get(name))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from frontdesk.audit.trail import COMMAND_LINE
-from frontdesk.console.actor import Actor
+from frontdesk.console.names import Actor
 from frontdesk.store.database import Database
 
 _NAMES = """

@@ -7,7 +7,7 @@ from typing import Any
 
 from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.context import ActionContext
-from frontdesk.console.actor import Actor
+from frontdesk.console.names import Actor, names_of
 from frontdesk.domain.appointments import CANCELLABLE, CONFIRMABLE, RECORDABLE, RESCHEDULABLE, Appointment, has_come
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
@@ -84,7 +84,7 @@ class Appointments:
             history=[Happening(row["at"], actors[row["actor"]], row["operation"], row["outcome"]) for row in rows],
             may=_allowed(found, directory, context.now, system.capabilities),
             records_attendance=Capability.RECORD_ATTENDANCE in system.capabilities,
-            **_names(found, directory),
+            **names_of(found, directory),
         )
 
     async def record(self, context: ActionContext, appointment_id: str, status: str, key: str) -> Mapping[str, Any]:
@@ -115,14 +115,3 @@ def _allowed(
         if legal and has_come(appointment, time_zone, now, status):
             may.add(status)
     return frozenset(may)
-
-
-def _names(appointment: Appointment, directory: Directory) -> dict[str, str]:
-    visit_type = directory.visit_types[appointment.visit_type_id]
-    procedure = visit_type.procedure(appointment.procedure_id)
-    return {
-        "provider": directory.providers[appointment.provider_id].name,
-        "location": directory.locations[appointment.location_id].name,
-        "visit_type": visit_type.name,
-        "procedure": "" if procedure is None else procedure.name,
-    }

@@ -18,7 +18,7 @@ from frontdesk.audit.reading import AFTER_ALL, Wanted, exported_lines, find_reco
 from frontdesk.audit.verify import ChainReport, verify_chain
 from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.context import ActionContext
-from frontdesk.console.actor import Actor
+from frontdesk.console.names import Actor
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 
 PAGE = 50

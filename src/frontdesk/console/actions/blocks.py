@@ -4,7 +4,7 @@ It is stored in the directory and raises its version, so that bookings use the n
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
 import orjson
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from frontdesk.access.clients.caller import Caller
 from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.context import ActionContext
-from frontdesk.console.actor import Actor
+from frontdesk.console.names import Actor
 from frontdesk.domain.calendar import time_away
 from frontdesk.domain.directory import Directory, TimeOff
 from frontdesk.domain.errors import FieldError, Problem, invalid
@@ -68,26 +68,22 @@ class Blocks:
         """Current and future blocks, by their start."""
         directory = await (await self.systems(context.staff.caller())).directory()
         today = local_date(int(context.now.timestamp()) // 60, directory.practice.time_zone) - timedelta(days=1)
-        rows = [
-            (row.starts, row.ends, row.reason, row.by, provider.id, None)
+        found = [
+            (Block(provider.id, None, row.starts, row.ends, row.reason), row.by)
             for provider in directory.providers.values()
             if provider.active
             for row in provider.time_off
             if row.ends.date() >= today
         ]
-        closed = [
-            (row.first, row.last, row.reason, row.by, None, location.id)
+        found += [
+            (Block(None, location.id, row.first, row.last, row.reason), row.by)
             for location in directory.locations.values()
             if location.active
             for row in location.closures
             if row.last >= today
         ]
-        by = {row[3] for row in (*rows, *closed) if row[3] is not None}
-        actors = await actors_of(self.database, context.practice_id, by)
-        blocks = [
-            Block(provider_id, location_id, starts, ends, reason, actors.get(who or ""))
-            for starts, ends, reason, who, provider_id, location_id in (*rows, *closed)
-        ]
+        actors = await actors_of(self.database, context.practice_id, (by for _, by in found if by is not None))
+        blocks = [replace(block, by=actors.get(by or "")) for block, by in found]
         return sorted(blocks, key=lambda block: (str(block.starts), block.provider_id or 0, block.location_id or 0))
 
     async def affected(self, context: ActionContext, block: Block) -> Affected:
@@ -123,15 +119,11 @@ class Blocks:
         ]
         return Affected(len(found), first)
 
-    async def add(self, context: ActionContext, block: Block) -> None:
-        """Blocking the same time twice changes nothing."""
-        await self._change(context, block, remove=False)
+    async def change(self, context: ActionContext, block: Block, *, remove: bool = False) -> None:
+        """Adds or removes a block. Adding one twice or removing an unknown one changes nothing.
 
-    async def remove(self, context: ActionContext, block: Block) -> None:
-        """Removing an unknown block changes nothing. One from the practice file returns with the next import."""
-        await self._change(context, block, remove=True)
-
-    async def _change(self, context: ActionContext, block: Block, *, remove: bool) -> None:
+        A removed block of the practice file returns with the next import.
+        """
         system = await self.systems(context.staff.caller())
         if Capability.BLOCK_TIME not in system.capabilities:
             raise Problem("capability_not_supported", NOT_HERE)
@@ -160,55 +152,41 @@ class Blocks:
         self.on_changed(context.practice_id)
 
     def _check_place(self, directory: Directory, block: Block) -> None:
-        if block.provider_id is not None:
-            place = directory.providers.get(block.provider_id)
-            found = place is not None and place.active
-        else:
-            location = directory.locations.get(block.location_id or 0)
-            found = location is not None and location.active
-        if not found:
+        places = directory.locations if block.provider_id is None else directory.providers
+        place = places.get(block.provider_id or block.location_id or 0)
+        if place is None or not place.active:
             raise Problem("not_found", "There is no such provider or location.")
 
 
-def provider_block(provider_id: int, starts: str, ends: str, reason: str, now: datetime | None) -> Block:
+def read_block(kind: str, place: int, starts: str, ends: str, reason: str = "", now: datetime | None = None) -> Block:
     """Checks a form by the rules of the practice file; with `now`, the block must not be past."""
-    from frontdesk.practice_file.model import TimeOffPart  # its models are slow to build
+    from frontdesk.practice_file.model import ClosurePart, TimeOffPart  # slow to build
 
+    given = {"from": starts, "to": ends, "reason": reason.strip() or None}
     try:
-        part = TimeOffPart.model_validate({"from": starts, "to": ends, "reason": reason.strip() or None})
+        if kind == "location":
+            closure = ClosurePart.model_validate(given)
+            block, length = (
+                Block(None, place, closure.first, closure.last, closure.reason),
+                closure.last - closure.first,
+            )
+        else:
+            off = TimeOffPart.model_validate(given)
+            block, length = Block(place, None, off.starts, off.ends, off.reason), off.ends - off.starts
     except ValidationError as error:
         raise _refused(error) from None
-    _check_length(part.ends - part.starts, part.ends.date(), now)
-    return Block(provider_id, None, part.starts, part.ends, part.reason)
-
-
-def location_block(location_id: int, first: str, last: str, reason: str, now: datetime | None) -> Block:
-    from frontdesk.practice_file.model import ClosurePart
-
-    try:
-        part = ClosurePart.model_validate({"from": first, "to": last, "reason": reason.strip() or None})
-    except ValidationError as error:
-        raise _refused(error) from None
-    _check_length(part.last - part.first, part.last, now)
-    return Block(None, location_id, part.first, part.last, part.reason)
-
-
-def _check_length(length: timedelta, last: date, now: datetime | None) -> None:
-    if now is None:
-        return
-    if length > LONGEST:
+    if now is not None and length > LONGEST:
         raise invalid([FieldError("to", "maxWindow", "to must be at most a year after from")])
-    if last < (now - timedelta(days=1)).date():
+    if now is not None and _day(block.ends) < (now - timedelta(days=1)).date():
         raise invalid([FieldError("to", "order", "to must not be in the past")])
+    return block
 
 
 def _refused(error: ValidationError) -> Problem:
-    errors: Sequence[FieldError] = [
-        FieldError(str(fault["loc"][0]) if fault["loc"] else "$", "required", f"{fault['loc'][0]} {fault['msg']}")
-        for fault in error.errors(include_url=False, include_input=False)
-        if fault["loc"]
-    ]
-    return invalid(errors)
+    faults = [fault for fault in error.errors(include_url=False, include_input=False) if fault["loc"]]
+    return invalid(
+        [FieldError(str(fault["loc"][0]), "required", f"{fault['loc'][0]} {fault['msg']}") for fault in faults]
+    )
 
 
 def _overlaps(block: Block, starts_at: datetime, ends_at: datetime, time_zone: str) -> bool:

@@ -5,7 +5,7 @@ A form that makes a secret works once: sent again, it changes nothing and shows 
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -45,6 +45,17 @@ class SecretShown(Exception):  # noqa: N818 - an answer
 
 
 @dataclass(frozen=True, slots=True)
+class ClientFields:
+    """What an admin enters about a client."""
+
+    name: str
+    grant: str
+    scopes: Sequence[str]
+    per_minute: int
+    quota: int
+
+
+@dataclass(frozen=True, slots=True)
 class Clients:
     database: Database
     ring: KeyRing
@@ -63,31 +74,17 @@ class Clients:
             raise Problem("not_found", "There is no such client.")
         return client
 
-    async def add(
-        self,
-        context: ActionContext,
-        *,
-        name: str,
-        grant: str,
-        scopes: Sequence[str],
-        per_minute: int,
-        quota: int,
-        once: str,
-    ) -> tuple[ClientRecord, str]:
+    async def add(self, context: ActionContext, fields: ClientFields, *, once: str) -> tuple[ClientRecord, str]:
         """The client and its secret. Raises SecretShown if the form was sent before."""
         context.require("admin")
-        check_client(name=name, grant=grant, scopes=scopes, per_minute=per_minute, quota=quota)
+        check_client(fields)
         added = await add_client(
             self.database,
             self.ring,
             practice=context.staff.practice_slug,
-            name=name,
-            grant=grant,
-            scopes=scopes,
-            per_minute=per_minute,
-            quota=quota,
             also=self._recorded(context, "console.add_client", once),
             clock=lambda: context.now,
+            **asdict(fields),
         )
         context.seal_soon()
         return added
@@ -104,18 +101,17 @@ class Clients:
         context.seal_soon()
         return rotated
 
-    async def change(
-        self, context: ActionContext, client_id: str, *, name: str, scopes: Sequence[str], per_minute: int, quota: int
-    ) -> ClientRecord:
-        client = await self.one(context, client_id)
-        check_client(name=name, grant=client.grant, scopes=scopes, per_minute=per_minute, quota=quota)
+    async def change(self, context: ActionContext, client_id: str, fields: ClientFields) -> ClientRecord:
+        """Changes everything but the grant."""
+        await self.one(context, client_id)
+        check_client(fields)
         changed = await change_client(
             self.database,
             client_id,
-            name=name,
-            scopes=scopes,
-            per_minute=per_minute,
-            quota=quota,
+            name=fields.name,
+            scopes=fields.scopes,
+            per_minute=fields.per_minute,
+            quota=fields.quota,
             also=self._recorded(context, "console.change_client"),
         )
         context.seal_soon()
@@ -146,14 +142,14 @@ class Clients:
         return also
 
 
-def check_client(*, name: str, grant: str, scopes: Sequence[str], per_minute: int, quota: int) -> None:
+def check_client(fields: ClientFields) -> None:
     """Raises a Problem with every field that breaks a rule."""
     rules: tuple[Callable[[], object], ...] = (
-        lambda: checked_name(name),
-        lambda: checked_grant(grant),
-        lambda: checked_scopes(scopes),
-        lambda: check_limits(per_minute, None),
-        lambda: check_limits(None, quota),
+        lambda: checked_name(fields.name),
+        lambda: checked_grant(fields.grant),
+        lambda: checked_scopes(fields.scopes),
+        lambda: check_limits(fields.per_minute, None),
+        lambda: check_limits(None, fields.quota),
     )
     errors = []
     for rule in rules:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.context import ActionContext
-from frontdesk.console.actor import Actor
+from frontdesk.console.names import Actor
 from frontdesk.engine.confirmation import KEEP_RESULTS
 from frontdesk.store.database import Database
 

@@ -7,6 +7,7 @@ from datetime import date, datetime
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.console.actions.context import ActionContext
+from frontdesk.console.names import names_of
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import FieldError, Problem, invalid
@@ -41,6 +42,7 @@ class PatientAppointment:
     provider: str
     location: str
     visit_type: str
+    procedure: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +136,6 @@ def _date(year: int, month: int, day: int) -> date | None:
 
 
 def _shown(appointment: Appointment, directory: Directory) -> PatientAppointment:
-    location = directory.locations[appointment.location_id]
-    here = zone(location.time_zone)
-    return PatientAppointment(
-        appointment,
-        appointment.starts_at.astimezone(here),
-        appointment.ends_at.astimezone(here),
-        directory.providers[appointment.provider_id].name,
-        location.name,
-        directory.visit_types[appointment.visit_type_id].name,
-    )
+    here = zone(directory.locations[appointment.location_id].time_zone)
+    start, end = appointment.starts_at.astimezone(here), appointment.ends_at.astimezone(here)
+    return PatientAppointment(appointment, start, end, **names_of(appointment, directory))

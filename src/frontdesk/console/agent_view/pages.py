@@ -82,13 +82,17 @@ class Walk:
     client: ClientRecord
     scenario: Scenario | None
     position: int
-    operation: Operation
+    chosen: Operation  # where no step names one
     state: State
 
     @property
     def step(self) -> Step | None:
         steps = () if self.scenario is None else self.scenario.steps
         return steps[self.position] if self.position < len(steps) else None
+
+    @property
+    def operation(self) -> Operation:
+        return self.chosen if self.step is None else _BY_NAME[self.step.operation]
 
 
 async def _step_page(visit: Visit) -> Response:
@@ -103,10 +107,9 @@ async def _step_page(visit: Visit) -> Response:
                 typed = None
         case "skip":
             walk.position += 1
-            _follow(walk)
         case "choose":
             walk.scenario = None
-            walk.operation = _BY_NAME.get(form.get("choice"), OPERATIONS[0])
+            walk.chosen = _BY_NAME.get(form.get("choice"), OPERATIONS[0])
     return await _render(visit, walk, ran, typed)
 
 
@@ -117,21 +120,13 @@ async def _walk(visit: Visit, form: Form) -> Walk:
         raise Problem("not_found", "There is no such client.")
     scenario = SCENARIOS.get(form.get("scenario"))
     position = form.get("position")
-    walk = Walk(
+    return Walk(
         client,
         scenario,
         int(position) if position.isdecimal() and len(position) <= 3 else 0,
         _BY_NAME.get(form.get("operation"), OPERATIONS[0]),
         load_state(form.get("state")),
     )
-    _follow(walk)
-    return walk
-
-
-def _follow(walk: Walk) -> None:
-    """In a scenario the step names the operation."""
-    if walk.step is not None:
-        walk.operation = _BY_NAME[walk.step.operation]
 
 
 def _arguments(operation: Operation, form: Form) -> dict[str, Value]:
@@ -183,7 +178,6 @@ def _advance(walk: Walk, ran: Ran) -> bool:
     walk.position += 1
     if ran.abouts == _TWICE_BY_KEY and walk.step is not None and walk.step.phase == "confirm":
         walk.position += 1  # executed without a challenge: nothing to confirm
-    _follow(walk)
     return True
 
 

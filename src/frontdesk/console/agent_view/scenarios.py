@@ -36,12 +36,18 @@ class Scenario:
 _WHO = Step("match_patient", "Who is calling?", of_demo=_ADA)
 _VISIT_TYPE = Step("list_visit_types", "What for?", of_demo={"name": "follow-up"})
 _PROCEDURE = Step("list_procedures", "What exactly?")
-_SLOT = Step("get_slot", "Is that time still free?")
-_BOOK = Step("book_appointment", "Propose the booking")
-_BOOK_CONFIRMED = Step("book_appointment", "Book it, after a clear yes", phase="confirm")
 _READ = Step("get_appointment", "Read what was booked")
-_CANCEL = Step("cancel_appointment", "Propose to cancel it again", {"reason": "Shown in the agent's view"})
-_CANCEL_CONFIRMED = Step("cancel_appointment", "Cancel it, after a clear yes", phase="confirm")
+_CANCELLING = (
+    Step("cancel_appointment", "Propose to cancel it again", {"reason": "Shown in the agent's view"}),
+    Step("cancel_appointment", "Cancel it, after a clear yes", phase="confirm"),
+)
+_BOOKING = (
+    Step("get_slot", "Is that time still free?"),
+    Step("book_appointment", "Propose the booking"),
+    Step("book_appointment", "Book it, after a clear yes", phase="confirm"),
+    _READ,
+    *_CANCELLING,
+)
 
 SCENARIOS: Mapping[str, Scenario] = {
     scenario.key: scenario
@@ -58,12 +64,7 @@ SCENARIOS: Mapping[str, Scenario] = {
                 _VISIT_TYPE,
                 _PROCEDURE,
                 Step("search_slots", "When?", {"from": timedelta(days=1), "to": timedelta(days=14), "limit": 5}),
-                _SLOT,
-                _BOOK,
-                _BOOK_CONFIRMED,
-                _READ,
-                _CANCEL,
-                _CANCEL_CONFIRMED,
+                *_BOOKING,
             ),
         ),
         Scenario(
@@ -75,12 +76,7 @@ SCENARIOS: Mapping[str, Scenario] = {
                 _VISIT_TYPE,
                 _PROCEDURE,
                 Step("find_first_available", "The earliest times"),
-                _SLOT,
-                _BOOK,
-                _BOOK_CONFIRMED,
-                _READ,
-                _CANCEL,
-                _CANCEL_CONFIRMED,
+                *_BOOKING,
             ),
         ),
         Scenario(
@@ -94,8 +90,7 @@ SCENARIOS: Mapping[str, Scenario] = {
                 Step("find_first_available", "Other times", {"from": timedelta(days=3)}),
                 Step("reschedule_appointment", "Propose to move it"),
                 Step("reschedule_appointment", "Move it, after a clear yes", phase="confirm"),
-                _CANCEL,
-                _CANCEL_CONFIRMED,
+                *_CANCELLING,
             ),
         ),
         Scenario(

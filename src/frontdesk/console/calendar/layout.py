@@ -4,12 +4,12 @@ A column is shown for each provider who has hours or an appointment on the day. 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
-from frontdesk.console.actor import Actor
 from frontdesk.console.calendar.axis import HOUR, STEP, Axis, Place
 from frontdesk.console.calendar.view import CalendarView, Column, Day, Entry, Shade, ShadeKind
+from frontdesk.console.names import Actor, names_of
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.calendar import OpenTimes, time_away
 from frontdesk.domain.directory import Directory, Location, Provider
@@ -56,6 +56,7 @@ def lay_out(
         for day in days
     }
     axis = Axis(days, name, *_hours(columns, appointments, name))
+    page = _Page(directory, axis, name, contacts, actors, hours_known)
     shown = []
     for day in days:
         closures = [
@@ -68,100 +69,93 @@ def lay_out(
             Day(
                 date=day,
                 columns=[
-                    _column(directory, axis, day, name, provider, spans, closures if not spans else [],
-                            by_column.get((day, provider.id), []), contacts, actors)
+                    page.column(day, provider, spans, closures, by_column.get((day, provider.id), []))
                     for provider, spans in columns[day]
                 ],
                 closures=closures,
                 starts=axis.instants(day),
                 now=axis.place(day, minute, minute + 1) if day == today else None,
             )
-        )  # fmt: skip
-    if not hours_known:
-        shown = [replace(day, columns=[replace(column, shades=[]) for column in day.columns]) for day in shown]
+        )
     return CalendarView(shown, name, axis.rows, axis.marks, locations, today, hours_known)
 
 
-def _column(
-    directory: Directory,
-    axis: Axis,
-    day: date,
-    name: str,
-    provider: Provider,
-    spans: Sequence[tuple[int, int]],
-    closures: Sequence[str],
-    appointments: Sequence[Appointment],
-    contacts: Mapping[str, Contact],
-    actors: Mapping[str, Actor],
-) -> Column:
-    begins, ends = local_day_bounds(day, name)
-    shades = [_shade("missing", place, "This hour does not exist", begins, ends, name) for place in axis.missing(day)]
-    edges = [begins, *(edge for span in spans for edge in span), ends]
-    for start, end in zip(edges[::2], edges[1::2], strict=True):
-        place = axis.place(day, start, end) if start < end else None
-        if place is not None:
-            shades.append(_shade("closed", place, "Closed", start, end, name))
-    for reason in closures:
-        place = axis.place(day, begins, ends)
-        if place is not None:
-            shades.append(_shade("closure", place, reason, begins, ends, name))
-    for off in provider.time_off:
-        start, end = time_away(off, name)
-        start, end = max(start, begins), min(end, ends)
-        place = axis.place(day, start, end) if start < end and not closures else None
-        if place is not None:
-            shades.append(_shade("off", place, off.reason or "Time off", start, end, name))
-    entries = _entries(directory, axis, day, name, appointments, contacts, actors)
-    capacity = min(provider.capacity, _LANES_KEPT_FREE)
-    lanes = max([capacity, *(entry.lane for entry in entries)])
-    entries = [replace(entry, width=_width(entry, entries, capacity, lanes)) for entry in entries]
-    opened = [(_local(start, name), _local(end, name)) for start, end in spans]
-    return Column(provider.id, provider.name, provider.capacity, lanes, opened, shades, entries)
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """What the columns of a page share."""
 
+    directory: Directory
+    axis: Axis
+    zone: str
+    contacts: Mapping[str, Contact]
+    actors: Mapping[str, Actor]
+    hours_known: bool
 
-def _entries(
-    directory: Directory,
-    axis: Axis,
-    day: date,
-    name: str,
-    appointments: Sequence[Appointment],
-    contacts: Mapping[str, Contact],
-    actors: Mapping[str, Actor],
-) -> list[Entry]:
-    """Overlapping appointments are side by side, cancelled ones last."""
-    ends: list[int] = []  # the first free row of each lane
-    entries = []
-    for appointment in sorted(appointments, key=lambda each: (each.status == "cancelled", each.starts_at, each.id)):
-        start, end = _minute(appointment.starts_at), _minute(appointment.ends_at)
-        place = axis.place(day, start, end)
-        if place is None:
-            continue
-        rows = max(place.rows, _FEWEST_ROWS)
-        place = Place(min(place.at, max(1, axis.rows - rows + 1)), rows)
-        lane = next((number for number, free in enumerate(ends) if free <= place.at), len(ends))
-        ends[lane : lane + 1] = [place.at + place.rows]
-        visit_type = directory.visit_types[appointment.visit_type_id]
-        procedure = visit_type.procedure(appointment.procedure_id)
-        entries.append(
-            Entry(
-                id=appointment.id,
-                status=appointment.status,
-                start=_local(start, name),
-                end=_local(end, name),
-                place=place,
-                lane=min(lane + 1, MOST_LANES),
-                width=1,
-                patient_id=appointment.patient_id,
-                patient=contacts.get(appointment.patient_id),
-                provider=directory.providers[appointment.provider_id].name,
-                visit_type=visit_type.name,
-                procedure="" if procedure is None else procedure.name,
-                location=directory.locations[appointment.location_id].name,
-                booked_by=None if appointment.booked_by is None else actors.get(appointment.booked_by),
-                moved=appointment.rescheduled_from is not None,
+    def column(
+        self,
+        day: date,
+        provider: Provider,
+        spans: Sequence[tuple[int, int]],
+        closures: Sequence[str],
+        appointments: Sequence[Appointment],
+    ) -> Column:
+        shades = self._shades(day, provider, spans, [] if spans else closures) if self.hours_known else []
+        entries = self._entries(day, appointments)
+        capacity = min(provider.capacity, _LANES_KEPT_FREE)
+        lanes = max([capacity, *(entry.lane for entry in entries)])
+        entries = [replace(entry, width=_width(entry, entries, capacity, lanes)) for entry in entries]
+        opened = [(_local(start, self.zone), _local(end, self.zone)) for start, end in spans]
+        return Column(provider.id, provider.name, provider.capacity, lanes, opened, shades, entries)
+
+    def _shades(
+        self, day: date, provider: Provider, spans: Sequence[tuple[int, int]], closures: Sequence[str]
+    ) -> list[Shade]:
+        begins, ends = local_day_bounds(day, self.zone)
+        edges = [begins, *(edge for span in spans for edge in span), ends]
+        away = [] if closures else [(off.reason or "Time off", *time_away(off, self.zone)) for off in provider.time_off]
+        shaded: list[tuple[ShadeKind, str, int, int]] = [
+            *(("closed", "Closed", start, end) for start, end in zip(edges[::2], edges[1::2], strict=True)),
+            *(("closure", reason, begins, ends) for reason in closures),
+            *(("off", reason, max(start, begins), min(end, ends)) for reason, start, end in away),
+        ]
+        first, last = _local(begins, self.zone), _local(ends, self.zone)
+        shades = [Shade("missing", place, "This hour does not exist", first, last) for place in self.axis.missing(day)]
+        for kind, label, start, end in shaded:
+            place = self.axis.place(day, start, end) if start < end else None
+            if place is not None:
+                shades.append(Shade(kind, place, label, _local(start, self.zone), _local(end, self.zone)))
+        return shades
+
+    def _entries(self, day: date, appointments: Sequence[Appointment]) -> list[Entry]:
+        """Overlapping appointments are side by side, cancelled ones last."""
+        ends: list[int] = []  # the first free row of each lane
+        entries = []
+        for appointment in sorted(appointments, key=lambda each: (each.status == "cancelled", each.starts_at, each.id)):
+            start, end = _minute(appointment.starts_at), _minute(appointment.ends_at)
+            place = self.axis.place(day, start, end)
+            if place is None:
+                continue
+            rows = max(place.rows, _FEWEST_ROWS)
+            place = Place(min(place.at, max(1, self.axis.rows - rows + 1)), rows)
+            lane = next((number for number, free in enumerate(ends) if free <= place.at), len(ends))
+            ends[lane : lane + 1] = [place.at + place.rows]
+            entries.append(
+                Entry(
+                    id=appointment.id,
+                    status=appointment.status,
+                    start=_local(start, self.zone),
+                    end=_local(end, self.zone),
+                    place=place,
+                    lane=min(lane + 1, MOST_LANES),
+                    width=1,
+                    patient_id=appointment.patient_id,
+                    patient=self.contacts.get(appointment.patient_id),
+                    booked_by=self.actors.get(appointment.booked_by or ""),
+                    moved=appointment.rescheduled_from is not None,
+                    **names_of(appointment, self.directory),
+                )
             )
-        )
-    return sorted(entries, key=lambda entry: (entry.start, entry.lane))
+        return sorted(entries, key=lambda entry: (entry.start, entry.lane))
 
 
 def _width(entry: Entry, entries: Sequence[Entry], capacity: int, lanes: int) -> int:
@@ -224,10 +218,6 @@ def _scheduled(provider: Provider, locations: Iterable[Location], day: date | No
         and (day is None or hours.effective_to is None or day <= hours.effective_to)
         for hours in provider.hours
     )
-
-
-def _shade(kind: ShadeKind, place: Place, label: str, start: int, end: int, name: str) -> Shade:
-    return Shade(kind, place, label, _local(start, name), _local(end, name))
 
 
 def _minute(moment: datetime) -> int:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Literal
 
-from frontdesk.console.actor import Actor
 from frontdesk.console.calendar.axis import HourMark, Place
+from frontdesk.console.names import Actor
 from frontdesk.domain.directory import Location
 from frontdesk.domain.patients import Contact
 

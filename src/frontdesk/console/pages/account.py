@@ -18,13 +18,12 @@ async def _account(visit: Visit) -> Response:
 
 
 async def _sign_out(visit: Visit) -> Response:
-    await visit.console.sign_in.sign_out(visit.session, visit.context.request_id)
-    return _left(visit)
-
-
-async def _sign_out_everywhere(visit: Visit) -> Response:
-    await visit.console.sign_in.sign_out_everywhere(visit.session, visit.context.request_id)
-    return _left(visit)
+    sign_in = visit.console.sign_in
+    end = sign_in.sign_out_everywhere if visit.page.path.endswith("everywhere") else sign_in.sign_out
+    await end(visit.session, visit.context.request_id)
+    response = RedirectResponse("/console/sign-in?left", 303)
+    delete_cookie(response, SESSION, visit.console.settings)
+    return response
 
 
 async def _choose_theme(visit: Visit) -> Response:
@@ -43,16 +42,10 @@ async def _alive(_visit: Visit) -> Response:
     return Response(status_code=204)
 
 
-def _left(visit: Visit) -> Response:
-    response = RedirectResponse("/console/sign-in?left", 303)
-    delete_cookie(response, SESSION, visit.console.settings)
-    return response
-
-
 PAGES = (
     Page("GET", "/account", _account),
     Page("POST", "/sign-out", _sign_out),
-    Page("POST", "/sign-out-everywhere", _sign_out_everywhere),
+    Page("POST", "/sign-out-everywhere", _sign_out),
     Page("POST", "/theme", _choose_theme),
     Page("GET", "/alive", _alive, counts_as_use=False),
 )

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 from starlette.responses import Response
 
-from frontdesk.console.actions.blocks import NOT_HERE, Affected, Block, location_block, provider_block
-from frontdesk.console.forms import Form
+from frontdesk.console.actions.blocks import NOT_HERE, Affected, Block, read_block
+from frontdesk.console.forms import Form, labelled_faults
 from frontdesk.console.pages.calendar import read_day, read_id
 from frontdesk.console.visit import Page, Visit
 from frontdesk.domain.directory import Directory
@@ -36,7 +36,7 @@ async def _block(visit: Visit) -> Response:
             affected = await visit.desk.blocks.affected(visit.context, block)
             if affected.count:
                 return await _page(visit, given, affected=affected)
-        await visit.desk.blocks.add(visit.context, block)
+        await visit.desk.blocks.change(visit.context, block)
     except Problem as problem:
         if problem.code != "validation":
             raise
@@ -45,7 +45,7 @@ async def _block(visit: Visit) -> Response:
 
 
 async def _unblock(visit: Visit) -> Response:
-    await visit.desk.blocks.remove(visit.context, _stored(visit.form))
+    await visit.desk.blocks.change(visit.context, _stored(visit.form), remove=True)
     return visit.redirect("/blocks", notice="time_unblocked")
 
 
@@ -65,11 +65,8 @@ async def _page(
         blocks=await visit.desk.blocks.upcoming(visit.context) if offered else [],
         given=given,
         affected=affected,
-        faults={} if problem is None else {
-            error.field: error.message.replace(error.field, _LABELS.get(error.field, "This"), 1)
-            for error in problem.errors
-        },
-    )  # fmt: skip
+        faults={} if problem is None else labelled_faults(problem, _LABELS),
+    )
 
 
 def _whom(directory: Directory) -> list[tuple[str, str]]:
@@ -82,28 +79,29 @@ def _whom(directory: Directory) -> list[tuple[str, str]]:
 
 def _read(given: dict[str, str], visit: Visit) -> Block:
     """Reads the form: a provider's time to the minute or whole days, a location's whole days."""
-    kind, _, number = given["who"].partition("-")
-    place = read_id(number)
-    if place is None or kind not in ("provider", "location"):
+    kind, place = _place(given["who"])
+    if place is None:
         raise invalid([FieldError("who", "required", "who must be chosen")])
-    now, last = visit.context.now, given["to"] or given["from"]
-    if kind == "location":
-        if given["from_time"] or given["to_time"]:
-            raise invalid([FieldError("from", "range", "from must be a whole day: a location closes for whole days")])
-        return location_block(place, given["from"], last, given["reason"], now)
-    starts = f"{given['from']}T{given['from_time'] or '00:00'}"
-    ends = f"{last}T{given['to_time']}" if given["to_time"] else f"{_day_after(last)}T00:00"
-    return provider_block(place, starts, ends, given["reason"], now)
+    starts, ends = given["from"], given["to"] or given["from"]
+    if kind == "location" and (given["from_time"] or given["to_time"]):
+        raise invalid([FieldError("from", "range", "from must be a whole day: a location closes for whole days")])
+    if kind == "provider":
+        starts = f"{starts}T{given['from_time'] or '00:00'}"
+        ends = f"{ends}T{given['to_time']}" if given["to_time"] else f"{_day_after(ends)}T00:00"
+    return read_block(kind, place, starts, ends, given["reason"], visit.context.now)
 
 
 def _stored(form: Form) -> Block:
     """A block as the page listed it."""
-    kind, _, number = form.get("who").partition("-")
-    place = read_id(number)
-    if place is None or kind not in ("provider", "location"):
+    kind, place = _place(form.get("who"))
+    if place is None:
         raise Problem("not_found", "There is no such provider or location.")
-    made = location_block if kind == "location" else provider_block
-    return made(place, form.get("starts"), form.get("ends"), "", None)
+    return read_block(kind, place, form.get("starts"), form.get("ends"))
+
+
+def _place(text: str) -> tuple[str, int | None]:
+    kind, _, number = text.partition("-")
+    return kind, read_id(number) if kind in ("provider", "location") else None
 
 
 def _day_after(text: str) -> str:

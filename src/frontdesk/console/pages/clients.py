@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from frontdesk.access.clients.registry import DEFAULT_PER_MINUTE, DEFAULT_QUOTA, DEFAULT_RETIREMENT, ClientRecord
 from frontdesk.access.clients.scopes import SCOPES
-from frontdesk.console.actions.clients import SecretShown, check_client
+from frontdesk.console.actions.clients import ClientFields, SecretShown, check_client
 from frontdesk.console.actions.usage import SPANS
 from frontdesk.console.charts import requests_chart, share
 from frontdesk.console.forms import Form, faults_of, whole_number
@@ -64,39 +64,27 @@ def _new_form(visit: Visit, typed: Form, faults: dict[str, str]) -> Response:
 
 
 async def _add(visit: Visit) -> Response:
-    form = visit.form
-    (per_minute, quota), faults = _limits(form), _faults(form, form.get("grant"))
+    fields, faults = _read(visit.form, visit.form.get("grant"))
     if faults:
-        return _new_form(visit, form, faults)
+        return _new_form(visit, visit.form, faults)
     try:
-        client, secret = await visit.desk.clients.add(
-            visit.context,
-            name=form.get("name"),
-            grant=form.get("grant"),
-            scopes=form.all("scopes"),
-            per_minute=per_minute,
-            quota=quota,
-            once=form.get("once"),
-        )
+        client, secret = await visit.desk.clients.add(visit.context, fields, once=visit.form.get("once"))
     except SecretShown as shown:
         return visit.redirect(f"/clients/{shown.client_id}", notice="secret_shown")
     return _secret(visit, client, secret, f"{client.name} can call now")
 
 
-def _limits(form: Form, faults: dict[str, str] | None = None) -> tuple[int, int]:
-    noted = {} if faults is None else faults
-    return whole_number(form, "per_minute", "The cap", noted), whole_number(form, "quota", "The quota", noted)
-
-
-def _faults(form: Form, grant: str) -> dict[str, str]:
-    """Every error of the form, in the order of the fields."""
+def _read(form: Form, grant: str) -> tuple[ClientFields, dict[str, str]]:
+    """The fields, and every error in their order."""
     unreadable: dict[str, str] = {}
-    per_minute, quota = _limits(form, unreadable)
+    per_minute = whole_number(form, "per_minute", "The cap", unreadable)
+    quota = whole_number(form, "quota", "The quota", unreadable)
+    fields = ClientFields(form.get("name"), grant, form.all("scopes"), per_minute, quota)
     try:
-        check_client(name=form.get("name"), grant=grant, scopes=form.all("scopes"), per_minute=per_minute, quota=quota)
+        check_client(fields)
     except Problem as problem:
-        return {**faults_of(problem), **unreadable}
-    return unreadable
+        return fields, {**faults_of(problem), **unreadable}
+    return fields, unreadable
 
 
 async def _show(visit: Visit) -> Response:
@@ -135,15 +123,12 @@ def _as_typed(client: ClientRecord) -> Form:
 
 
 async def _change(visit: Visit) -> Response:
-    client_id, form = visit.param("client_id"), visit.form
-    client = await visit.desk.clients.one(visit.context, client_id)
-    (per_minute, quota), faults = _limits(form), _faults(form, client.grant)
+    client = await visit.desk.clients.one(visit.context, visit.param("client_id"))
+    fields, faults = _read(visit.form, client.grant)
     if faults:
-        return await _client_page(visit, client, form, faults)
-    await visit.desk.clients.change(
-        visit.context, client_id, name=form.get("name"), scopes=form.all("scopes"), per_minute=per_minute, quota=quota
-    )
-    return visit.redirect(f"/clients/{client_id}", notice="client_changed")
+        return await _client_page(visit, client, visit.form, faults)
+    await visit.desk.clients.change(visit.context, client.client_id, fields)
+    return visit.redirect(f"/clients/{client.client_id}", notice="client_changed")
 
 
 async def _rotate(visit: Visit) -> Response:

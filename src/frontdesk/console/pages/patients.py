@@ -5,6 +5,7 @@ from typing import Any
 from starlette.responses import Response
 
 from frontdesk.console.actions.patients import PatientHits
+from frontdesk.console.forms import labelled_faults
 from frontdesk.console.pages.slot_choice import carried
 from frontdesk.console.visit import Page, Visit, here
 from frontdesk.domain.errors import Problem
@@ -34,7 +35,7 @@ async def searched(visit: Visit, text: str) -> tuple[PatientHits | None, dict[st
     except Problem as problem:
         if problem.code != "validation":
             raise
-        return None, faults_of(problem), problem.status
+        return None, labelled_faults(problem, _LABELS), problem.status
 
 
 async def _match(visit: Visit) -> Response:
@@ -46,7 +47,9 @@ async def _match(visit: Visit) -> Response:
         if problem.code not in ("validation", "not_found"):
             raise
         missed = problem.code == "not_found"
-        return await _search_page(visit, given=given, faults=faults_of(problem), status=problem.status, missed=missed)
+        return await _search_page(
+            visit, given=given, faults=labelled_faults(problem, _LABELS), status=problem.status, missed=missed
+        )
     return visit.redirect(f"/patients/{found['items'][0]['id']}")
 
 
@@ -129,17 +132,10 @@ def _form_page(
         status=200 if problem is None else problem.status,
         patient_id=patient_id,
         given=given,
-        faults={} if problem is None else faults_of(problem),
+        faults={} if problem is None else labelled_faults(problem, _LABELS),
         problem=problem,
         action=here(visit.request),
     )
-
-
-def faults_of(problem: Problem) -> dict[str, str]:
-    """The messages by field, with the labels of the form."""
-    return {
-        error.field: error.message.replace(error.field, _LABELS.get(error.field, "This"), 1) for error in problem.errors
-    }
 
 
 PAGES = (
