@@ -14,7 +14,6 @@ from typing import Any
 
 import orjson
 
-from frontdesk.access.clients.caller import Caller
 from frontdesk.audit.trail import AuditEntry, AuditTrail
 from frontdesk.domain.appointments import conflict_detail
 from frontdesk.domain.errors import FieldError, Problem, declined, invalid
@@ -38,12 +37,10 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class StoredIntent:
-    client_id: str
     fingerprint: bytes
     state: str
     result: Mapping[str, Any] | None
     expires_at: datetime
-    keep_until: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +63,13 @@ class Write:
     @property
     def intent_id(self) -> bytes | None:
         """The id under which its intent is stored, None for a write without one."""
-        if self.context.caller.grant == "agent":
+        if self.by_agent:
             return None if self.given.confirmation_token is None else _hash(self.given.confirmation_token)
-        return None if self.key is None else _key_id(self.context.caller, self.key)
+        return None if self.key is None else _hash(f"{self.context.caller.client_id}\n{self.key}")
 
-    def entry(self, outcome: str) -> AuditEntry:
-        return AuditEntry(
-            self.context.caller.practice_id,
-            self.context.now,
-            self.context.caller.client_id,
-            self.operation.name,
-            outcome,
-            list(dict.fromkeys(self.context.subjects)),
-            self.request_id,
-        )
+    @property
+    def by_agent(self) -> bool:
+        return self.context.caller.grant == "agent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,30 +82,18 @@ class Writes:
     on_executed: Callable[[int], None] = lambda _practice_id: None  # after the commit; must not block
 
     async def execute(self, write: Write) -> Mapping[str, Any]:
-        if write.context.caller.grant == "agent":
-            return await self._confirmed(write)
-        if write.key is None:
+        if not write.by_agent and write.key is not None:
+            _check_key(write.key)
+        intent_id = write.intent_id
+        if intent_id is None:
+            if write.by_agent:
+                raise await self.challenge(write)
             return await self._commit(write, None)
-        return await self._keyed(write, write.key)
-
-    async def _confirmed(self, write: Write) -> Mapping[str, Any]:
-        token = write.given.confirmation_token
-        if token is None:
-            raise await self.challenge(write)
-        intent = Intent(_hash(token), write.fingerprint, is_key=False)
+        intent = Intent(intent_id, write.fingerprint, is_key=not write.by_agent)
         found = await self._find(write, intent)
-        if found is None or (found.state == "challenged" and found.expires_at <= write.context.now):
+        valid = found is not None and (found.state != "challenged" or found.expires_at > write.context.now)
+        if write.by_agent and not valid:
             raise await self.challenge(write)
-        return _replayed(found, intent) or await self._commit(write, intent)
-
-    async def _keyed(self, write: Write, key: str) -> Mapping[str, Any]:
-        if not key.strip():
-            raise invalid([FieldError("Idempotency-Key", "notBlank", "Idempotency-Key must not be blank")])
-        if len(key) > LONGEST_KEY:
-            message = f"Idempotency-Key must be at most {LONGEST_KEY} characters"
-            raise invalid([FieldError("Idempotency-Key", "maxLength", message)])
-        intent = Intent(_key_id(write.context.caller, key), write.fingerprint, is_key=True)
-        found = await self._find(write, intent)
         return (found and _replayed(found, intent)) or await self._commit(write, intent)
 
     async def challenge(self, write: Write) -> Problem:
@@ -171,8 +149,7 @@ class Writes:
                 continue
             if outcome.kind == "incomplete" and intent is not None:
                 # Another call executes the same write: return its result, or try again if it executed nothing.
-                found = await self._find(write, intent)
-                stored = found and _replayed(found, intent)
+                stored = await self._stored_result(write, intent)
                 if stored:
                     return stored
                 continue
@@ -187,11 +164,11 @@ class Writes:
             return await write.propose()
         except Problem as problem:
             if intent is not None:
-                found = await self._find(write, intent)
-                stored = found and _replayed(found, intent)
+                stored = await self._stored_result(write, intent)
                 if stored:
                     return stored
-            await self.audit.append(write.entry(problem.code), read=False)
+            entry = audit_entry(write.operation, write.context, problem.code, write.request_id)
+            await self.audit.append(entry, read=False)
             raise
 
     async def _find(self, write: Write, intent: Intent) -> StoredIntent | None:
@@ -212,9 +189,25 @@ class Writes:
         if row is None or row["client_id"] != write.context.caller.client_id or row["keep_until"] <= write.context.now:
             return None
         result = None if row["result"] is None else orjson.loads(row["result"])
-        return StoredIntent(
-            row["client_id"], row["fingerprint"], row["state"], result, row["expires_at"], row["keep_until"]
-        )
+        return StoredIntent(row["fingerprint"], row["state"], result, row["expires_at"])
+
+    async def _stored_result(self, write: Write, intent: Intent) -> Mapping[str, Any] | None:
+        found = await self._find(write, intent)
+        return None if found is None else _replayed(found, intent)
+
+
+def _check_key(key: str) -> None:
+    if not key.strip():
+        raise invalid([FieldError("Idempotency-Key", "notBlank", "Idempotency-Key must not be blank")])
+    if len(key) > LONGEST_KEY:
+        message = f"Idempotency-Key must be at most {LONGEST_KEY} characters"
+        raise invalid([FieldError("Idempotency-Key", "maxLength", message)])
+
+
+def audit_entry(operation: Operation, context: Context, outcome: str, request_id: str) -> AuditEntry:
+    subjects = list(dict.fromkeys(context.subjects))
+    caller = context.caller
+    return AuditEntry(caller.practice_id, context.now, caller.client_id, operation.name, outcome, subjects, request_id)
 
 
 def _replayed(found: StoredIntent, intent: Intent) -> Mapping[str, Any] | None:
@@ -245,10 +238,6 @@ def _answer(outcome: Outcome, intent: Intent | None) -> Mapping[str, Any]:
     if outcome.kind == "incomplete":
         raise Problem("confirmation_incomplete")
     raise Problem("slot_unavailable")
-
-
-def _key_id(caller: Caller, key: str) -> bytes:
-    return _hash(f"{caller.client_id}\n{key}")
 
 
 def _hash(text: str) -> bytes:

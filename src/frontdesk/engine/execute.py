@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import partial
 from typing import Any
 
@@ -11,16 +11,15 @@ import orjson
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.clients.callers import Callers
-from frontdesk.audit.trail import AuditEntry, AuditTrail
+from frontdesk.audit.trail import AuditTrail
 from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import local_date
 from frontdesk.domain.slot_ids import SlotIds
 from frontdesk.engine.answer_cache import Answer, AnswerCache, CacheKey
 from frontdesk.engine.arguments import Arguments, read
-from frontdesk.engine.confirmation import Write, Writes
+from frontdesk.engine.confirmation import Write, Writes, audit_entry
 from frontdesk.operations import Context, Operation, supported
-from frontdesk.operations._fields import Input
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.port import SchedulingSystem, SystemUnavailable
 
@@ -94,9 +93,13 @@ class Engine:
             cursors=self.cursors(caller.practice_id),
             supports=supported(system.capabilities),
         )
-        given = read(operation, call.arguments(), await self._today(operation.input, context))
+        today = await _today(context) if operation.input.needs_today else None
+        given: Any = read(operation, call.arguments(), today)
         if operation.kind == "write":
-            body = await self.write(call, context, given)
+            propose = partial(_run, operation, context, given)
+            body = await self.write(
+                call, Write(operation, context, given, call.request_id, call.idempotency_key, propose)
+            )
         elif operation.reads_phi:
             body = await self._audited_read(call, context, given)
         else:
@@ -114,8 +117,8 @@ class Engine:
             raise Problem("forbidden_scope", f"This operation needs the scope {call.operation.scope}.")
         return call.caller
 
-    async def write(self, call: Call, context: Context, given: Any) -> Mapping[str, Any]:
-        return await self.writes.execute(write_of(call, context, given))
+    async def write(self, _call: Call, write: Write) -> Mapping[str, Any]:
+        return await self.writes.execute(write)
 
     async def _audited_read(self, call: Call, context: Context, given: Any) -> Mapping[str, Any]:
         """Records a read of protected data before it is answered, also when nothing was found."""
@@ -132,29 +135,13 @@ class Engine:
             raise
         finally:
             if outcome != "validation":
-                subjects = list(dict.fromkeys(context.subjects))
-                entry = AuditEntry(
-                    context.caller.practice_id,
-                    context.now,
-                    context.caller.client_id,
-                    call.operation.name,
-                    outcome,
-                    subjects,
-                    call.request_id,
-                )
-                await self.audit.append(entry, read=True)
-
-    async def _today(self, model: type[Any], context: Context) -> Any:
-        """Today's date at the practice, for the rules that compare with it."""
-        if not (issubclass(model, Input) and model.needs_today):
-            return None
-        practice = (await context.system.directory()).practice
-        return local_date(int(context.now.timestamp()) // 60, practice.time_zone)
+                await self.audit.append(audit_entry(call.operation, context, outcome, call.request_id), read=True)
 
 
-def write_of(call: Call, context: Context, given: Any) -> Write:
-    propose = partial(_run, call.operation, context, given)
-    return Write(call.operation, context, given, call.request_id, call.idempotency_key, propose)
+async def _today(context: Context) -> date:
+    """Today's date at the practice."""
+    practice = (await context.system.directory()).practice
+    return local_date(int(context.now.timestamp()) // 60, practice.time_zone)
 
 
 async def _run(operation: Operation, context: Context, given: Any) -> Any:

@@ -10,7 +10,7 @@ from frontdesk.domain.errors import CATALOGUE, FieldError, Problem, declined, in
 from frontdesk.domain.local_time import iso_utc
 from frontdesk.engine.answer_cache import Answer
 from frontdesk.engine.confirmation import Write
-from frontdesk.engine.execute import Call, Engine, write_of
+from frontdesk.engine.execute import Call, Engine
 from frontdesk.operations import Context, Operation
 from frontdesk.systems.port import SystemUnavailable
 
@@ -81,8 +81,7 @@ class SandboxEngine(Engine):
             raise _simulated(call.simulate)
         return await super().answer(replace(call, operation=_simulated_operation(call), cache_key=None))
 
-    async def write(self, call: Call, context: Context, given: Any) -> Mapping[str, Any]:
-        write = write_of(call, context, given)
+    async def write(self, call: Call, write: Write) -> Mapping[str, Any]:
         if call.simulate is None:
             return await self._settled(write)
         if call.simulate == "confirmation_required":
@@ -90,7 +89,7 @@ class SandboxEngine(Engine):
         body = await self.writes.execute(write)
         if call.simulate == "confirmation_incomplete":
             sql = "SELECT withhold_outcome($1, $2)"
-            await self.writes.database.write(sql, context.caller.practice_id, write.intent_id)
+            await self.writes.database.write(sql, write.context.caller.practice_id, write.intent_id)
         if SCENARIOS[call.simulate].moment == "after executing":
             raise _simulated(call.simulate)
         return body  # the stored result of a write that was executed before

@@ -2,14 +2,11 @@
 
 from collections.abc import Mapping
 
-from frontdesk.domain.appointments import RECORDABLE, has_come
-from frontdesk.domain.errors import Problem
+from frontdesk.domain.appointments import RECORDABLE
 from frontdesk.operations._fields import AppointmentId, WriteInput
-from frontdesk.operations._lookups import existing_appointment
 from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import AppointmentWritten
-from frontdesk.operations._steps import status_proposal
-from frontdesk.systems.changes import ChangeStatus
+from frontdesk.operations._steps import propose_status
 from frontdesk.systems.port import Capability
 
 
@@ -19,12 +16,7 @@ class Request(WriteInput):
 
 def _recording(name: str, title: str, status: str) -> Operation:
     async def run(context: Context, given: Request) -> Proposal:
-        appointment = await existing_appointment(context, given.appointment_id)
-        change = ChangeStatus(appointment.id, status, RECORDABLE[status], only_upcoming=False)
-        proposal = await status_proposal(context, appointment, change)
-        if not has_come(appointment, proposal.read_back["timeZone"], context.now, status):
-            raise Problem("conflict", "The appointment has not begun yet.")
-        return proposal
+        return await propose_status(context, given.appointment_id, status, RECORDABLE[status])
 
     return Operation(
         name=f"console.{name}",

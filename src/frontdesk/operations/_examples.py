@@ -6,7 +6,7 @@ PATIENT_ID = "pat_0123456789ABCDEFGHIJKL"
 APPOINTMENT_ID = "apt_0123456789ABCDEFGHIJKL"
 SLOT_ID = "slt_AAAACgAAAAEAAAAUAAAAZAGvs1AAHgEjRWeJq83v"
 
-_IDS = {"providerId": 10, "locationId": 1, "visitTypeId": 21, "procedureId": 102}
+IDS = {"providerId": 10, "locationId": 1, "visitTypeId": 21, "procedureId": 102}
 _TIMES = {"start": "2026-11-16T09:00:00-05:00", "end": "2026-11-16T09:45:00-05:00"}
 NAMES = {
     "providerName": "Dr. Robert Chen",
@@ -39,13 +39,13 @@ VISIT_TYPE: dict[str, Any] = {
     "description": "For patients we know.",
     "patientKind": "existing",
 }
-SLOT: dict[str, Any] = {"id": SLOT_ID, **_TIMES, **_IDS}
+SLOT: dict[str, Any] = {"id": SLOT_ID, **_TIMES, **IDS}
 APPOINTMENT: dict[str, Any] = {
     "id": APPOINTMENT_ID,
     "status": "booked",
     **_TIMES,
     "patientId": PATIENT_ID,
-    **_IDS,
+    **IDS,
 }
 VISIT_READ_BACK: dict[str, Any] = {**_TIMES, **NAMES, "weekday": "Monday"}
 APPOINTMENT_READ_BACK: dict[str, Any] = {

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel
-
 from frontdesk.access.clients.caller import Caller
 from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.slot_ids import SlotIds
+from frontdesk.operations._fields import Input
+from frontdesk.operations._records import Record
 from frontdesk.systems.changes import Change
 from frontdesk.systems.port import Capability, SchedulingSystem
 
@@ -36,8 +36,20 @@ class Proposal:
 
 
 class Group(NamedTuple):
+    """A group under which documents list operations."""
+
     name: str
     description: str
+
+
+CAPABILITIES = Group("Capabilities", "What this token may do.")
+PRACTICE = Group("Practice", "The practice that the token belongs to.")
+LOCATIONS = Group("Locations", "Where the practice sees patients.")
+PROVIDERS = Group("Providers", "Who sees them.")
+VISIT_TYPES = Group("Visit types", "The kinds of visit, and the procedures under each.")
+SLOTS = Group("Slots", "Open times: computed on request, never stored.")
+PATIENTS = Group("Patients", "Finding people, and putting them on file.")
+APPOINTMENTS = Group("Appointments", "Booking, moving, confirming and cancelling.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,8 +65,8 @@ class Operation:
     kind: Literal["read", "write"] = "read"
     creates: bool = False  # not idempotent: a second call creates a second record
     overwrites: bool = False  # the old value is lost
-    input: type[BaseModel]
-    output: type[BaseModel]
+    input: type[Input]
+    output: type[Record]
     run: Callable[[Context, Any], Awaitable[Any]]
     needs: Capability | None = None  # None: every scheduling system can do it
     errors: tuple[str, ...] = ()  # codes in addition to those of every operation of its kind

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from frontdesk.domain.appointments import Appointment, conflict_detail
+from frontdesk.domain.appointments import RECORDABLE, Appointment, conflict_detail, has_come
 from frontdesk.domain.errors import Problem
+from frontdesk.operations._lookups import existing_appointment
 from frontdesk.operations._operation import Context, Proposal
 from frontdesk.operations._records import visit_read_back
 from frontdesk.systems.changes import ChangeStatus
@@ -15,15 +16,26 @@ def require_state(appointment: Appointment, states: Sequence[str], now: datetime
         raise Problem("conflict", conflict_detail(appointment.status, states))
 
 
-async def status_proposal(context: Context, appointment: Appointment, change: ChangeStatus) -> Proposal:
+async def propose_status(
+    context: Context,
+    appointment_id: str,
+    status: str,
+    from_states: tuple[str, ...],
+    *,
+    only_upcoming: bool = False,
+    reason: str | None = None,
+) -> Proposal:
     """The proposal of a status change, with the appointment as the readBack."""
-    require_state(appointment, change.from_states, context.now, only_upcoming=change.only_upcoming)
+    appointment = await existing_appointment(context, appointment_id)
+    require_state(appointment, from_states, context.now, only_upcoming=only_upcoming)
     read_back = {
         "appointmentId": appointment.id,
         "patientId": appointment.patient_id,
         "status": appointment.status,
         **visit_read_back(appointment, await context.system.directory()),
     }
-    if change.reason is not None:
-        read_back["reason"] = change.reason
-    return Proposal(read_back, change)
+    if status in RECORDABLE and not has_come(appointment, read_back["timeZone"], context.now, status):
+        raise Problem("conflict", "The appointment has not begun yet.")
+    if reason is not None:
+        read_back["reason"] = reason
+    return Proposal(read_back, ChangeStatus(appointment.id, status, from_states, only_upcoming, reason))

@@ -3,8 +3,7 @@ from frontdesk.domain.ids import PATIENT_ID, new_appointment_id
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._booking import bookable, booking_of
 from frontdesk.operations._fields import PatientId, SlotId, WriteInput
-from frontdesk.operations._groups import APPOINTMENTS
-from frontdesk.operations._operation import Context, Operation, Proposal
+from frontdesk.operations._operation import APPOINTMENTS, Context, Operation, Proposal
 from frontdesk.operations._records import Record, visit_read_back
 from frontdesk.systems.changes import Book
 from frontdesk.systems.port import Capability

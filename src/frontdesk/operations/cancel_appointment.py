@@ -5,12 +5,9 @@ from pydantic import Field
 from frontdesk.domain.appointments import CANCELLABLE
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import AppointmentId, Reason, WriteInput
-from frontdesk.operations._groups import APPOINTMENTS
-from frontdesk.operations._lookups import existing_appointment
-from frontdesk.operations._operation import Context, Operation, Proposal
+from frontdesk.operations._operation import APPOINTMENTS, Context, Operation, Proposal
 from frontdesk.operations._records import AppointmentWritten
-from frontdesk.operations._steps import status_proposal
-from frontdesk.systems.changes import ChangeStatus
+from frontdesk.operations._steps import propose_status
 from frontdesk.systems.port import Capability
 
 
@@ -23,9 +20,7 @@ async def run(context: Context, given: Request) -> Proposal:
     """Cancels an appointment and frees its time. Offer reschedule_appointment first. The first call only proposes: read
     the appointment back, and after a clear yes call again with the same arguments plus confirmationToken. A cancelled
     appointment cannot be brought back; book a new one instead."""
-    appointment = await existing_appointment(context, given.appointment_id)
-    change = ChangeStatus(appointment.id, "cancelled", CANCELLABLE, only_upcoming=False, reason=given.reason)
-    return await status_proposal(context, appointment, change)
+    return await propose_status(context, given.appointment_id, "cancelled", CANCELLABLE, reason=given.reason)
 
 
 OPERATION = Operation(

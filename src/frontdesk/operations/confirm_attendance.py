@@ -1,12 +1,9 @@
 from frontdesk.domain.appointments import CONFIRMABLE
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import AppointmentId, WriteInput
-from frontdesk.operations._groups import APPOINTMENTS
-from frontdesk.operations._lookups import existing_appointment
-from frontdesk.operations._operation import Context, Operation, Proposal
+from frontdesk.operations._operation import APPOINTMENTS, Context, Operation, Proposal
 from frontdesk.operations._records import AppointmentWritten
-from frontdesk.operations._steps import status_proposal
-from frontdesk.systems.changes import ChangeStatus
+from frontdesk.operations._steps import propose_status
 from frontdesk.systems.port import Capability
 
 
@@ -18,9 +15,7 @@ async def run(context: Context, given: Request) -> Proposal:
     """Records that the patient will attend an upcoming appointment. Find it with list_appointments; never confirm for a
     person who has not said that they will come. Confirming twice changes nothing. The first call only proposes: read
     the appointment back, and after a clear yes call again with the same arguments plus confirmationToken."""
-    appointment = await existing_appointment(context, given.appointment_id)
-    change = ChangeStatus(appointment.id, "confirmed", CONFIRMABLE, only_upcoming=True)
-    return await status_proposal(context, appointment, change)
+    return await propose_status(context, given.appointment_id, "confirmed", CONFIRMABLE, only_upcoming=True)
 
 
 OPERATION = Operation(

@@ -2,8 +2,7 @@ from frontdesk.domain.errors import Problem
 from frontdesk.domain.ids import new_patient_id
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import BirthDate, Email, Name, Phone, WriteInput
-from frontdesk.operations._groups import PATIENTS
-from frontdesk.operations._operation import Context, Operation, Proposal
+from frontdesk.operations._operation import PATIENTS, Context, Operation, Proposal
 from frontdesk.operations._records import PatientWritten
 from frontdesk.systems.changes import CreatePatient, PatientDetails
 from frontdesk.systems.port import Capability

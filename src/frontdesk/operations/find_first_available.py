@@ -4,8 +4,7 @@ from pydantic import AfterValidator, Field
 
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import Date, Id, Input, between, int32, integer_schema
-from frontdesk.operations._groups import SLOTS
-from frontdesk.operations._operation import Context, Operation
+from frontdesk.operations._operation import SLOTS, Context, Operation
 from frontdesk.operations._paging import page_body
 from frontdesk.operations._records import Page, SlotRecord
 from frontdesk.operations._slots import slot_items

@@ -2,9 +2,8 @@ from typing import Any
 
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import AppointmentId, Input
-from frontdesk.operations._groups import APPOINTMENTS
 from frontdesk.operations._lookups import existing_appointment
-from frontdesk.operations._operation import Context, Operation
+from frontdesk.operations._operation import APPOINTMENTS, Context, Operation
 from frontdesk.operations._records import AppointmentRecord, appointment_body
 from frontdesk.systems.port import Capability
 

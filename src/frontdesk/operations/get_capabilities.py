@@ -2,8 +2,7 @@ from typing import Any
 
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.operations._fields import Input
-from frontdesk.operations._groups import CAPABILITIES
-from frontdesk.operations._operation import Context, Operation
+from frontdesk.operations._operation import CAPABILITIES, Context, Operation
 from frontdesk.operations._records import Record
 
 

@@ -4,9 +4,8 @@ from pydantic import Field
 
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import Id, Input
-from frontdesk.operations._groups import LOCATIONS
 from frontdesk.operations._lookups import existing_record
-from frontdesk.operations._operation import Context, Operation
+from frontdesk.operations._operation import LOCATIONS, Context, Operation
 from frontdesk.operations._records import LocationRecord, record_body
 
 

@@ -2,9 +2,8 @@ from typing import Any
 
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import Input, PatientId
-from frontdesk.operations._groups import PATIENTS
 from frontdesk.operations._lookups import existing_patient
-from frontdesk.operations._operation import Context, Operation
+from frontdesk.operations._operation import PATIENTS, Context, Operation
 from frontdesk.operations._records import PatientRecord, record_body
 from frontdesk.systems.port import Capability
 

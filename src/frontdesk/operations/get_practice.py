@@ -3,8 +3,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from frontdesk.operations._fields import Input
-from frontdesk.operations._groups import PRACTICE
-from frontdesk.operations._operation import Context, Operation
+from frontdesk.operations._operation import PRACTICE, Context, Operation
 from frontdesk.operations._records import Record
 
 

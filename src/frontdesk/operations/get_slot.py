@@ -3,8 +3,7 @@ from typing import Any
 from frontdesk.domain.errors import Problem
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import Input, SlotId
-from frontdesk.operations._groups import SLOTS
-from frontdesk.operations._operation import Context, Operation
+from frontdesk.operations._operation import SLOTS, Context, Operation
 from frontdesk.operations._records import SlotDetailRecord, visit_ids, visit_names, visit_times
 from frontdesk.systems.port import Capability
 

@@ -1,7 +1,7 @@
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field
 
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import (
@@ -14,9 +14,8 @@ from frontdesk.operations._fields import (
     PatientReference,
     require_order,
 )
-from frontdesk.operations._groups import APPOINTMENTS
 from frontdesk.operations._lookups import existing_patient
-from frontdesk.operations._operation import Context, Operation
+from frontdesk.operations._operation import APPOINTMENTS, Context, Operation
 from frontdesk.operations._paging import page_body, position
 from frontdesk.operations._records import AppointmentSummaryRecord, Page, appointment_summary_body
 from frontdesk.systems.port import AppointmentFilter, Capability
@@ -27,18 +26,17 @@ class Request(Input):
         PatientReference | None, Field(description="A pat_ id, or the practice's own patient number.")
     ] = None
     first: Annotated[Date | None, Field(alias="from", description="Starting on or after this local date.")] = None
-    last: Annotated[Date | None, Field(alias="to", description="Starting on or before this local date.")] = None
+    last: Annotated[
+        Date | None,
+        AfterValidator(require_order),
+        Field(alias="to", description="Starting on or before this local date."),
+    ] = None
     provider_id: Id | None = None
     location_id: Id | None = None
     visit_type_id: Id | None = None
     procedure_id: Id | None = None
     limit: Limit = DEFAULT_LIMIT
     cursor: Cursor | None = None
-
-    @field_validator("last")
-    @classmethod
-    def _order(cls, last: date | None, info: ValidationInfo) -> date | None:
-        return require_order(last, info)
 
 
 async def run(context: Context, given: Request) -> dict[str, Any]:

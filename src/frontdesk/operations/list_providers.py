@@ -4,8 +4,7 @@ from pydantic import Field
 
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import DEFAULT_LIMIT, Cursor, Id, Input, Limit, NameFilter
-from frontdesk.operations._groups import PROVIDERS
-from frontdesk.operations._operation import Context, Operation
+from frontdesk.operations._operation import PROVIDERS, Context, Operation
 from frontdesk.operations._paging import directory_page
 from frontdesk.operations._records import Page, ProviderRecord
 

@@ -2,8 +2,7 @@ from typing import Any
 
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import DEFAULT_LIMIT, Cursor, Input, Limit, NameFilter
-from frontdesk.operations._groups import VISIT_TYPES
-from frontdesk.operations._operation import Context, Operation
+from frontdesk.operations._operation import VISIT_TYPES, Context, Operation
 from frontdesk.operations._paging import directory_page
 from frontdesk.operations._records import Page, VisitTypeRecord
 

@@ -3,8 +3,7 @@ from typing import Any, Literal
 from frontdesk.domain.errors import Problem
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import BirthDate, Input, Name, PhonePart
-from frontdesk.operations._groups import PATIENTS
-from frontdesk.operations._operation import Context, Operation
+from frontdesk.operations._operation import PATIENTS, Context, Operation
 from frontdesk.operations._records import Record
 from frontdesk.systems.port import Capability
 

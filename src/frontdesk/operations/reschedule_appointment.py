@@ -2,9 +2,8 @@ from frontdesk.domain.appointments import RESCHEDULABLE
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._booking import bookable, booking_of
 from frontdesk.operations._fields import AppointmentId, SlotId, WriteInput
-from frontdesk.operations._groups import APPOINTMENTS
 from frontdesk.operations._lookups import existing_appointment
-from frontdesk.operations._operation import Context, Operation, Proposal
+from frontdesk.operations._operation import APPOINTMENTS, Context, Operation, Proposal
 from frontdesk.operations._records import AppointmentWritten, visit_read_back
 from frontdesk.operations._steps import require_state
 from frontdesk.systems.changes import Reschedule

@@ -5,8 +5,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import DEFAULT_LIMIT, Cursor, Date, Id, Input, Limit, broken, require_order
-from frontdesk.operations._groups import SLOTS
-from frontdesk.operations._operation import Context, Operation
+from frontdesk.operations._operation import SLOTS, Context, Operation
 from frontdesk.operations._paging import page_body, position
 from frontdesk.operations._records import Page, SlotRecord
 from frontdesk.operations._slots import slot_items
@@ -62,13 +61,6 @@ OPERATION = Operation(
     input=Request,
     output=Page[SlotRecord],
     run=run,
-    example={
-        "providerId": 10,
-        "locationId": 1,
-        "visitTypeId": 21,
-        "procedureId": 102,
-        "from": "2026-11-16",
-        "to": "2026-11-30",
-    },
+    example={**examples.IDS, "from": "2026-11-16", "to": "2026-11-30"},
     example_answer={**examples.page(examples.SLOT), "nextCursor": "eyJhZnRlciI6MX0"},
 )

@@ -5,9 +5,8 @@ from pydantic import model_validator
 from frontdesk.domain.errors import Problem
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import BirthDate, Email, Name, PatientId, Phone, WriteInput, broken
-from frontdesk.operations._groups import PATIENTS
 from frontdesk.operations._lookups import existing_patient
-from frontdesk.operations._operation import Context, Operation, Proposal
+from frontdesk.operations._operation import PATIENTS, Context, Operation, Proposal
 from frontdesk.operations._records import PatientWritten
 from frontdesk.systems.changes import PatientDetails, UpdatePatient
 from frontdesk.systems.port import Capability
