@@ -138,7 +138,7 @@ def test_a_busy_port_is_one_sentence_and_another_port_shares_the_database(own: C
 def test_a_host_that_is_not_this_machine_is_one_sentence(own: CommandLine) -> None:
     refused = own.run("serve", "--host", "nowhere.invalid")
     assert (refused.status, refused.out) == (1, "")
-    assert refused.err == "nowhere.invalid is no address of this machine: choose another with --host.\n"
+    assert refused.err == "nowhere.invalid is not an address of this machine: choose another with --host.\n"
 
 
 def test_a_worker_that_is_killed_is_replaced(own: CommandLine) -> None:

@@ -102,7 +102,7 @@ def test_rotation_prints_the_new_secret_and_until_when_the_old_one_signs(line: C
     rotated = line.json("webhook", "rotate-secret", endpoint)
     assert rotated["secret"].startswith("whsec_")
     assert rotated["oldSecretUntil"] is not None
-    assert "signed with the secret before it until" in line.run("webhook", "rotate-secret", endpoint).out
+    assert "signed with the previous secret until" in line.run("webhook", "rotate-secret", endpoint).out
 
 
 def test_an_endpoint_can_be_removed(line: CommandLine, harbor: str) -> None:

@@ -33,7 +33,7 @@ def add_commands(commands: Commands) -> None:
         help="include the secret key file; anyone who has the backup can then decrypt its keys",
     )
 
-    command = add_command(commands, "restore", _restore, "Bring a backup back, into an empty data directory.")
+    command = add_command(commands, "restore", _restore, "Restore a backup into an empty data directory.")
     command.add_argument("file", metavar="FILE", type=Path, help="a file made by frontdesk backup")
 
 
@@ -113,7 +113,7 @@ def _restore(args: argparse.Namespace) -> None:
         ("Practices", document["practices"]),
         ("Audit trails", "whole"),
     ]
-    secret = "The keys open." if document["keysOpen"] else (
+    secret = "The keys can be decrypted." if document["keysOpen"] else (
         f"The keys are not usable yet: put the secret key that belongs to them into {settings.data_dir}/secret.key "
         "(mode 0600) or FRONTDESK_SECRET_KEY before the service starts."
     )  # fmt: skip

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def add_commands(commands: Commands) -> None:
     group = add_group(commands, "client", "Clients: add, list, show, disable, enable, rotate-secret, set-limits.")
 
-    command = add_command(group, "add", _add, "Add a client; its secret is shown this once.")
+    command = add_command(group, "add", _add, "Add a client; its secret is shown only once.")
     command.add_argument("--practice", metavar="SLUG", required=True)
     command.add_argument("--name", metavar="NAME", required=True)
     command.add_argument(
@@ -33,15 +33,15 @@ def add_commands(commands: Commands) -> None:
     command.add_argument("--practice", metavar="SLUG", help="only this practice")
 
     add_command(group, "show", _show, "Show one client.", "id")
-    add_command(group, "disable", _disable, "Refuse a client, within seconds.", "id")
-    add_command(group, "enable", _enable, "Accept a client again.", "id")
+    add_command(group, "disable", _disable, "Disable a client.", "id")
+    add_command(group, "enable", _enable, "Enable a client.", "id")
 
-    command = add_command(group, "rotate-secret", _rotate_secret, "Give a client a new secret, shown this once.", "id")
+    command = add_command(group, "rotate-secret", _rotate_secret, "Give a client a new secret, shown only once.", "id")
     command.add_argument(
         "--at-once", action="store_true", help="revoke the old secret immediately instead of after a day"
     )
 
-    command = add_command(group, "set-limits", _set_limits, "Change how much a client may call.", "id")
+    command = add_command(group, "set-limits", _set_limits, "Change a client's rate limit and quota.", "id")
     _add_limits(command)
 
 
@@ -148,7 +148,7 @@ def _answer_secret(args: argparse.Namespace, client: "ClientRecord", secret: str
     note = "Keep the secret now: it is not stored and cannot be shown again."
     retiring = [record.retires_at for record in client.secrets if record.retires_at is not None]
     if retiring:
-        note += f"\nThe secret before it works until {instant(retiring[0])}."
+        note += f"\nThe previous secret works until {instant(retiring[0])}."
     answer(args, {"clientId": client.client_id, "clientSecret": secret}, f"{text}\n\n{note}")
 
 

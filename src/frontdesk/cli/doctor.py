@@ -76,7 +76,7 @@ def _examine() -> list[Finding]:
     found.append(_told("port", lambda: _port(settings)))
     found.append(_told("identity provider", lambda: _identity_provider(settings)))
     if settings.database_url is None and not (settings.postgres_dir / "data").exists():
-        return [*found, Finding("database", "skipped", "there is none yet: frontdesk serve makes it")]
+        return [*found, Finding("database", "skipped", "there is none yet: frontdesk serve creates it")]
     try:
         start_database(settings, lambda _step: None)
         return found + wait_for(_examine_database(settings))
@@ -110,7 +110,7 @@ def _data_dir(settings: "Settings") -> tuple[State, str]:
     if settings.database_url is not None and settings.secret_key is not None:
         return "skipped", "not used"
     if not folder.exists():
-        return "skipped", f"{folder} does not exist yet: frontdesk serve makes it"
+        return "skipped", f"{folder} does not exist yet: frontdesk serve creates it"
     prepare_data_dir(folder)  # refuses a folder that belongs to another account
     if folder.stat().st_mode & 0o077:
         return "warning", f"{folder} is open to other accounts: run chmod 700 {folder}"
@@ -200,7 +200,7 @@ async def _keys(settings: "Settings", database: "Database") -> tuple[State, str]
     from frontdesk.access.keys.sealing import load_secret_key
 
     if not await has_keys(database):
-        return "skipped", "there are none yet: the first start makes them"
+        return "skipped", "there are none yet: the first start creates them"
     if settings.secret_key is None and not (settings.data_dir / "secret.key").exists():
         return "failed", f"the secret key file {settings.data_dir}/secret.key is missing"
     found = await examine_keys(database, load_secret_key(settings))
@@ -212,7 +212,7 @@ async def _keys(settings: "Settings", database: "Database") -> tuple[State, str]
     now = datetime.now(UTC)
     if old := [purpose for purpose, record in in_use.items() if now - record.created_at > _OLDEST_KEY]:
         return "warning", f"older than a year: {', '.join(sorted(old))}; run frontdesk keys rotate"
-    return "ok", f"{len(found)}, all open"
+    return "ok", f"{len(found)}, all can be decrypted"
 
 
 async def _upstreams(database: "Database") -> tuple[State, str]:

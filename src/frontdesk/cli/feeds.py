@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def add_commands(commands: Commands) -> None:
     group = add_group(commands, "feed", "Calendar feeds of providers: add, list, revoke.")
 
-    command = add_command(group, "add", _add, "Make a calendar feed; its secret address is shown this once.")
+    command = add_command(group, "add", _add, "Add a calendar feed; its secret address is shown only once.")
     command.add_argument("--practice", metavar="SLUG", required=True)
     command.add_argument("--provider", metavar="ID", type=int, required=True)
     command.add_argument("--with-names", action="store_true", help="include patient names; default: busy times only")
@@ -22,7 +22,7 @@ def add_commands(commands: Commands) -> None:
     command = add_command(group, "list", _list, "Show a practice's calendar feeds.")
     command.add_argument("--practice", metavar="SLUG", required=True)
 
-    add_command(group, "revoke", _revoke, "Close a feed at once and for ever.", "id")
+    add_command(group, "revoke", _revoke, "Revoke a feed permanently.", "id")
 
 
 def _add(args: argparse.Namespace) -> None:

@@ -15,7 +15,7 @@ def add_commands(commands: Commands) -> None:
     group = add_group(commands, "keys", "The service's keys: rotate, list, reseal.")
 
     command = add_command(
-        group, "rotate", _rotate, "Replace keys; what was made with the old ones stays good for its time."
+        group, "rotate", _rotate, "Rotate keys; tokens and ids made with old keys stay valid until they expire."
     )
     command.add_argument("--purpose", metavar="PURPOSE", help="only this purpose; default: every purpose")
 

@@ -55,7 +55,7 @@ TOKEN=$(curl -s "{url}/oauth/token" -d grant_type=client_credentials \\
   | sed 's/.*"access_token": *"\\([^"]*\\)".*/\\1/')
 curl -s "{url}/api/capabilities" -H "Authorization: Bearer $TOKEN"; echo
 curl -s "{url}/api/slots/first-available?visitTypeId=21&procedureId=102" -H "Authorization: Bearer $TOKEN"; echo"""
-_STOP = "\n  Ctrl-C stops it.\n"
+_STOP = "\n  Press Ctrl-C to stop.\n"
 
 
 def add_commands(commands: Commands) -> None:

@@ -18,25 +18,25 @@ def add_commands(commands: Commands) -> None:
         commands, "staff", "Staff who sign in to the console: add, link, list, show, disable, enable, set-role, remove."
     )
 
-    command = add_command(group, "add", _add, "Add a member, and print a link that signs them in once.")
+    command = add_command(group, "add", _add, "Add a staff member and print a one-time sign-in link.")
     command.add_argument("--practice", metavar="SLUG", required=True)
     command.add_argument("--name", metavar="NAME", required=True)
     _add_role(command)
     command.add_argument(
-        "--email", metavar="ADDRESS", help="lets the member sign in through the identity provider, where one is set"
+        "--email", metavar="ADDRESS", help="lets the staff member sign in through the identity provider, if one is set"
     )
 
-    add_command(group, "link", _link, "Print a new sign-in link; an unused one before it stops working.", "id")
+    add_command(group, "link", _link, "Print a new sign-in link; it replaces an unused one.", "id")
 
-    command = add_command(group, "list", _list, "Show every member.")
+    command = add_command(group, "list", _list, "List staff members.")
     command.add_argument("--practice", metavar="SLUG", help="only this practice")
 
-    add_command(group, "show", _show, "Show one member.", "id")
-    add_command(group, "disable", _disable, "Sign a member out everywhere, and let them in no more.", "id")
-    add_command(group, "enable", _enable, "Let a member in again.", "id")
-    command = add_command(group, "set-role", _set_role, "Change what a member may do, from their next click on.", "id")
+    add_command(group, "show", _show, "Show one staff member.", "id")
+    add_command(group, "disable", _disable, "Disable a staff member and end all their sessions.", "id")
+    add_command(group, "enable", _enable, "Enable a staff member.", "id")
+    command = add_command(group, "set-role", _set_role, "Change a staff member's role.", "id")
     _add_role(command)
-    add_command(group, "remove", _remove, "Forget a member; what they did stays under their id.", "id")
+    add_command(group, "remove", _remove, "Delete a staff member; audit records keep the id.", "id")
 
 
 def _add_role(command: argparse.ArgumentParser) -> None:

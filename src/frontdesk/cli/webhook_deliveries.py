@@ -18,7 +18,7 @@ def add_delivery_commands(group: Commands) -> None:
     command.add_argument("--event", metavar="ID", help="list every attempt for this event")
     command.add_argument("--limit", metavar="N", type=int, default=50, help="maximum number of deliveries (default 50)")
 
-    command = add_command(group, "replay", _replay, "Send every dead letter once more, or one event.", "id")
+    command = add_command(group, "replay", _replay, "Redeliver every dead letter, or one event.", "id")
     command.add_argument("--event", metavar="ID", help="only this event, even if it was delivered")
 
 
@@ -65,7 +65,7 @@ def _replay(args: argparse.Namespace) -> None:
     event_id = None if args.event is None else event_number(args.event)
     numbers = with_database(lambda context: replay(context.database, args.id, event_id, context.audit.now))
     replayed = [f"evt_{number}" for number in numbers]
-    answer(args, {"replayed": replayed}, f"To be sent once more: {' '.join(replayed) or 'nothing'}.")
+    answer(args, {"replayed": replayed}, f"Queued for redelivery: {' '.join(replayed) or 'nothing'}.")
 
 
 def _delivery_document(delivery: "Delivery") -> dict[str, Any]:

@@ -21,7 +21,7 @@ def add_commands(commands: Commands) -> None:
         "Webhooks: add, list, show, test, pause, resume, remove, rotate-secret, deliveries, replay.",
     )
 
-    command = add_command(group, "add", _add, "Add an endpoint; its secret is shown this once.")
+    command = add_command(group, "add", _add, "Add an endpoint; its secret is shown only once.")
     command.add_argument("--practice", metavar="SLUG", required=True)
     command.add_argument("--url", metavar="URL", required=True)
     command.add_argument("--event", metavar="TYPE", action="append", help="repeatable; default: every event")
@@ -30,13 +30,13 @@ def add_commands(commands: Commands) -> None:
     command.add_argument("--practice", metavar="SLUG", help="only this practice")
 
     add_command(group, "show", _show, "Show one endpoint.", "id")
-    add_command(group, "test", _test, "Send a signed test message now, past the queue.", "id")
-    add_command(group, "pause", _pause, "Send nothing; what happens meanwhile waits.", "id")
-    add_command(group, "resume", _resume, "Send again, beginning with what waited.", "id")
-    add_command(group, "remove", _remove, "Forget an endpoint and its deliveries.", "id")
+    add_command(group, "test", _test, "Send a signed test message immediately, bypassing the queue.", "id")
+    add_command(group, "pause", _pause, "Pause deliveries; events are kept.", "id")
+    add_command(group, "resume", _resume, "Resume deliveries, queued events first.", "id")
+    add_command(group, "remove", _remove, "Delete an endpoint and its deliveries.", "id")
 
     command = add_command(
-        group, "rotate-secret", _rotate_secret, "Give an endpoint a new secret, shown this once.", "id"
+        group, "rotate-secret", _rotate_secret, "Give an endpoint a new secret, shown only once.", "id"
     )
     command.add_argument(
         "--at-once", action="store_true", help="stop signing with the old secret immediately instead of after a day"
@@ -124,7 +124,7 @@ def _remove(args: argparse.Namespace) -> None:
     from frontdesk.outbound.webhooks.endpoints import remove_endpoint
 
     with_database(lambda context: remove_endpoint(context.database, args.id))
-    answer(args, {"removed": args.id}, f"The endpoint {args.id} is gone.")
+    answer(args, {"removed": args.id}, f"The endpoint {args.id} was removed.")
 
 
 def _rotate_secret(args: argparse.Namespace) -> None:
@@ -143,7 +143,7 @@ def _answer_secret(args: argparse.Namespace, endpoint: "Endpoint", secret: str) 
     text = details([("Endpoint", endpoint.endpoint_id), ("Signing secret", secret)])
     note = "Keep the secret now: it cannot be shown again."
     if endpoint.old_secret_until is not None:
-        note += f"\nMessages are also signed with the secret before it until {instant(endpoint.old_secret_until)}."
+        note += f"\nMessages are also signed with the previous secret until {instant(endpoint.old_secret_until)}."
     answer(args, {**_document(endpoint), "secret": secret}, f"{text}\n\n{note}")
 
 

@@ -17,7 +17,7 @@ def free_address(host: str, port: int) -> str:
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError:
-        raise ServingError(f"{host} is no address of this machine: choose another with --host.") from None
+        raise ServingError(f"{host} is not an address of this machine: choose another with --host.") from None
     deadline = time.monotonic() + _PORT_WAIT_SECONDS
     while True:
         with socket.socket(family, kind) as probe:
@@ -37,7 +37,7 @@ def _why_not(error: OSError, host: str, port: int) -> str:
         return f"Port {port} is in use by another program: {other}."
     if error.errno == errno.EACCES:
         return f"Port {port} needs more rights than this account has: {other}."
-    return f"{host} is no address of this machine: choose another with --host."
+    return f"{host} is not an address of this machine: choose another with --host."
 
 
 def shared_socket(address: str, port: int) -> socket.socket:

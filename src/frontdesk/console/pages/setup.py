@@ -67,9 +67,7 @@ def _steps(progress: Progress, visit: Visit) -> list[Step]:
         Step(
             "Fetch a token and use it",
             called,
-            "A client has called."
-            if called
-            else "The client exchanges its id and secret for an access token.",
+            "A client has called." if called else "The client exchanges its id and secret for an access token.",
             ("/docs/guides/quick-start", "The quick start"),
             () if called or not client else token,
         ),

@@ -111,7 +111,7 @@ def unpack(file: Path, folder: Path) -> Manifest:
                 with _private(folder / name) as to:
                     shutil.copyfileobj(_member(archive, name), to)
     except (tarfile.TarError, EOFError, KeyError, UnicodeDecodeError):
-        raise BackupError(f"{file} is no backup, or it is damaged.") from None
+        raise BackupError(f"{file} is not a backup, or it is damaged.") from None
     if any(_digest(folder / name) != digest for name, digest in manifest.members.items()):
         raise BackupError(f"{file} is damaged.")
     return manifest
@@ -175,7 +175,7 @@ def _read_manifest(text: bytes, file: Path) -> Manifest:
     document["tables"] = {name: Table(**table) for name, table in document["tables"].items()}
     manifest = Manifest(**document)
     if not {DUMP} <= set(manifest.members) <= {DUMP, SECRET_KEY}:
-        raise BackupError(f"{file} is no backup of frontdesk.")
+        raise BackupError(f"{file} is not a backup of frontdesk.")
     return manifest
 
 
