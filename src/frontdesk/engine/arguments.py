@@ -63,7 +63,7 @@ def from_http(
     names, arguments = input_names(operation), Arguments()
     for name, text in path.items():
         arguments.values[name] = _number(text) if name in names.integers else text
-    _collect(arguments, names.query, ((name, text) for name, text in query), names.integers)
+    _collect(arguments, names.query, query, names.integers)
     if operation.method != "GET" and body.strip():
         try:
             document = orjson.loads(body)

@@ -40,13 +40,7 @@ VISIT_TYPE: dict[str, Any] = {
     "patientKind": "existing",
 }
 SLOT: dict[str, Any] = {"id": SLOT_ID, **_TIMES, **IDS}
-APPOINTMENT: dict[str, Any] = {
-    "id": APPOINTMENT_ID,
-    "status": "booked",
-    **_TIMES,
-    "patientId": PATIENT_ID,
-    **IDS,
-}
+APPOINTMENT: dict[str, Any] = {"id": APPOINTMENT_ID, "status": "booked", **_TIMES, "patientId": PATIENT_ID, **IDS}
 VISIT_READ_BACK: dict[str, Any] = {**_TIMES, **NAMES, "weekday": "Monday"}
 APPOINTMENT_READ_BACK: dict[str, Any] = {
     "appointmentId": APPOINTMENT_ID,

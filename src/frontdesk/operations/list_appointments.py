@@ -49,15 +49,8 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
     ]  # fmt: skip
     after = position(context, bound, given.cursor)
     patient = None if given.patient_id is None else await existing_patient(context, given.patient_id)
-    wanted = AppointmentFilter(
-        patient_id=None if patient is None else patient.id,
-        provider_id=given.provider_id,
-        location_id=given.location_id,
-        visit_type_id=given.visit_type_id,
-        procedure_id=given.procedure_id,
-        first=given.first,
-        last=given.last,
-    )
+    filters = given.model_dump(exclude={"patient_id", "limit", "cursor"})
+    wanted = AppointmentFilter(patient_id=None if patient is None else patient.id, **filters)
     found = await context.system.list_appointments(
         wanted,
         most=given.limit + 1,
