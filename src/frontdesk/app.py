@@ -169,7 +169,7 @@ def build_service(
             patients=Patients(system_of),
             blocks=Blocks(database, system_of, announcer.changed),
             live=LiveCalendars(),
-            agent_view=AgentView(database, engine, tokens, settings.public_url),
+            agent_view=AgentView(engine, tokens, settings.public_url),
             clients=Clients(database, ring),
             usage=Usage(database),
             confirmations=Confirmations(database),

@@ -5,9 +5,9 @@ import re
 import httpx
 
 from frontdesk.access.staff.links import new_link
-from frontdesk.access.staff.members import Role, StaffRecord, add_staff
+from frontdesk.access.staff.members import Role, StaffMember, StaffRecord, add_staff
 from frontdesk.audit.trail import AuditContext
-from frontdesk.console.actions.context import ActionContext, StaffMember
+from frontdesk.console.actions.context import ActionContext
 from tests.world import Clock, World
 
 TEST_STAFF = "X-Test-Staff"

@@ -37,10 +37,6 @@ def delete_cookie(response: Response, name: str, settings: Settings) -> None:
     )
 
 
-def session_token(request: Request, settings: Settings) -> str | None:
-    return read_cookie(request, SESSION, settings)
-
-
 def _name(name: str, settings: Settings) -> str:
     return f"__Host-{name}" if _secure(settings) else name
 

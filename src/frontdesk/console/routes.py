@@ -37,25 +37,11 @@ async def _nothing(_visit: Visit) -> Response:
     raise Problem("not_found", "There is no such page.")
 
 
-PAGES: tuple[Page, ...] = (
-    Page("GET", "/", _home),
-    *account.PAGES,
-    *calendar.PAGES,
-    *live.PAGES,
-    *appointments.PAGES,
-    *bookings.PAGES,
-    *patients.PAGES,
-    *blocks.PAGES,
-    *staff.PAGES,
-    *agent_view.PAGES,
-    *clients.PAGES,
-    *usage.PAGES,
-    *confirmations.PAGES,
-    *setup.PAGES,
-    *practice_file.PAGES,
-    *health.PAGES,
-    *audit.PAGES,
-)
+_MODULES = (
+    account, calendar, live, appointments, bookings, patients, blocks, staff, agent_view, clients, usage, confirmations,
+    setup, practice_file, health, audit,
+)  # fmt: skip
+PAGES: tuple[Page, ...] = (Page("GET", "/", _home), *(page for module in _MODULES for page in module.PAGES))
 # Matched last: 404 with a session, the sign-in without one.
 _REST = (Page("GET", "/{rest:path}", _nothing), Page("POST", "/{rest:path}", _nothing))
 

@@ -20,9 +20,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from frontdesk.access.limits.failed_tokens import TokenFailures
+from frontdesk.access.staff.members import StaffMember
 from frontdesk.access.staff.sessions import IDLE, SignIn, StaffSession
-from frontdesk.console.actions.context import ActionContext, Role, StaffMember
-from frontdesk.console.cookies import session_token
+from frontdesk.console.actions.context import ActionContext, Role
+from frontdesk.console.cookies import SESSION, read_cookie
 from frontdesk.console.desk import Desk, outages_as_problems
 from frontdesk.console.forms import Form, read_form
 from frontdesk.console.navigation import NAV, NOTICES
@@ -86,7 +87,9 @@ class Visit:
 
     @property
     def csrf(self) -> str:
-        return csrf_of(self.request, self.console.settings)
+        """Derived from the session's token, so that a form of another session is refused."""
+        token = read_cookie(self.request, SESSION, self.console.settings) or ""
+        return hmac.new(token.encode(errors="surrogatepass"), b"frontdesk console csrf", hashlib.sha256).hexdigest()
 
     @cached_property
     def zone(self) -> ZoneInfo:
@@ -103,7 +106,7 @@ class Visit:
 
     async def still_signed_in(self) -> bool:
         """Whether the session is still valid, for answers that go on for long. Does not count as use."""
-        token = session_token(self.request, self.console.settings)
+        token = read_cookie(self.request, SESSION, self.console.settings)
         return await self.console.sign_in.find(token, in_use=False) is not None
 
     def render(self, template: str, *, title: str, status: int = 200, **values: Any) -> Response:
@@ -133,12 +136,6 @@ class Visit:
 
 def guarded(pages: Sequence[Page], console: Console) -> list[Route]:
     return [Route(PREFIX + page.path, _endpoint(page, console), methods=[page.method]) for page in pages]
-
-
-def csrf_of(request: Request, settings: Settings) -> str:
-    """Derived from the session's token, so that a form of another session is refused."""
-    token = session_token(request, settings) or ""
-    return hmac.new(token.encode(errors="surrogatepass"), b"frontdesk console csrf", hashlib.sha256).hexdigest()
 
 
 def here(request: Request) -> str:
@@ -190,11 +187,11 @@ def answered(console: Console, path: str, work: Callable[[Request, Attempt], Awa
 
 def _endpoint(page: Page, console: Console) -> Endpoint:
     async def visited(request: Request, attempt: Attempt) -> Response:
-        token = session_token(request, console.settings)
+        token = read_cookie(request, SESSION, console.settings)
         session = await console.sign_in.find(token, in_use=page.counts_as_use)
         if session is None:
             return _signed_out(request)
-        context = ActionContext(_member(session), console.clock(), attempt.request_id, console.desk.engine.audit)
+        context = ActionContext(session, console.clock(), attempt.request_id, console.desk.engine.audit)
         attempt.visit = Visit(request, context, session, console, page)
         return await _answer(attempt.visit)
 
@@ -213,17 +210,6 @@ async def _answer(visit: Visit) -> Response:
             raise Problem("forbidden_scope", "This form belongs to another session. Open the page again and retry.")
     with outages_as_problems():
         return await page.handler(visit)
-
-
-def _member(session: StaffSession) -> StaffMember:
-    return StaffMember(
-        session.staff_id,
-        session.name,
-        session.role,
-        session.practice_id,
-        session.practice_slug,
-        session.directory_version,
-    )
 
 
 def _problem_page(request: Request, problem: Problem, attempt: Attempt) -> Response:

@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, cast, get_args
 
+from frontdesk.access.clients.caller import Caller
+from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.domain.spelling import closest
 from frontdesk.store.database import Database
 
 Role = Literal["staff", "admin"]
+_EVERY_SCOPE = frozenset(SCOPES)
 _ALPHABET = string.digits + string.ascii_letters
 _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]{1,190}\Z")
 _LONGEST_NAME = 100
@@ -32,6 +35,31 @@ ON CONFLICT (email) DO NOTHING RETURNING 1
 
 class StaffError(Exception):
     """One sentence about why the request cannot be carried out."""
+
+
+@dataclass(frozen=True, slots=True)
+class StaffMember:
+    staff_id: str  # the actor in audit records and booked_by
+    name: str
+    role: Role
+    practice_id: int
+    practice_slug: str
+    directory_version: int
+
+    def may(self, role: Role) -> bool:
+        """Admins may do everything that staff may."""
+        return role == "staff" or self.role == "admin"
+
+    def caller(self) -> Caller:
+        """The caller of operations: like an integration's, a staff member's writes execute without confirmation."""
+        return Caller(
+            client_id=self.staff_id,
+            practice_id=self.practice_id,
+            practice_slug=self.practice_slug,
+            scopes=_EVERY_SCOPE,
+            grant="integration",
+            directory_version=self.directory_version,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from frontdesk.access.staff.members import Role, end_everything, hold
+from frontdesk.access.staff.members import StaffMember, end_everything, hold
 from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
@@ -63,16 +63,10 @@ DELETE FROM staff_link WHERE digest = ANY (ARRAY(
 
 
 @dataclass(frozen=True, slots=True)
-class StaffSession:
+class StaffSession(StaffMember):
     digest: bytes
-    staff_id: str
-    name: str
-    role: Role
-    practice_id: int
-    practice_slug: str
     practice_name: str
     time_zone: str
-    directory_version: int
     means: Means
     created_at: datetime
     last_seen_at: datetime

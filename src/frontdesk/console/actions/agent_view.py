@@ -10,13 +10,12 @@ from typing import Any
 
 import orjson
 
-from frontdesk.access.clients.registry import AuthenticatedClient, ClientRecord, list_clients
+from frontdesk.access.clients.registry import AuthenticatedClient, ClientRecord
 from frontdesk.access.clients.tokens import Tokens
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.domain.errors import Problem
 from frontdesk.engine.execute import Engine
 from frontdesk.operations import Operation
-from frontdesk.store.database import Database
 
 _TOKEN_SECONDS = 60
 _SUBJECT = re.compile(r"\b(?:pat|apt)_[0-9A-Za-z]{22}\b")
@@ -24,14 +23,9 @@ _SUBJECT = re.compile(r"\b(?:pat|apt)_[0-9A-Za-z]{22}\b")
 
 @dataclass(frozen=True, slots=True)
 class AgentView:
-    database: Database
     engine: Engine
     tokens: Tokens
     public_url: str  # of the doors
-
-    async def clients(self, context: ActionContext) -> list[ClientRecord]:
-        context.require("admin")
-        return await list_clients(self.database, practice=context.staff.practice_slug)
 
     async def is_sandbox(self, context: ActionContext) -> bool:
         system = await self.engine.systems(context.staff.caller())

@@ -1,5 +1,6 @@
 """The set-up checklist: which steps from an empty practice to its first booking are done."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from frontdesk.console.actions.context import ActionContext
@@ -23,16 +24,6 @@ SELECT (SELECT count(*) FROM client WHERE practice_id = $1 AND NOT disabled) AS 
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
-    """Ids for the example search."""
-
-    provider_id: int
-    location_id: int
-    visit_type_id: int
-    procedure_id: int
-
-
-@dataclass(frozen=True, slots=True)
 class Progress:
     system: str
     locations: int
@@ -44,7 +35,7 @@ class Progress:
     called: bool  # with a valid token
     searched: bool
     booked: bool
-    example: Example | None
+    example: Mapping[str, int] | None  # ids for a search
 
     @property
     def has_directory(self) -> bool:
@@ -83,11 +74,16 @@ class Checklist:
         )
 
 
-def _example(directory: Directory) -> Example | None:
+def _example(directory: Directory) -> dict[str, int] | None:
     for provider in directory.providers.values():
         for visit_type in directory.visit_types.values():
             for procedure in visit_type.procedures:
                 offered = provider.active and visit_type.active and procedure.active
                 if offered and provider.hours and provider.performs(procedure.id):
-                    return Example(provider.id, provider.hours[0].location_id, visit_type.id, procedure.id)
+                    return {
+                        "providerId": provider.id,
+                        "locationId": provider.hours[0].location_id,
+                        "visitTypeId": visit_type.id,
+                        "procedureId": procedure.id,
+                    }
     return None

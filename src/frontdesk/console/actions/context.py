@@ -5,41 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from frontdesk.access.clients.caller import Caller
-from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.staff.members import Role as Role
+from frontdesk.access.staff.members import StaffMember
 from frontdesk.audit.trail import AuditContext, AuditTrail, append_audit
 from frontdesk.domain.errors import Problem
 from frontdesk.engine.arguments import from_tool
 from frontdesk.engine.execute import Call
 from frontdesk.operations import Operation
-
-_EVERY_SCOPE = frozenset(SCOPES)
-
-
-@dataclass(frozen=True, slots=True)
-class StaffMember:
-    staff_id: str  # the actor in audit records and booked_by
-    name: str
-    role: Role
-    practice_id: int
-    practice_slug: str
-    directory_version: int
-
-    def may(self, role: Role) -> bool:
-        """Admins may do everything that staff may."""
-        return role == "staff" or self.role == "admin"
-
-    def caller(self) -> Caller:
-        """The caller of operations: like an integration's, a staff member's writes execute without confirmation."""
-        return Caller(
-            client_id=self.staff_id,
-            practice_id=self.practice_id,
-            practice_slug=self.practice_slug,
-            scopes=_EVERY_SCOPE,
-            grant="integration",
-            directory_version=self.directory_version,
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,15 @@ Ending = Literal["succeeded", "challenged", "refused", "failed"]
 Error = tuple[int, str]  # status and code
 ENDINGS: tuple[Ending, ...] = ("succeeded", "challenged", "refused", "failed")
 
+_MINUTE, _QUOTA_PERIOD = timedelta(seconds=MINUTE_SECONDS), timedelta(seconds=QUOTA_SECONDS)
+
+# By the clock of the database, like the rate limiter.
 _USED = """
-SELECT client_id, minute_started_at, minute_used, quota_started_at, quota_used FROM client_usage WHERE practice_id = $1
+SELECT client_id,
+       CASE WHEN now() < minute_started_at + $2::interval THEN minute_used ELSE 0 END AS minute_used,
+       CASE WHEN now() < quota_started_at + $3::interval THEN quota_used ELSE 0 END AS quota_used,
+       CASE WHEN now() < quota_started_at + $3::interval THEN quota_started_at + $3::interval END AS quota_ends
+FROM client_usage WHERE practice_id = $1
 """
 _COUNTED = """
 SELECT began_at, status, code, operation, door, client_id, sum(requests)::bigint AS requests FROM request_count
@@ -104,21 +111,9 @@ class Usage:
         context.require("admin")
         clients = await list_clients(self.database, practice=context.staff.practice_slug)
         async with self.database.transaction(context.practice_id) as connection:
-            # The rate limiter uses the database's clock.
-            now = await connection.fetchval("SELECT now()")
-            rows = {row["client_id"]: row for row in await connection.fetch(_USED, context.practice_id)}
-        uses = []
-        for client in clients:
-            row = rows.get(client.client_id)
-            minute = quota = 0
-            ends = None
-            if row is not None:
-                if now < row["minute_started_at"] + timedelta(seconds=MINUTE_SECONDS):
-                    minute = row["minute_used"]
-                ends = row["quota_started_at"] + timedelta(seconds=QUOTA_SECONDS)
-                quota, ends = (row["quota_used"], ends) if now < ends else (0, None)
-            uses.append(ClientUse(client, minute, quota, ends))
-        return uses
+            rows = await connection.fetch(_USED, context.practice_id, _MINUTE, _QUOTA_PERIOD)
+        used = {row["client_id"]: (row["minute_used"], row["quota_used"], row["quota_ends"]) for row in rows}
+        return [ClientUse(client, *used.get(client.client_id, (0, 0, None))) for client in clients]
 
     async def over_time(
         self, context: ActionContext, span: Span, zone: ZoneInfo, client_id: str | None = None

@@ -42,10 +42,7 @@ class Exchange:
 
     @property
     def reason(self) -> str:
-        try:
-            return HTTPStatus(self.status).phrase
-        except ValueError:
-            return ""
+        return HTTPStatus(self.status).phrase
 
     @property
     def frame(self) -> Any:

@@ -114,7 +114,7 @@ async def _step_page(visit: Visit) -> Response:
 
 
 async def _walk(visit: Visit, form: Form) -> Walk:
-    clients = await visit.desk.agent_view.clients(visit.context)
+    clients = await visit.desk.clients.all(visit.context)
     client = next((each for each in clients if each.client_id == form.get("client")), None)
     if client is None:
         raise Problem("not_found", "There is no such client.")
@@ -149,15 +149,12 @@ async def _run(visit: Visit, walk: Walk, arguments: dict[str, Value], simulate: 
     async def send(sent: Sent) -> Exchange:
         return await exchange(visit.request.app.state.gateway, view.public_url, token, sent)
 
-    titles, abouts = ("REST", "MCP"), _BOTH_DOORS
-    number = walk.position + 1
-    if not commits(walk.client, operation, arguments):
+    titles, number = ("REST", "MCP"), walk.position + 1
+    committing = commits(walk.client, operation, arguments)
+    if not committing or walk.client.grant == "agent":
+        abouts, again = (_TWICE, None) if committing else (_BOTH_DOORS, code)
         left = await send(rest_request(operation, arguments, trace=trace, simulate=code))
-        right = await send(mcp_request(operation, arguments, trace=trace, number=number, simulate=code))
-    elif walk.client.grant == "agent":
-        abouts = _TWICE
-        left = await send(rest_request(operation, arguments, trace=trace, simulate=code))
-        right = await send(mcp_request(operation, arguments, trace=trace, number=number))
+        right = await send(mcp_request(operation, arguments, trace=trace, number=number, simulate=again))
     else:
         titles, abouts = ("REST", "REST, sent again"), _TWICE_BY_KEY
         key = secrets.token_hex(16)
@@ -187,7 +184,7 @@ async def _render(
     view = visit.desk.agent_view
     sandbox = await view.is_sandbox(visit.context)
     shown: dict[str, Any] = {
-        "clients": await view.clients(visit.context),
+        "clients": await visit.desk.clients.all(visit.context),
         "scenarios": SCENARIOS.values(),
         "operations": OPERATIONS,
         "sandbox": sandbox,

@@ -1,13 +1,13 @@
 """The state of a scenario between two steps, carried in the form.
 
-It comes from the browser, so whatever does not fit is dropped.
+It comes from the browser: a state that does not fit is dropped.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
+from pydantic import TypeAdapter, ValidationError
 
 from frontdesk.console.agent_view.narration import spoken
 from frontdesk.operations import Operation
@@ -62,38 +62,17 @@ class State:
                 self.known[member] = [Choice(answer[member], "")]
 
     def dump(self) -> str:
-        document = {
-            "known": {name: [[c.value, c.label] for c in choices] for name, choices in self.known.items()},
-            "pending": self.pending,
-            "outcomes": {str(step): status for step, status in self.outcomes.items()},
-        }
-        return orjson.dumps(document).decode()
+        return _STATE.dump_json(self).decode()
+
+
+_STATE = TypeAdapter(State)
 
 
 def load_state(text: str) -> State:
     try:
-        document = orjson.loads(text) if len(text) <= _LONGEST else None
-    except orjson.JSONDecodeError:
-        document = None
-    if not isinstance(document, dict):
+        return _STATE.validate_json(text) if len(text) <= _LONGEST else State()
+    except ValidationError:
         return State()
-    state = State()
-    for name, choices in _members(document.get("known")):
-        if isinstance(choices, list):
-            pairs = [pair for pair in choices[:_MOST_CHOICES] if isinstance(pair, list) and len(pair) == 2]
-            state.known[name] = [Choice(v, str(label)) for v, label in pairs if isinstance(v, int | str)]
-    pending = document.get("pending")
-    if isinstance(pending, list) and len(pending) == 2 and isinstance(pending[0], str):
-        arguments = {name: value for name, value in _members(pending[1]) if isinstance(value, int | str)}
-        state.pending = (pending[0], arguments)
-    for step, status in _members(document.get("outcomes")):
-        if step.isdecimal() and isinstance(status, int):
-            state.outcomes[int(step[:3])] = status
-    return state
-
-
-def _members(document: Any) -> list[tuple[str, Any]]:
-    return list(document.items()) if isinstance(document, dict) else []
 
 
 def _label(item: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from urllib.parse import urlencode
 
 from starlette.responses import Response
 
@@ -30,7 +31,6 @@ def _steps(progress: Progress, visit: Visit) -> list[Step]:
     slug = visit.staff.practice_slug
     imported, hours, client, called, searched, booked = progress.done
     today = visit.context.now.astimezone(visit.zone).date()
-    week = today + timedelta(days=7)
     token = (
         "read -rs SECRET",
         f"TOKEN=$(curl -s {url}/oauth/token -d grant_type=client_credentials -d client_id={progress.client_id or 'ID'} "
@@ -40,12 +40,8 @@ def _steps(progress: Progress, visit: Visit) -> list[Step]:
     )
     search: tuple[str, ...] = ()
     if progress.example is not None:
-        asked = progress.example
-        search = (
-            f'curl -s "{url}/api/slots?providerId={asked.provider_id}&locationId={asked.location_id}'
-            f'&visitTypeId={asked.visit_type_id}&procedureId={asked.procedure_id}&from={today}&to={week}" '
-            '-H "Authorization: Bearer $TOKEN"',
-        )
+        query = urlencode({**progress.example, "from": today, "to": today + timedelta(days=7)})
+        search = (f'curl -s "{url}/api/slots?{query}" -H "Authorization: Bearer $TOKEN"',)
     return [
         Step(
             "Describe the practice",

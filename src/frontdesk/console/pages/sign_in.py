@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from frontdesk.access.staff.sessions import LONGEST, new_token
 from frontdesk.console.browsers import browser_name
-from frontdesk.console.cookies import SESSION, SIGN_IN, delete_cookie, read_cookie, session_token, set_cookie
+from frontdesk.console.cookies import SESSION, SIGN_IN, delete_cookie, read_cookie, set_cookie
 from frontdesk.console.forms import read_form
 from frontdesk.console.rendering import render
 from frontdesk.console.visit import CSRF_FIELD, PREFIX, Attempt, Console, answered, check_same_origin
@@ -81,7 +81,7 @@ def sign_in_page(request: Request, console: Console, status: int = 200, fault: s
 
 async def signed_in(request: Request, console: Console, token: str, then: str, request_id: str) -> Response:
     """Sets the session cookie and ends the browser's previous session."""
-    before = await console.sign_in.find(session_token(request, console.settings), in_use=False)
+    before = await console.sign_in.find(read_cookie(request, SESSION, console.settings), in_use=False)
     if before is not None:
         await console.sign_in.sign_out(before, request_id)
     response = RedirectResponse(local_address(then), 303)
