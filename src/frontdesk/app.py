@@ -301,7 +301,7 @@ def _measure_background(background: Background, metrics: "Metrics") -> None:
     )
     metrics.add_gauge(
         "frontdesk_background_success_timestamp_seconds",
-        "When a background step last succeeded, on the worker where that is longest ago; 0: not yet.",
+        "Unix time of a background step's last success, the oldest over all workers; 0 if none.",
         ("step",),
         lambda: {(name,): state.succeeded_at for name, state in states.items()},
         workers="livemin",

@@ -1,4 +1,4 @@
-"""Housekeeping: removes expired rows every few minutes, a bounded number at a time."""
+"""Housekeeping: removes expired rows periodically, a bounded number at a time."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta

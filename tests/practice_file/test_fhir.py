@@ -161,7 +161,7 @@ def test_patients_are_kept_in_the_scheduling_system() -> None:
     ("auth", "message"),
     [
         (7, "must be a mapping of keys to values"),
-        ({}, "must say its kind"),
+        ({}, "kind is required"),
         ({"kind": "basic"}, "its kind must be one of 'none', 'bearer', 'clientCredentials', 'smartBackend'"),
     ],
 )

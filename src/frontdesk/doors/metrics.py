@@ -25,7 +25,11 @@ from frontdesk.doors.request_log import RequestLabels
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _PUBLISH_SECONDS = 1.0
-_DATABASE_HELP = {"up": "1 when the database answers.", "bytes": "Size of the database.", "sessions": "Sessions on it."}
+_DATABASE_HELP = {
+    "up": "1 when the database answers.",
+    "bytes": "Size of the database.",
+    "sessions": "Database sessions.",
+}
 
 Read = Callable[[], Mapping[tuple[str, ...], float]]  # a value per combination of labels
 
@@ -128,7 +132,7 @@ class Metrics:
 
     async def _answer(self, request: Request) -> Response:
         if not hmac.compare_digest(request.headers.get("authorization", "").encode(), self._expected):
-            raise Problem("unauthorized", "The metrics need the token that was set for them.")
+            raise Problem("unauthorized", "/metrics requires the metrics token.")
         headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
         return PlainTextResponse(await self._text(), headers=headers, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 

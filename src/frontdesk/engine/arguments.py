@@ -1,4 +1,4 @@
-"""Reading what a caller sent into an operation's input: names without regard to case, every offending field at once."""
+"""Parses a call's arguments into the operation's input, ignoring the case of names, and reports every invalid field."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -27,7 +27,7 @@ _MESSAGES = {"missing": "is required", "extra_forbidden": "is not a field of thi
 
 @dataclass(slots=True)
 class Arguments:
-    """Values by their published names, and what was wrong before any rule was asked."""
+    """Values by their published names, and errors found while reading them."""
 
     values: dict[str, Any] = field(default_factory=dict)
     errors: list[FieldError] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True)
 class InputNames:
-    """Where an operation's fields stand in a request, by the folded name a caller may use."""
+    """The published names of an operation's fields by their lower-case names, for each part of a request."""
 
     path: dict[str, str]
     query: dict[str, str]
@@ -101,7 +101,7 @@ def read(operation: Operation, arguments: Arguments, today: date | None) -> Base
 def _collect(
     arguments: Arguments, known: Mapping[str, str], given: Iterable[tuple[str, Any]], integers: frozenset[str]
 ) -> None:
-    """Null is nothing given. A name given twice cannot be read, however it was spelt."""
+    """Null counts as absent. A name that occurs twice, in any case, is an error."""
     seen = set()
     for spelt, value in given:
         if len(arguments.errors) >= MOST_ERRORS:  # naming each of thousands would cost more than the rest of the call
@@ -125,12 +125,12 @@ def _number(text: str) -> Any:
 
 
 def _is_text(value: str) -> bool:
-    """Whether these are characters. What came in as other bytes than UTF-8 has been read as half characters."""
+    """Whether the text was valid UTF-8; invalid bytes were decoded to lone surrogates."""
     return value.isascii() or not any("\ud800" <= char <= "\udfff" for char in value)
 
 
 def _shown(name: str) -> str:
-    """An unknown name as the answer repeats it: short, and nothing but plain characters."""
+    """An unknown name as the answer quotes it, shortened and without special characters."""
     return "".join(char if char.isalnum() or char in "_-.$" else "?" for char in name[:64]) or "?"
 
 

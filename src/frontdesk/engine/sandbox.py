@@ -73,7 +73,7 @@ class SandboxEngine(Engine):
             return await super().answer(call)
         system = await self.systems(await self.admit(call))
         if not (await system.directory()).practice.sandbox:
-            raise _refusal(f"{HEADER} is known to sandbox practices only")
+            raise _refusal(f"{HEADER} is available only for sandbox practices")
         scenario = SCENARIOS.get(call.simulate)
         if scenario is None:
             raise _refusal(f"{HEADER} must be a code of the error catalogue")

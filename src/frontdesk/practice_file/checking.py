@@ -28,7 +28,7 @@ _MESSAGES = {
     "model_type": "must be a mapping of keys to values",
     "model_attributes_type": "must be a mapping of keys to values",
     "dict_type": "must be a mapping of keys to values",
-    "union_tag_not_found": "must say its kind",
+    "union_tag_not_found": "kind is required",
 }
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 

@@ -75,7 +75,7 @@ class Part(BaseModel):
 
 
 class SchedulingSystemPart(Part):
-    # The adapter of the scheduling system validates its settings.
+    # practice_file/fhir.py validates the settings of a FHIR server.
     model_config = ConfigDict(extra="allow")
 
     kind: Literal["native", "fhir"]

@@ -1,6 +1,6 @@
 """Access tokens for the agent's view: admins make calls as one of the practice's clients.
 
-The look is recorded under the request id of the client's own records. Writes are executed in sandbox practices only.
+The access is audited under the request id of the client's own records. Writes are executed in sandbox practices only.
 """
 
 import re
@@ -34,7 +34,7 @@ class AgentView:
     async def admit(
         self, context: ActionContext, client: ClientRecord, operation: Operation, arguments: Mapping[str, Any]
     ) -> str:
-        """Records the look and returns a short-lived access token of the client for one step."""
+        """Audits the access and returns a short-lived access token of the client for one step."""
         context.require("admin")
         if client.practice_slug != context.staff.practice_slug:
             raise Problem("not_found", "There is no such client.")

@@ -87,7 +87,7 @@ class Blocks:
         return sorted(blocks, key=lambda block: (str(block.starts), block.provider_id or 0, block.location_id or 0))
 
     async def affected(self, context: ActionContext, block: Block) -> Affected:
-        """Shows names of patients, so the look is recorded."""
+        """Shows names of patients, so the access is audited."""
         system = await self.systems(context.staff.caller())
         directory = await system.directory()
         self._check_place(directory, block)

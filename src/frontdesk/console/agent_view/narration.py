@@ -22,7 +22,9 @@ _DIRECTORY = "Nothing yet: this is looked up while the caller speaks."
 
 _AFTER: Mapping[str, Narration] = {
     "get_capabilities": Narration(
-        "Which scopes its token holds, and so which tools will be refused.", _DIRECTORY, "Promise what it may not do."
+        "Which scopes its token holds, and so which tools will be refused.",
+        _DIRECTORY,
+        "Promise an action that its scopes do not allow.",
     ),
     "get_practice": Narration(
         "The practice's name, time zone and rules, and what its scheduling system supports.",

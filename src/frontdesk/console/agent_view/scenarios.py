@@ -107,7 +107,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         Scenario(
             "errors",
             "When something is wrong",
-            "Errors are facts with a code: what every door says about bad input, unknown records and a taken slot.",
+            "Error codes for invalid input, unknown records and a taken slot. They are the same at every door.",
             (
                 Step(
                     "match_patient",
@@ -115,9 +115,9 @@ SCENARIOS: Mapping[str, Scenario] = {
                     {"firstName": "4da", "lastName": " ", "phone": "12", "dob": "10/12/1985"},
                     refused=True,
                 ),
-                Step("get_provider", "A record that does not exist", {"providerId": 999999}, refused=True),
-                Step("get_practice", "A scheduling system that is away", simulate="upstream_unavailable", refused=True),
-                Step("get_practice", "A cap that is reached", simulate="rate_limited", refused=True),
+                Step("get_provider", "Unknown record", {"providerId": 999999}, refused=True),
+                Step("get_practice", "System unavailable", simulate="upstream_unavailable", refused=True),
+                Step("get_practice", "Rate limit exceeded", simulate="rate_limited", refused=True),
             ),
         ),
     )

@@ -1,8 +1,7 @@
-"""JSON-RPC messages as they arrive: one object, of one protocol revision, its headers agreeing with its body.
+"""Parses and validates one JSON-RPC message; refuses batches and responses.
 
-Two eras share the endpoint. Handshake revisions open with `initialize` and may name their revision in a header. Modern
-ones carry revision and capabilities in every request's `_meta`, and mirror method and name in headers that must agree.
-Refuses batches and posted responses: nothing here ever asks the client.
+Handshake revisions of MCP start with `initialize` and may name their revision in a header. Modern revisions send it in
+the `_meta` of every request, with headers that must match the body.
 """
 
 import base64

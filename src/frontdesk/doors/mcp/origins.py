@@ -1,7 +1,6 @@
-"""Under which names, and for pages of which origins, the server answers: the protection against DNS rebinding.
+"""Checks the Host and Origin headers against the allowed hosts and origins, which prevents DNS rebinding.
 
-A malicious web page can make a foreign name resolve to this machine, but it cannot choose the headers that the browser
-sends. Names are compared without their port; requests without an Origin do not come from a page.
+Hosts are compared without their port. A request without an Origin header does not come from a web page.
 """
 
 from collections.abc import Mapping
@@ -46,7 +45,7 @@ def _hostname(url: str) -> str | None:
 
 
 def _origin(url: str) -> tuple[str, str] | None:
-    """Scheme and authority, None for what is no origin (such as `null`, which sandboxed pages send)."""
+    """Scheme and authority; None if it is not an origin (such as `null`, which sandboxed pages send)."""
     try:
         parts = urlsplit(url)
     except ValueError:

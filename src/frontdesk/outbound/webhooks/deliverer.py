@@ -129,7 +129,7 @@ class Deliverer:
                 secrets.token_hex(16),
             )
         except DatabaseUnavailable:
-            _log.warning("the end of a webhook delivery could not be noted: it will be sent again")
+            _log.warning("the result of a webhook delivery could not be recorded: it will be sent again")
             return
         self._tell(practice_id, row, sent, dead=sent.failure is not None and wait is None)
         assert ended is not None

@@ -75,5 +75,7 @@ async def replay(database: Database, endpoint_id: str, event_id: int | None, now
     async with database.transaction(endpoint.practice_id) as connection:
         rows = await connection.fetch(_REPLAY, endpoint.practice_id, endpoint_id, event_id, now)
     if event_id is not None and not rows:
-        raise WebhookError("This event has not ended at this endpoint: there is nothing to replay.")
+        raise WebhookError(
+            "This event is still pending at this endpoint, or was never sent to it: there is nothing to replay."
+        )
     return sorted(row["event_id"] for row in rows)

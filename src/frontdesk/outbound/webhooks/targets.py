@@ -43,7 +43,7 @@ def parse_target(url: str, *, allow_private: bool) -> Target:
     if parts.scheme != "https" and not allow_private:
         raise TargetError("A webhook's address must start with https://.")
     if "@" in parts.netloc or parts.fragment:
-        raise TargetError("A webhook's address must hold neither a user name nor a fragment.")
+        raise TargetError("A webhook's address must not contain a user name or a fragment.")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Target(parts.scheme, parts.hostname, port or _PORTS[parts.scheme], path)
 
@@ -56,7 +56,7 @@ async def addresses_of(target: Target, executor: Executor, *, allow_private: boo
     )
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     if not allow_private and not all(_is_public(address) for address in addresses):
-        raise TargetError("A webhook's address must lie on the public internet.")
+        raise TargetError("A webhook's address must be a public address.")
     return addresses
 
 

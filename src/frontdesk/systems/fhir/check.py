@@ -17,7 +17,7 @@ from frontdesk.systems.findings import Finding
 from frontdesk.systems.port import Capability, SystemUnavailable
 
 _FHIR_VERSION = "4.0."
-_UNREACHABLE = "the server did not answer, or with an error of its own"
+_UNREACHABLE = "the server did not answer or returned an error"
 
 
 async def check(

@@ -75,7 +75,7 @@ class Upstream:
                 self.server = read_statement(statement)
                 self._ask_again_at = self._monotonic() + STATEMENT_SECONDS
         except SystemUnavailable:
-            _log.info("what a scheduling system can do is not known now")
+            _log.info("the CapabilityStatement of a scheduling system could not be read")
         finally:
             self._asked, self._asking = True, None
 

@@ -194,7 +194,7 @@ class PracticeMap:
         return self._with_attendance(stated(restored), confirmed=before["confirmed"])
 
     def differs(self, asked: Resource, stored: Resource) -> bool:
-        """Whether the server booked something else than was asked for."""
+        """Whether what the server stored differs from the request."""
         slots = set(references(stored.get("slot")))
         return (
             instant(stored.get("start")) != instant(asked.get("start"))

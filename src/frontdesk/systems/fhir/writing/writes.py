@@ -1,7 +1,7 @@
 """Executes writes on a FHIR server step by step, and settles those with an unknown outcome.
 
 A booking claims its slots before it creates the appointment; a cancelled or moved appointment frees its old slots last.
-If the server stored something else than was asked for, that is undone and the write declined.
+If what the server stored differs from the request, it is undone and the write is declined.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, Stopped, WriteSteps
 from frontdesk.systems.port import SystemUnavailable
 
-BOOKED_OTHERWISE = "The scheduling system booked something else than was asked for; it was undone."
+BOOKED_OTHERWISE = "The scheduling system's booking differed from the request and was undone."
 NOT_CARRIED_OUT = "The scheduling system accepted the change but did not carry it out."
 
 _EVENTS = {
@@ -263,7 +263,7 @@ class Writer:
 
 
 def _private(change: Change | None) -> list[str | None]:
-    """What was said about a person, which must not appear in a log."""
+    """The personal data of a change, which must not appear in an answer."""
     if isinstance(change, ChangeStatus):
         return [change.reason]
     if isinstance(change, CreatePatient | UpdatePatient):
