@@ -1,4 +1,4 @@
-"""Brute force on the token endpoint: failed calls are capped per client id and per address."""
+"""Brute force on the token endpoint: failed calls are rate-limited per client id and per address."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The audit trail: who did what to which record and how it ended; nothing else, and nothing unnoticed."""
+"""The audit trail records actor, operation, subject ids and outcome of every call, and no patient data."""
 
 import asyncpg
 import httpx

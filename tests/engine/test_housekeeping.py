@@ -1,5 +1,4 @@
-"""Expired challenges and old results go, a bounded number at a time; what is still good stays. Idle practices cost
-nothing, however many there are."""
+"""Housekeeping removes expired intents in bounded batches, and does no work for idle practices."""
 
 import asyncio
 

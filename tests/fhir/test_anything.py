@@ -1,4 +1,4 @@
-"""Whatever a server sends is read or left alone, and never a fault of ours."""
+"""Arbitrary responses of a FHIR server never cause an internal error."""
 
 from datetime import date
 from typing import Any

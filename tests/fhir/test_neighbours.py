@@ -1,4 +1,4 @@
-"""One practice's dead server never slows another practice: not its calls, not its lost writes, not its lookups."""
+"""An unavailable FHIR server of one practice does not slow down other practices."""
 
 import asyncio
 import os

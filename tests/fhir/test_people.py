@@ -1,4 +1,4 @@
-"""Patient resources to people and back, without a server."""
+"""Converts Patient resources to patients and back, without a server."""
 
 from datetime import date
 from typing import Any

@@ -1,4 +1,4 @@
-"""How a connection is kept, shared by several requests and ended, seen from a raw socket."""
+"""Keep-alive, pipelining and closing of connections, tested over a raw socket."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What every scheduling system must do: find people, enrol them and correct what is known of them."""
+"""Every scheduling system finds, creates and updates patients."""
 
 from dataclasses import replace
 from datetime import date

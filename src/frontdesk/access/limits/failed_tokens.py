@@ -1,4 +1,4 @@
-"""Limits failed token requests per client id and per address, across all nodes.
+"""Limits failed token requests and failed console sign-ins per client id and per address, across all nodes.
 
 Only hashes of client ids and addresses are stored, for a minute. A limited caller does not learn whether a guess was
 right.
