@@ -29,7 +29,7 @@ def create() -> Any:
     database = Database(
         _database_dsn(settings),
         pool_size=settings.database_pool_size,
-        on_unreachable=_reviver(settings) if settings.database_url is None else None,
+        on_unreachable=_reviver(settings) if settings.database_url is None else lambda: None,
     )
     service = build_service(settings, database, requests=request_lines(lines))
     background = build_background(service)

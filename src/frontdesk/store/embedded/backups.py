@@ -12,11 +12,11 @@ import json
 import os
 import shutil
 import tarfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import asyncpg
 
@@ -186,10 +186,8 @@ def _member(archive: tarfile.TarFile, name: str) -> Any:
     return found
 
 
-@contextmanager
-def _private(path: Path) -> Iterator[Any]:
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        yield file
+def _private(path: Path) -> BinaryIO:
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:

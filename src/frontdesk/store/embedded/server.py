@@ -68,10 +68,6 @@ SETTINGS = {
 }
 
 
-def _silent(_step: str) -> None:
-    """Ignores progress."""
-
-
 class EmbeddedPostgres:
     """The server in one folder.
 
@@ -90,7 +86,7 @@ class EmbeddedPostgres:
     def dsn(self, user: str) -> str:
         return f"postgresql://{quote(user)}@/{DATABASE}?host={quote(str(self._sockets))}&port={PORT}"
 
-    def start(self, timeout: float = 60, progress: Callable[[str], None] = _silent) -> None:
+    def start(self, timeout: float = 60, progress: Callable[[str], None] = lambda _: None) -> None:
         """Start the server unless it runs, and return when it answers; calling again restarts one that has ended."""
         deadline = time.monotonic() + timeout
         was_user = self._users is not None

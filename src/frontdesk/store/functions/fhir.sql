@@ -96,20 +96,16 @@ BEGIN
         ) ON CONFLICT DO NOTHING;
     END IF;
     SELECT * INTO i FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent FOR UPDATE;
-    IF NOT FOUND OR i.client_id <> p_actor THEN
-        RETURN QUERY SELECT 'unrecognized', NULL::jsonb;
-        RETURN;
-    ELSIF i.fingerprint <> p_fingerprint THEN
-        RETURN QUERY SELECT 'mismatch', NULL::jsonb;
-        RETURN;
-    ELSIF i.state = 'consumed' THEN
-        RETURN QUERY SELECT 'replayed', i.result;
-        RETURN;
-    ELSIF i.state = 'executing' THEN
-        RETURN QUERY SELECT 'incomplete', NULL::jsonb;
-        RETURN;
-    ELSIF i.expires_at <= p_now THEN
-        RETURN QUERY SELECT 'expired', NULL::jsonb;
+    outcome := CASE
+        WHEN i.client_id IS DISTINCT FROM p_actor THEN 'unrecognized'
+        WHEN i.fingerprint <> p_fingerprint THEN 'mismatch'
+        WHEN i.state = 'consumed' THEN 'replayed'
+        WHEN i.state = 'executing' THEN 'incomplete'
+        WHEN i.expires_at <= p_now THEN 'expired'
+    END;
+    IF outcome IS NOT NULL THEN
+        result := CASE WHEN outcome = 'replayed' THEN i.result END;
+        RETURN NEXT;
         RETURN;
     END IF;
 

@@ -210,17 +210,15 @@ BEGIN
     END IF;
     IF p_intent IS NOT NULL THEN
         SELECT * INTO i FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent FOR UPDATE;
-        IF NOT FOUND OR i.client_id <> p_actor THEN
-            RETURN QUERY SELECT 'unrecognized', NULL::text, NULL::jsonb;
-            RETURN;
-        ELSIF i.state <> 'consumed' AND i.expires_at <= p_now THEN
-            RETURN QUERY SELECT 'expired', NULL::text, NULL::jsonb;
-            RETURN;
-        ELSIF i.fingerprint <> p_fingerprint THEN
-            RETURN QUERY SELECT 'mismatch', NULL::text, NULL::jsonb;
-            RETURN;
-        ELSIF i.state = 'consumed' THEN
-            RETURN QUERY SELECT 'replayed', NULL::text, i.result;
+        outcome := CASE
+            WHEN i.client_id IS DISTINCT FROM p_actor THEN 'unrecognized'
+            WHEN i.state <> 'consumed' AND i.expires_at <= p_now THEN 'expired'
+            WHEN i.fingerprint <> p_fingerprint THEN 'mismatch'
+            WHEN i.state = 'consumed' THEN 'replayed'
+        END;
+        IF outcome IS NOT NULL THEN
+            result := CASE WHEN outcome = 'replayed' THEN i.result END;
+            RETURN NEXT;
             RETURN;
         END IF;
     END IF;

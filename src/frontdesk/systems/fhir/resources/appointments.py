@@ -12,10 +12,8 @@ from frontdesk.systems.fhir.resources.elements import (
     Resource,
     coding_resource,
     codings,
-    concept,
     inside,
     instant,
-    last_updated,
     listed,
     references,
     relative,
@@ -38,6 +36,7 @@ STATUSES = {
 }
 RECORDED = {"arrived": "arrived", "completed": "fulfilled", "noShow": "noshow"}  # by the practice, after the fact
 ATTENDED = ("arrived", "checked-in", "fulfilled")
+_OF_PRACTICE = ("Practitioner", "PractitionerRole", "Location", "HealthcareService")
 TAKES_TIME = ("pending", "booked", "arrived", "checked-in", "fulfilled")
 _MOVED = ("status", "serviceType", "start", "end", "minutesDuration", "slot")
 
@@ -102,7 +101,7 @@ class PracticeMap:
             return None
         visit_type, procedure = service
         starts = starts.replace(microsecond=0)  # positions in lists are whole seconds
-        updated = last_updated(resource) or starts
+        updated = instant(inside(resource, "meta").get("lastUpdated")) or starts
         return Appointment(
             id=local_id,
             patient_id=patient_id,
@@ -132,11 +131,8 @@ class PracticeMap:
         if tag is not None:
             tags = listed(inside(resource, "meta").get("tag"))
             return any((each.get("system"), each.get("code")) == (tag.system, tag.code) for each in tags)
-        return any(
-            each.get("status") == "accepted"
-            for each in listed(resource.get("participant"))
-            if (relative(each.get("actor")) or "").startswith("Patient/")
-        )
+        participants = listed(resource.get("participant"))
+        return any(each.get("status") == "accepted" for each in participants if _actor_kind(each) == "Patient")
 
     def new_appointment(self, data: Mapping[str, Any], patient: str, slots: list[str], intent: str) -> Resource:
         """A new booking. The patient's participation is unconfirmed until `confirm_attendance`."""
@@ -156,7 +152,7 @@ class PracticeMap:
 
     def moved(self, resource: Resource, data: Mapping[str, Any], slots: list[str], intent: str) -> Resource:
         """The appointment moved to another slot; its attendance has to be confirmed again."""
-        others = [each for each in listed(resource.get("participant")) if not self._of_practice(each)]
+        others = [each for each in listed(resource.get("participant")) if _actor_kind(each) not in _OF_PRACTICE]
         moved = stated(
             {
                 **resource,
@@ -179,12 +175,12 @@ class PracticeMap:
     def place_and_time(self, resource: Resource) -> Resource:
         """What a move changes, as it was before: enough to undo the move, without personal data."""
         kept = {key: resource[key] for key in _MOVED if key in resource}
-        participants = [each for each in listed(resource.get("participant")) if self._of_practice(each)]
+        participants = [each for each in listed(resource.get("participant")) if _actor_kind(each) in _OF_PRACTICE]
         return {**kept, "participant": participants, "confirmed": self.is_confirmed(resource)}
 
     def put_back(self, resource: Resource, before: Resource, intent: str) -> Resource:
         """The appointment as it was before a move, without the move's intent."""
-        others = [each for each in listed(resource.get("participant")) if not self._of_practice(each)]
+        others = [each for each in listed(resource.get("participant")) if _actor_kind(each) not in _OF_PRACTICE]
         restored = {
             **{key: value for key, value in resource.items() if key not in _MOVED},
             **{key: value for key, value in before.items() if key in _MOVED},
@@ -210,7 +206,11 @@ class PracticeMap:
         starts, ends = (datetime.fromisoformat(data[key]).astimezone(UTC) for key in ("startsAt", "endsAt"))
         services = zip(self.services(visit_type.id, procedure.id), (visit_type.name, procedure.name), strict=True)
         return {
-            "serviceType": [concept(service, name) for service, name in services if isinstance(service, Coding)],
+            "serviceType": [
+                {"coding": [coding_resource(service)], "text": name}
+                for service, name in services
+                if isinstance(service, Coding)
+            ],
             "start": stamp(starts),
             "end": stamp(ends),
             "minutesDuration": int((ends - starts).total_seconds()) // 60,
@@ -226,10 +226,6 @@ class PracticeMap:
         ]
         return [{"actor": {"reference": each}, "status": "accepted"} for each in dict.fromkeys(taking_part)]
 
-    def _of_practice(self, participant: Resource) -> bool:
-        kind = (relative(participant.get("actor")) or "").partition("/")[0]
-        return kind in ("Practitioner", "PractitionerRole", "Location", "HealthcareService")
-
     def _with_attendance(self, resource: Resource, *, confirmed: bool) -> Resource:
         tag = self.settings.attendance
         if tag is not None:
@@ -243,10 +239,14 @@ class PracticeMap:
             return stated({**resource, "meta": meta})
         status = "accepted" if confirmed else "needs-action"
         participants = [
-            {**each, "status": status} if (relative(each.get("actor")) or "").startswith("Patient/") else each
+            {**each, "status": status} if _actor_kind(each) == "Patient" else each
             for each in listed(resource.get("participant"))
         ]
         return {**resource, "participant": participants}
+
+
+def _actor_kind(participant: Resource) -> str:
+    return (relative(participant.get("actor")) or "").partition("/")[0]
 
 
 def undone(resource: Resource, intent: str) -> Resource:

@@ -82,10 +82,6 @@ def stamp(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def last_updated(resource: Resource) -> datetime | None:
-    return instant(inside(resource, "meta").get("lastUpdated"))
-
-
 def codings(concepts: Any) -> set[str]:
     """The system|code tokens of a list of CodeableConcepts."""
     return {
@@ -94,10 +90,6 @@ def codings(concepts: Any) -> set[str]:
         for coding in listed(concept.get("coding"))
         if isinstance(coding.get("code"), str)
     }
-
-
-def concept(coding: Coding, text: str | None = None) -> Resource:
-    return {"coding": [coding_resource(coding)], **({"text": text} if text else {})}
 
 
 def coding_resource(coding: Coding) -> Resource:

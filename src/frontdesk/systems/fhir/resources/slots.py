@@ -76,11 +76,8 @@ def schedules(found: Iterable[Resource], roles: Iterable[Resource], practice: Pr
 
 def slot(resource: Resource) -> Slot | None:
     """None for a slot that does not start and end on whole minutes."""
-    schedule, starts, ends = (
-        relative(resource.get("schedule")),
-        minute(resource.get("start")),
-        minute(resource.get("end")),
-    )
+    schedule = relative(resource.get("schedule"))
+    starts, ends = minute(resource.get("start")), minute(resource.get("end"))
     if schedule is None or starts is None or ends is None or ends <= starts:
         return None
     codes = frozenset(codings(resource.get("serviceType")))
