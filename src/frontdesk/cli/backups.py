@@ -17,7 +17,6 @@ from frontdesk.cli.output import BadInput, CommandError, answer, details, instan
 
 if TYPE_CHECKING:
     from frontdesk.settings import Settings
-    from frontdesk.store.embedded.backups import Content
 
 _STAGING = ".restoring"
 
@@ -40,7 +39,7 @@ def add_commands(commands: Commands) -> None:
 def _backup(args: argparse.Namespace) -> None:
     from tempfile import TemporaryDirectory
 
-    from frontdesk.store.embedded.backups import SECRET_KEY, BackupError, dump, pack
+    from frontdesk.store.embedded.backups import SECRET_KEY, dump, pack
 
     settings = _embedded_settings("backed up with its own tools, such as pg_dump")
     if args.file.exists():
@@ -56,13 +55,8 @@ def _backup(args: argparse.Namespace) -> None:
         if secret_key is not None:
             shutil.copyfile(secret_key, folder / SECRET_KEY)
 
-        async def work(_context: CommandContext) -> "Content":
-            return await dump(owner_dsn(settings), folder)
-
-        try:
-            manifest = pack(folder, args.file, wait_for(on_database(settings, work)), __version__, now)
-        except BackupError as error:
-            raise CommandError(str(error)) from None
+        content = wait_for(on_database(settings, lambda _context: dump(owner_dsn(settings), folder)))
+        manifest = pack(folder, args.file, content, __version__, now)
     document = {
         "file": str(args.file),
         "bytes": args.file.stat().st_size,

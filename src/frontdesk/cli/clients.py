@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.connection import CommandContext, with_database
-from frontdesk.cli.output import BadInput, answer, details, instant, table
+from frontdesk.cli.output import BadInput, answer, details, instant, table, to_document
 
 if TYPE_CHECKING:
     from frontdesk.access.clients.registry import Also, ClientRecord
@@ -81,7 +81,7 @@ def _list(args: argparse.Namespace) -> None:
     clients = with_database(work)
     rows = [(c.client_id, c.practice_slug, c.name, c.grant, c.per_minute, c.quota, _state(c)) for c in clients]
     headings = ("CLIENT", "PRACTICE", "NAME", "GRANT", "PER MINUTE", "QUOTA", "STATE")
-    answer(args, [_document(client) for client in clients], table(headings, rows, "There is no client yet."))
+    answer(args, [to_document(client) for client in clients], table(headings, rows, "There is no client yet."))
 
 
 def _show(args: argparse.Namespace) -> None:
@@ -167,26 +167,8 @@ def _answer_one(args: argparse.Namespace, client: "ClientRecord") -> None:
     for secret in client.secrets:
         until = "" if secret.retires_at is None else f", works until {instant(secret.retires_at)}"
         facts.append(("Secret", f"made {instant(secret.created_at)}{until}"))
-    answer(args, _document(client), details(facts))
+    answer(args, to_document(client), details(facts))
 
 
 def _state(client: "ClientRecord") -> str:
     return "disabled" if client.disabled else "active"
-
-
-def _document(client: "ClientRecord") -> dict[str, Any]:
-    return {
-        "clientId": client.client_id,
-        "practice": client.practice_slug,
-        "name": client.name,
-        "grant": client.grant,
-        "scopes": list(client.scopes),
-        "perMinute": client.per_minute,
-        "quota": client.quota,
-        "disabled": client.disabled,
-        "createdAt": instant(client.created_at),
-        "secrets": [
-            {"createdAt": instant(secret.created_at), "retiresAt": instant(secret.retires_at)}
-            for secret in client.secrets
-        ],
-    }

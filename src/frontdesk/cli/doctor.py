@@ -22,7 +22,7 @@ from frontdesk.cli.connection import (
     start_database,
     wait_for,
 )
-from frontdesk.cli.output import FAILURE, CommandError, answer, table
+from frontdesk.cli.output import FAILURE, CommandError, answer, table, to_document
 
 if TYPE_CHECKING:
     from frontdesk.settings import Settings
@@ -54,10 +54,7 @@ def add_commands(commands: Commands) -> None:
 def _doctor(args: argparse.Namespace) -> int:
     findings = _examine()
     healthy = not any(finding.state == "failed" for finding in findings)
-    document = {
-        "healthy": healthy,
-        "checks": [{"check": f.check, "state": f.state, "detail": f.detail} for f in findings],
-    }
+    document = {"healthy": healthy, "checks": [to_document(finding) for finding in findings]}
     rows = [(f.check, f.state, f.detail) for f in findings]
     answer(args, document, table(("CHECK", "STATE", "DETAIL"), rows, ""))
     return 0 if healthy else FAILURE
@@ -72,9 +69,8 @@ def _examine() -> list[Finding]:
         return [Finding("configuration", "failed", str(error))]
     where = "embedded" if settings.database_url is None else "given by FRONTDESK_DATABASE_URL"
     found = [Finding("configuration", "ok", f"{settings.public_url}; database {where}")]
-    found += [_told("data directory", lambda: _data_dir(settings)), _told("disk", lambda: _disk(settings))]
-    found.append(_told("port", lambda: _port(settings)))
-    found.append(_told("identity provider", lambda: _identity_provider(settings)))
+    looks = {"data directory": _data_dir, "disk": _disk, "port": _port, "identity provider": _identity_provider}
+    found += [_told(check, look, settings) for check, look in looks.items()]
     if settings.database_url is None and not (settings.postgres_dir / "data").exists():
         return [*found, Finding("database", "skipped", "there is none yet: frontdesk serve creates it")]
     try:
@@ -254,9 +250,9 @@ async def _practices(database: "Database") -> list[int]:
     return list((await practice_ids(database)).values())
 
 
-def _told(check: str, look: Callable[[], tuple[State, str]]) -> Finding:
+def _told(check: str, look: "Callable[[Settings], tuple[State, str]]", settings: "Settings") -> Finding:
     try:
-        return Finding(check, *look())
+        return Finding(check, *look(settings))
     except (CommandError, OSError) as error:
         return Finding(check, "failed", _sentence(error))
 

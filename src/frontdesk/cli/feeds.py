@@ -1,11 +1,11 @@
 """`frontdesk feed`: manages calendar feeds. An address is printed only once."""
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.connection import CommandContext, with_database
-from frontdesk.cli.output import answer, details, instant, table
+from frontdesk.cli.output import answer, details, instant, table, to_document
 
 if TYPE_CHECKING:
     from frontdesk.outbound.feeds import Feed
@@ -41,7 +41,7 @@ def _add(args: argparse.Namespace) -> None:
     feed, url = with_database(work)
     text = details([("Feed", feed.feed_id), ("Address", url)])
     note = "Save the address now: it is not stored and cannot be shown again. Anyone who has it can read the calendar."
-    answer(args, {**_document(feed), "url": url}, f"{text}\n\n{note}")
+    answer(args, {**to_document(feed), "url": url}, f"{text}\n\n{note}")
 
 
 def _list(args: argparse.Namespace) -> None:
@@ -53,26 +53,15 @@ def _list(args: argparse.Namespace) -> None:
     feeds = with_database(work)
     rows = [(f.feed_id, f.provider_id, f.with_names, instant(f.created_at), _state(f)) for f in feeds]
     headings = ("FEED", "PROVIDER", "NAMES", "CREATED", "STATE")
-    answer(args, [_document(feed) for feed in feeds], table(headings, rows, "There is no calendar feed yet."))
+    answer(args, [to_document(feed) for feed in feeds], table(headings, rows, "There is no calendar feed yet."))
 
 
 def _revoke(args: argparse.Namespace) -> None:
     from frontdesk.outbound.feeds import revoke_feed
 
     feed = with_database(lambda context: revoke_feed(context.database, args.id, context.audit.now))
-    answer(args, _document(feed), f"The feed {feed.feed_id} is closed.")
+    answer(args, to_document(feed), f"The feed {feed.feed_id} is closed.")
 
 
 def _state(feed: "Feed") -> str:
     return "open" if feed.revoked_at is None else "revoked"
-
-
-def _document(feed: "Feed") -> dict[str, Any]:
-    return {
-        "feedId": feed.feed_id,
-        "practice": feed.practice_slug,
-        "providerId": feed.provider_id,
-        "withNames": feed.with_names,
-        "createdAt": instant(feed.created_at),
-        "revokedAt": instant(feed.revoked_at),
-    }

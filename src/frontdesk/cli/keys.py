@@ -1,11 +1,11 @@
 """`frontdesk keys`: lists, rotates and reseals the service's keys. Never prints a key."""
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.connection import CommandContext, with_database
-from frontdesk.cli.output import BadInput, answer, instant, table
+from frontdesk.cli.output import BadInput, answer, instant, table, to_document
 
 if TYPE_CHECKING:
     from frontdesk.access.keys.ring import KeyRecord
@@ -35,16 +35,14 @@ def _rotate(args: argparse.Namespace) -> None:
         ring = await context.ring()
         return [await ring.rotate(purpose) for purpose in PURPOSES if args.purpose in (None, purpose)]
 
-    made = with_database(work)
-    answer(args, [_document(key) for key in made], _table(made))
+    _answer_keys(args, with_database(work))
 
 
 def _list(args: argparse.Namespace) -> None:
     async def work(context: CommandContext) -> "list[KeyRecord]":
         return await (await context.ring()).list_keys()
 
-    found = with_database(work)
-    answer(args, [_document(key) for key in found], _table(found))
+    _answer_keys(args, with_database(work))
 
 
 def _reseal(args: argparse.Namespace) -> None:
@@ -58,15 +56,7 @@ def _reseal(args: argparse.Namespace) -> None:
     answer(args, {"resealed": count}, f"Sealed {count} keys anew.")
 
 
-def _table(found: "list[KeyRecord]") -> str:
+def _answer_keys(args: argparse.Namespace, found: "list[KeyRecord]") -> None:
     rows = [(key.key_id, key.purpose, instant(key.created_at), instant(key.retired_at)) for key in found]
-    return table(("KEY", "PURPOSE", "CREATED", "REPLACED"), rows, "There is no key yet.")
-
-
-def _document(key: "KeyRecord") -> dict[str, Any]:
-    return {
-        "keyId": key.key_id,
-        "purpose": key.purpose,
-        "createdAt": instant(key.created_at),
-        "retiredAt": instant(key.retired_at),
-    }
+    text = table(("KEY", "PURPOSE", "CREATED", "REPLACED"), rows, "There is no key yet.")
+    answer(args, [to_document(key) for key in found], text)

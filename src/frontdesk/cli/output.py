@@ -9,6 +9,7 @@ import json
 import sys
 import traceback
 from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
 from datetime import datetime
 from typing import Any
 
@@ -36,6 +37,29 @@ def answer(args: argparse.Namespace, document: Any, text: str) -> None:
 
 def to_json(document: Any, *, indent: int | None = 2) -> str:
     return json.dumps(document, ensure_ascii=False, indent=indent)
+
+
+def to_document(record: Any, **keys: str) -> dict[str, Any]:
+    """The fields of a dataclass under camelCase keys or the given ones, without the practice's internal id."""
+    keys["practice_slug"] = "practice"
+    return {
+        keys.get(field.name) or _camel_case(field.name): _plain(getattr(record, field.name))
+        for field in fields(record)
+        if field.name != "practice_id"
+    }
+
+
+def _camel_case(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return instant(value)
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return to_document(value) if is_dataclass(value) else value
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[Any]], empty: str) -> str:

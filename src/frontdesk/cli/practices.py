@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.connection import CommandContext, with_database
-from frontdesk.cli.output import BAD_INPUT, FAILURE, BadInput, answer, details, table, to_json
+from frontdesk.cli.output import BAD_INPUT, FAILURE, BadInput, answer, details, table, to_document, to_json
 
 if TYPE_CHECKING:
     from frontdesk.practice_file import PracticeFile
@@ -130,7 +130,7 @@ def _list(args: argparse.Namespace) -> None:
         (p.slug, p.name, p.time_zone, p.locations, p.providers, p.patients, p.clients, _state(p)) for p in practices
     ]
     headings = ("SLUG", "NAME", "TIME ZONE", "LOCATIONS", "PROVIDERS", "PATIENTS", "CLIENTS", "STATE")
-    answer(args, [_document(p) for p in practices], table(headings, rows, "There is no practice yet."))
+    answer(args, [to_document(p) for p in practices], table(headings, rows, "There is no practice yet."))
 
 
 def _show(args: argparse.Namespace) -> None:
@@ -169,26 +169,11 @@ def _answer_one(args: argparse.Namespace, *, suspended: bool | None = None) -> N
         ("Patients", practice.patients),
         ("Clients", practice.clients),
     ]
-    answer(args, _document(practice), details(facts))
+    answer(args, to_document(practice), details(facts))
 
 
 def _state(practice: "PracticeSummary") -> str:
     return "suspended" if practice.suspended else "active"
-
-
-def _document(practice: "PracticeSummary") -> dict[str, Any]:
-    return {
-        "slug": practice.slug,
-        "name": practice.name,
-        "timeZone": practice.time_zone,
-        "schedulingSystem": practice.scheduling_system,
-        "sandbox": practice.sandbox,
-        "suspended": practice.suspended,
-        "locations": practice.locations,
-        "providers": practice.providers,
-        "patients": practice.patients,
-        "clients": practice.clients,
-    }
 
 
 def _check(args: argparse.Namespace) -> int:
@@ -204,7 +189,7 @@ def _check(args: argparse.Namespace) -> int:
     document = {
         "practice": args.slug,
         "schedulingSystem": checked.kind,
-        "checks": [{"subject": each.subject, "state": each.state, "detail": each.detail} for each in findings],
+        "checks": [to_document(each) for each in findings],
     }
     rows = [(each.subject, each.state, each.detail) for each in findings]
     answer(args, document, table(("CHECK", "STATE", "DETAIL"), rows, ""))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.connection import CommandContext, with_database
-from frontdesk.cli.output import answer, details, instant, table
+from frontdesk.cli.output import answer, details, instant, table, to_document
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -171,14 +171,4 @@ def _state(member: "StaffRecord") -> str:
 
 
 def _document(member: "StaffRecord") -> dict[str, Any]:
-    return {
-        "staffId": member.staff_id,
-        "practice": member.practice_slug,
-        "name": member.name,
-        "role": member.role,
-        "email": member.email,
-        "identityLinked": member.linked,
-        "disabled": member.disabled,
-        "createdAt": instant(member.created_at),
-        "lastSignInAt": instant(member.signed_in_at),
-    }
+    return to_document(member, linked="identityLinked", signed_in_at="lastSignInAt")

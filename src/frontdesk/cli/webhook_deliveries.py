@@ -1,15 +1,11 @@
 """`frontdesk webhook deliveries` and `replay`: lists deliveries and sends them again."""
 
 import argparse
-from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import Commands, add_command
 from frontdesk.cli.connection import with_database
 from frontdesk.cli.events import event_number
-from frontdesk.cli.output import BadInput, answer, instant, table
-
-if TYPE_CHECKING:
-    from frontdesk.outbound.webhooks.deliveries import Attempt, Delivery
+from frontdesk.cli.output import BadInput, answer, instant, table, to_document
 
 
 def add_delivery_commands(group: Commands) -> None:
@@ -47,7 +43,10 @@ def _deliveries(args: argparse.Namespace) -> None:
         for d in found
     ]
     headings = ("EVENT", "TYPE", "TIME", "STATE", "ATTEMPTS", "STATUS", "MS", "FAILURE", "NEXT")
-    answer(args, [_delivery_document(d) for d in found], table(headings, rows, "There is no such delivery."))
+    documents = [
+        {**to_document(d, due_at="nextAttemptAt", last="lastAttempt"), "eventId": f"evt_{d.event_id}"} for d in found
+    ]
+    answer(args, documents, table(headings, rows, "There is no such delivery."))
 
 
 def _answer_attempts(args: argparse.Namespace, event_id: int) -> None:
@@ -56,7 +55,7 @@ def _answer_attempts(args: argparse.Namespace, event_id: int) -> None:
     found = with_database(lambda context: list_attempts(context.database, args.id, event_id))
     rows = [(instant(a.at), a.status, a.milliseconds, a.failure) for a in found]
     empty = "There was no attempt to deliver this event."
-    answer(args, [_attempt_document(a) for a in found], table(("TIME", "STATUS", "MS", "FAILURE"), rows, empty))
+    answer(args, [to_document(a) for a in found], table(("TIME", "STATUS", "MS", "FAILURE"), rows, empty))
 
 
 def _replay(args: argparse.Namespace) -> None:
@@ -66,24 +65,3 @@ def _replay(args: argparse.Namespace) -> None:
     numbers = with_database(lambda context: replay(context.database, args.id, event_id, context.audit.now))
     replayed = [f"evt_{number}" for number in numbers]
     answer(args, {"replayed": replayed}, f"Queued for redelivery: {' '.join(replayed) or 'nothing'}.")
-
-
-def _delivery_document(delivery: "Delivery") -> dict[str, Any]:
-    return {
-        "eventId": f"evt_{delivery.event_id}",
-        "type": delivery.type,
-        "occurredAt": instant(delivery.occurred_at),
-        "state": delivery.state,
-        "attempts": delivery.attempts,
-        "nextAttemptAt": instant(delivery.due_at),
-        "lastAttempt": None if delivery.last is None else _attempt_document(delivery.last),
-    }
-
-
-def _attempt_document(attempt: "Attempt") -> dict[str, Any]:
-    return {
-        "at": instant(attempt.at),
-        "status": attempt.status,
-        "milliseconds": attempt.milliseconds,
-        "failure": attempt.failure,
-    }
