@@ -71,3 +71,13 @@ def offered(
 
 def clocks(texts: list[str]) -> list[str]:
     return [text[11:16] for text in texts]
+
+
+def free_lane(busy: Busy, start: int, busy_until: int, capacity: int) -> int | None:
+    """The smallest lane that is free for all of start <= t < busy_until."""
+    held = {
+        lane
+        for lane, held_from, held_until in zip(busy.lanes, busy.starts, busy.ends, strict=True)
+        if held_from < busy_until and held_until > start
+    }
+    return next((lane for lane in range(1, capacity + 1) if lane not in held), None)

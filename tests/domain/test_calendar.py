@@ -1,9 +1,21 @@
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
-from frontdesk.domain.calendar import Busy, free_lane
+from frontdesk.domain.calendar import Busy
 from frontdesk.domain.directory import Closure, TimeOff
-from tests.domain.open_times import FREE, LONG_BEFORE, MONDAY, VISIT, clocks, hours, local, minute, offered, open_times
+from tests.domain.open_times import (
+    FREE,
+    LONG_BEFORE,
+    MONDAY,
+    VISIT,
+    clocks,
+    free_lane,
+    hours,
+    local,
+    minute,
+    offered,
+    open_times,
+)
 
 
 def test_starts_lie_on_the_grid_and_the_whole_slot_lies_in_the_hours() -> None:

@@ -10,8 +10,9 @@ from zoneinfo import ZoneInfo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frontdesk.domain.calendar import Busy, OpenTimes, free_lane
+from frontdesk.domain.calendar import Busy, OpenTimes
 from frontdesk.domain.directory import Closure, Location, OpeningHours, Practice, Procedure, Provider, TimeOff
+from tests.domain.open_times import free_lane
 
 CHANGES = [
     ("America/New_York", date(2026, 11, 1)),

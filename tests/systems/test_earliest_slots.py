@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from frontdesk.access.clients.caller import Caller
-from frontdesk.domain.calendar import Busy, OpenTimes, free_lane
+from frontdesk.domain.calendar import Busy, OpenTimes
 from frontdesk.domain.directory import (
     Closure,
     Directory,
@@ -25,6 +25,7 @@ from frontdesk.store.practices import import_practice
 from frontdesk.systems.native import NativeSystem
 from frontdesk.systems.native.calendars import Calendars
 from frontdesk.systems.port import SlotQuery
+from tests.domain.open_times import free_lane
 from tests.world import World
 
 ZONES = ("America/New_York", "Pacific/Auckland", "Pacific/Honolulu", "Europe/London")

@@ -212,16 +212,6 @@ class OpenTimes:
         ]
 
 
-def free_lane(busy: Busy, start: int, busy_until: int, capacity: int) -> int | None:
-    """The smallest lane that is free for all of start <= t < busy_until."""
-    held = {
-        lane
-        for lane, held_from, held_until in zip(busy.lanes, busy.starts, busy.ends, strict=True)
-        if held_from < busy_until and held_until > start
-    }
-    return next((lane for lane in range(1, capacity + 1) if lane not in held), None)
-
-
 def _gaps(busy: Busy, lane: int, taken: int) -> Iterator[Gap]:
     free = _LONG_AGO
     for start, end, held in zip(busy.starts, busy.ends, busy.lanes, strict=True):
