@@ -1,4 +1,4 @@
-"""A FHIR server that does something else than it was asked for: undone, told, and never a success."""
+"""Writes that a FHIR server stored differently from the request are undone and never answered as a success."""
 
 from collections.abc import Callable
 from typing import Any
@@ -37,7 +37,7 @@ async def test_a_booking_that_is_not_what_was_asked_is_undone(
     upstream.door.backend = Altering(upstream.door.backend, "POST", "Appointment", change)
     refused = await agent.post("/api/appointments", json=body)
     assert refused.status_code == 422
-    assert "something else" in refused.json()["detail"]
+    assert "differed from the request" in refused.json()["detail"]
     assert await upstream.live_appointments() == []
     assert await upstream.busy_slots() == set()
     answer = await agent.post("/api/appointments", json=body)
@@ -54,7 +54,7 @@ async def test_a_move_that_is_not_what_was_asked_keeps_the_old_time(fhir: World,
     upstream.door.backend = Altering(upstream.door.backend, "PUT", "Appointment", _elsewhen)
     refused = await agent.post(path, json=body)
     assert refused.status_code == 422
-    assert "something else" in refused.json()["detail"]
+    assert "differed from the request" in refused.json()["detail"]
     after = (await agent.get(f"/api/appointments/{appointment}")).json()
     assert (after["start"], after["status"]) == (before["start"], "booked")
     assert await upstream.busy_slots() == {f"{CHEN}540"}
