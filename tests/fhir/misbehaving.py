@@ -12,15 +12,18 @@ Resource = dict[str, Any]
 
 
 class Refusing:
-    """Says no to new records of a kind, without storing them."""
+    """Declines writes of a kind with this method, without executing them."""
 
-    def __init__(self, inner: Backend | None, status: int, text: str, kind: str = "Appointment") -> None:
+    def __init__(
+        self, inner: Backend | None, status: int, text: str, kind: str = "Appointment", method: str = "POST"
+    ) -> None:
         assert inner is not None
-        self._inner, self._status, self._text, self._kind = inner, status, text, kind
+        self._inner, self._status, self._text, self._kind, self._method = inner, status, text, kind, method
 
     async def answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
-        if method == "POST" and target == f"/{self._kind}":
-            issue = {"severity": "error", "code": "business-rule", "details": {"text": self._text}}
+        if method == self._method and target.split("/")[1] == self._kind:
+            details = {"text": self._text, "coding": [{"code": self._text, "display": self._text}]}
+            issue = {"severity": "error", "code": "business-rule", "details": details, "diagnostics": self._text}
             document = {"resourceType": "OperationOutcome", "issue": [issue]}
             return Answer(self._status, {}, json.dumps(document).encode())
         return await self._inner.answer(method, target, headers, body)

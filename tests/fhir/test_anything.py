@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 from frontdesk.systems.changes import PatientDetails
 from frontdesk.systems.fhir.capabilities import read_statement
 from frontdesk.systems.fhir.resources.appointments import Facts, PracticeMap
-from frontdesk.systems.fhir.resources.elements import (
-    outcome_text,
-    version_of,
-)
+from frontdesk.systems.fhir.resources.elements import version_of
+from frontdesk.systems.fhir.resources.outcomes import refusal_reason
 from frontdesk.systems.fhir.resources.patients import changed_patient, is_same, person
 from frontdesk.systems.fhir.resources.slots import schedules, slot
 
@@ -56,5 +54,5 @@ def test_whatever_a_server_sends_is_read_or_left_alone(practice: PracticeMap, me
     slot(resource)
     schedules([resource], [resource], practice)
     read_statement(resource)
-    outcome_text(resource)
+    refusal_reason(resource)
     version_of(resource)

@@ -91,11 +91,12 @@ async def test_a_write_carries_its_condition(open_client: Open, server: Server, 
 
 @pytest.mark.parametrize("status", [409, 412, 422, 400, 404])
 async def test_a_declined_write_is_told_with_its_reason(open_client: Open, server: Server, status: int) -> None:
-    issue = [{"severity": "error", "diagnostics": "No.\x00\nNever."}, {"severity": "warning", "diagnostics": "Hm"}]
+    issue = [{"severity": "error", "code": "required", "diagnostics": "Ada's phone"}]
     server.answers = lambda method, target: as_json(status, {"resourceType": "OperationOutcome", "issue": issue})
     with pytest.raises(Declined) as caught:
         await open_client().update(Deadline(30), a_patient())
-    assert caught.value.text == "No. Never."
+    assert caught.value.reason == "The scheduling system found a value missing or invalid."
+    assert "Ada" not in repr(vars(caught.value))
     assert caught.value.contended == (status in (409, 412))
 
 

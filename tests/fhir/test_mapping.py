@@ -6,17 +6,12 @@ from typing import Any
 import pytest
 
 from frontdesk.systems.fhir.resources.appointments import Facts, PracticeMap
-from frontdesk.systems.fhir.resources.elements import (
-    instant,
-    minute,
-    outcome_text,
-    redacted,
-    relative,
-    with_identifier,
-)
+from frontdesk.systems.fhir.resources.elements import instant, minute, relative, with_identifier
+from frontdesk.systems.fhir.resources.outcomes import DECLINED, refusal_reason
 from tests.fhir.practice import VISITS
 
 Resource = dict[str, Any]
+NOT_SUPPORTED = "The scheduling system does not support this."
 
 
 def appointment(*actors: str, **members: Any) -> Resource:
@@ -137,13 +132,18 @@ def test_the_last_of_our_identifiers_are_kept_with_all_others() -> None:
     assert [each["value"] for each in resource["identifier"][1:]] == [str(number) for number in range(5, 15)]
 
 
-def test_a_refusal_is_one_plain_line() -> None:
-    issue = [
-        {"details": {"text": "a\tb"}},
-        {"severity": "fatal", "diagnostics": "c" * 600},
-        {"severity": "information", "diagnostics": "d"},
-    ]
-    text = outcome_text({"resourceType": "OperationOutcome", "issue": issue})
-    assert text == "a b " + "c" * 496
-    assert outcome_text(None) == ""
-    assert redacted("ADA Lovelace, 5", ["Ada", "lovelace", None, "5"]) == "… …, 5"
+@pytest.mark.parametrize(
+    ("issues", "reason"),
+    [
+        ([{"severity": "error", "code": "not-supported"}], NOT_SUPPORTED),
+        ([{"code": "required", "diagnostics": "Ada"}], "The scheduling system found a value missing or invalid."),
+        ([{"severity": "error", "code": "Ada"}], DECLINED),
+        ([{"severity": "error", "code": ["Ada"]}, {"severity": "fatal", "code": "not-supported"}], NOT_SUPPORTED),
+        ([{"severity": "warning", "code": "duplicate"}, {"severity": "error", "code": "not-supported"}], NOT_SUPPORTED),
+        ([{"severity": "information", "code": "duplicate"}], ""),
+        (None, ""),
+    ],
+)
+def test_a_refusal_is_explained_by_the_first_known_code(issues: Any, reason: str) -> None:
+    assert refusal_reason({"resourceType": "OperationOutcome", "issue": issues}) == reason
+    assert refusal_reason(None) == ""

@@ -1,11 +1,16 @@
-"""A FHIR server that says no: what the caller hears of it."""
+"""What a caller is told when the FHIR server declines a write."""
+
+import logging
 
 import pytest
 
 from tests.fhir.calls import ZAPHOD, booking, challenged
 from tests.fhir.misbehaving import Refusing
 from tests.fhir.practice import Upstream
-from tests.world import World
+from tests.world import World, book, patient_id, slots
+
+RULE = "A rule of the practice's scheduling system does not allow this."
+QUOTED = "Ada Q. LOVELACE (10 Dec 1985, MRN 4711, 555-0199) has an HIV test in the slot of Grace Hopper"
 
 
 @pytest.mark.parametrize(
@@ -13,9 +18,9 @@ from tests.world import World
     [
         (409, "slot_unavailable", None),
         (412, "slot_unavailable", None),
-        (422, "validation", "The practitioner is on leave."),
-        (400, "validation", "The practitioner is on leave."),
-        (200, "validation", "The practitioner is on leave."),  # it says success, and that it did nothing
+        (422, "validation", RULE),
+        (400, "validation", RULE),
+        (200, "validation", RULE),  # it says success, and that it did nothing
     ],
 )
 async def test_a_booking_that_the_server_declines_is_told(
@@ -44,11 +49,36 @@ async def test_a_person_whom_the_server_has_already_is_a_conflict(fhir: World, u
     assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
 
 
-async def test_a_refusal_never_repeats_what_was_said_about_a_person(fhir: World, upstream: Upstream) -> None:
+@pytest.mark.parametrize("status", [422, 200])
+@pytest.mark.parametrize("action", ["book", "reschedule", "cancel", "create", "update"])
+async def test_the_text_of_a_refusal_reaches_no_caller_log_or_audit_record(
+    fhir: World, upstream: Upstream, caplog: pytest.LogCaptureFixture, action: str, status: int
+) -> None:
+    """It may quote data of any patient, in any form, that the request did not contain."""
     agent = await fhir.client()
-    body = await challenged(agent, "/api/patients", ZAPHOD)
-    text = "Zaphod BEEBLEBROX, born 1978-08-26, is not eligible"
-    upstream.door.backend = Refusing(upstream.door.backend, 422, text, "Patient")
-    refused = await agent.post("/api/patients", json=body)
-    assert refused.status_code == 422
-    assert refused.json()["detail"] == "… …, born …, is not eligible"
+    if action == "create":
+        path, method, body = "/api/patients", "POST", dict(ZAPHOD)
+    elif action == "update":
+        path, method = f"/api/patients/{await patient_id(agent)}", "PATCH"
+        body = {"email": "ada@example.com"}
+    elif action == "book":
+        path, method, body = "/api/appointments", "POST", await booking(agent)
+    else:
+        path, method, body = f"/api/appointments/{await book(agent)}/{action}", "POST", {}
+        if action == "reschedule":
+            body = {"slotId": (await slots(agent))[3]["id"]}
+    body = await challenged(agent, path, body, method)
+    kind = "Patient" if action in ("create", "update") else "Appointment"
+    sent = "POST" if action in ("create", "book") else "PUT"
+    upstream.door.backend = Refusing(upstream.door.backend, status, QUOTED, kind, sent)
+    with caplog.at_level(logging.DEBUG):
+        refused = await agent.request(method, path, json=body)
+    problem = refused.json()
+    assert (refused.status_code, problem["code"], problem["detail"]) == (422, "validation", RULE)
+    assert problem["errors"] == [{"field": "$", "rule": "declined", "message": RULE}]
+    logged = repr([record.__dict__ for record in caplog.records if record.name.startswith("frontdesk")])
+    async with fhir.database.transaction(1) as connection:
+        audited = repr(await connection.fetch("SELECT * FROM audit_record WHERE practice_id = 1"))
+    assert "validation" in audited
+    for word in ("lovelace", "1985", "4711", "0199", "hiv", "hopper"):
+        assert word not in (refused.text + logged + audited).lower(), word

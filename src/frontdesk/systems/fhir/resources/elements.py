@@ -1,8 +1,7 @@
 """Reads and builds elements that FHIR R4 resources share: references, codings, identifiers, instants."""
 
 import re
-import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,7 +17,6 @@ _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\
 _ID = re.compile(r"[A-Za-z0-9.-]{1,64}")
 _VERSION = re.compile(r"[\x21\x23-\x7e]{1,100}")
 _KEPT_INTENTS = 10
-_LONGEST_TEXT = 500
 
 
 def is_record(resource: Any, kind: str) -> bool:
@@ -128,24 +126,3 @@ def without_identifiers(resource: Resource, system: str, value: str | None = Non
 def stated(resource: Resource) -> Resource:
     """The resource without empty values, which FHIR does not allow."""
     return {key: value for key, value in resource.items() if value not in (None, [], {}, "")}
-
-
-def outcome_text(resource: Resource | None) -> str:
-    """The server's reason for a refusal from its OperationOutcome, as one line of plain text."""
-    issues = listed((resource or {}).get("issue"))
-    said = [
-        inside(issue, "details").get("text") or issue.get("diagnostics")
-        for issue in issues
-        if issue.get("severity") in ("error", "fatal", None)
-    ]
-    text = " ".join(part for part in said if isinstance(part, str))
-    plain = "".join(char if unicodedata.category(char)[0] != "C" else " " for char in text)
-    return " ".join(plain.split())[:_LONGEST_TEXT]
-
-
-def redacted(text: str, values: Iterable[Any]) -> str:
-    """The text without protected values that the server may have quoted."""
-    for value in values:
-        if isinstance(value, str) and len(value) > 2:
-            text = re.sub(re.escape(value), "…", text, flags=re.IGNORECASE)
-    return text

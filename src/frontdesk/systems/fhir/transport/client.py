@@ -20,7 +20,8 @@ from typing import Any
 import httpx
 import orjson
 
-from frontdesk.systems.fhir.resources.elements import Resource, is_record, listed, outcome_text, version_of
+from frontdesk.systems.fhir.resources.elements import Resource, is_record, listed, version_of
+from frontdesk.systems.fhir.resources.outcomes import DECLINED, refusal_reason
 from frontdesk.systems.fhir.settings import FhirSettings
 from frontdesk.systems.fhir.transport.auth import Credentials, Misconfigured
 from frontdesk.systems.fhir.transport.breaker import Breaker
@@ -46,21 +47,21 @@ for _chatty in ("httpx", "httpcore"):  # they log URLs, which contain search par
 class Declined(Exception):  # noqa: N818 - an answer, not a fault
     """The server refused a write. `contended`: the record was changed by another writer, or already exists."""
 
-    def __init__(self, status: int, text: str) -> None:
+    def __init__(self, status: int, reason: str) -> None:
         super().__init__(status)
         self.contended = status in (409, 412)
-        self.text = text
+        self.reason = reason
 
 
 class AnswerLost(Exception):  # noqa: N818
     """The outcome of a write is unknown. `failed`: the server answered with an error, or with success and a refusal in
-    the body, which is then the `text`."""
+    the body, which is then the `reason`."""
 
-    def __init__(self, *, failed: bool = False, retry_after: int = 2, text: str = "") -> None:
+    def __init__(self, *, failed: bool = False, retry_after: int = 2, reason: str = "") -> None:
         super().__init__("the answer to a write was lost")
         self.failed = failed
         self.retry_after = retry_after
-        self.text = text
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +183,10 @@ class FhirClient:
             # After a gateway's error the server behind it may still execute the write.
             raise AnswerLost(failed=answer.status not in (502, 504), retry_after=answer.retry_after)
         if 400 <= answer.status < 500:
-            raise Declined(answer.status, outcome_text(answer.resource))
+            raise Declined(answer.status, refusal_reason(answer.resource) or DECLINED)
         if answer.found is None or not is_record(answer.found, resource["resourceType"]):
-            text = outcome_text(answer.found)
-            raise AnswerLost(failed=bool(text), text=text)
+            reason = refusal_reason(answer.found)
+            raise AnswerLost(failed=bool(reason), reason=reason)
         return answer.found
 
     def _readable(self, answer: _Answer) -> Resource:

@@ -16,7 +16,6 @@ from frontdesk.systems.fhir.resources.elements import (
     Resource,
     has_identifier,
     identifier_values,
-    redacted,
     reference_of,
     stated,
     version_of,
@@ -29,7 +28,6 @@ from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.port import SystemUnavailable
 
 UNAVAILABLE = "upstream_unavailable"
-_DECLINED = "The scheduling system declined this."
 
 
 class Stopped(Exception):  # noqa: N818 - a state of the write
@@ -51,13 +49,10 @@ class OutcomeOpen(Exception):  # noqa: N818
 class WriteSteps:
     """The requests of one write. `releases` lists what has to be freed or watched if it ends now."""
 
-    def __init__(
-        self, client: FhirClient, deadline: Deadline, write: PendingWrite, private: Sequence[Any] = ()
-    ) -> None:
+    def __init__(self, client: FhirClient, deadline: Deadline, write: PendingWrite) -> None:
         self._client = client
         self._deadline = deadline
         self._write = write
-        self._private = private  # values that must not appear in an answer
         self.releases: list[Mapping[str, Any]] = []
 
     async def claim(self, slots: Sequence[Slot]) -> None:
@@ -207,12 +202,10 @@ class WriteSteps:
         return True
 
     def _stopped(self, declined: Declined, contended: Ending) -> Stopped:
-        if declined.contended:
-            return Stopped(contended)
-        return Stopped(Ending("declined", reason=redacted(declined.text, self._private) or _DECLINED))
+        return Stopped(contended if declined.contended else Ending("declined", reason=declined.reason))
 
     def _unanswered(self, lost: AnswerLost) -> Exception:
         """Nothing was found: final if the server answered with a failure, otherwise the request may still arrive."""
-        if lost.text:
-            return Stopped(Ending("declined", reason=redacted(lost.text, self._private)))
+        if lost.reason:
+            return Stopped(Ending("declined", reason=lost.reason))
         return Stopped(Ending(UNAVAILABLE, retry_after=lost.retry_after)) if lost.failed else OutcomeOpen()

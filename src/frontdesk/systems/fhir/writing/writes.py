@@ -62,7 +62,7 @@ class Writer:
         self._read = upstream.client.read
         self._deadline = deadline
         self._reader = Reader(upstream, practice, deadline)
-        self._steps = WriteSteps(upstream.client, deadline, write, _private(self._asked.change))
+        self._steps = WriteSteps(upstream.client, deadline, write)
 
     @property
     def releases(self) -> list[Mapping[str, Any]]:
@@ -260,13 +260,3 @@ class Writer:
         """The ids that a write was about, without the id of a record that was not created."""
         data, new = self._write.data, {"book": "appointmentId", "create_patient": "patientId"}.get(self._write.change)
         return [data[key] for key in ("appointmentId", "patientId") if key in data and key != new]
-
-
-def _private(change: Change | None) -> list[str | None]:
-    """The personal data of a change, which must not appear in an answer."""
-    if isinstance(change, ChangeStatus):
-        return [change.reason]
-    if isinstance(change, CreatePatient | UpdatePatient):
-        said = change.details
-        return [said.first_name, said.last_name, said.phone, said.dob.isoformat(), said.email]
-    return []
