@@ -12,7 +12,7 @@ from frontdesk.operations import NEEDS as NEEDS_OF_OPERATIONS
 from frontdesk.operations import OPERATIONS, supported
 from frontdesk.store.database import Database
 from frontdesk.systems.fhir.capabilities import NEEDS, UNKNOWN, read_statement
-from tests.fhir.calls import search
+from tests.fhir.calls import ZAPHOD, search
 from tests.fhir.door import Answer, Request
 from tests.fhir.fake import statement
 from tests.fhir.practice import Upstream, fhir_world, forgive
@@ -93,6 +93,33 @@ async def test_an_operation_that_the_server_cannot_do_is_not_supported(
             refused = await agent.post(f"/api/appointments/{appointment}/{action}", json={})
             assert (refused.status_code, refused.json()["code"]) == (503, "capability_not_supported")
             assert "retry-after" not in refused.headers
+
+
+async def test_patients_are_found_on_a_server_without_a_search_of_appointments(
+    database: Database, tmp_path: Path, upstream: Upstream
+) -> None:
+    without = _without("Appointment", "search-type")
+
+    async def refusing(request: Request, answer: Answer) -> Answer:
+        if request.target.startswith("/fhir/Appointment?"):
+            return Answer(404, {}, b"")
+        changed: Answer = await without(request, answer)
+        return changed
+
+    upstream.door.rewrite = refusing
+    async with fhir_world(database, tmp_path, upstream.door) as world:
+        agent = await world.client()
+        supports = set((await agent.get("/api/practice")).json()["supports"])
+        lost = {"list_appointments", "book_appointment", "reschedule_appointment"}
+        assert supports == {operation.name for operation in OPERATIONS} - lost
+        person = {"firstName": "Ada", "lastName": "Lovelace", "phone": "0199", "dob": "1985-12-10"}
+        matched = await agent.post("/api/patients/match", json=person)
+        assert matched.status_code == 200, matched.text
+        [found] = matched.json()["items"]
+        assert (await agent.get(f"/api/patients/{found['id']}")).status_code == 200
+        email = {"email": "ada@example.com"}
+        assert (await confirmed(agent, "PATCH", f"/api/patients/{found['id']}", email)).status_code == 200
+        assert (await confirmed(agent, "POST", "/api/patients", dict(ZAPHOD))).status_code == 201
 
 
 async def test_a_server_that_is_away_at_first_is_asked_again(

@@ -16,7 +16,7 @@ from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.port import AppointmentFilter
 
 LONGEST_APPOINTMENT = timedelta(days=1)  # how far back one that overlaps may have begun
-_SEEN_ENCOUNTERS = "arrived,triaged,in-progress,onleave,finished"
+_ENCOUNTERED = ("arrived", "triaged", "in-progress", "onleave", "finished")
 _ALL_ZONES = timedelta(hours=26)  # any zone's date lies within this much of the same date in UTC
 
 
@@ -67,15 +67,13 @@ class Reader:
         return found
 
     async def seen(self, patient: str) -> bool:
-        """Whether the patient has been to the practice before."""
-        attended: Parameters = [("patient", patient), ("status", ",".join(ATTENDED))]
-        if await self._any("Appointment", attended):
-            return True
-        if not self._upstream.server.can("Encounter search-type"):
-            return False
-        return await self._any("Encounter", [("patient", patient), ("status", _SEEN_ENCOUNTERS)])
+        """Whether the patient has been to the practice before, as far as the server can be searched for it."""
+        return await self._any("Appointment", patient, ATTENDED) or await self._any("Encounter", patient, _ENCOUNTERED)
 
-    async def _any(self, kind: str, parameters: Parameters) -> bool:
+    async def _any(self, kind: str, patient: str, statuses: Sequence[str]) -> bool:
+        if not self._upstream.server.can(f"{kind} search-type"):
+            return False
+        parameters = [("patient", patient), ("status", ",".join(statuses))]
         async for page in self._client.pages(self._deadline, kind, parameters, size=1):
             if page:
                 return True
