@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -71,12 +71,7 @@ async def count_unsealed(database: Database, practice_id: int) -> tuple[int, dat
 
 
 async def find_records(
-    database: Database,
-    practice_id: int,
-    wanted: Wanted,
-    most: int,
-    before: int = AFTER_ALL,
-    batches: int | None = None,
+    database: Database, practice_id: int, wanted: Wanted, most: int, before: int = AFTER_ALL, batches: int | None = None
 ) -> Found:
     """The newest matching records, newest first, each with its sequence and hash once it is sealed. `batches` limits
     how much of the trail is searched."""
@@ -86,19 +81,8 @@ async def find_records(
         async with database.transaction(practice_id) as connection:
             oldest = await connection.fetchrow(_BATCH_BOUND, practice_id, before, BATCH - 1)
             first = 0 if oldest is None else oldest["record_id"]
-            found += await connection.fetch(
-                _FOUND,
-                practice_id,
-                before,
-                first,
-                wanted.actor,
-                wanted.operation,
-                wanted.subject,
-                wanted.outcome,
-                wanted.since,
-                wanted.until,
-                most - len(found),
-            )
+            limit = most - len(found)
+            found += await connection.fetch(_FOUND, practice_id, before, first, *astuple(wanted), limit)
         if len(found) >= most:
             return Found(found, found[-1]["record_id"])
         if oldest is None or (wanted.since is not None and oldest["at"] < wanted.since - _OUT_OF_ORDER):

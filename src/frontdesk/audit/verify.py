@@ -37,6 +37,11 @@ LEFT JOIN audit_record r ON r.practice_id = u.practice_id AND r.record_id = u.re
 WHERE u.practice_id = $1 AND r.record_id IS NULL ORDER BY u.record_id LIMIT $2
 """
 
+_MISFITS = {
+    "reordered": "does not follow the record before it: the order was changed.",
+    "changed": "does not match its seal: it was changed, or the seal before it was.",
+}
+
 Progress = Callable[[int, int], Awaitable[None]]
 FaultKind = Literal["changed", "reordered", "removed", "sealMissing", "headMismatch", "unsealed"]
 
@@ -138,12 +143,8 @@ def _named(misfits: list[_Misfit]) -> Iterable[ChainFault]:
     for misfit in misfits:
         row = misfit.row
         place = f"Record {row['record_id']} (sequence {row['sequence']})"
-        if _belongs_elsewhere(misfit, misfits):
-            message = f"{place} does not follow the record before it: the order was changed."
-            yield ChainFault("reordered", message, row["sequence"], row["record_id"])
-        else:
-            message = f"{place} does not match its seal: it was changed, or the seal before it was."
-            yield ChainFault("changed", message, row["sequence"], row["record_id"])
+        kind: FaultKind = "reordered" if _belongs_elsewhere(misfit, misfits) else "changed"
+        yield ChainFault(kind, f"{place} {_MISFITS[kind]}", row["sequence"], row["record_id"])
 
 
 def _belongs_elsewhere(misfit: _Misfit, misfits: list[_Misfit]) -> bool:

@@ -27,7 +27,7 @@ def create() -> Any:
     settings = load_settings()
     lines = configure_logging(settings.log_level)
     database = Database(
-        _database_dsn(settings),
+        settings.database_url or _embedded(settings.postgres_dir).dsn(SERVICE_ROLE),
         pool_size=settings.database_pool_size,
         on_unreachable=_reviver(settings) if settings.database_url is None else lambda: None,
     )
@@ -74,11 +74,6 @@ def _reviver(settings: Settings) -> Callable[[], None]:
             task.add_done_callback(running.discard)
 
     return ask
-
-
-def _database_dsn(settings: Settings) -> str:
-    """The given database, or the embedded one under the data directory."""
-    return settings.database_url or _embedded(settings.postgres_dir).dsn(SERVICE_ROLE)
 
 
 @lru_cache(maxsize=1)

@@ -67,16 +67,12 @@ def serve(settings: Settings, prepare: Callable[[], Callable[[], None]], factory
             metrics.clear()
             for worker in workers:
                 worker.go()
-            _log_lines(settings.log_level)
+            from frontdesk.logs import configure_logging  # imported late, while the workers start
+
+            configure_logging(settings.log_level)
             _supervise(workers, command, told, on_ready, metrics)
     finally:
         _stop(workers)
-
-
-def _log_lines(level: str) -> None:
-    from frontdesk.logs import configure_logging  # imported late, while the workers start
-
-    configure_logging(level)
 
 
 def _start(command: list[str]) -> _Worker:

@@ -75,15 +75,11 @@ class Callers:
         if not token:
             raise Problem("unauthorized", "The request has no access token.")
         claims = await self._tokens.verify(token)
-        status = self._statuses.get(claims.client_id)
-        if status is None:
+        status, now = self._statuses.get(claims.client_id), self._monotonic()
+        if status is None or now - status.read_at >= MOST_SECONDS:
             status = await self._read(claims.client_id)
-        else:
-            age = self._monotonic() - status.read_at
-            if age >= MOST_SECONDS:
-                status = await self._read(claims.client_id)
-            elif age >= FRESH_SECONDS:
-                self._start_reading(claims.client_id)
+        elif now - status.read_at >= FRESH_SECONDS:
+            self._start_reading(claims.client_id)
         if status.disabled:
             raise Problem("unauthorized", "The client of this access token has been disabled.")
         if status.suspended or status.practice_slug != claims.practice_slug:

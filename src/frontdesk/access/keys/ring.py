@@ -7,7 +7,6 @@ verifies until everything made with it has expired.
 import asyncio
 import secrets
 import time
-from base64 import urlsafe_b64encode
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from jwt.utils import base64url_encode
 
 from frontdesk.access.keys.sealing import Sealer
 from frontdesk.background import Step
@@ -33,6 +33,9 @@ SETTLING = timedelta(seconds=10)
 _ID_LIFETIME = timedelta(days=7)  # slot ids and cursors that callers may still hold
 _SHORTEST_REFRESH = 1.0
 _LOCK = 0x6B657973  # an arbitrary lock id: "keys"
+_RETIRE = "UPDATE sealed_key SET retired_at = $2 WHERE purpose = $1 AND retired_at IS NULL"
+_DELETE = "DELETE FROM sealed_key WHERE purpose = $1 AND retired_at <= $2"
+_INSERT = "INSERT INTO sealed_key (key_id, purpose, sealed, created_at) VALUES ($1, $2, $3, $4)"
 _SELECT = """
 SELECT key_id, purpose, sealed, created_at, retired_at FROM sealed_key
 ORDER BY retired_at DESC NULLS FIRST, created_at DESC
@@ -108,9 +111,10 @@ class KeyRing:
 
     def jwks(self) -> dict[str, Any]:
         """The public keys (RFC 7517, RFC 8037)."""
+        common = {"kty": "OKP", "crv": "Ed25519", "use": "sig", "alg": "EdDSA"}
         return {
             "keys": [
-                {"kty": "OKP", "crv": "Ed25519", "use": "sig", "alg": "EdDSA", "kid": kid, "x": _base64(key)}
+                common | {"kid": kid, "x": base64url_encode(key.public_bytes_raw()).decode()}
                 for kid, key in self.verification_keys.items()
             ]
         }
@@ -139,15 +143,9 @@ class KeyRing:
         async with self._database.transaction() as connection:
             await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
             now = self._clock()
-            await connection.execute(
-                "UPDATE sealed_key SET retired_at = $2 WHERE purpose = $1 AND retired_at IS NULL", purpose, now
-            )
+            await connection.execute(_RETIRE, purpose, now)
             if lifetime is not None:
-                await connection.execute(
-                    "DELETE FROM sealed_key WHERE purpose = $1 AND retired_at <= $2",
-                    purpose,
-                    now - lifetime - SETTLING,
-                )
+                await connection.execute(_DELETE, purpose, now - lifetime - SETTLING)
             made = await self._insert(connection, purpose)
         await self._read()
         return made
@@ -208,13 +206,7 @@ class KeyRing:
         # 32 random bytes are a valid key for every purpose, including Ed25519.
         made = KeyRecord(secrets.token_hex(8), purpose, self._clock(), None)
         sealed = self._sealer.seal(secrets.token_bytes(32), _context(purpose, made.key_id))
-        await connection.execute(
-            "INSERT INTO sealed_key (key_id, purpose, sealed, created_at) VALUES ($1, $2, $3, $4)",
-            made.key_id,
-            purpose,
-            sealed,
-            made.created_at,
-        )
+        await connection.execute(_INSERT, made.key_id, purpose, sealed, made.created_at)
         return made
 
 
@@ -245,7 +237,3 @@ def _record(row: Any) -> KeyRecord:
 
 def _context(purpose: str, key_id: str) -> bytes:
     return f"{purpose}/{key_id}".encode()
-
-
-def _base64(key: Ed25519PublicKey) -> str:
-    return urlsafe_b64encode(key.public_bytes_raw()).rstrip(b"=").decode()

@@ -68,7 +68,7 @@ class _Account:
     quota_ends: float = 0.0
     policy: bytes = b""
     waiting: int = 0
-    asking: "asyncio.Task[None] | None" = None
+    asking: "asyncio.Task[Any] | None" = None
     refused_until: float = 0.0
     times: tuple[str, str] = ("", "")  # seconds left of the minute and the quota, for the headers
     times_until: float = 0.0  # when to update them
@@ -114,7 +114,7 @@ class RateLimiter:
         self._database = database
         self._monotonic = monotonic
         self._accounts: dict[str, _Account] = {}
-        self._tasks: set[asyncio.Task[None]] = set()  # the event loop keeps only weak references to tasks
+        self._tasks: set[asyncio.Task[Any]] = set()  # the event loop keeps only weak references to tasks
         self.step = Step("rate limiter reports", self._report, every=REPORT_SECONDS, close=self.settle)
 
     async def charge(self, caller: Caller) -> Headers:
@@ -165,7 +165,7 @@ class RateLimiter:
                 due.append(account)
             elif over and account.asking is None and now - account.asked_at > MINUTE_SECONDS:
                 del self._accounts[account.client_id]
-        tasks: list[asyncio.Task[None]] = []
+        tasks: list[asyncio.Task[Any]] = []
         for at in range(0, len(due), _REPORTS_AT_ONCE):
             batch = [self._ask(one, more=False) for one in due[at : at + _REPORTS_AT_ONCE] if one.asking is None]
             if batch:
@@ -192,17 +192,17 @@ class RateLimiter:
             now = self._monotonic()
         return now
 
-    def _ask(self, account: _Account, *, more: bool = True) -> "asyncio.Task[None]":
-        task = account.asking = self._start(self._exchange(account, more=more))
-        return task
+    def _ask(self, account: _Account, *, more: bool = True) -> "asyncio.Task[Any]":
+        account.asking = self._start(self._exchange(account, more=more))
+        return account.asking
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    def _start(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task
 
-    def _ended(self, task: "asyncio.Task[None]") -> None:
+    def _ended(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             # Waiters get the error; after a background fetch the next call tries again.
@@ -223,7 +223,7 @@ class RateLimiter:
                 asked = max(0, max(FIRST_LEASE, int(rate * _LEASE_AHEAD_SECONDS)) - lease.left)
             for attempt in range(1, _ATTEMPTS + 1):
                 try:
-                    row = await self._tell(account.practice_id, account.client_id, lease, waiting, asked)
+                    row = await self._tell(account, lease, waiting, asked)
                     break
                 except OutcomeUnknown:  # a lost lease returns with the next minute
                     if attempt == _ATTEMPTS:
@@ -235,25 +235,25 @@ class RateLimiter:
         finally:
             account.asking = None
 
-    async def _tell(self, practice_id: int, client_id: str, lease: _Lease, waiting: int, asked: int) -> Any:
-        used, unused = lease.used, lease.unused
-        arguments = (practice_id, client_id, lease.minute, used, unused, waiting, asked)
+    async def _tell(self, account: _Account, lease: _Lease, waiting: int = 0, asked: int = 0) -> Any:
+        used, unused, counted = lease.used, lease.unused, True
+        arguments = (account.practice_id, account.client_id, lease.minute, used, unused, waiting, asked)
         try:
-            row = await self._database.write("SELECT * FROM lease_calls($1, $2, $3, $4, $5, $6, $7)", *arguments)
+            return await self._database.write("SELECT * FROM lease_calls($1, $2, $3, $4, $5, $6, $7)", *arguments)
         except DatabaseUnavailable:
-            raise  # nothing was counted: report it again
-        except BaseException:
-            _told(lease, used, unused)  # it may have been counted: never count twice
+            counted = False  # report it again; after any other error it may have been counted: never count twice
             raise
-        _told(lease, used, unused)
-        return row
+        finally:
+            if counted:
+                lease.used -= used
+                lease.unused -= unused
 
     def _know(self, account: _Account, row: Any, sent_at: float) -> None:
         per_minute, quota, lease = row["per_minute"], row["quota"], account.lease
         if row["minute_started_at"] != lease.minute:
             lease.give_up()
             if lease.used:  # the last calls of the previous minute
-                self._start(self._close(account.practice_id, account.client_id, lease))
+                self._start(self._tell(account, lease))
             lease = account.lease = _Lease(row["minute_started_at"])
         elif (per_minute, quota) != (account.per_minute, account.quota):
             lease.give_up()
@@ -265,9 +265,6 @@ class RateLimiter:
         account.quota_ends = sent_at + row["quota_seconds"]
         account.policy = f'"minute";q={per_minute};w={MINUTE_SECONDS}, "quota";q={quota};w={QUOTA_SECONDS}'.encode()
 
-    async def _close(self, practice_id: int, client_id: str, lease: _Lease) -> None:
-        await self._tell(practice_id, client_id, lease, 0, 0)
-
 
 def _extend(account: _Account, granted: int, sent_at: float, *, waiting: int, asked: int) -> None:
     lease = account.lease
@@ -277,8 +274,3 @@ def _extend(account: _Account, granted: int, sent_at: float, *, waiting: int, as
     lease.renew = sent_at + LEASE_SECONDS / 2
     if granted < waiting:
         account.refused_until = sent_at + _REFUSED_SECONDS
-
-
-def _told(lease: _Lease, used: int, unused: int) -> None:
-    lease.used -= used
-    lease.unused -= unused

@@ -7,7 +7,6 @@ import hashlib
 import secrets
 import ssl
 import time
-from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +15,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import httpx
 import jwt
+from jwt.utils import base64url_encode
 
 from frontdesk.settings import Settings
 
@@ -74,7 +74,7 @@ class IdentityProvider:
             "scope": _SCOPE,
             "state": beginning.state,
             "nonce": beginning.nonce,
-            "code_challenge": _base64url(hashlib.sha256(beginning.verifier.encode()).digest()),
+            "code_challenge": base64url_encode(hashlib.sha256(beginning.verifier.encode()).digest()).decode(),
             "code_challenge_method": "S256",
         }
         endpoint = metadata["authorization_endpoint"]
@@ -184,11 +184,7 @@ def _signing_key(document: dict[str, Any], algorithm: str, key_id: str | None) -
 def _half_hash(algorithm: str, token: str) -> str:
     """OpenID Connect Core 3.1.3.6: binds an access token to the ID token that came with it."""
     digest = hashlib.new("sha512" if algorithm == "EdDSA" else f"sha{algorithm[2:]}", token.encode()).digest()
-    return _base64url(digest[: len(digest) // 2])
-
-
-def _base64url(data: bytes) -> str:
-    return urlsafe_b64encode(data).rstrip(b"=").decode()
+    return base64url_encode(digest[: len(digest) // 2]).decode()
 
 
 @cache
