@@ -210,7 +210,7 @@ def build_background(service: Service) -> Background:
         ]
     )
     if metrics is not None:
-        _measure_background(background, metrics)
+        metrics.measure_background(background)
     return background
 
 
@@ -253,10 +253,9 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
         service.requests.observers.append(service.metrics.observe)
     rest_door = RestDoor(service.engine, settings, service.requests)
     mcp_door = mcp.McpDoor(service.engine, settings, service.requests)
-    rest_paths = f"{PREFIX}/"
 
     def door_of(path: str) -> App | None:
-        if path.startswith(rest_paths):
+        if path.startswith(f"{PREFIX}/"):
             return None if path.startswith(PROBLEM_PAGES) else rest_door
         return mcp_door if path == mcp.PATH else None
 
@@ -272,40 +271,8 @@ def _metrics(settings: Settings, database: Database, answers: AnswerCache) -> "M
     from frontdesk.doors.metrics import Metrics
 
     metrics = Metrics(database, settings.database_pool_size, settings.metrics_token)
-    metrics.add_counter(
-        "frontdesk_answer_cache_lookups",
-        "Lookups in the answer cache.",
-        ("operation", "result"),
-        lambda: {
-            (operation, result): count
-            for result, counts in (("hit", answers.hits), ("miss", answers.misses))
-            for operation, count in counts.items()
-        },
-    )
+    metrics.measure_answers(answers)
     return metrics
-
-
-def _measure_background(background: Background, metrics: "Metrics") -> None:
-    states = background.states
-    metrics.add_gauge(
-        "frontdesk_background_failures",
-        "Failures of a background step since its last success.",
-        ("step",),
-        lambda: {(name,): state.failures for name, state in states.items()},
-    )
-    metrics.add_gauge(
-        "frontdesk_background_running",
-        "Workers that run a background step at this moment.",
-        ("step",),
-        lambda: {(name,): state.running for name, state in states.items()},
-    )
-    metrics.add_gauge(
-        "frontdesk_background_success_timestamp_seconds",
-        "Unix time of a background step's last success, the oldest over all workers; 0 if none.",
-        ("step",),
-        lambda: {(name,): state.succeeded_at for name, state in states.items()},
-        workers="livemin",
-    )
 
 
 def _identity_routes(service: Service, console: Console) -> Sequence[BaseRoute]:

@@ -12,13 +12,16 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, TextIO
 
 import orjson
 
 FLUSH_SECONDS = 0.1
 _MOST_WAITING = 100  # a larger batch would delay concurrent requests
+_METHODS = frozenset(("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"))
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 
 
@@ -85,6 +88,53 @@ class Lines(logging.Handler):
                 with contextlib.suppress(OSError, ValueError):  # the log is closed
                     self._stream.write("\n".join(text))
                     self._stream.flush()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RequestLabels:
+    """Who called what, and the outcome. Requests with equal labels share one object."""
+
+    door: str  # rest, mcp, oauth, console or gateway
+    operation: str | None  # None: the request named no known operation
+    practice_slug: str | None
+    practice_id: int | None
+    client_id: str | None  # None: the caller is unknown
+    method: str
+    status: int  # the operation's own status, even if MCP reports it inside an HTTP 200
+    code: str | None  # of the problem that was answered
+    fields: dict[str, Any] = field(init=False, repr=False)  # of the log line
+    members: str = field(init=False, repr=False)  # the same fields as JSON
+
+    def __post_init__(self) -> None:
+        fields = {
+            "door": self.door,
+            "operation": self.operation,
+            "practice": self.practice_slug,
+            "client": self.client_id,
+            "method": self.method,
+            "status": self.status,
+        }
+        object.__setattr__(self, "fields", fields)
+        known = {name: value for name, value in fields.items() if value is not None}
+        object.__setattr__(self, "members", as_json({"level": "info", "message": "request"} | known)[1:-1])
+
+
+_shared_labels = lru_cache(maxsize=1024)(RequestLabels)
+
+
+def request_labels(
+    door: str,
+    operation: str | None,
+    practice_slug: str | None,
+    practice_id: int | None,
+    client_id: str | None,
+    method: str,
+    status: int,
+    code: str | None,
+) -> RequestLabels:
+    if method not in _METHODS:
+        method = "OTHER"  # a client may send any text of any length as a method
+    return _shared_labels(door, operation, practice_slug, practice_id, client_id, method, status, code)
 
 
 def _moment(created: float) -> str:

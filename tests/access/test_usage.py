@@ -10,7 +10,7 @@ import pytest
 
 from frontdesk.access.limits import usage
 from frontdesk.access.limits.usage import KEEP_COARSE, KEEP_FINE, UsageCounts, prune_usage_counts
-from frontdesk.doors.request_log import RequestLabels
+from frontdesk.logs import RequestLabels
 from frontdesk.store.database import Database, DatabaseUnavailable
 from tests.running import running
 from tests.world import NOW, World, patient_id, slots

@@ -13,7 +13,7 @@ from frontdesk.console.navigation import NAV
 from frontdesk.console.routes import PAGES
 from frontdesk.console.visit import Page, Visit
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.request_log import RequestLabels
+from frontdesk.logs import RequestLabels
 from frontdesk.store.database import DatabaseUnavailable
 from frontdesk.systems.port import SystemUnavailable
 from tests.console.signing_in import TEST_STAFF, csrf_in, signed_in

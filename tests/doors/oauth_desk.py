@@ -11,6 +11,7 @@ from frontdesk.access.clients.registry import AuthenticatedClient, ClientRecord,
 from frontdesk.access.clients.tokens import Tokens
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.doors.oauth import oauth_routes
+from frontdesk.doors.request_log import RequestLog, log_line
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
 
@@ -27,7 +28,7 @@ class Desk:
         self.callers = Callers(database, self.tokens)
         self.client_id = client.client_id
         self.secret = secret
-        self.routes = oauth_routes(self.authenticate, self.tokens, ring, settings)
+        self.routes = oauth_routes(self.authenticate, self.tokens, ring, settings, RequestLog(log_line))
         self.http = httpx.AsyncClient(transport=httpx.ASGITransport(app=Starlette(routes=self.routes)), base_url=URL)
 
     async def authenticate(self, client_id: str, secret: str, _address: str | None) -> AuthenticatedClient:

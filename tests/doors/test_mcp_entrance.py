@@ -71,7 +71,7 @@ async def test_a_suspended_practice_is_refused(agent: httpx.AsyncClient, world: 
 
 def door(world: World, **settings: Any) -> httpx.AsyncClient:
     """A client at a door of its own, with these settings."""
-    built = McpDoor(world.service.engine, Settings(**settings))
+    built = McpDoor(world.service.engine, Settings(**settings), world.service.requests)
     opened = httpx.AsyncClient(transport=httpx.ASGITransport(app=built), base_url="http://127.0.0.1:8080")
     world.clients.append(opened)
     return opened
@@ -135,8 +135,8 @@ async def test_a_caller_without_a_host_is_refused(world: World) -> None:
     async def keep(message: Any) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": []}
-    await McpDoor(world.service.engine, Settings())(scope, None, keep)  # type: ignore[arg-type]
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "headers": []}
+    await McpDoor(world.service.engine, Settings(), world.service.requests)(scope, None, keep)  # type: ignore[arg-type]
     assert sent[0]["status"] == 421
 
 

@@ -145,7 +145,7 @@ async def broken(world: World, error: Exception) -> dict[str, Any]:
         raise error
 
     engine = dataclasses.replace(world.service.engine, systems=fail)
-    door = httpx.ASGITransport(app=McpDoor(engine, Settings(base_url="http://test")))
+    door = httpx.ASGITransport(app=McpDoor(engine, Settings(base_url="http://test"), world.service.requests))
     token = (await world.client()).headers["Authorization"]
     async with httpx.AsyncClient(transport=door, base_url="http://test") as client:
         message = request("tools/call", {"name": "get_practice"})

@@ -254,7 +254,7 @@ async def test_an_unexpected_error_tells_the_caller_nothing_and_the_log_everythi
     def broken(*_: object) -> None:
         raise RuntimeError("Ada Lovelace, 1985-12-10")
 
-    monkeypatch.setattr(pages, "_page", broken)
+    monkeypatch.setattr(pages, "_document", broken)
     with caplog.at_level(logging.ERROR):
         answer = await world.anonymous().get("/docs")
     check_problem(answer, 500, "internal")

@@ -127,7 +127,7 @@ async def test_a_query_in_utf_8_that_was_not_escaped_is_understood(world: World)
     async def receive() -> Any:
         raise AssertionError("a GET has no body to wait for")
 
-    door = rest.RestDoor(world.service.engine, world.service.settings)
+    door = rest.RestDoor(world.service.engine, world.service.settings, world.service.requests)
     scope = {
         "type": "http",
         "method": "GET",
@@ -147,7 +147,7 @@ async def test_an_unexpected_error_is_internal_and_its_trace_is_in_the_log(
 
     broken = tuple(replace(op, run=run) if op.name == "match_patient" else op for op in OPERATIONS)
     monkeypatch.setattr(rest, "OPERATIONS", broken)
-    door = rest.RestDoor(world.service.engine, world.service.settings)
+    door = rest.RestDoor(world.service.engine, world.service.settings, world.service.requests)
     agent = await world.client()
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app=door), base_url="http://test", headers=agent.headers

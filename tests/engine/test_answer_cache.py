@@ -51,7 +51,7 @@ def empty_cache(world: World) -> AnswerCache:
 async def anew(world: World, agent: httpx.AsyncClient, path: str) -> bytes:
     """The answer of an engine that has nothing cached."""
     engine = replace(world.service.engine, answers=empty_cache(world))
-    door = httpx.ASGITransport(app=RestDoor(engine, world.service.settings))
+    door = httpx.ASGITransport(app=RestDoor(engine, world.service.settings, world.service.requests))
     async with httpx.AsyncClient(transport=door, base_url="http://test", headers=agent.headers) as client:
         answer = await client.get(path)
     assert answer.status_code == 200, answer.text

@@ -26,7 +26,7 @@ FIRST = "/api/slots/first-available"
 async def agent(world: World) -> AsyncIterator[httpx.AsyncClient]:
     """A client right at the door: the gateway counts calls in the background, and these statements are not a call's."""
     token = (await world.client()).headers["Authorization"]
-    door = RestDoor(world.service.engine, world.service.settings)
+    door = RestDoor(world.service.engine, world.service.settings, world.service.requests)
     transport = httpx.ASGITransport(app=door)  # type: ignore[arg-type]
     async with httpx.AsyncClient(
         transport=transport, base_url="http://test", headers={"Authorization": token}

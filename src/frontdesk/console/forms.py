@@ -11,7 +11,8 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
-from frontdesk.doors.bodies import content_length, read_body
+from frontdesk.doors.bodies import read_body
+from frontdesk.doors.http_request import request_of
 
 _MOST_FIELDS = 500
 _DIGITS = 18  # more than any valid number has
@@ -30,12 +31,12 @@ class Form:
 
 
 async def read_form(request: Request, largest: int) -> Form:
-    faults: list[Problem] = []
-    body = await read_body(content_length(request), request.receive, faults, largest)
-    if faults:
-        if faults[0].code == "payload_too_large":
-            raise Problem("payload_too_large", f"The form is larger than {largest // 1024} KiB.")
-        raise faults[0]
+    try:
+        body = await read_body(request_of(request.scope), request.receive, largest)
+    except Problem as problem:
+        if problem.code == "payload_too_large":
+            raise Problem("payload_too_large", f"The form is larger than {largest // 1024} KiB.") from None
+        raise
     content_type = request.headers.get("content-type", "")
     try:
         if content_type.startswith("multipart/form-data"):

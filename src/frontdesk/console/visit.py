@@ -30,8 +30,8 @@ from frontdesk.console.navigation import NAV, NOTICES
 from frontdesk.console.rendering import render, with_headers
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.bodies import LARGEST_BODY
+from frontdesk.doors.http_request import request_of
 from frontdesk.doors.request_log import RequestLog
-from frontdesk.doors.responses import request_id_of
 from frontdesk.settings import Settings
 
 PREFIX = "/console"
@@ -166,7 +166,7 @@ def answered(console: Console, path: str, work: Callable[[Request, Attempt], Awa
 
     async def endpoint(request: Request) -> Response:
         began, code = time.monotonic(), None
-        attempt = Attempt(request_id_of(request.headers.get("traceparent")))
+        attempt = Attempt(request_of(request.scope).request_id)
         try:
             response = await work(request, attempt)
         except Problem as problem:

@@ -3,48 +3,39 @@
 import asyncio
 from functools import lru_cache
 
-from starlette.requests import Request
-
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
-from frontdesk.doors.http_request import Receive
+from frontdesk.doors.http_request import HttpRequest, Receive
 from frontdesk.doors.responses import BodyNotRead
 
 LARGEST_BODY = 64 * 1024
 RECEIVE_SECONDS = 15.0
 
 
-async def read_body(
-    content_length: bytes | None, receive: Receive, faults: list[Problem], largest: int = LARGEST_BODY
-) -> bytes:
-    """The body, or an empty one and a problem added to `faults`."""
+async def read_body(request: HttpRequest, receive: Receive, largest: int = LARGEST_BODY) -> bytes:
+    content_length = request.headers.get(b"content-length")
     if content_length is not None and (not content_length.isdigit() or int(content_length[:20]) > largest):
-        return _unread(faults, Problem("payload_too_large"))
+        raise BodyNotRead("payload_too_large")
     parts, size, more = [], 0, True
     try:
         async with asyncio.timeout(RECEIVE_SECONDS):
             while more:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    return _unread(faults, invalid([FieldError("$", BINDING, "the body did not arrive completely")]))
+                    raise _missing("the body did not arrive completely")
                 part = message.get("body", b"")
                 parts.append(part)
                 size += len(part)
                 if size > largest:
-                    return _unread(faults, Problem("payload_too_large"))
+                    raise BodyNotRead("payload_too_large")
                 more = message.get("more_body", False)
     except TimeoutError:
-        return _unread(faults, invalid([FieldError("$", BINDING, "the body did not arrive in time")]))
+        raise _missing("the body did not arrive in time") from None
     return b"".join(parts)
 
 
-def content_length(request: Request) -> bytes | None:
-    announced = request.headers.get("content-length")
-    return None if announced is None else announced.encode("latin-1")
-
-
-def _unread(faults: list[Problem], problem: Problem) -> bytes:
-    faults.append(BodyNotRead(problem.code, problem.detail, status=problem.status, errors=problem.errors))
-    return b""
+def _missing(message: str) -> BodyNotRead:
+    problem = invalid([FieldError("$", BINDING, message)])
+    return BodyNotRead(problem.code, problem.detail, status=problem.status, errors=problem.errors)
 
 
 def require_json_body(content_type: bytes | None, body: bytes) -> None:

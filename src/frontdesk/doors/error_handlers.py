@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.http_request import request_of
-from frontdesk.doors.responses import problem_response, request_id_of, trace_id_of
+from frontdesk.doors.responses import problem_response
 from frontdesk.settings import Settings
 
 Handler = Callable[[Request, Any], Awaitable[Response]]
@@ -33,7 +33,7 @@ def exception_handlers(settings: Settings) -> Mapping[Any, Handler]:
         return answer(request, error)
 
     def answer(request: Request, error: Problem, headers: Mapping[str, str] | None = None) -> Response:
-        return problem_response(error, settings, request_id_of(request.headers.get("traceparent")), headers)
+        return problem_response(error, settings, request_of(request.scope).request_id, headers)
 
     return {HTTPException: refused, Problem: problem}
 
@@ -64,8 +64,7 @@ class UnexpectedErrors:
 async def unexpected_error(error: Exception, scope: Scope, receive: Receive, send: Send, settings: Settings) -> None:
     """Logs the exception under the request id and answers `internal`."""
     request = request_of(scope)
-    request_id = trace_id_of(request.headers)
-    _log.error("unexpected error", exc_info=error, extra={"requestId": request_id})
+    _log.error("unexpected error", exc_info=error, extra={"requestId": request.request_id})
     if request.response_started:
         raise error  # half an answer was sent: only breaking the connection is left
-    await problem_response(Problem("internal"), settings, request_id)(scope, receive, send)
+    await problem_response(Problem("internal"), settings, request.request_id)(scope, receive, send)

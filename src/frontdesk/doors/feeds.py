@@ -4,7 +4,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from frontdesk.doors.responses import TRACE_HEADER, request_id_of
+from frontdesk.doors.http_request import request_of
+from frontdesk.doors.responses import TRACE_HEADER
 from frontdesk.outbound.feeds import CalendarFeeds
 
 _HEADERS = {
@@ -18,7 +19,7 @@ _HEADERS = {
 
 def feed_routes(feeds: CalendarFeeds) -> list[Route]:
     async def feed(request: Request) -> Response:
-        request_id = request_id_of(request.headers.get("traceparent"))
+        request_id = request_of(request.scope).request_id
         body = await feeds.read(request.path_params["address"], request_id)
         return Response(body, media_type="text/calendar", headers={**_HEADERS, TRACE_HEADER: request_id})
 

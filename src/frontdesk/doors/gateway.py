@@ -127,7 +127,6 @@ class Gateway:
 
     async def _refuse(self, request: HttpRequest, send: Send, problem: Problem) -> None:
         headers, body = problem_answer(problem, self._settings, None)
-        headers.append((b"content-length", b"%d" % len(body)))
         await send_response(send, request, problem.status, headers, body)
         method, status = request.method, problem.status
         self._requests.answered("gateway", None, request.caller, method, status, problem.code, request.began, None)

@@ -1,5 +1,7 @@
 """An HTTP request as doors see it: its headers by name, its access token, and its caller if the gateway knows them."""
 
+import os
+import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
@@ -17,6 +19,10 @@ RawHeaders = list[tuple[bytes, bytes]]
 SIMULATE = META_KEY.encode()
 _SCOPE_KEY = "frontdesk.request"
 _REFUSED = 400
+# Version 00 has exactly four parts; later versions may append more, which is ignored.
+_TRACEPARENT = re.compile(
+    r"(?!ff|00.{54})[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?\Z"
+)
 
 
 @dataclass(slots=True)
@@ -28,6 +34,7 @@ class HttpRequest:
     began: float  # on the monotonic clock
     headers: dict[bytes, bytes]  # by lower-case name; the last of several values, except that Accept is one list
     token: str | None  # of an Authorization header with the scheme Bearer
+    request_id: str  # the W3C trace id of a valid traceparent, else a fresh one
     caller: Caller | None = None
     added: RawHeaders = field(default_factory=list)  # the gateway's headers for the answer
     response_started: bool = False
@@ -46,14 +53,27 @@ def _read(scope: Scope) -> HttpRequest:
     headers = dict(raw)
     if len(headers) != len(raw) and b"accept" in headers:
         headers[b"accept"] = b", ".join([value for name, value in raw if name == b"accept"])
-    token = _bearer_token(headers.get(b"authorization"))
-    return HttpRequest(scope["method"], scope["path"], scope["query_string"], raw, time.monotonic(), headers, token)
+    return HttpRequest(
+        scope["method"],
+        scope["path"],
+        scope["query_string"],
+        raw,
+        time.monotonic(),
+        headers,
+        _bearer_token(headers.get(b"authorization")),
+        _request_id(decoded(headers.get(b"traceparent"))),
+    )
 
 
 def _bearer_token(authorization: bytes | None) -> str | None:
     if authorization is None or authorization[:7].lower() != b"bearer ":
         return None
     return authorization[7:].strip().decode("latin-1")
+
+
+def _request_id(traceparent: str | None) -> str:
+    found = _TRACEPARENT.match(traceparent.strip()) if traceparent else None
+    return found.group(1) if found else os.urandom(16).hex()
 
 
 def decoded(value: bytes | None) -> str | None:

@@ -19,9 +19,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from frontdesk.background import Step
+from frontdesk.background import Background, Step
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.request_log import RequestLabels
+from frontdesk.engine.answer_cache import AnswerCache
+from frontdesk.logs import RequestLabels
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _PUBLISH_SECONDS = 1.0
@@ -31,6 +32,7 @@ _DATABASE_HELP = {
     "sessions": "Database sessions.",
 }
 
+_Workers = Literal["livesum", "livemin"]
 Read = Callable[[], Mapping[tuple[str, ...], float]]  # a value per combination of labels
 
 
@@ -77,10 +79,7 @@ class Metrics:
             "frontdesk_requests", "Requests answered.", ("door", "operation", "code"), lambda: self._requests
         )
         self.add_counter(
-            "frontdesk_database_statements",
-            "Statements sent to the database.",
-            (),
-            lambda: {(): database.statements},
+            "frontdesk_database_statements", "Statements sent to the database.", (), lambda: {(): database.statements}
         )
         self.add_gauge(
             "frontdesk_database_connections", "Places in the workers' connection pools.", ("state",), connections
@@ -99,12 +98,7 @@ class Metrics:
         self._updates.append(update)
 
     def add_gauge(
-        self,
-        name: str,
-        about: str,
-        labels: tuple[str, ...],
-        read: Read,
-        workers: Literal["livesum", "livemin"] = "livesum",
+        self, name: str, about: str, labels: tuple[str, ...], read: Read, workers: _Workers = "livesum"
     ) -> None:
         """The same for values of the moment: the sum over the live workers, or the least of them."""
         gauge = prometheus.Gauge(name, about, labels, registry=self._registry, multiprocess_mode=workers)
@@ -114,6 +108,26 @@ class Metrics:
                 (gauge.labels(*values) if values else gauge).set(value)
 
         self._updates.append(update)
+
+    def measure_answers(self, answers: AnswerCache) -> None:
+        def read() -> dict[tuple[str, ...], float]:
+            results = (("hit", answers.hits), ("miss", answers.misses))
+            return {(name, result): count for result, counts in results for name, count in counts.items()}
+
+        name = "frontdesk_answer_cache_lookups"
+        self.add_counter(name, "Lookups in the answer cache.", ("operation", "result"), read)
+
+    def measure_background(self, background: Background) -> None:
+        def add_gauge(name: str, about: str, attribute: str, workers: _Workers = "livesum") -> None:
+            def read() -> dict[tuple[str, ...], float]:
+                return {(step,): getattr(state, attribute) for step, state in background.states.items()}
+
+            self.add_gauge(f"frontdesk_background_{name}", about, ("step",), read, workers)
+
+        add_gauge("failures", "Failures of a background step since its last success.", "failures")
+        add_gauge("running", "Workers that run a background step at this moment.", "running")
+        last_success = "Unix time of a background step's last success, the oldest over all workers; 0 if none."
+        add_gauge("success_timestamp_seconds", last_success, "succeeded_at", "livemin")
 
     def observe(self, labels: RequestLabels, milliseconds: float, _request_id: str | None) -> None:
         """Observes the request log."""

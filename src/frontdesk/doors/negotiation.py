@@ -4,12 +4,12 @@ from functools import lru_cache
 
 from frontdesk.domain.errors import Problem
 
-OFFERED = ("application/json", "text/json", "text/plain")
-_RAW = {
+_RAW = {  # the first is preferred
     "application/json": b"application/json",
     "text/json": b"text/json; charset=utf-8",
     "text/plain": b"text/plain; charset=utf-8",
 }
+OFFERED = tuple(_RAW)
 
 
 @lru_cache(maxsize=256)

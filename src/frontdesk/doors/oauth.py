@@ -22,9 +22,11 @@ from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.clients.tokens import IssuedToken, Tokens
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.domain.errors import FieldError, Problem
-from frontdesk.doors.bodies import content_length, read_body
-from frontdesk.doors.request_log import RequestLog, log_line, request_labels
-from frontdesk.doors.responses import TRACE_HEADER, problem_response, request_id_of, www_authenticate
+from frontdesk.doors.bodies import read_body
+from frontdesk.doors.http_request import request_of
+from frontdesk.doors.request_log import RequestLog
+from frontdesk.doors.responses import TRACE_HEADER, problem_response, www_authenticate
+from frontdesk.logs import request_labels
 from frontdesk.settings import Settings
 
 Authenticate = Callable[[str, str, str | None], Awaitable[AuthenticatedClient]]
@@ -47,11 +49,9 @@ _log = logging.getLogger("frontdesk.request")
 
 
 def oauth_routes(
-    authenticate: Authenticate, tokens: Tokens, ring: KeyRing, settings: Settings, requests: RequestLog | None = None
+    authenticate: Authenticate, tokens: Tokens, ring: KeyRing, settings: Settings, requests: RequestLog
 ) -> list[Route]:
     """`authenticate(client_id, secret, address)` is called at most once per token request."""
-
-    log = requests or RequestLog(log_line)
 
     async def token(request: Request) -> Response:
         issued = await _issue(request, authenticate, tokens, settings)
@@ -73,8 +73,8 @@ def oauth_routes(
         return endpoint
 
     return [
-        Route("/oauth/token", _with_problems("token", token, settings, log), methods=["POST"]),
-        Route("/oauth/authorize", _with_problems("authorize", authorize, settings, log), methods=["GET"]),
+        Route("/oauth/token", _with_problems("token", token, settings, requests), methods=["POST"]),
+        Route("/oauth/authorize", _with_problems("authorize", authorize, settings, requests), methods=["GET"]),
         Route("/.well-known/jwks.json", published(ring.jwks)),
         Route("/.well-known/oauth-authorization-server", published(partial(_server_metadata, settings))),
         *(
@@ -101,10 +101,7 @@ async def _form(request: Request) -> dict[str, list[str]]:
     """The form parameters; one without a value counts as omitted (RFC 6749, 3.2)."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise Problem("unsupported_media_type", f"The token endpoint requires a body of type {_FORM}.")
-    faults: list[Problem] = []
-    body = await read_body(content_length(request), request.receive, faults)
-    if faults:
-        raise faults[0]
+    body = await read_body(request_of(request.scope), request.receive)
     try:
         pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS)
     except ValueError:
@@ -170,7 +167,7 @@ def _refused(error: str, description: str, *fields: str, rule: str = "Binding") 
     return Problem("validation", description, status=400, errors=errors, extra={"error": error})
 
 
-def _with_problems(operation: str, endpoint: Endpoint, settings: Settings, log: RequestLog) -> Endpoint:
+def _with_problems(operation: str, endpoint: Endpoint, settings: Settings, requests: RequestLog) -> Endpoint:
     """Answer errors with problem documents and log every request, without repeating what was sent."""
 
     async def answered(request: Request) -> Response:
@@ -186,7 +183,7 @@ def _with_problems(operation: str, endpoint: Endpoint, settings: Settings, log: 
             response = _problem(request, Problem(code), settings)
         client_id = getattr(request.state, "client_id", None)
         labels = request_labels("oauth", operation, None, None, client_id, request.method, response.status_code, code)
-        log.record(labels, (time.monotonic() - began) * 1000, _request_id(request))
+        requests.record(labels, (time.monotonic() - began) * 1000, _request_id(request))
         return response
 
     return answered
@@ -204,11 +201,7 @@ def _problem(request: Request, problem: Problem, settings: Settings) -> Response
 
 
 def _request_id(request: Request) -> str:
-    """The request id, the same for the whole request."""
-    if not hasattr(request.state, "request_id"):
-        request.state.request_id = request_id_of(request.headers.get("traceparent"))
-    found: str = request.state.request_id
-    return found
+    return request_of(request.scope).request_id
 
 
 def _answer(request: Request, body: dict[str, Any], headers: dict[str, str]) -> Response:

@@ -9,8 +9,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from frontdesk.domain.errors import CATALOGUE, Problem
+from frontdesk.doors.http_request import request_of
 from frontdesk.doors.published import Assets, Published, published
-from frontdesk.doors.responses import TRACE_HEADER, request_id_of
+from frontdesk.doors.responses import TRACE_HEADER
 from frontdesk.doors.rest import PREFIX
 from frontdesk.settings import Settings
 
@@ -23,24 +24,15 @@ ASSETS = Assets("frontdesk.doors.docs", "assets")
 
 
 def page_routes(settings: Settings) -> list[Route]:
-    async def openapi(request: Request) -> Response:
-        return _answer(request, _openapi(settings))
-
-    async def docs(request: Request) -> Response:
-        return _answer(request, _page("docs", settings))
-
-    async def errors(request: Request) -> Response:
-        return _answer(request, _page("errors", settings))
-
-    async def guides(request: Request) -> Response:
-        return _answer(request, _page("guides", settings))
+    async def document(request: Request) -> Response:
+        return _answer(request, _document(request.scope["path"], settings))
 
     async def guide(request: Request) -> Response:
         from frontdesk.doors.docs.guide_pages import GUIDES
 
         if request.path_params["name"] not in GUIDES:
             raise Problem("not_found", "There is no such guide.")
-        return _answer(request, _guide(request.path_params["name"], settings))
+        return await document(request)
 
     async def asset(request: Request) -> Response:
         found = ASSETS.get(request.path_params["name"])
@@ -55,7 +47,7 @@ def page_routes(settings: Settings) -> list[Route]:
         return _redirect(request, "/docs")
 
     class ProblemType(HTTPEndpoint):
-        """Redirects the earlier form of a problem's type."""
+        """The earlier form of a problem's type."""
 
         async def get(self, request: Request) -> Response:
             code = request.path_params["code"]
@@ -65,57 +57,41 @@ def page_routes(settings: Settings) -> list[Route]:
 
     return [
         Route("/", to_docs),
-        Route("/docs", docs),
         Route("/docs/", to_docs),
         Route("/docs/assets/{name}", asset),
-        Route("/docs/guides", guides),
         Route("/docs/guides/{name}", guide),
-        Route("/errors.html", errors),
-        Route("/openapi/v1.json", openapi),
+        *(Route(path, document) for path in ("/docs", "/docs/guides", "/errors.html", "/openapi/v1.json")),
         Route("/favicon.ico", icon),
         Route(f"{PROBLEM_PAGES}{{code}}", ProblemType),
     ]
 
 
-@lru_cache(maxsize=4)
-def _openapi(settings: Settings) -> Published:
+@lru_cache(maxsize=64)
+def _document(path: str, settings: Settings) -> Published:
+    """Imports late: a service that is not asked for its documentation starts without what renders it."""
+    from frontdesk.doors.docs.errors_page import errors_page
+    from frontdesk.doors.docs.guide_pages import guide_page, index_page
+    from frontdesk.doors.docs.reference_page import reference_page
     from frontdesk.doors.openapi import openapi_document
 
-    return published("application/json", orjson.dumps(openapi_document(settings)))
-
-
-@lru_cache(maxsize=8)
-def _page(name: str, settings: Settings) -> Published:
-    from frontdesk.doors.docs.errors_page import errors_page
-    from frontdesk.doors.docs.guide_pages import index_page
-    from frontdesk.doors.docs.reference_page import reference_page
-
-    pages = {"docs": reference_page, "errors": errors_page}
-    html = index_page(ASSETS.names) if name == "guides" else pages[name](settings, ASSETS.names)
+    match path:
+        case "/openapi/v1.json":
+            return published("application/json", orjson.dumps(openapi_document(settings)))
+        case "/docs":
+            html = reference_page(settings, ASSETS.names)
+        case "/errors.html":
+            html = errors_page(settings, ASSETS.names)
+        case "/docs/guides":
+            html = index_page(ASSETS.names)
+        case _:
+            html = guide_page(path.removeprefix("/docs/guides/"), settings, ASSETS.names)
     return published("text/html; charset=utf-8", html.encode())
 
 
-@lru_cache(maxsize=64)
-def _guide(name: str, settings: Settings) -> Published:
-    from frontdesk.doors.docs.guide_pages import guide_page
-
-    return published("text/html; charset=utf-8", guide_page(name, settings, ASSETS.names).encode())
-
-
 def _answer(request: Request, document: Published) -> Response:
-    return document.answer(
-        request,
-        {
-            "Content-Security-Policy": POLICY,
-            "Referrer-Policy": "no-referrer",
-            TRACE_HEADER: _request_id(request),
-        },
-    )
+    headers = {"Content-Security-Policy": POLICY, "Referrer-Policy": "no-referrer"}
+    return document.answer(request, headers | {TRACE_HEADER: request_of(request.scope).request_id})
 
 
 def _redirect(request: Request, to: str) -> Response:
-    return RedirectResponse(to, 302, headers={TRACE_HEADER: _request_id(request)})
-
-
-def _request_id(request: Request) -> str:
-    return request_id_of(request.headers.get("traceparent"))
+    return RedirectResponse(to, 302, headers={TRACE_HEADER: request_of(request.scope).request_id})

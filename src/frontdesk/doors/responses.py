@@ -1,7 +1,5 @@
 """The trace id, problem documents and headers that the answers of all doors share."""
 
-import os
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -9,28 +7,13 @@ import orjson
 from starlette.responses import Response
 
 from frontdesk.domain.errors import BY_GATEWAY, Problem
-from frontdesk.doors.http_request import RawHeaders, decoded
+from frontdesk.doors.http_request import RawHeaders
 from frontdesk.engine.sandbox import RETRY_SECONDS
 from frontdesk.settings import Settings
 
 TRACE_HEADER = "X-SVC-TRACE-ID"
 TRACE = TRACE_HEADER.lower().encode()
 PROBLEM_TYPE = "application/problem+json"
-
-# Version 00 has exactly four parts; later versions may append more, which is ignored.
-_TRACEPARENT = re.compile(
-    r"(?!ff|00.{54})[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?\Z"
-)
-
-
-def request_id_of(traceparent: str | None) -> str:
-    """The W3C trace id of a valid incoming traceparent, else a fresh one."""
-    found = _TRACEPARENT.match(traceparent.strip()) if traceparent else None
-    return found.group(1) if found else os.urandom(16).hex()
-
-
-def trace_id_of(headers: Mapping[bytes, bytes]) -> str:
-    return request_id_of(decoded(headers.get(b"traceparent")))
 
 
 def www_authenticate(settings: Settings, error: str | None = None, resource: str = "") -> str:
@@ -60,9 +43,10 @@ def problem_answer(
     problem: Problem, settings: Settings, request_id: str | None, resource: str = ""
 ) -> tuple[RawHeaders, bytes]:
     """Headers and body of a problem for a door that sends them without Starlette."""
-    named = problem_headers(problem, settings, request_id, resource) | {"Content-Type": PROBLEM_TYPE}
-    raw = [(name.lower().encode(), value.encode()) for name, value in named.items()]
-    return raw, orjson.dumps(problem.document(settings.documentation_url, request_id))
+    body = orjson.dumps(problem.document(settings.documentation_url, request_id))
+    named = problem_headers(problem, settings, request_id, resource)
+    named |= {"Content-Type": PROBLEM_TYPE, "Content-Length": str(len(body))}
+    return [(name.lower().encode(), value.encode()) for name, value in named.items()], body
 
 
 def door_problem(

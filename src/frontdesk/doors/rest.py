@@ -10,19 +10,10 @@ from urllib.parse import parse_qsl
 
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.doors.bodies import read_body, require_json_body
-from frontdesk.doors.http_request import (
-    SIMULATE,
-    HttpRequest,
-    Receive,
-    Scope,
-    Send,
-    decoded,
-    request_of,
-    send_response,
-)
+from frontdesk.doors.http_request import SIMULATE, HttpRequest, Receive, Scope, Send, decoded, request_of, send_response
 from frontdesk.doors.negotiation import response_type
-from frontdesk.doors.request_log import RequestLog, log_line
-from frontdesk.doors.responses import TRACE, door_problem, trace_id_of
+from frontdesk.doors.request_log import RequestLog
+from frontdesk.doors.responses import TRACE, door_problem
 from frontdesk.engine.arguments import Arguments, from_http
 from frontdesk.engine.execute import Call, Engine
 from frontdesk.operations import OPERATIONS, Operation
@@ -35,15 +26,15 @@ MOST_PARAMETERS = 100
 class RestDoor:
     """An ASGI application for everything under /api."""
 
-    def __init__(self, engine: Engine, settings: Settings, requests: RequestLog | None = None) -> None:
+    def __init__(self, engine: Engine, settings: Settings, requests: RequestLog) -> None:
         self._engine = engine
         self._settings = settings
-        self._requests = requests or RequestLog(log_line)
+        self._requests = requests
         self._routes = Routes(OPERATIONS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = request_of(scope)
-        caller, request_id = request.caller, trace_id_of(request.headers)
+        request_id = request.request_id
         call: Call | None = None
         operation: Operation | None = None
         code: str | None = None
@@ -52,13 +43,12 @@ class RestDoor:
             faults: list[Problem] = []
             media_type = _media_type(request, faults)
             body = b"" if operation.method == "GET" else await _json_body(request, receive, faults)
-            call = _call(operation, path, request, body, faults, request_id)
+            call = _call(operation, path, request, body, faults)
             answer = await self._engine.execute(call)
         except Problem as problem:
             status, code = problem.status, problem.code
             methods = self._routes.methods(request.path)
             headers, content = door_problem(problem, self._settings, request_id, PREFIX, methods)
-            headers.append((b"content-length", b"%d" % len(content)))
             await send_response(send, request, status, headers, content)
         else:
             status = answer.status
@@ -70,8 +60,7 @@ class RestDoor:
                 (TRACE, request_id.encode()),
             ]
             await send_response(send, request, status, headers, answer.content)
-        if call is not None:
-            caller = call.caller
+        caller = request.caller if call is None else call.caller
         name = None if operation is None else operation.name
         self._requests.answered("rest", name, caller, request.method, status, code, request.began, request_id)
 
@@ -118,28 +107,22 @@ def _media_type(request: HttpRequest, faults: list[Problem]) -> bytes:
 
 
 async def _json_body(request: HttpRequest, receive: Receive, faults: list[Problem]) -> bytes:
-    body = await read_body(request.headers.get(b"content-length"), receive, faults)
     try:
+        body = await read_body(request, receive)
         require_json_body(request.headers.get(b"content-type"), body)
     except Problem as problem:
         faults.append(problem)
+        return b""
     return body
 
 
-def _call(
-    operation: Operation,
-    path: dict[str, str],
-    request: HttpRequest,
-    body: bytes,
-    faults: list[Problem],
-    request_id: str,
-) -> Call:
+def _call(operation: Operation, path: dict[str, str], request: HttpRequest, body: bytes, faults: list[Problem]) -> Call:
     headers, query = request.headers, request.query
     return Call(
         operation,
         request.token,
         lambda: _arguments(operation, path, query, body, faults),
-        request_id,
+        request.request_id,
         decoded(headers.get(b"idempotency-key")),
         decoded(headers.get(SIMULATE)),
         request.caller,

@@ -85,5 +85,4 @@ def _refusals(settings: Settings) -> Mapping[int, bytes]:
 
 def _headers_and_body(problem: Problem, settings: Settings) -> bytes:
     headers, body = problem_answer(problem, settings, None)
-    headers += [(b"content-length", b"%d" % len(body)), (b"connection", b"close")]
-    return b"".join([encoded_headers(headers), b"\r\n", body])
+    return b"".join([encoded_headers([*headers, (b"connection", b"close")]), b"\r\n", body])

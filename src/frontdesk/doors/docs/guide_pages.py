@@ -8,9 +8,7 @@ from importlib.resources import files
 from pathlib import PurePosixPath
 
 from markdown_it import MarkdownIt
-from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
-from markdown_it.utils import EnvType, OptionsDict
 
 from frontdesk.doors.docs.markup import contents_list, page, sample
 from frontdesk.settings import Settings
@@ -29,20 +27,6 @@ GUIDES = (  # in reading order
 PATH = "/docs/guides"
 DEMO_URL = "http://127.0.0.1:8080"
 _CAPTIONS = {"bash": "Shell", "python": "Python", "json": "JSON", "yaml": "Practice file"}
-
-
-class _Html(RendererHTML):
-    """Renders code like the reference page, and tables that scroll on narrow screens."""
-
-    def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:  # noqa: ARG002
-        language = tokens[idx].info.split(" ")[0]
-        return sample(_CAPTIONS[language], escape(tokens[idx].content.rstrip("\n"), quote=False))
-
-    def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:  # noqa: ARG002
-        return '<div class="wide"><table>'
-
-    def table_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:  # noqa: ARG002
-        return "</table></div>"
 
 
 def guide_page(name: str, settings: Settings, assets: Mapping[str, str]) -> str:
@@ -91,7 +75,17 @@ def _source(name: str) -> str:
 
 
 def _markdown() -> MarkdownIt:
-    return MarkdownIt("commonmark", {"html": False, "xhtmlOut": False}, renderer_cls=_Html).enable("table")
+    """Renders code like the reference page, and tables that scroll on narrow screens."""
+    markdown = MarkdownIt("commonmark", {"html": False, "xhtmlOut": False}).enable("table")
+    markdown.add_render_rule("fence", _fence)
+    markdown.add_render_rule("table_open", lambda *_: '<div class="wide"><table>')
+    markdown.add_render_rule("table_close", lambda *_: "</table></div>")
+    return markdown
+
+
+def _fence(_renderer: object, tokens: Sequence[Token], index: int, *_: object) -> str:
+    language = tokens[index].info.split(" ")[0]
+    return sample(_CAPTIONS[language], escape(tokens[index].content.rstrip("\n"), quote=False))
 
 
 def _tokens(text: str) -> list[Token]:

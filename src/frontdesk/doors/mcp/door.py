@@ -38,8 +38,8 @@ from frontdesk.doors.mcp.results import (
     tools_list,
 )
 from frontdesk.doors.mcp.tools import TOOLS
-from frontdesk.doors.request_log import RequestLog, log_line
-from frontdesk.doors.responses import TRACE, door_problem, trace_id_of
+from frontdesk.doors.request_log import RequestLog
+from frontdesk.doors.responses import TRACE, door_problem
 from frontdesk.engine.answer_cache import CacheKey
 from frontdesk.engine.arguments import Arguments, from_tool
 from frontdesk.engine.execute import Call, Engine
@@ -67,7 +67,7 @@ class Reply:
     headers: RawHeaders
     outcome: int  # for the request log: the operation's own status, even inside an HTTP 200
     code: str | None = None
-    traced: bool = True  # False: `headers` decide about the trace header
+    complete: bool = False  # whether `headers` include the length and, if there is one, the trace header
 
 
 @dataclass(slots=True)
@@ -75,7 +75,6 @@ class McpRequest:
     """A request while it is answered. `operation` and `call` are for the request log."""
 
     http: HttpRequest
-    request_id: str
     operation: Operation | None = None
     call: Call | None = None
 
@@ -83,22 +82,23 @@ class McpRequest:
 class McpDoor:
     """An ASGI application for one path."""
 
-    def __init__(self, engine: Engine, settings: Settings, requests: RequestLog | None = None) -> None:
+    def __init__(self, engine: Engine, settings: Settings, requests: RequestLog) -> None:
         self._engine = engine
-        self._requests = requests or RequestLog(log_line)
+        self._requests = requests
         self._settings = settings
         self._origins = Origins(settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         http = request_of(scope)
-        request = McpRequest(http, trace_id_of(http.headers))
+        request = McpRequest(http)
         try:
             reply = await self._answer(request, receive)
         except Problem as problem:
-            reply = self._problem(problem, request.request_id)
+            headers, body = door_problem(problem, self._settings, http.request_id, PATH, ("POST",))
+            reply = Reply(problem.status, body, headers, problem.status, problem.code, complete=True)
         except Rejection as rejection:
             reply = _rejected(rejection)
-        await send_response(send, http, reply.status, _headers(reply, request.request_id), reply.body)
+        await send_response(send, http, reply.status, _headers(reply, http.request_id), reply.body)
         self._log(request, reply)
 
     async def _answer(self, request: McpRequest, receive: Receive) -> Reply:
@@ -121,7 +121,7 @@ class McpDoor:
     async def _check_token(self, request: McpRequest) -> None:
         """Calls the operation that any valid token may call."""
         http = request.http
-        request.call = Call(_ANY_TOKEN_MAY, http.token, Arguments, request.request_id, caller=http.caller)
+        request.call = Call(_ANY_TOKEN_MAY, http.token, Arguments, http.request_id, caller=http.caller)
         await self._engine.execute(request.call)
 
     async def _call_tool(self, request: McpRequest, operation: Operation, message: Message) -> Reply:
@@ -131,7 +131,7 @@ class McpDoor:
             operation,
             http.token,
             lambda: from_tool(operation, given),
-            request.request_id,
+            http.request_id,
             simulate=_simulated(message, http.headers),
             caller=http.caller,
             cache_key=_cache_key(operation, given),
@@ -146,28 +146,22 @@ class McpDoor:
             if code == "confirmation_required":
                 result = pending(operation, problem, modern=message.modern)
             else:
-                document = problem.document(self._settings.documentation_url, request.request_id)
+                document = problem.document(self._settings.documentation_url, http.request_id)
                 result = failed(problem, document, modern=message.modern)
         else:
             status, result = answer.status, executed(answer, modern=message.modern)
         return Reply(200, frame(result_reply(message, result)), _STREAM, status, code)
 
-    def _problem(self, problem: Problem, request_id: str) -> Reply:
-        headers, body = door_problem(problem, self._settings, request_id, PATH, ("POST",))
-        return Reply(problem.status, body, headers, problem.status, problem.code, traced=False)
-
     def _log(self, request: McpRequest, reply: Reply) -> None:
         http, call, operation = request.http, request.call, request.operation
         caller = http.caller if call is None else call.caller
         name, method = None if operation is None else operation.name, http.method
-        self._requests.answered("mcp", name, caller, method, reply.outcome, reply.code, http.began, request.request_id)
+        self._requests.answered("mcp", name, caller, method, reply.outcome, reply.code, http.began, http.request_id)
 
 
 async def _message(request: HttpRequest, receive: Receive) -> Message:
-    headers, faults = request.headers, list[Problem]()
-    body = await read_body(headers.get(b"content-length"), receive, faults)
-    if faults:
-        raise faults[0]
+    headers = request.headers
+    body = await read_body(request, receive)
     require_json_body(headers.get(b"content-type"), body)
     if not _takes_event_streams(headers.get(b"accept")):
         raise Problem("not_acceptable", "Replies are event streams: Accept must allow text/event-stream.")
@@ -234,7 +228,6 @@ def _rejected(rejection: Rejection) -> Reply:
 
 
 def _headers(reply: Reply, request_id: str) -> RawHeaders:
-    headers = [*reply.headers, (b"content-length", b"%d" % len(reply.body))]
-    if reply.traced:
-        headers.append((TRACE, request_id.encode()))
-    return headers
+    if reply.complete:
+        return reply.headers
+    return [*reply.headers, (b"content-length", b"%d" % len(reply.body)), (TRACE, request_id.encode())]
