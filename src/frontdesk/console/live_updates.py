@@ -49,10 +49,17 @@ class LiveCalendars:
         """Ends the streams on SIGINT and SIGTERM, before the server waits for them."""
         loop = asyncio.get_running_loop()
         previous: dict[signal.Signals, Any] = {}
+
+        def handle(number: int, frame: Any) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(self.close)
+            if callable(before := previous[signal.Signals(number)]):
+                before(number, frame)
+
         with contextlib.suppress(ValueError):  # not the main thread
             for number in (signal.SIGINT, signal.SIGTERM):
                 previous[number] = signal.getsignal(number)
-                signal.signal(number, _before(previous[number], lambda: _soon(loop, self.close)))
+                signal.signal(number, handle)
         try:
             yield
         finally:
@@ -95,17 +102,3 @@ class Listener:
             return "over" if self.closed() else "quiet"
         self.event.clear()
         return "over" if self.closed() else "changed"
-
-
-def _before(previous: Any, do: Callable[[], None]) -> Callable[[int, Any], None]:
-    def handle(number: int, frame: Any) -> None:
-        do()
-        if callable(previous):
-            previous(number, frame)
-
-    return handle
-
-
-def _soon(loop: asyncio.AbstractEventLoop, do: Callable[[], None]) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop is closed
-        loop.call_soon_threadsafe(do)
