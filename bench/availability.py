@@ -9,7 +9,7 @@ import timeit
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 
-from frontdesk.domain.calendar import Busy, OpenTimes
+from frontdesk.domain.availability import Busy, OpenTimes
 from frontdesk.domain.directory import Location, OpeningHours, Practice, Procedure, Provider
 from frontdesk.domain.local_time import iso_local
 from frontdesk.domain.slot_ids import SlotIds

@@ -21,7 +21,7 @@ import httpx
 import orjson
 import uvloop
 
-from frontdesk.access.clients.registry import add_client
+from frontdesk.access.clients.records import add_client
 from frontdesk.app import build_app, build_service
 from frontdesk.demo import demo_bookings, demo_practice
 from frontdesk.settings import Settings

@@ -23,9 +23,9 @@ from urllib.parse import urlencode
 
 import asyncpg
 
-from frontdesk.access.clients.registry import add_client
+from frontdesk.access.clients.records import add_client
+from frontdesk.access.keys.encryption import load_secret_key
 from frontdesk.access.keys.ring import SLOT_IDS, KeyRing
-from frontdesk.access.keys.sealing import load_secret_key
 from frontdesk.domain.slot_ids import SlotIds, practice_key
 from frontdesk.practice_file import parse
 from frontdesk.settings import Settings

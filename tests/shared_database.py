@@ -55,7 +55,7 @@ async def shared_world(cluster: EmbeddedPostgres, template: str, folder: Path) -
         try:
             yield world
         finally:
-            await world.service.limiter.settle()
+            await world.service.limiter.return_leases()
             await world.close()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from frontdesk.access.clients.registry import add_client
+from frontdesk.access.clients.records import add_client
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.app import Service, build_app, build_service
 from frontdesk.practice_file import parse
@@ -140,7 +140,7 @@ class World:
         """Imports a practice file, and passes the word on as the listener of a running service does."""
         file = parse(text)
         await import_practice(self.database, file, self.clock.now, prune=prune)
-        self.service.callers.on_change("practice", file.directory.practice.slug)
+        self.service.authenticator.on_change("practice", file.directory.practice.slug)
 
     def anonymous(self) -> httpx.AsyncClient:
         opened = httpx.AsyncClient(transport=self.transport, base_url="http://test", timeout=30)

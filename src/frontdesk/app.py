@@ -12,16 +12,16 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
+from frontdesk.access.clients.authentication import Authenticator
 from frontdesk.access.clients.caller import Caller
-from frontdesk.access.clients.callers import Callers
-from frontdesk.access.clients.registry import AuthenticatedClient, authenticate
+from frontdesk.access.clients.records import AuthenticatedClient, authenticate
 from frontdesk.access.clients.tokens import Tokens
+from frontdesk.access.keys.encryption import load_secret_key
 from frontdesk.access.keys.ring import CURSORS, SLOT_IDS, KeyRing
-from frontdesk.access.keys.sealing import load_secret_key
-from frontdesk.access.limits.failed_tokens import TokenFailures
+from frontdesk.access.limits.failed_attempts import FailedAttempts
 from frontdesk.access.limits.rate_limiter import RateLimiter
 from frontdesk.access.limits.usage import UsageCounts
-from frontdesk.access.staff.sessions import SignIn
+from frontdesk.access.staff.sessions import StaffSessions
 from frontdesk.audit.trail import AuditTrail
 from frontdesk.background import Background, Step
 from frontdesk.console.actions.agent_view import AgentView
@@ -39,9 +39,9 @@ from frontdesk.console.actions.staff import Staff
 from frontdesk.console.actions.usage import Usage
 from frontdesk.console.actions.webhooks import Webhooks
 from frontdesk.console.desk import Desk
+from frontdesk.console.guard import Console
 from frontdesk.console.live_updates import LiveCalendars
 from frontdesk.console.routes import console_routes
-from frontdesk.console.visit import Console
 from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.slot_ids import SlotIds, practice_key
 from frontdesk.doors import mcp
@@ -57,18 +57,18 @@ from frontdesk.doors.rest import PREFIX, RestDoor
 from frontdesk.engine.answer_cache import AnswerCache, CurrentVersions
 from frontdesk.engine.confirmation import Writes
 from frontdesk.engine.execute import Engine
-from frontdesk.engine.sandbox import SandboxEngine
+from frontdesk.engine.sandbox import SimulatingEngine
 from frontdesk.housekeeping import housekeeping_steps
-from frontdesk.outbound.announcer import Announcer
+from frontdesk.outbound.calendar_notifier import CalendarNotifier
 from frontdesk.outbound.feeds import CalendarFeeds
 from frontdesk.outbound.webhooks.deliverer import Deliverer
 from frontdesk.outbound.webhooks.sender import Sender
 from frontdesk.settings import Settings
-from frontdesk.store.changes import ChangeListener
 from frontdesk.store.database import READY_SECONDS, Database
 from frontdesk.store.directories import DirectoryCache
 from frontdesk.store.migrate import unreadiness
-from frontdesk.systems.fhir import FhirPractices
+from frontdesk.store.notifications import NotificationListener
+from frontdesk.systems.fhir import FhirSystems
 from frontdesk.systems.native import NativeCalendar, NativeSystem
 from frontdesk.systems.port import SchedulingSystem
 
@@ -84,23 +84,23 @@ class Service:
     database: Database
     ring: KeyRing
     tokens: Tokens
-    callers: Callers
+    authenticator: Authenticator
     limiter: RateLimiter
-    token_failures: TokenFailures
+    failed_attempts: FailedAttempts
     metrics: "Metrics | None"
     requests: RequestLog
     usage: UsageCounts
     engine: Engine
     desk: Desk
-    sign_in: SignIn
+    sign_in: StaffSessions
     feeds: CalendarFeeds
     webhooks: Deliverer
-    fhir: FhirPractices
-    announcer: Announcer
+    fhir: FhirSystems
+    calendar_notifier: CalendarNotifier
 
     def on_change(self, kind: str, id: str) -> None:  # noqa: A002
         """Drops what another process has changed from the caches."""
-        self.callers.on_change(kind, id)
+        self.authenticator.on_change(kind, id)
         self.limiter.on_change(kind, id)
         self.desk.live.on_change(kind, id)
 
@@ -114,20 +114,20 @@ def build_service(
     """Wires the parts together; opens nothing."""
     now = clock or (lambda: datetime.now(UTC))
     seconds = time.time if clock is None else lambda: now().timestamp()
-    sealer = load_secret_key(settings)
-    ring = KeyRing(database, sealer, token_lifetime_seconds=settings.token_lifetime_seconds, clock=now)
+    cipher = load_secret_key(settings)
+    ring = KeyRing(database, cipher, token_lifetime_seconds=settings.token_lifetime_seconds, clock=now)
     tokens = Tokens(ring, settings, clock=now)
-    callers = Callers(database, tokens, seconds=seconds)
+    authenticator = Authenticator(database, tokens, seconds=seconds)
     audit = AuditTrail(database)
-    announcer = Announcer(database)
+    calendar_notifier = CalendarNotifier(database)
     directories = DirectoryCache(database)
     calendar = NativeCalendar(database, directories)
 
     def settled(practice_id: int) -> None:
         audit.seal_soon(practice_id)
-        announcer.changed(practice_id)
+        calendar_notifier.changed(practice_id)
 
-    fhir = FhirPractices(database, directories, clock=now, on_settled=settled)
+    fhir = FhirSystems(database, directories, clock=now, on_settled=settled)
 
     async def system_of(caller: Caller) -> SchedulingSystem:
         stored = await directories.at(caller.practice_id, caller.directory_version)
@@ -140,13 +140,13 @@ def build_service(
         newest, *older = (practice_key(master, practice_id) for master in masters)
         return SlotIds(newest, older)
 
-    engine = SandboxEngine(
-        callers=callers,
+    engine = SimulatingEngine(
+        authenticator=authenticator,
         systems=system_of,
         slot_ids=lambda practice_id: slot_ids_under(practice_id, tuple(ring.secrets(SLOT_IDS))),
         cursors=lambda practice_id: Cursors(ring.secrets(CURSORS), practice_id),
         audit=audit,
-        writes=Writes(database, audit, timedelta(seconds=settings.confirmation_seconds), announcer.changed),
+        writes=Writes(database, audit, timedelta(seconds=settings.confirmation_seconds), calendar_notifier.changed),
         answers=AnswerCache(CurrentVersions(database), directories.version, ring.state, seconds),
         clock=now,
     )
@@ -155,9 +155,9 @@ def build_service(
         database=database,
         ring=ring,
         tokens=tokens,
-        callers=callers,
+        authenticator=authenticator,
         limiter=RateLimiter(database),
-        token_failures=TokenFailures(database),
+        failed_attempts=FailedAttempts(database),
         metrics=_metrics(settings, database, engine.answers),
         requests=requests or RequestLog(log_line),
         usage=UsageCounts(database, now),
@@ -167,7 +167,7 @@ def build_service(
             calendar=Calendar(database, system_of),
             appointments=Appointments(database, engine),
             patients=Patients(system_of),
-            blocks=Blocks(database, system_of, announcer.changed),
+            blocks=Blocks(database, system_of, calendar_notifier.changed),
             live=LiveCalendars(),
             agent_view=AgentView(engine, tokens, settings.public_url),
             clients=Clients(database, ring),
@@ -180,13 +180,13 @@ def build_service(
             webhooks=Webhooks(database),
             staff=Staff(database, settings.public_url),
         ),
-        sign_in=SignIn(database, now, audit.seal_soon),
+        sign_in=StaffSessions(database, now, audit.seal_soon),
         feeds=CalendarFeeds(database, system_of, audit, now),
         webhooks=Deliverer(
-            database, sealer, Sender(allow_private=settings.webhook_allow_private), audit.seal_soon, now
+            database, cipher, Sender(allow_private=settings.webhook_allow_private), audit.seal_soon, now
         ),
         fhir=fhir,
-        announcer=announcer,
+        calendar_notifier=calendar_notifier,
     )
 
 
@@ -195,14 +195,14 @@ def build_background(service: Service) -> Background:
     database, metrics = service.database, service.metrics
     background = Background(
         [
-            ChangeListener(database.dsn, service.on_change, service.desk.live.look_again).step,
+            NotificationListener(database.dsn, service.on_change, service.desk.live.wake_all).step,
             service.ring.step,
             service.engine.audit.step,
-            service.announcer.step,
+            service.calendar_notifier.step,
             service.webhooks.step,
             service.limiter.step,
             service.usage.step,
-            service.token_failures.step,
+            service.failed_attempts.step,
             service.fhir.reconciler.step,
             Step("idle connections", database.release_idle, every=READY_SECONDS),
             *housekeeping_steps(database),
@@ -218,7 +218,7 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
     """The doors of a service behind its gateway, as one ASGI application."""
 
     async def check_secret(client_id: str, secret: str, address: str | None) -> AuthenticatedClient:
-        return await service.token_failures.guard(
+        return await service.failed_attempts.guard(
             client_id, address, lambda: authenticate(service.database, service.ring, client_id, secret)
         )
 
@@ -227,7 +227,7 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
         settings=settings,
         desk=service.desk,
         sign_in=service.sign_in,
-        failures=service.token_failures,
+        failures=service.failed_attempts,
         clock=service.engine.clock,
         requests=service.requests,
         has_provider=settings.oidc_issuer is not None,
@@ -259,7 +259,7 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
             return None if path.startswith(PROBLEM_PAGES) else rest_door
         return mcp_door if path == mcp.PATH else None
 
-    gateway = Gateway(app, door_of, service.callers, service.limiter, settings, service.requests)
+    gateway = Gateway(app, door_of, service.authenticator, service.limiter, settings, service.requests)
     app.state.gateway = gateway  # the agent's view of the console sends its calls through it
     return gateway
 

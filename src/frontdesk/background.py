@@ -26,7 +26,7 @@ class Step:
 
 
 @dataclass(slots=True)
-class State:
+class StepState:
     running: bool = False
     failures: int = 0  # since the last success
     failing_since: float | None = None  # by the monotonic clock
@@ -36,7 +36,7 @@ class State:
 class Background:
     def __init__(self, steps: Sequence[Step]) -> None:
         self.steps = steps
-        self.states = {step.name: State() for step in steps}
+        self.states = {step.name: StepState() for step in steps}
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -67,7 +67,7 @@ class Background:
             backoff = min(FIRST_PAUSE * 2 ** min(state.failures - 1, 10), LONGEST_PAUSE)
             await asyncio.sleep(backoff if state.failures else step.pause)
 
-    async def _run(self, step: Step, state: State) -> None:
+    async def _run(self, step: Step, state: StepState) -> None:
         state.running = True
         try:
             await step.run()

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from frontdesk.access.clients.tokens import Tokens
+from frontdesk.access.keys.encryption import KeyCipher
 from frontdesk.access.keys.ring import KeyRing
-from frontdesk.access.keys.sealing import Sealer
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
 from tests.access.stopped_clock import StoppedClock
@@ -21,7 +21,7 @@ def clock() -> StoppedClock:
 
 @pytest.fixture
 async def ring(database: Database, clock: StoppedClock) -> KeyRing:
-    ring = KeyRing(database, Sealer([SECRET_KEY]), clock=clock, monotonic=clock.monotonic)
+    ring = KeyRing(database, KeyCipher([SECRET_KEY]), clock=clock, monotonic=clock.monotonic)
     await ring.load()
     return ring
 

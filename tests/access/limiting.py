@@ -10,7 +10,7 @@ from typing import Protocol
 import pytest
 
 from frontdesk.access.clients.caller import Caller
-from frontdesk.access.clients.registry import add_client
+from frontdesk.access.clients.records import add_client
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.access.limits.rate_limiter import RateLimiter, Refused
 from frontdesk.store.database import Database

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.access.clients.registry import (
+from frontdesk.access.clients.records import (
     ClientRecord,
     add_client,
     authenticate,
@@ -19,8 +19,8 @@ from frontdesk.access.clients.registry import (
     rotate_secret,
     show_client,
 )
-from frontdesk.access.clients.rules import ClientError
 from frontdesk.access.clients.scopes import SCOPES
+from frontdesk.access.clients.validation import ClientError
 from frontdesk.access.keys.ring import CLIENT_SECRETS, SETTLING, KeyRing
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database

@@ -7,8 +7,8 @@ import asyncpg
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from frontdesk.access.keys.encryption import KeyCipher, SecretKeyError
 from frontdesk.access.keys.ring import CLIENT_SECRETS, CURSORS, PURPOSES, SETTLING, SLOT_IDS, TOKEN_SIGNING, KeyRing
-from frontdesk.access.keys.sealing import Sealer, SealingError
 from frontdesk.store.database import Database
 from tests.access.stopped_clock import StoppedClock
 
@@ -18,7 +18,7 @@ HOUR = 3600
 
 
 def another_node(database: Database, clock: StoppedClock, *secret_keys: str) -> KeyRing:
-    return KeyRing(database, Sealer(list(secret_keys or [SECRET_KEY])), clock=clock, monotonic=clock.monotonic)
+    return KeyRing(database, KeyCipher(list(secret_keys or [SECRET_KEY])), clock=clock, monotonic=clock.monotonic)
 
 
 async def test_the_first_start_makes_one_key_of_each_purpose(database: Database, ring: KeyRing) -> None:
@@ -46,7 +46,7 @@ async def test_keys_are_not_readable_in_the_database(database: Database, ring: K
 async def test_a_node_with_another_secret_key_is_told_so(
     database: Database, ring: KeyRing, clock: StoppedClock
 ) -> None:
-    with pytest.raises(SealingError, match="another secret key"):
+    with pytest.raises(SecretKeyError, match="another secret key"):
         await another_node(database, clock, NEW_SECRET_KEY).load()
 
 
@@ -56,7 +56,7 @@ async def test_keys_swapped_in_the_database_do_not_open(database: Database, ring
         SLOT_IDS,
         CURSORS,
     )
-    with pytest.raises(SealingError):
+    with pytest.raises(SecretKeyError):
         await another_node(database, clock).load()
 
 
@@ -154,12 +154,12 @@ async def test_resealing_makes_the_old_secret_key_unnecessary(
 ) -> None:
     both = another_node(database, clock, NEW_SECRET_KEY, SECRET_KEY)
     await both.load()
-    assert await both.reseal() == len(PURPOSES)
+    assert await both.reencrypt() == len(PURPOSES)
     only_new = another_node(database, clock, NEW_SECRET_KEY)
     await only_new.load()
     assert only_new.signing_key.kid == ring.signing_key.kid
     assert only_new.secrets(SLOT_IDS) == ring.secrets(SLOT_IDS)
-    with pytest.raises(SealingError):
+    with pytest.raises(SecretKeyError):
         await another_node(database, clock).load()
 
 
@@ -168,7 +168,7 @@ async def test_a_running_node_goes_on_while_the_secret_key_is_replaced(
 ) -> None:
     both = another_node(database, clock, NEW_SECRET_KEY, SECRET_KEY)
     await both.load()
-    await both.reseal()
+    await both.reencrypt()
     clock.advance(1)
     await ring.refresh()
     assert ring.signing_key.kid == both.signing_key.kid

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from frontdesk.access.clients.caller import Caller
-from frontdesk.access.clients.registry import change_client
+from frontdesk.access.clients.records import change_client
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.access.limits.rate_limiter import FIRST_LEASE, LEASE_SECONDS, RateLimiter, Refused
-from frontdesk.store.changes import ChangeListener
 from frontdesk.store.database import Database, DatabaseUnavailable
 from frontdesk.store.embedded.server import EmbeddedPostgres
+from frontdesk.store.notifications import NotificationListener
 from tests.access.limiting import caller_of_new_client, made, pass_time, quota_used, refusal, remaining, workers
 from tests.access.stopped_clock import StoppedClock
 from tests.running import running
@@ -98,7 +98,7 @@ async def test_the_cap_is_exact_across_workers(database_dsn: str, new_caller: Ne
         passed = sum(count for count, _ in results)
         assert passed <= 137  # some hold a little that they did not use
         for limiter in limiters:
-            await limiter.settle()
+            await limiter.return_leases()
         await asyncio.sleep(0.6)
         assert passed + (await made(limiters[0], caller, 60))[0] == 137
     assert {refusal.problem.code for _, refusals in results for refusal in refusals} == {"rate_limited"}
@@ -164,7 +164,7 @@ async def test_a_clock_that_was_set_back_locks_nobody_out(
 ) -> None:
     caller = await new_caller(per_minute=5)
     await made(limiter, caller, 6)
-    await limiter.settle()
+    await limiter.return_leases()
     await pass_time(database, clock, caller, -3600)
     clock.advance(3600 + 61)
     assert (await made(limiter, caller, 6))[0] == 5
@@ -190,7 +190,7 @@ async def test_the_quota_is_exact_across_workers(database_dsn: str, new_caller: 
             results = await asyncio.gather(*(made(limiter, caller, 30) for limiter in limiters))
             passed += sum(count for count, _ in results)
             for limiter in limiters:
-                await limiter.settle()
+                await limiter.return_leases()
         assert passed == 150
         await asyncio.sleep(0.6)
         assert (await refusal(limiters[0], caller)).problem.code == "quota_exceeded"
@@ -268,7 +268,7 @@ async def test_a_changed_limit_holds_at_once_where_the_notification_arrives(
         limiter.on_change(kind, id_)
         heard.set()
 
-    listener = ChangeListener(database_dsn, on_change)
+    listener = NotificationListener(database_dsn, on_change)
     async with running(listener.step):
         await asyncio.wait_for(listener.listening.wait(), 30)
         assert (await made(limiter, caller, 10))[0] == 10
@@ -337,7 +337,7 @@ async def test_calls_made_from_a_lease_during_an_outage_are_charged_afterwards(
     with pytest.raises(DatabaseUnavailable):
         await limiter._report()
     await database.open()
-    await limiter.settle()
+    await limiter.return_leases()
     assert await quota_used(database, caller) == 6
 
 

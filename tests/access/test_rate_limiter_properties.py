@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from frontdesk.access.clients.caller import Caller
+from frontdesk.access.keys.encryption import KeyCipher
 from frontdesk.access.keys.ring import KeyRing
-from frontdesk.access.keys.sealing import Sealer
 from frontdesk.access.limits.rate_limiter import RateLimiter
 from frontdesk.store.database import Database
 from frontdesk.store.embedded.server import EmbeddedPostgres
@@ -58,7 +58,7 @@ async def database(cluster: EmbeddedPostgres, template: str) -> AsyncIterator[Da
 
 @pytest.fixture(scope="module")
 async def ring(database: Database) -> KeyRing:
-    ring = KeyRing(database, Sealer([SECRET_KEY]))
+    ring = KeyRing(database, KeyCipher([SECRET_KEY]))
     await ring.load()
     return ring
 
@@ -82,7 +82,7 @@ async def test_no_order_of_events_lets_a_call_through_too_many_or_charges_one_th
         elif action == "report":
             await limiter._report()
         elif action == "settle":
-            await limiter.settle()
+            await limiter.return_leases()
         elif action == "crash":
             while limiter._tasks:  # what is under way arrives; what is not, never does
                 await asyncio.wait(limiter._tasks)
@@ -97,7 +97,7 @@ async def test_no_order_of_events_lets_a_call_through_too_many_or_charges_one_th
         if calls:
             assert await quota_used(database, caller) <= calls.total()
     for limiter in limiters:
-        await limiter.settle()
+        await limiter.return_leases()
     if calls:
         assert await quota_used(database, caller) == calls.total() - lost
     minutes = sorted(calls)

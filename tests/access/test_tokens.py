@@ -5,11 +5,11 @@ from datetime import timedelta
 import jwt
 import pytest
 
-from frontdesk.access.clients.registry import AuthenticatedClient
+from frontdesk.access.clients.records import AuthenticatedClient
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.clients.tokens import Tokens
+from frontdesk.access.keys.encryption import KeyCipher
 from frontdesk.access.keys.ring import SETTLING, TOKEN_SIGNING, KeyRing
-from frontdesk.access.keys.sealing import Sealer
 from frontdesk.cache import BoundedCache
 from frontdesk.domain.errors import Problem
 from frontdesk.settings import Settings
@@ -90,7 +90,7 @@ async def test_a_node_that_missed_a_rotation_looks_the_key_up(
 ) -> None:
     late = KeyRing(
         database,
-        Sealer(["a secret key for tests that is long enough"]),
+        KeyCipher(["a secret key for tests that is long enough"]),
         clock=clock,
         monotonic=clock.monotonic,
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.access.clients.registry import authenticate, disable_client
+from frontdesk.access.clients.records import authenticate, disable_client
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.audit.trail import COMMAND_LINE, AuditContext
 from frontdesk.cli.connection import CommandContext

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.access.clients.registry import ClientRecord, SecretRecord
+from frontdesk.access.clients.records import ClientRecord, SecretRecord
 from frontdesk.access.keys.ring import KeyRecord
 from frontdesk.cli.output import to_document
 from frontdesk.outbound.feeds import Feed

@@ -2,10 +2,10 @@
 
 import orjson
 
-from frontdesk.access.clients.registry import AuthenticatedClient
+from frontdesk.access.clients.records import AuthenticatedClient
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.app import build_app
-from frontdesk.console.agent_view.exchange import Exchange, Sent, as_curl, exchange, mcp_request, rest_request
+from frontdesk.console.agent_view.exchange import Exchange, SentMessage, as_curl, exchange, mcp_request, rest_request
 from frontdesk.console.agent_view.messages import panes
 from frontdesk.operations import OPERATIONS
 from tests.console.signing_in import ACCESS_TOKEN
@@ -16,7 +16,7 @@ TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 OPERATION = {operation.name: operation for operation in OPERATIONS}
 
 
-async def send(world: World, sent: Sent, scopes: tuple[str, ...] = SCOPES) -> Exchange:
+async def send(world: World, sent: SentMessage, scopes: tuple[str, ...] = SCOPES) -> Exchange:
     client = await world.client()
     proven = AuthenticatedClient(client.headers["X-Test-Client"], "harbor", "agent", scopes)
     token = world.service.tokens.issue(proven, scopes, lifetime=60).text

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from frontdesk.console.agent_view.scenarios import SCENARIOS
-from frontdesk.console.agent_view.state import State, load_state
+from frontdesk.console.agent_view.state import ScenarioState, load_state
 from frontdesk.operations import OPERATIONS
 from tests.console.signing_in import ACCESS_TOKEN, TEST_STAFF, signed_in
 from tests.world import PRACTICE, World
@@ -212,7 +212,7 @@ async def test_a_disabled_client_is_refused_as_in_earnest(world: World, admin: h
     await world.database.write(
         "UPDATE client SET disabled = true WHERE client_id = $1", client.headers["X-Test-Client"]
     )
-    world.service.callers.on_change("client", client.headers["X-Test-Client"])
+    world.service.authenticator.on_change("client", client.headers["X-Test-Client"])
     page = await run(admin, await start(admin, client, "book"))
     assert text_of(page).count("HTTP/1.1 401 Unauthorized") == 2
 
@@ -282,7 +282,7 @@ def test_a_state_that_nobody_wrote_is_dropped(text: str) -> None:
 
 
 def test_a_state_survives_the_way_through_the_browser() -> None:
-    state = State()
+    state = ScenarioState()
     operations = {operation.name: operation for operation in OPERATIONS}
     items = [{"id": 10, "name": "Dr. Chen"}, {"id": 11, "name": "Dr. Núñez"}]
     state.learn(operations["list_providers"], {}, {"items": items})

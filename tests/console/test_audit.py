@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from frontdesk.audit import reading
-from frontdesk.audit.reading import Wanted, seal_pending
+from frontdesk.audit.reading import AuditFilter, seal_pending
 from frontdesk.console.actions import audit
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import session_settings
@@ -137,7 +137,7 @@ async def test_a_search_that_ends_in_the_past_does_not_read_what_is_older(
     world.clock.advance(days=2)
     await append(world, 10)
     before = world.database.statements
-    wanted = Wanted(since=world.clock.now - timedelta(hours=12))
+    wanted = AuditFilter(since=world.clock.now - timedelta(hours=12))
     found = await reading.find_records(world.database, await practice_id(world), wanted, most=50)
     assert len(found.records) == 10
     assert found.before is None
@@ -267,7 +267,7 @@ async def test_staff_reach_nothing_of_it_whatever_a_page_forgets(world: World, s
     assert (await staff.post("/console/audit/verify")).status_code == 403
     desk, context = world.service.desk.audit, await action_context(world)
     for attempt in (
-        desk.find(context, Wanted()),
+        desk.find(context, AuditFilter()),
         desk.export(context),
         desk.start_check(context),
         desk.last_check(context),

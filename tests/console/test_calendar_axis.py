@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.console.calendar.axis import STEP, Axis, Place
+from frontdesk.console.calendar.axis import STEP, Axis, GridPosition
 from frontdesk.domain.local_time import local_day_bounds
 
 NEW_YORK = "America/New_York"
@@ -26,22 +26,22 @@ def labels(axis: Axis) -> list[tuple[int, str | None]]:
 def test_a_row_is_five_minutes_from_the_first_hour_on() -> None:
     axis = Axis([ORDINARY], NEW_YORK, 9 * 60, 17 * 60)
     assert axis.rows == 8 * 12
-    assert axis.place(ORDINARY, minute("2026-11-16T09:00"), minute("2026-11-16T09:15")) == Place(1, 3)
-    assert axis.place(ORDINARY, minute("2026-11-16T12:30"), minute("2026-11-16T13:00")) == Place(43, 6)
+    assert axis.place(ORDINARY, minute("2026-11-16T09:00"), minute("2026-11-16T09:15")) == GridPosition(1, 3)
+    assert axis.place(ORDINARY, minute("2026-11-16T12:30"), minute("2026-11-16T13:00")) == GridPosition(43, 6)
     assert [mark.place.at for mark in axis.marks] == [1, 13, 25, 37, 49, 61, 73, 85]
 
 
 def test_what_reaches_over_the_edge_is_cut_and_what_lies_outside_is_not_placed() -> None:
     axis = Axis([ORDINARY], NEW_YORK, 9 * 60, 17 * 60)
-    assert axis.place(ORDINARY, minute("2026-11-16T08:30"), minute("2026-11-16T09:10")) == Place(1, 2)
-    assert axis.place(ORDINARY, minute("2026-11-16T16:55"), minute("2026-11-16T18:00")) == Place(96, 1)
+    assert axis.place(ORDINARY, minute("2026-11-16T08:30"), minute("2026-11-16T09:10")) == GridPosition(1, 2)
+    assert axis.place(ORDINARY, minute("2026-11-16T16:55"), minute("2026-11-16T18:00")) == GridPosition(96, 1)
     assert axis.place(ORDINARY, minute("2026-11-16T07:00"), minute("2026-11-16T09:00")) is None
     assert axis.place(ORDINARY, minute("2026-11-16T17:00"), minute("2026-11-16T18:00")) is None
 
 
 def test_odd_minutes_take_the_rows_they_touch() -> None:
     axis = Axis([ORDINARY], NEW_YORK, 9 * 60, 17 * 60)
-    assert axis.place(ORDINARY, minute("2026-11-16T09:07"), minute("2026-11-16T09:11")) == Place(2, 2)
+    assert axis.place(ORDINARY, minute("2026-11-16T09:07"), minute("2026-11-16T09:11")) == GridPosition(2, 2)
 
 
 def test_the_hour_that_spring_skips_has_no_rows() -> None:
@@ -49,7 +49,7 @@ def test_the_hour_that_spring_skips_has_no_rows() -> None:
     assert axis.rows == 23 * 12
     assert [hour for hour, _ in labels(axis)] == [0, 1, *range(3, 24)]
     place = axis.place(SPRING, minute("2026-03-08T01:45"), minute("2026-03-08T03:15"))
-    assert place == Place(22, 6)  # half an hour of real time
+    assert place == GridPosition(22, 6)  # half an hour of real time
 
 
 def test_the_hour_that_autumn_repeats_has_rows_for_each_time() -> None:
@@ -58,8 +58,8 @@ def test_the_hour_that_autumn_repeats_has_rows_for_each_time() -> None:
     assert labels(axis)[:4] == [(0, None), (1, "EDT"), (1, "EST"), (2, None)]
     first = axis.place(AUTUMN, minute("2026-11-01T01:30"), minute("2026-11-01T01:45"))
     second = axis.place(AUTUMN, minute("2026-11-01T01:30", fold=1), minute("2026-11-01T01:45", fold=1))
-    assert (first, second) == (Place(19, 3), Place(31, 3))
-    assert axis.place(AUTUMN, minute("2026-11-01T02:00"), minute("2026-11-01T02:30")) == Place(37, 6)
+    assert (first, second) == (GridPosition(19, 3), GridPosition(31, 3))
+    assert axis.place(AUTUMN, minute("2026-11-01T02:00"), minute("2026-11-01T02:30")) == GridPosition(37, 6)
 
 
 def test_nine_stands_in_one_row_on_all_days_of_a_week_with_a_change() -> None:
@@ -74,9 +74,9 @@ def test_days_that_lack_an_hour_which_others_have_say_so() -> None:
     axis = Axis([date(2026, 10, 31), AUTUMN], NEW_YORK, 0, 24 * 60)
     assert axis.rows == 25 * 12
     assert axis.missing(AUTUMN) == []
-    assert axis.missing(date(2026, 10, 31)) == [Place(25, 12)]
+    assert axis.missing(date(2026, 10, 31)) == [GridPosition(25, 12)]
     spring = Axis([date(2026, 3, 7), SPRING], NEW_YORK, 0, 24 * 60)
-    assert spring.missing(SPRING) == [Place(25, 12)]
+    assert spring.missing(SPRING) == [GridPosition(25, 12)]
 
 
 def test_half_an_hour_of_change_is_half_an_hour_of_rows() -> None:

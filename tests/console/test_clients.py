@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.access.clients.registry import list_clients, show_client
+from frontdesk.access.clients.records import list_clients, show_client
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.console.actions.clients import ClientFields
 from frontdesk.domain.errors import Problem

@@ -3,8 +3,8 @@
 import httpx
 import pytest
 
+from frontdesk.console.guard import Page
 from frontdesk.console.routes import PAGES
-from frontdesk.console.visit import Page
 from tests.console.signing_in import TEST_STAFF, csrf_in, session_cookie, signed_in
 from tests.console.walking import address_of
 from tests.world import World

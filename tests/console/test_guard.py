@@ -8,10 +8,10 @@ from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route
 
-from frontdesk.console import visit
+from frontdesk.console import guard
+from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.navigation import NAV
 from frontdesk.console.routes import PAGES
-from frontdesk.console.visit import Page, Visit
 from frontdesk.domain.errors import Problem
 from frontdesk.logs import RequestLabels
 from frontdesk.store.database import DatabaseUnavailable
@@ -166,11 +166,11 @@ async def test_the_entrance_leads_to_the_first_page(staff: httpx.AsyncClient) ->
 async def test_whatever_goes_wrong_becomes_a_calm_page(
     world: World, staff: httpx.AsyncClient, error: Exception, status: int, shown: str
 ) -> None:
-    async def fails(_visit: Visit) -> Response:
+    async def fails(_visit: ConsoleRequest) -> Response:
         raise error
 
     page = Page("GET", "/fails", fails)
-    (route,) = visit.guarded([page], visit_console(world))
+    (route,) = guard.guarded([page], visit_console(world))
     answer = await call(route, staff)
     assert answer.status_code == status
     assert shown in answer.text
@@ -198,13 +198,13 @@ async def test_a_request_is_in_the_request_log_like_any_other(world: World, staf
     ]
 
 
-def visit_console(world: World) -> visit.Console:
+def visit_console(world: World) -> guard.Console:
     service = world.service
-    return visit.Console(
+    return guard.Console(
         settings=service.settings,
         desk=service.desk,
         sign_in=service.sign_in,
-        failures=service.token_failures,
+        failures=service.failed_attempts,
         clock=world.clock,
         requests=service.requests,
         has_provider=False,

@@ -13,8 +13,8 @@ from frontdesk.app import Service, build_app, build_service
 from frontdesk.console.live_updates import LiveCalendars, TooManyStreams
 from frontdesk.console.pages import live as live_pages
 from frontdesk.settings import Settings
-from frontdesk.store.changes import ChangeListener
 from frontdesk.store.database import Database
+from frontdesk.store.notifications import NotificationListener
 from tests.console.desk import entries
 from tests.console.signing_in import signed_in
 from tests.console.streams import PATIENCE, stream
@@ -27,8 +27,8 @@ CHANGED = "event: calendar\ndata: changed\n\n"
 @asynccontextmanager
 async def listening(service: Service, dsn: str) -> AsyncIterator[None]:
     """What a running service does beside answering: it listens for changes, and tells of its own."""
-    listener = ChangeListener(dsn, service.on_change)
-    async with running_steps(listener.step, service.announcer.step):
+    listener = NotificationListener(dsn, service.on_change)
+    async with running_steps(listener.step, service.calendar_notifier.step):
         async with asyncio.timeout(PATIENCE):
             await listener.listening.wait()
         yield
@@ -131,8 +131,8 @@ async def test_many_changes_at_once_are_few_words(running: World) -> None:
 
     running.service.desk.live.on_change = hear  # type: ignore[method-assign]
     for _ in range(500):
-        running.service.announcer.changed(7)
-        running.service.announcer.changed(8)
+        running.service.calendar_notifier.changed(7)
+        running.service.calendar_notifier.changed(8)
     async with asyncio.timeout(PATIENCE):
         await heard.wait()
         while len(told) < 2:
@@ -215,7 +215,7 @@ async def test_after_a_break_in_listening_everybody_looks_again(
     live = world.service.desk.live
     async with stream(world.transport.app, staff) as opened:
         await opened.until("retry")
-        listener = ChangeListener(database_dsn, world.service.on_change, live.look_again)
+        listener = NotificationListener(database_dsn, world.service.on_change, live.wake_all)
         async with running_steps(listener.step):
             await opened.until(CHANGED)
             await world.database.fetch(

@@ -5,8 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
+from frontdesk.console.guard import Page
 from frontdesk.console.routes import PAGES
-from frontdesk.console.visit import Page
 from tests.console.desk import records
 from tests.console.signing_in import TEST_STAFF, link_token, signed_in, staff_member, use_link
 from tests.console.test_webhook_pages import endpoint

@@ -31,7 +31,7 @@ async def admin(world: World) -> httpx.AsyncClient:
 async def test_each_step_is_done_when_it_has_happened(world: World, admin: httpx.AsyncClient) -> None:
     async def done() -> int:
         await world.service.usage.flush()
-        await world.service.limiter.settle()
+        await world.service.limiter.return_leases()
         found = steps(await admin.get("/console/setup"))
         assert found == sorted(found, reverse=True), "one after the other"
         return sum(found)

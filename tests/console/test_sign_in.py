@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from frontdesk.access.limits import failed_tokens
+from frontdesk.access.limits import failed_attempts
 from frontdesk.access.staff.members import StaffError, disable_staff, enable_staff
 from frontdesk.store.practices import set_suspended
 from tests.console.signing_in import (
@@ -125,7 +125,7 @@ async def test_nobody_signs_in_who_is_disabled_or_whose_practice_is_suspended(wo
 async def test_guessing_links_is_capped_for_an_address_and_locks_nobody_else_out(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(failed_tokens, "PER_ADDRESS", 5)  # so that they all fall into one minute
+    monkeypatch.setattr(failed_attempts, "PER_ADDRESS", 5)  # so that they all fall into one minute
     member = await staff_member(world)
     token = await link_token(world, member.staff_id)
     guesser = world.anonymous()

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from frontdesk.console.actions.context import ActionContext
-from frontdesk.console.actions.usage import SPANS, Counted, Moment
+from frontdesk.console.actions.usage import SPANS, UsageBucket, UsageReport
 from frontdesk.console.charts import HEIGHT, WIDTH, Chart, errors_chart, requests_chart, share
 from frontdesk.domain.errors import Problem
 from tests.console.admin_pages import text_of
@@ -36,7 +36,7 @@ async def call(world: World) -> httpx.AsyncClient:
         await agent.get("/api/slots/nothing")
     await agent.get("/api/slots")
     await world.service.usage.flush()
-    await world.service.limiter.settle()
+    await world.service.limiter.return_leases()
     return agent
 
 
@@ -124,13 +124,13 @@ async def test_a_practice_without_clients_is_told_what_to_do(admin: httpx.AsyncC
     assert 'href="/console/clients/new"' in page.text
 
 
-def counted(*steps: dict[str, int], errors: tuple[Counter[tuple[int, str]], ...] = ()) -> Counted:
+def counted(*steps: dict[str, int], errors: tuple[Counter[tuple[int, str]], ...] = ()) -> UsageReport:
     span = SPANS["3h"]
     moments = []
     for number, step in enumerate(steps):
         told = errors[number] if errors else Counter()
-        moments.append(Moment(NOW + number * span.step, Counter(step), told))  # type: ignore[arg-type]
-    return Counted(span, moments)
+        moments.append(UsageBucket(NOW + number * span.step, Counter(step), told))  # type: ignore[arg-type]
+    return UsageReport(span, moments)
 
 
 def check_fits(chart: Chart) -> None:

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from frontdesk.access.keys.sealing import Sealer
+from frontdesk.access.keys.encryption import KeyCipher
 from frontdesk.domain.errors import Problem
 from frontdesk.outbound.webhooks.deliveries import list_deliveries
 from frontdesk.outbound.webhooks.endpoints import add_endpoint, show_endpoint
@@ -16,7 +16,7 @@ async def endpoint(world: World, slug: str = "harbor") -> str:
     """An endpoint with one dead letter."""
     practice = await practice_id(world, slug)
     url = f"https://{slug}.example.com/hook?a=1&b=<i>"
-    added, _ = await add_endpoint(world.database, Sealer(["k" * 43]), practice, url, [], world.clock.now)
+    added, _ = await add_endpoint(world.database, KeyCipher(["k" * 43]), practice, url, [], world.clock.now)
     async with world.database.transaction(practice) as connection:
         event = await connection.fetchval(
             """INSERT INTO outbox (practice_id, type, subject, occurred_at)

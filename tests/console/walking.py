@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from frontdesk.console.visit import PREFIX, Page
+from frontdesk.console.guard import PREFIX, Page
 
 # What stands in the addresses of pages, and an id of that form which nobody has.
 NOBODYS: Mapping[str, str] = {

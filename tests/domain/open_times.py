@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 
-from frontdesk.domain.calendar import Busy, OpenTimes
+from frontdesk.domain.availability import Busy, OpenTimes
 from frontdesk.domain.directory import Closure, Location, OpeningHours, Practice, Procedure, Provider, TimeOff
 from frontdesk.domain.local_time import iso_local
 

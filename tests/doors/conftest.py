@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from frontdesk.access.clients.registry import add_client
+from frontdesk.access.clients.records import add_client
+from frontdesk.access.keys.encryption import KeyCipher
 from frontdesk.access.keys.ring import KeyRing
-from frontdesk.access.keys.sealing import Sealer
 from frontdesk.store.database import Database
 from tests.doors.oauth_desk import HELD, Desk
 
@@ -18,7 +18,7 @@ async def desk(database: Database) -> AsyncIterator[Desk]:
                slot_interval_minutes, scheduling_system, sandbox, created_at)
            VALUES ('riverside', 'Riverside', 'America/New_York', 0, 90, 15, '{"kind": "native"}', false, now())"""
     )
-    ring = KeyRing(database, Sealer(["a secret key for tests that is long enough"]))
+    ring = KeyRing(database, KeyCipher(["a secret key for tests that is long enough"]))
     await ring.load()
     client, secret = await add_client(
         database, ring, practice="riverside", name="Phone agent", grant="agent", scopes=HELD

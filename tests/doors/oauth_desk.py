@@ -6,8 +6,8 @@ from typing import Any
 import httpx
 from starlette.applications import Starlette
 
-from frontdesk.access.clients.callers import Callers
-from frontdesk.access.clients.registry import AuthenticatedClient, ClientRecord, authenticate
+from frontdesk.access.clients.authentication import Authenticator
+from frontdesk.access.clients.records import AuthenticatedClient, ClientRecord, authenticate
 from frontdesk.access.clients.tokens import Tokens
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.doors.oauth import oauth_routes
@@ -25,7 +25,7 @@ class Desk:
         self.database = database
         self.ring = ring
         self.tokens = Tokens(ring, settings)
-        self.callers = Callers(database, self.tokens)
+        self.authenticator = Authenticator(database, self.tokens)
         self.client_id = client.client_id
         self.secret = secret
         self.routes = oauth_routes(self.authenticate, self.tokens, ring, settings, RequestLog(log_line))

@@ -10,12 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.access.clients.registry import change_client
+from frontdesk.access.clients.records import change_client
 from frontdesk.access.limits.rate_limiter import RateLimiter
 from frontdesk.app import build_app
 from frontdesk.doors.gateway import LONGEST_ADDRESS
 from frontdesk.settings import Settings, SettingsError, load_settings
-from frontdesk.store.changes import ChangeListener
+from frontdesk.store.notifications import NotificationListener
 from tests.doors.gateway_answers import check_gateway_problem
 from tests.running import running
 from tests.shared_database import world_of_a_module
@@ -153,7 +153,7 @@ async def test_a_limit_set_by_command_holds_within_seconds(world: World) -> None
         world.service.on_change(kind, id_)
         heard.set()
 
-    listener = ChangeListener(world.database.dsn, on_change)
+    listener = NotificationListener(world.database.dsn, on_change)
     async with running(listener.step):
         await asyncio.wait_for(listener.listening.wait(), 30)
         assert (await client.get("/api/capabilities")).status_code == 200
@@ -168,7 +168,7 @@ async def test_a_limit_set_by_command_holds_within_seconds(world: World) -> None
 
 async def test_without_the_database_the_gateway_answers_at_once_and_recovers(world: World) -> None:
     client = await world.client(per_minute=1000)
-    await world.service.limiter.settle()
+    await world.service.limiter.return_leases()
     await world.database.close()
     try:
         async with asyncio.timeout(30):
@@ -310,7 +310,7 @@ def test_settings_that_would_open_more_than_meant_are_refused(
 async def test_the_quota_is_kept_by_another_process_after_a_restart(world: World) -> None:
     client = await world.client(quota=3)
     await client.get("/api/capabilities")
-    await world.service.limiter.settle()
+    await world.service.limiter.return_leases()
     restarted = replace(world.service, limiter=RateLimiter(world.database))
     transport = httpx.ASGITransport(app=build_app(restarted))
     async with httpx.AsyncClient(transport=transport, base_url="http://test", headers=client.headers) as again:

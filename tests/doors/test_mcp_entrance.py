@@ -64,7 +64,7 @@ async def test_an_expired_token_is_refused(agent: httpx.AsyncClient, world: Worl
 
 async def test_a_suspended_practice_is_refused(agent: httpx.AsyncClient, world: World) -> None:
     await set_suspended(world.database, "harbor", suspended=True)
-    world.service.callers.on_change("practice", "harbor")
+    world.service.authenticator.on_change("practice", "harbor")
     for method in ("initialize", "tools/list", "tools/call"):
         assert problem(await send(agent, method, {"name": "get_practice"}), 403) == "forbidden_tenant"
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from frontdesk.access.clients.registry import disable_client
+from frontdesk.access.clients.records import disable_client
 from frontdesk.access.clients.scopes import SCOPES
 from tests.doors.oauth_desk import HELD, URL, Desk, check_refusal
 
@@ -20,7 +20,7 @@ async def test_credentials_in_the_body_get_a_token_that_works(desk: Desk) -> Non
     body = answer.json()
     assert set(body) == {"access_token", "token_type", "expires_in", "scope"}
     assert (body["token_type"], body["expires_in"], body["scope"]) == ("Bearer", 3600, " ".join(HELD))
-    caller = await desk.callers.identify(body["access_token"])
+    caller = await desk.authenticator.identify(body["access_token"])
     assert (caller.client_id, caller.practice_slug, caller.grant) == (desk.client_id, "riverside", "agent")
     assert caller.scopes == frozenset(HELD)
 
@@ -29,7 +29,7 @@ async def test_credentials_by_http_basic_get_a_token(desk: Desk) -> None:
     for headers in (desk.basic(), {"Authorization": desk.basic()["Authorization"].replace("Basic", "bASIC")}):
         answer = await desk.token(headers, client_id=None, client_secret=None)
         assert answer.status_code == 200
-        assert (await desk.callers.identify(answer.json()["access_token"])).client_id == desk.client_id
+        assert (await desk.authenticator.identify(answer.json()["access_token"])).client_id == desk.client_id
     same_client_in_the_body = await desk.token(desk.basic(), client_secret=None)
     assert same_client_in_the_body.status_code == 200
 
@@ -43,7 +43,7 @@ async def test_basic_credentials_are_form_decoded(desk: Desk) -> None:
 async def test_scope_narrows_what_the_client_holds(desk: Desk) -> None:
     answer = await desk.token(scope="slots:read  practices:read")
     assert answer.json()["scope"] == "practices:read slots:read"
-    caller = await desk.callers.identify(answer.json()["access_token"])
+    caller = await desk.authenticator.identify(answer.json()["access_token"])
     assert caller.scopes == {"practices:read", "slots:read"}
     assert (await desk.token(scope="")).json()["scope"] == " ".join(HELD)
 

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.access.clients.registry import add_client
+from frontdesk.access.clients.records import add_client
 from frontdesk.operations import OPERATIONS, Operation
 from frontdesk.practice_file import parse
 from frontdesk.store.database import Database

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frontdesk.access.clients.callers import MOST_SECONDS
-from frontdesk.access.clients.registry import disable_client
+from frontdesk.access.clients.authentication import STATUS_TTL_SECONDS
+from frontdesk.access.clients.records import disable_client
 from frontdesk.access.keys.ring import CURSORS, SETTLING, SLOT_IDS
 from frontdesk.cache import BoundedCache
 from frontdesk.doors.rest import RestDoor
@@ -185,7 +185,7 @@ async def test_what_cannot_be_accepted_is_refused_as_before(world: World) -> Non
 def aged(world: World, monkeypatch: pytest.MonkeyPatch) -> StoppedClock:
     """The clock of the status of clients; no notification arrives."""
     clock = StoppedClock()
-    monkeypatch.setattr(world.service.callers, "_monotonic", clock.monotonic)
+    monkeypatch.setattr(world.service.authenticator, "_monotonic", clock.monotonic)
     return clock
 
 
@@ -194,7 +194,7 @@ async def test_a_disabled_client_gets_no_cached_answer(world: World, aged: Stopp
     agent = await world.client()
     assert (await agent.get(path)).status_code == 200
     await disable_client(world.database, agent.headers["X-Test-Client"])
-    aged.advance(seconds=MOST_SECONDS)
+    aged.advance(seconds=STATUS_TTL_SECONDS)
     assert (await agent.get(path)).status_code == 401
 
 
@@ -203,7 +203,7 @@ async def test_a_suspended_practice_gets_no_cached_answer(world: World, aged: St
     agent = await world.client()
     assert (await agent.get(path)).status_code == 200
     await set_suspended(world.database, "harbor", suspended=True)
-    aged.advance(seconds=MOST_SECONDS)
+    aged.advance(seconds=STATUS_TTL_SECONDS)
     refused = await agent.get(path)
     assert (refused.status_code, refused.json()["code"]) == (403, "forbidden_tenant")
 
@@ -324,7 +324,7 @@ async def test_an_answer_that_is_too_large_is_not_cached(world: World) -> None:
     agent = await world.client()
     await agent.get("/api/providers")
     ((key, entry),) = entries(world).items()
-    caller = await world.service.callers.identify(agent.headers["Authorization"].removeprefix("Bearer "))
+    caller = await world.service.authenticator.identify(agent.headers["Authorization"].removeprefix("Bearer "))
     operation = next(each for each in OPERATIONS if each.name == "list_providers")
     cache = empty_cache(world)
     for size, stored in ((MAX_ENTRY_BYTES, 0), (MAX_ENTRY_BYTES // 2, 1)):

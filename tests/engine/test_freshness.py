@@ -41,7 +41,7 @@ async def nodes(world: World, database_dsn: str) -> AsyncIterator[list[httpx.Asy
                 transport=transport, base_url="http://test", headers={"Authorization": token}, timeout=60
             )
             found.append(await stack.enter_async_context(client))
-            stack.push_async_callback(service.limiter.settle)
+            stack.push_async_callback(service.limiter.return_leases)
         yield found
 
 

@@ -72,12 +72,12 @@ class Challenge:
 
 
 @dataclass
-class Surroundings:
+class ValidationContext:
     loop: Loop
     world: World
 
 
-surroundings: Surroundings
+surroundings: ValidationContext
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def _surroundings(database_dsn: str, tmp_path: Path) -> Iterator[None]:
     loop = Loop()
     database = Database(database_dsn, pool_size=4)
     loop.run(database.open())
-    surroundings = Surroundings(loop, loop.run(build_world(database, tmp_path)))
+    surroundings = ValidationContext(loop, loop.run(build_world(database, tmp_path)))
     yield
     loop.run(surroundings.world.close())
     loop.run(database.close())

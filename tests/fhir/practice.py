@@ -231,7 +231,7 @@ def give(world: World, seconds: float) -> None:
 
 
 @dataclass
-class Moment:
+class UsageBucket:
     """A time that passes when it is told to."""
 
     seconds: float = 0.0
@@ -243,9 +243,9 @@ class Moment:
         self.seconds += seconds
 
 
-def forgive(world: World) -> Moment:
+def forgive(world: World) -> UsageBucket:
     """The server is asked again at once, whatever it did or wished before; returns the time that breakers go by."""
-    now = Moment()
+    now = UsageBucket()
     for each in world.service.fhir._upstreams.values():
         each.client.breaker = Breaker(now)
     return now

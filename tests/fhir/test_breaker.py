@@ -4,11 +4,11 @@ import pytest
 
 from frontdesk.systems.fhir.transport import breaker
 from frontdesk.systems.port import SystemUnavailable
-from tests.fhir.practice import Moment
+from tests.fhir.practice import UsageBucket
 
 
 def test_the_breaker_lets_one_try_at_a_time() -> None:
-    now = Moment()
+    now = UsageBucket()
     tested = breaker.Breaker(now)
     for _ in range(breaker.FAILURES):
         tested.admit()
@@ -32,7 +32,7 @@ def test_the_breaker_lets_one_try_at_a_time() -> None:
 
 
 def test_one_that_tried_and_was_never_heard_of_again_does_not_keep_it_open() -> None:
-    now = Moment()
+    now = UsageBucket()
     tested = breaker.Breaker(now)
     for _ in range(breaker.FAILURES):
         tested.failed()
@@ -43,7 +43,7 @@ def test_one_that_tried_and_was_never_heard_of_again_does_not_keep_it_open() -> 
 
 
 def test_a_wish_to_be_left_alone_has_its_limits() -> None:
-    now = Moment()
+    now = UsageBucket()
     tested = breaker.Breaker(now)
     tested.hold(86_400)
     with pytest.raises(SystemUnavailable) as caught:

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from icalendar import Calendar
 
-from frontdesk.access.keys.sealing import Sealer
+from frontdesk.access.keys.encryption import KeyCipher
 from frontdesk.outbound.feeds import add_feed
 from frontdesk.outbound.webhooks.deliverer import Deliverer
 from frontdesk.outbound.webhooks.endpoints import add_endpoint
@@ -27,7 +27,7 @@ SECRET_KEY = "a secret key of the tests that is long enough"
 async def _delivered(world: World, receiver: Receiver) -> list[Any]:
     """Everything that is due now, in the order in which it happened."""
     sender = Sender(allow_private=True, timeout_seconds=60)
-    deliverer = Deliverer(world.database, Sealer([SECRET_KEY]), sender, lambda practice: None, world.clock)
+    deliverer = Deliverer(world.database, KeyCipher([SECRET_KEY]), sender, lambda practice: None, world.clock)
     while started := await deliverer.start_due():
         await asyncio.gather(*started)
     await sender.close()
@@ -38,7 +38,7 @@ async def _delivered(world: World, receiver: Receiver) -> list[Any]:
 async def test_every_write_is_announced_once_with_ids_only(fhir: World, upstream: Upstream) -> None:
     agent = await fhir.client()
     async with receiving() as receiver:
-        await add_endpoint(fhir.database, Sealer([SECRET_KEY]), PRACTICE, receiver.url(), (), fhir.clock.now)
+        await add_endpoint(fhir.database, KeyCipher([SECRET_KEY]), PRACTICE, receiver.url(), (), fhir.clock.now)
         created = await confirmed(agent, "POST", "/api/patients", ZAPHOD)
         zaphod = created.json()["patientId"]
         await confirmed(agent, "PATCH", f"/api/patients/{zaphod}", {"email": "zaphod@example.com"})
@@ -66,7 +66,7 @@ async def test_a_lost_write_is_announced_once_it_is_known_and_a_refused_one_neve
 ) -> None:
     agent = await fhir.client()
     async with receiving() as receiver:
-        await add_endpoint(fhir.database, Sealer([SECRET_KEY]), PRACTICE, receiver.url(), (), fhir.clock.now)
+        await add_endpoint(fhir.database, KeyCipher([SECRET_KEY]), PRACTICE, receiver.url(), (), fhir.clock.now)
         body = await challenged(agent, "/api/appointments", await booking(agent))
         upstream.door.harm = lose_answers
         await agent.post("/api/appointments", json=body)

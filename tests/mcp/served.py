@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from frontdesk.access.clients.registry import add_client
+from frontdesk.access.clients.records import add_client
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.app import Service, build_service
 from frontdesk.practice_file import parse

@@ -238,8 +238,8 @@ visitTypes:
 async def test_an_import_is_seen_although_its_announcement_was_lost(world: World) -> None:
     agent = await world.client()
     assert (await agent.get("/api/locations/1")).json()["name"] == "Downtown"
-    callers = world.service.callers
-    silent = world.service.callers.on_change
+    callers = world.service.authenticator
+    silent = world.service.authenticator.on_change
     callers.on_change = lambda *_: None  # type: ignore[method-assign]
     await world.import_file(PRACTICE.replace("SLUG", "harbor").replace("name: Downtown", "name: Uptown"))
     callers.on_change = silent  # type: ignore[method-assign]

@@ -82,7 +82,7 @@ visitTypes:
   - {id: 21, name: Follow-up, patientKind: existing, procedures: [{id: 101, name: Visit, durationMinutes: 15}]}
 """
     if not announced:
-        world.service.callers.on_change = lambda *_: None  # type: ignore[method-assign]
+        world.service.authenticator.on_change = lambda *_: None  # type: ignore[method-assign]
     await world.import_file(kept, prune=True)
     detail = (await agent.get(f"/api/slots/{slot['id']}")).json()
     assert (detail["available"], detail["providerName"]) == (False, "Dr. Robert Chen")

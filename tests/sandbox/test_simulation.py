@@ -239,7 +239,7 @@ async def test_token_and_scope_are_checked_first(sandbox: World) -> None:
 
 async def test_a_warm_simulation_asks_the_database_nothing(sandbox: World) -> None:
     agent = await agent_of(sandbox)
-    for known in (sandbox.service.callers, sandbox.service.limiter):
+    for known in (sandbox.service.authenticator, sandbox.service.limiter):
         known._monotonic = lambda: 0.0  # what is warm is read again after some seconds, and none pass here
     await agent.get("/api/practice", headers={HEADER: "not_found"})
     before = sandbox.database.statements

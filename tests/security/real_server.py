@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 
-from frontdesk.access.clients.registry import add_client
+from frontdesk.access.clients.records import add_client
 from frontdesk.app import Service, build_service
 from frontdesk.practice_file import parse
 from frontdesk.settings import Settings

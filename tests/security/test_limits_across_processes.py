@@ -10,7 +10,7 @@ import httpx
 import jwt
 import pytest
 
-from frontdesk.access.clients.registry import change_client
+from frontdesk.access.clients.records import change_client
 from frontdesk.store.database import Database
 from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.security.real_server import RealServer, real_server

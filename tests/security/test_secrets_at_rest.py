@@ -13,10 +13,10 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from frontdesk.access.clients.registry import authenticate
+from frontdesk.access.clients.records import authenticate
 from frontdesk.access.clients.tokens import Tokens
+from frontdesk.access.keys.encryption import load_secret_key
 from frontdesk.access.keys.ring import PURPOSES, KeyRing
-from frontdesk.access.keys.sealing import load_secret_key
 from frontdesk.settings import Settings
 from frontdesk.store.database import SERVICE_ROLE, Database
 from frontdesk.store.embedded.server import EmbeddedPostgres
@@ -109,8 +109,8 @@ async def test_the_secret_key_is_replaced_and_nobody_notices(installed: Installa
     settings = Settings(data_dir=installed.folder)
     token = Tokens(before, settings).issue(client, client.scopes).text
 
-    resealed = installed.run("keys", "reseal", secret_key=f"{NEW},{old}")
-    assert resealed.returncode == 0, resealed.stderr
+    reencrypted = installed.run("keys", "reseal", secret_key=f"{NEW},{old}")
+    assert reencrypted.returncode == 0, reencrypted.stderr
     after = await installed.ring(own_database, NEW)
     assert (await Tokens(after, settings).verify(token)).client_id == client.client_id
     assert [after.secrets(purpose) for purpose in PURPOSES] == [before.secrets(purpose) for purpose in PURPOSES]

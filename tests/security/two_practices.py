@@ -111,7 +111,7 @@ async def _filled(world: World, slug: str, ids: dict[str, Any], person: dict[str
         challenge = await call(agent, BY_NAME[name], arguments(name, ids))
         assert challenge.status_code == 428, challenge.text
         side.tokens[name] = challenge.json()["confirmationToken"]
-    await world.service.limiter.settle()
+    await world.service.limiter.return_leases()
     return side
 
 

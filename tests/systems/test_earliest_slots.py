@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from frontdesk.access.clients.caller import Caller
-from frontdesk.domain.calendar import Busy, OpenTimes
+from frontdesk.domain.availability import Busy, OpenTimes
 from frontdesk.domain.directory import (
     Closure,
     Directory,
@@ -23,7 +23,7 @@ from frontdesk.domain.directory import (
 from frontdesk.practice_file import PatientRecord, PracticeFile
 from frontdesk.store.practices import import_practice
 from frontdesk.systems.native import NativeSystem
-from frontdesk.systems.native.calendars import Calendars
+from frontdesk.systems.native.calendar_cache import CalendarCache
 from frontdesk.systems.port import SlotQuery
 from tests.domain.open_times import free_lane
 from tests.world import World
@@ -197,7 +197,7 @@ async def test_what_is_remembered_of_calendars_stays_bounded_and_right(world: Wo
     await practice.imported()
     await practice.filled(0.9)
     system = await practice.system()
-    system._calendar.calendars = small = Calendars(most_bytes=5000)
+    system._calendar.calendars = small = CalendarCache(most_bytes=5000)
     await practice.check()
     assert small._cached.weight == sum(calendar.size for calendar in small._cached.values())
     assert small._cached.weight <= 5000

@@ -14,7 +14,7 @@ from frontdesk.domain.directory import (
     VisitType,
 )
 from frontdesk.store.directories import StoredDirectory
-from frontdesk.systems.native.opening import Opening
+from frontdesk.systems.native.opening_times import OpeningTimesCache
 from frontdesk.systems.port import SlotQuery
 
 HOURS = tuple(OpeningHours(location, frozenset(range(5)), 540, 1020) for location in (1, 2))
@@ -27,13 +27,13 @@ DIRECTORY = Directory(
 ANYWHERE = SlotQuery(20, 100, None, None, None, None)
 
 
-def times(opening: Opening, stored: StoredDirectory) -> dict[tuple[int, int], int]:
+def times(opening: OpeningTimesCache, stored: StoredDirectory) -> dict[tuple[int, int], int]:
     offers = opening.offers(1, stored, ANYWHERE)
     return {(provider.id, location.id): id(known) for provider, location, known in offers}
 
 
 def test_a_new_version_keeps_the_times_of_whom_it_did_not_change() -> None:
-    opening = Opening()
+    opening = OpeningTimesCache()
     first = StoredDirectory(1, DIRECTORY)
     before = times(opening, first)
     assert before.keys() == {(10, 1), (10, 2), (11, 1), (11, 2)}
@@ -47,7 +47,7 @@ def test_a_new_version_keeps_the_times_of_whom_it_did_not_change() -> None:
 
 
 def test_a_change_of_the_practice_s_own_rules_changes_all_times() -> None:
-    opening = Opening()
+    opening = OpeningTimesCache()
     kept = opening.offers(1, StoredDirectory(1, DIRECTORY), ANYWHERE)
     finer = replace(DIRECTORY, practice=replace(DIRECTORY.practice, slot_interval_minutes=10))
     offers = opening.offers(1, StoredDirectory(2, finer), ANYWHERE)
@@ -55,7 +55,7 @@ def test_a_change_of_the_practice_s_own_rules_changes_all_times() -> None:
 
 
 def test_offers_of_many_practices_take_bounded_memory() -> None:
-    opening = Opening(most_offers=9)
+    opening = OpeningTimesCache(most_offers=9)
     for practice_id in range(1, 8):
         offers = opening.offers(practice_id, StoredDirectory(1, DIRECTORY), ANYWHERE)
         assert len(offers) == 4
@@ -63,7 +63,7 @@ def test_offers_of_many_practices_take_bounded_memory() -> None:
 
 
 def test_questions_about_everything_under_the_sun_take_bounded_memory() -> None:
-    opening, stored = Opening(), StoredDirectory(1, DIRECTORY)
+    opening, stored = OpeningTimesCache(), StoredDirectory(1, DIRECTORY)
     for number in range(1000):
         assert opening.offers(1, stored, replace(ANYWHERE, provider_id=1000 + number)) == []
     practice = opening._practices.get(1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from frontdesk.access.keys.sealing import Sealer
+from frontdesk.access.keys.encryption import KeyCipher
 from frontdesk.outbound.webhooks.deliverer import Deliverer
 from frontdesk.outbound.webhooks.endpoints import Endpoint, add_endpoint, show_endpoint
 from frontdesk.outbound.webhooks.sender import Sender
@@ -24,7 +24,7 @@ class Desk:
     database: Database
     practice_id: int
     clock: Clock
-    sealer: Sealer = field(default_factory=lambda: Sealer([SECRET_KEY]))
+    cipher: KeyCipher = field(default_factory=lambda: KeyCipher([SECRET_KEY]))
     paused: list[int] = field(default_factory=list)
     deliverers: list[Deliverer] = field(default_factory=list)
     senders: list[Sender] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Desk:
 
     async def endpoint(self, url: str, *events: str) -> tuple[str, str]:
         """The id of a new endpoint, and its secret."""
-        added, secret = await add_endpoint(self.database, self.sealer, self.practice_id, url, events, self.clock.now)
+        added, secret = await add_endpoint(self.database, self.cipher, self.practice_id, url, events, self.clock.now)
         return added.endpoint_id, secret
 
     async def shown(self, endpoint_id: str) -> Endpoint:
@@ -58,7 +58,7 @@ class Desk:
         sender = Sender(allow_private=allow_private, timeout_seconds=timeout)
         self.senders.append(sender)
         return Deliverer(
-            self.database, self.sealer, sender, self.paused.append, self.clock, lease or timedelta(seconds=30)
+            self.database, self.cipher, sender, self.paused.append, self.clock, lease or timedelta(seconds=30)
         )
 
     async def deliver(self, node: Deliverer | None = None) -> int:

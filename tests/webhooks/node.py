@@ -4,7 +4,7 @@ import asyncio
 import sys
 from datetime import timedelta
 
-from frontdesk.access.keys.sealing import Sealer
+from frontdesk.access.keys.encryption import KeyCipher
 from frontdesk.outbound.webhooks.deliverer import Deliverer
 from frontdesk.outbound.webhooks.sender import Sender
 from frontdesk.store.database import Database
@@ -16,7 +16,7 @@ async def main(dsn: str, lease: float) -> None:
     database = Database(dsn, pool_size=4)
     await database.open()
     sender = Sender(allow_private=True, timeout_seconds=lease / 2)
-    node = Deliverer(database, Sealer([SECRET_KEY]), sender, lambda _: None, lease=timedelta(seconds=lease))
+    node = Deliverer(database, KeyCipher([SECRET_KEY]), sender, lambda _: None, lease=timedelta(seconds=lease))
     async with running(node.step):
         await asyncio.Event().wait()
 

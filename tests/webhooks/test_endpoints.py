@@ -5,13 +5,13 @@ from datetime import timedelta
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from frontdesk.access.keys.sealing import Sealer
+from frontdesk.access.keys.encryption import KeyCipher
 from frontdesk.outbound.webhooks.endpoints import (
     WebhookError,
     add_endpoint,
     list_endpoints,
+    reencrypt_secrets,
     remove_endpoint,
-    reseal_secrets,
     rotate_secret,
     show_endpoint,
 )
@@ -37,7 +37,7 @@ async def told(desk: Desk, receiver: Receiver) -> Message:
 
 async def test_after_a_rotation_both_secrets_verify_until_the_old_one_retires(desk: Desk, receiver: Receiver) -> None:
     endpoint, old = await desk.endpoint(receiver.url())
-    _, new = await rotate_secret(desk.database, desk.sealer, endpoint, desk.clock.now, retire_old_after=DAY)
+    _, new = await rotate_secret(desk.database, desk.cipher, endpoint, desk.clock.now, retire_old_after=DAY)
     message = await told(desk, receiver)
     assert len(message.headers["webhook-signature"].split(" ")) == 2
     assert (verifies(message, old), verifies(message, new)) == (True, True)
@@ -48,11 +48,11 @@ async def test_after_a_rotation_both_secrets_verify_until_the_old_one_retires(de
 
 async def test_a_second_rotation_drops_the_oldest_secret_and_at_once_means_now(desk: Desk, receiver: Receiver) -> None:
     endpoint, first = await desk.endpoint(receiver.url())
-    _, second = await rotate_secret(desk.database, desk.sealer, endpoint, desk.clock.now, retire_old_after=DAY)
-    _, third = await rotate_secret(desk.database, desk.sealer, endpoint, desk.clock.now, retire_old_after=DAY)
+    _, second = await rotate_secret(desk.database, desk.cipher, endpoint, desk.clock.now, retire_old_after=DAY)
+    _, third = await rotate_secret(desk.database, desk.cipher, endpoint, desk.clock.now, retire_old_after=DAY)
     message = await told(desk, receiver)
     assert [verifies(message, secret) for secret in (first, second, third)] == [False, True, True]
-    _, fourth = await rotate_secret(desk.database, desk.sealer, endpoint, desk.clock.now, retire_old_after=timedelta(0))
+    _, fourth = await rotate_secret(desk.database, desk.cipher, endpoint, desk.clock.now, retire_old_after=timedelta(0))
     message = await told(desk, receiver)
     assert [verifies(message, secret) for secret in (second, third, fourth)] == [False, False, True]
 
@@ -96,7 +96,7 @@ async def test_a_removed_endpoint_leaves_nothing_behind(desk: Desk, receiver: Re
     with pytest.raises(WebhookError):
         await remove_endpoint(desk.database, endpoint)
     again, _ = await add_endpoint(
-        desk.database, desk.sealer, desk.practice_id, receiver.url("/again"), (), desk.clock.now
+        desk.database, desk.cipher, desk.practice_id, receiver.url("/again"), (), desk.clock.now
     )
     event = await desk.happen("apt_3")
     await desk.deliver()
@@ -107,11 +107,11 @@ async def test_a_removed_endpoint_leaves_nothing_behind(desk: Desk, receiver: Re
 async def test_secrets_are_sealed_anew_when_the_operator_s_key_is_replaced(desk: Desk, receiver: Receiver) -> None:
     new_key = "another secret key of the tests, long enough"
     endpoint, secret = await desk.endpoint(receiver.url())
-    await rotate_secret(desk.database, desk.sealer, endpoint, desk.clock.now, retire_old_after=DAY)
-    desk.sealer = Sealer([new_key])
+    await rotate_secret(desk.database, desk.cipher, endpoint, desk.clock.now, retire_old_after=DAY)
+    desk.cipher = KeyCipher([new_key])
     await desk.happen("apt_0")
     await desk.deliver()
     assert receiver.attempts == [], "what cannot be signed is not sent"
-    assert await reseal_secrets(desk.database, Sealer([new_key, SECRET_KEY])) == 2
+    assert await reencrypt_secrets(desk.database, KeyCipher([new_key, SECRET_KEY])) == 2
     desk.clock.advance(minutes=1)
     assert verifies(await told(desk, receiver), secret)

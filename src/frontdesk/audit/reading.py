@@ -39,7 +39,7 @@ AFTER_ALL = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AuditFilter:
     """A filter; None matches everything."""
 
     actor: str | None = None
@@ -51,7 +51,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class AuditPage:
     records: list[Any]
     before: int | None
     """Where to go on; None where nothing older can fit."""
@@ -71,8 +71,13 @@ async def count_unsealed(database: Database, practice_id: int) -> tuple[int, dat
 
 
 async def find_records(
-    database: Database, practice_id: int, wanted: Wanted, most: int, before: int = AFTER_ALL, batches: int | None = None
-) -> Found:
+    database: Database,
+    practice_id: int,
+    wanted: AuditFilter,
+    most: int,
+    before: int = AFTER_ALL,
+    batches: int | None = None,
+) -> AuditPage:
     """The newest matching records, newest first, each with its sequence and hash once it is sealed. `batches` limits
     how much of the trail is searched."""
     found: list[Any] = []
@@ -84,12 +89,12 @@ async def find_records(
             limit = most - len(found)
             found += await connection.fetch(_FOUND, practice_id, before, first, *astuple(wanted), limit)
         if len(found) >= most:
-            return Found(found, found[-1]["record_id"])
+            return AuditPage(found, found[-1]["record_id"])
         if oldest is None or (wanted.since is not None and oldest["at"] < wanted.since - _OUT_OF_ORDER):
-            return Found(found, None)
+            return AuditPage(found, None)
         before, looked = first, looked + 1
         if looked == batches:
-            return Found(found, before)
+            return AuditPage(found, before)
 
 
 async def sealed_records(database: Database, practice_id: int) -> AsyncIterator[Any]:

@@ -12,12 +12,12 @@ from frontdesk.cli import (
     audit,
     backups,
     clients,
+    db,
     doctor,
     events,
     feeds,
     keys,
     practices,
-    schema,
     serve,
     staff,
     webhooks,
@@ -64,6 +64,6 @@ def _parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"frontdesk {__version__}")
     parser.set_defaults(run=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for module in (serve, practices, clients, staff, webhooks, events, feeds, audit, keys, schema, backups, doctor):
+    for module in (serve, practices, clients, staff, webhooks, events, feeds, audit, keys, db, backups, doctor):
         module.add_commands(commands)
     return parser

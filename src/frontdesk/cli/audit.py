@@ -53,10 +53,10 @@ async def _practices(context: CommandContext, slug: str | None) -> list[tuple[st
 def _list(args: argparse.Namespace) -> None:
     if args.limit < 1:
         raise BadInput("frontdesk audit list: --limit must be at least 1.")
-    from frontdesk.audit.reading import Wanted, exact_time, find_records, record_document
+    from frontdesk.audit.reading import AuditFilter, exact_time, find_records, record_document
 
     async def work(context: CommandContext) -> list[tuple[str, Any]]:
-        wanted = Wanted(args.client, args.operation, args.subject)
+        wanted = AuditFilter(args.client, args.operation, args.subject)
         found = []
         for slug, practice_id in await _practices(context, args.practice):
             newest = await find_records(context.database, practice_id, wanted, args.limit)

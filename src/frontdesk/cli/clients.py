@@ -10,7 +10,7 @@ from frontdesk.cli.connection import CommandContext, with_database
 from frontdesk.cli.output import BadInput, answer, details, instant, table, to_document
 
 if TYPE_CHECKING:
-    from frontdesk.access.clients.registry import Also, ClientRecord
+    from frontdesk.access.clients.records import Also, ClientRecord
     from frontdesk.store.database import Database
 
 
@@ -52,7 +52,7 @@ def _add_limits(command: argparse.ArgumentParser) -> None:
 
 def _add(args: argparse.Namespace) -> None:
     async def work(context: CommandContext) -> "tuple[ClientRecord, str]":
-        from frontdesk.access.clients.registry import DEFAULT_PER_MINUTE, DEFAULT_QUOTA, add_client
+        from frontdesk.access.clients.records import DEFAULT_PER_MINUTE, DEFAULT_QUOTA, add_client
         from frontdesk.access.clients.scopes import SCOPES
 
         return await add_client(
@@ -72,7 +72,7 @@ def _add(args: argparse.Namespace) -> None:
 
 def _list(args: argparse.Namespace) -> None:
     async def work(context: CommandContext) -> "list[ClientRecord]":
-        from frontdesk.access.clients.registry import list_clients
+        from frontdesk.access.clients.records import list_clients
 
         if args.practice is not None:
             await context.practice_id(args.practice)
@@ -85,26 +85,26 @@ def _list(args: argparse.Namespace) -> None:
 
 
 def _show(args: argparse.Namespace) -> None:
-    from frontdesk.access.clients.registry import show_client
+    from frontdesk.access.clients.records import show_client
 
     _answer_one(args, with_database(lambda context: show_client(context.database, args.id)))
 
 
 def _disable(args: argparse.Namespace) -> None:
-    from frontdesk.access.clients.registry import disable_client
+    from frontdesk.access.clients.records import disable_client
 
     _change(args, "console.disable_client", lambda database, also: disable_client(database, args.id, also=also))
 
 
 def _enable(args: argparse.Namespace) -> None:
-    from frontdesk.access.clients.registry import enable_client
+    from frontdesk.access.clients.records import enable_client
 
     _change(args, "console.enable_client", lambda database, also: enable_client(database, args.id, also=also))
 
 
 def _rotate_secret(args: argparse.Namespace) -> None:
     async def work(context: CommandContext) -> "tuple[ClientRecord, str]":
-        from frontdesk.access.clients.registry import DEFAULT_RETIREMENT, rotate_secret
+        from frontdesk.access.clients.records import DEFAULT_RETIREMENT, rotate_secret
 
         return await rotate_secret(
             context.database,
@@ -120,7 +120,7 @@ def _rotate_secret(args: argparse.Namespace) -> None:
 def _set_limits(args: argparse.Namespace) -> None:
     if args.per_minute is None and args.quota is None:
         raise BadInput("frontdesk client set-limits: give --per-minute, --quota or both.")
-    from frontdesk.access.clients.registry import change_client
+    from frontdesk.access.clients.records import change_client
 
     limits = {"per_minute": args.per_minute, "quota": args.quota}
     _change(args, "console.change_client", lambda database, also: change_client(database, args.id, **limits, also=also))

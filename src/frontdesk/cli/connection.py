@@ -19,8 +19,8 @@ from frontdesk.cli.output import BadInput, CommandError
 from frontdesk.domain.spelling import closest
 
 if TYPE_CHECKING:
+    from frontdesk.access.keys.encryption import KeyCipher
     from frontdesk.access.keys.ring import KeyRing
-    from frontdesk.access.keys.sealing import Sealer
     from frontdesk.audit.trail import AuditContext
     from frontdesk.settings import Settings
     from frontdesk.store.database import Database
@@ -42,12 +42,12 @@ class CommandContext:
         from frontdesk.access.keys.ring import KeyRing
 
         lifetime = self.settings.token_lifetime_seconds
-        ring = KeyRing(self.database, self.sealer(), token_lifetime_seconds=lifetime)
+        ring = KeyRing(self.database, self.cipher(), token_lifetime_seconds=lifetime)
         await ring.load()
         return ring
 
-    def sealer(self) -> "Sealer":
-        from frontdesk.access.keys.sealing import load_secret_key
+    def cipher(self) -> "KeyCipher":
+        from frontdesk.access.keys.encryption import load_secret_key
 
         return load_secret_key(self.settings)
 

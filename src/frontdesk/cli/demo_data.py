@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from frontdesk.access.clients.registry import add_client, authenticate
+from frontdesk.access.clients.records import add_client, authenticate
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.access.staff.members import StaffError, add_staff, show_staff
 from frontdesk.cli.connection import CommandContext, Progress
@@ -32,15 +32,15 @@ _LOCK = 0x64656D6F  # an arbitrary lock id: "demo"
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
+class DemoCredentials:
     client_id: str
     client_secret: str
 
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    agent: Credentials
-    integration: Credentials
+    agent: DemoCredentials
+    integration: DemoCredentials
     staff_id: str
     """Who signs in to the demo's console."""
     placed_on: date
@@ -93,7 +93,7 @@ async def _prepare_practice(database: Database, known: Demo | None, now: datetim
     return placed_on
 
 
-async def _client(database: Database, ring: KeyRing, grant: str, known: Credentials | None) -> Credentials:
+async def _client(database: Database, ring: KeyRing, grant: str, known: DemoCredentials | None) -> DemoCredentials:
     """The stored credentials if they still work, else those of a new client."""
     if known is not None:
         try:
@@ -103,7 +103,7 @@ async def _client(database: Database, ring: KeyRing, grant: str, known: Credenti
             if problem.code == "forbidden_tenant":
                 return known  # suspended: the credentials are still right
     client, secret = await add_client(database, ring, practice=SLUG, name=f"Demo {grant}", grant=grant)
-    return Credentials(client.client_id, secret)
+    return DemoCredentials(client.client_id, secret)
 
 
 async def _staff_member(context: CommandContext, known: str | None) -> str:
@@ -120,7 +120,8 @@ def _read(path: Path) -> Demo | None:
     try:
         stored = orjson.loads(path.read_bytes())
         agent, integration = (
-            Credentials(stored[grant]["clientId"], stored[grant]["clientSecret"]) for grant in ("agent", "integration")
+            DemoCredentials(stored[grant]["clientId"], stored[grant]["clientSecret"])
+            for grant in ("agent", "integration")
         )
         return Demo(agent, integration, stored["staffId"], date.fromisoformat(stored["placedOn"]))
     except (FileNotFoundError, ValueError, KeyError, TypeError):

@@ -41,7 +41,7 @@ State = Literal["ok", "warning", "failed", "skipped"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     check: str
     state: State
     detail: str
@@ -60,34 +60,34 @@ def _doctor(args: argparse.Namespace) -> int:
     return 0 if healthy else FAILURE
 
 
-def _examine() -> list[Finding]:
+def _examine() -> list[CheckResult]:
     from frontdesk.settings import SettingsError, load_settings
 
     try:
         settings = load_settings()
     except SettingsError as error:
-        return [Finding("configuration", "failed", str(error))]
+        return [CheckResult("configuration", "failed", str(error))]
     where = "embedded" if settings.database_url is None else "given by FRONTDESK_DATABASE_URL"
-    found = [Finding("configuration", "ok", f"{settings.public_url}; database {where}")]
+    found = [CheckResult("configuration", "ok", f"{settings.public_url}; database {where}")]
     looks = {"data directory": _data_dir, "disk": _disk, "port": _port, "identity provider": _identity_provider}
     found += [_told(check, look, settings) for check, look in looks.items()]
     if settings.database_url is None and not (settings.postgres_dir / "data").exists():
-        return [*found, Finding("database", "skipped", "there is none yet: frontdesk serve creates it")]
+        return [*found, CheckResult("database", "skipped", "there is none yet: frontdesk serve creates it")]
     try:
         start_database(settings, lambda _step: None)
         return found + wait_for(_examine_database(settings))
     except Exception as error:  # any error that makes the database unavailable is the finding
-        return [*found, Finding("database", "failed", _sentence(error))]
+        return [*found, CheckResult("database", "failed", _sentence(error))]
 
 
-async def _examine_database(settings: "Settings") -> list[Finding]:
+async def _examine_database(settings: "Settings") -> list[CheckResult]:
     from frontdesk.store.database import Database
 
     with explain_database_errors(settings):
         reachable, migrations, clock = await _server(settings)
     found = [reachable, migrations, clock]
     if migrations.state == "failed":
-        return [*found, Finding("keys, practices", "skipped", "the database does not fit this version")]
+        return [*found, CheckResult("keys, practices", "skipped", "the database does not fit this version")]
     database = Database(service_dsn(settings), pool_size=2)
     with explain_database_errors(settings):
         await database.open()
@@ -154,7 +154,7 @@ def _identity_provider(settings: "Settings") -> tuple[State, str]:
     return "ok", settings.oidc_issuer
 
 
-async def _server(settings: "Settings") -> tuple[Finding, Finding, Finding]:
+async def _server(settings: "Settings") -> tuple[CheckResult, CheckResult, CheckResult]:
     """Checks reachability, version, migrations and clock with the login that owns the schema."""
     import asyncpg
 
@@ -171,15 +171,15 @@ async def _server(settings: "Settings") -> tuple[Finding, Finding, Finding]:
         schema = await read_state(connection)
     finally:
         await connection.close()
-    server = Finding("database", "ok", f"PostgreSQL {release}")
+    server = CheckResult("database", "ok", f"PostgreSQL {release}")
     if version < (15,):
-        server = Finding("database", "failed", f"PostgreSQL {release}; 15 or newer is needed")
+        server = CheckResult("database", "failed", f"PostgreSQL {release}; 15 or newer is needed")
     drift = max(before - told, told - after, timedelta())
     clock: State = "ok" if drift <= _MOST_DRIFT else "failed"
     return (
         server,
-        Finding("migrations", *_migrations(schema)),
-        Finding("clock", clock, f"{drift.total_seconds():.1f} s between this machine and the database"),
+        CheckResult("migrations", *_migrations(schema)),
+        CheckResult("clock", clock, f"{drift.total_seconds():.1f} s between this machine and the database"),
     )
 
 
@@ -192,8 +192,8 @@ def _migrations(schema: "SchemaState") -> tuple[State, str]:
 
 
 async def _keys(settings: "Settings", database: "Database") -> tuple[State, str]:
+    from frontdesk.access.keys.encryption import load_secret_key
     from frontdesk.access.keys.ring import PURPOSES, examine_keys, has_keys
-    from frontdesk.access.keys.sealing import load_secret_key
 
     if not await has_keys(database):
         return "skipped", "there are none yet: the first start creates them"
@@ -250,26 +250,26 @@ async def _practices(database: "Database") -> list[int]:
     return list((await practice_ids(database)).values())
 
 
-def _told(check: str, look: "Callable[[Settings], tuple[State, str]]", settings: "Settings") -> Finding:
+def _told(check: str, look: "Callable[[Settings], tuple[State, str]]", settings: "Settings") -> CheckResult:
     try:
-        return Finding(check, *look(settings))
+        return CheckResult(check, *look(settings))
     except (CommandError, OSError) as error:
-        return Finding(check, "failed", _sentence(error))
+        return CheckResult(check, "failed", _sentence(error))
 
 
-async def _waited(check: str, look: Coroutine[Any, Any, tuple[State, str]]) -> Finding:
+async def _waited(check: str, look: Coroutine[Any, Any, tuple[State, str]]) -> CheckResult:
     try:
-        return Finding(check, *await look)
+        return CheckResult(check, *await look)
     except Exception as error:  # a check that crashes must not hide the others
-        return Finding(check, "failed", _sentence(error))
+        return CheckResult(check, "failed", _sentence(error))
 
 
 def _sentence(error: Exception) -> str:
     """A sentence without the message of a database or library, which may quote stored data."""
-    from frontdesk.access.keys.sealing import SealingError
+    from frontdesk.access.keys.encryption import SecretKeyError
     from frontdesk.store.embedded.server import EmbeddedPostgresError
 
-    if isinstance(error, CommandError | SealingError | EmbeddedPostgresError):
+    if isinstance(error, CommandError | SecretKeyError | EmbeddedPostgresError):
         return str(error)
     if isinstance(error, OSError) and error.strerror:
         return error.strerror

@@ -47,10 +47,10 @@ def _list(args: argparse.Namespace) -> None:
 
 def _reseal(args: argparse.Namespace) -> None:
     async def work(context: CommandContext) -> int:
-        from frontdesk.outbound.webhooks.endpoints import reseal_secrets
+        from frontdesk.outbound.webhooks.endpoints import reencrypt_secrets
 
         ring = await context.ring()
-        return await ring.reseal() + await reseal_secrets(context.database, context.sealer())
+        return await ring.reencrypt() + await reencrypt_secrets(context.database, context.cipher())
 
     count = with_database(work)
     answer(args, {"resealed": count}, f"Sealed {count} keys anew.")

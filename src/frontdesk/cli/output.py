@@ -110,8 +110,8 @@ def report(error: BaseException, *, as_json: bool) -> int:
 
 
 def _explain(error: BaseException) -> tuple[str, int]:
-    from frontdesk.access.clients.rules import ClientError
-    from frontdesk.access.keys.sealing import SealingError
+    from frontdesk.access.clients.validation import ClientError
+    from frontdesk.access.keys.encryption import SecretKeyError
     from frontdesk.access.staff.members import StaffError
     from frontdesk.outbound.feeds import FeedError
     from frontdesk.outbound.webhooks.endpoints import WebhookError
@@ -126,7 +126,7 @@ def _explain(error: BaseException) -> tuple[str, int]:
     match error:
         case SettingsError() | ClientError() | StaffError() | FeedError() | WebhookError() | TargetError():
             return str(error), BAD_INPUT
-        case EmbeddedPostgresError() | MigrationError() | SealingError() | BackupError() | ServingError():
+        case EmbeddedPostgresError() | MigrationError() | SecretKeyError() | BackupError() | ServingError():
             return str(error), FAILURE
         case OutcomeUnknown():
             return "The connection to the database was lost, and it is not known whether the change was made.", FAILURE

@@ -57,7 +57,7 @@ def _add(args: argparse.Namespace) -> None:
         finally:
             await sender.close()
         events = args.event or ()
-        return await add_endpoint(context.database, context.sealer(), practice_id, args.url, events, context.audit.now)
+        return await add_endpoint(context.database, context.cipher(), practice_id, args.url, events, context.audit.now)
 
     _answer_secret(args, *with_database(work))
 
@@ -91,7 +91,7 @@ def _test(args: argparse.Namespace) -> int:
 
         endpoint = await show_endpoint(context.database, args.id)
         now = context.audit.now
-        keys = await live_secrets(context.database, context.sealer(), endpoint, now)
+        keys = await live_secrets(context.database, context.cipher(), endpoint, now)
         sender = Sender(allow_private=context.settings.webhook_allow_private)
         try:
             return await send_test(sender, endpoint.url, keys, now)
@@ -133,7 +133,7 @@ def _rotate_secret(args: argparse.Namespace) -> None:
     retirement = timedelta(0) if args.at_once else DEFAULT_RETIREMENT
     rotated = with_database(
         lambda context: rotate_secret(
-            context.database, context.sealer(), args.id, context.audit.now, retire_old_after=retirement
+            context.database, context.cipher(), args.id, context.audit.now, retire_old_after=retirement
         )
     )
     _answer_secret(args, *rotated)

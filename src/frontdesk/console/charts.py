@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from math import floor, log10
 from zoneinfo import ZoneInfo
 
-from frontdesk.console.actions.usage import ENDINGS, Counted, Error, Span
+from frontdesk.console.actions.usage import ENDINGS, Error, Span, UsageReport
 from frontdesk.domain.errors import CATALOGUE
 
 WIDTH, HEIGHT = 1000, 200
@@ -57,14 +57,14 @@ class Chart:
         return not any(series.total for series in self.series)
 
 
-def requests_chart(counted: Counted, zone: ZoneInfo) -> Chart:
+def requests_chart(counted: UsageReport, zone: ZoneInfo) -> Chart:
     totals = counted.requests
     series = [Series(name.capitalize(), f"ends-{name}", totals[name]) for name in ENDINGS]
     rows = [[moment.requests[name] for name in ENDINGS] for moment in counted.moments]
     return _chart("requests-chart", "Requests over time", counted, series, rows, zone)
 
 
-def errors_chart(counted: Counted, zone: ZoneInfo) -> Chart:
+def errors_chart(counted: UsageReport, zone: ZoneInfo) -> Chart:
     """The most frequent errors, and the others as one series."""
     totals = counted.errors
     shown = [error for error, _ in totals.most_common(_SHOWN_ERRORS)]
@@ -99,7 +99,7 @@ def _rest(errors: Counter[Error], shown: Sequence[Error]) -> int:
 
 
 def _chart(
-    chart_id: str, title: str, counted: Counted, series: list[Series], rows: list[list[int]], zone: ZoneInfo
+    chart_id: str, title: str, counted: UsageReport, series: list[Series], rows: list[list[int]], zone: ZoneInfo
 ) -> Chart:
     top = _ceiling(max((sum(row) for row in rows), default=0))
     place = WIDTH / len(rows)

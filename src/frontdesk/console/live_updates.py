@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from frontdesk.outbound.announcer import KIND
+from frontdesk.outbound.calendar_notifier import KIND
 
 
 class TooManyStreams(Exception):  # noqa: N818 - a state of the world
@@ -34,7 +34,7 @@ class LiveCalendars:
         for event in self._waiting.get(f"{kind} {id}", ()):
             event.set()
 
-    def look_again(self) -> None:
+    def wake_all(self) -> None:
         """Wakes every stream: notifications may have been lost."""
         for events in self._waiting.values():
             for event in events:
@@ -42,7 +42,7 @@ class LiveCalendars:
 
     def close(self) -> None:
         self._closed = True
-        self.look_again()
+        self.wake_all()
 
     @contextlib.contextmanager
     def closed_by_signals(self) -> Iterator[None]:

@@ -8,7 +8,7 @@ HOME = "/calendar"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NavItem:
     path: str
     label: str
     icon: str  # a name in icons.html
@@ -16,30 +16,30 @@ class Place:
     covers: tuple[str, ...] = ()  # other sections that mark this entry as current
 
 
-NAV: tuple[tuple[str, tuple[Place, ...]], ...] = (
+NAV: tuple[tuple[str, tuple[NavItem, ...]], ...] = (
     (
         "Front desk",
         (
-            Place("/calendar", "Calendar", "calendar", "staff", ("/appointments", "/book", "/blocks", "/day-sheet")),
-            Place("/patients", "Patients", "people", "staff"),
+            NavItem("/calendar", "Calendar", "calendar", "staff", ("/appointments", "/book", "/blocks", "/day-sheet")),
+            NavItem("/patients", "Patients", "people", "staff"),
         ),
     ),
     (
         "Agents",
         (
-            Place("/clients", "Clients", "key", "admin"),
-            Place("/usage", "Usage", "chart", "admin"),
-            Place("/confirmations", "Confirmations", "check", "staff"),
-            Place("/agent", "Agent's view", "agent", "admin"),
+            NavItem("/clients", "Clients", "key", "admin"),
+            NavItem("/usage", "Usage", "chart", "admin"),
+            NavItem("/confirmations", "Confirmations", "check", "staff"),
+            NavItem("/agent", "Agent's view", "agent", "admin"),
         ),
     ),
     (
         "Practice",
         (
-            Place("/setup", "Set-up", "list", "admin"),
-            Place("/practice", "Practice", "building", "admin"),
-            Place("/staff", "Staff", "badge", "admin"),
-            Place("/audit", "Audit", "shield", "admin"),
+            NavItem("/setup", "Set-up", "list", "admin"),
+            NavItem("/practice", "Practice", "building", "admin"),
+            NavItem("/staff", "Staff", "badge", "admin"),
+            NavItem("/audit", "Audit", "shield", "admin"),
         ),
     ),
 )

@@ -6,6 +6,7 @@ from starlette.routing import Route
 
 from frontdesk.console.agent_view import pages as agent_view
 from frontdesk.console.assets import asset_routes
+from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, guarded
 from frontdesk.console.navigation import HOME
 from frontdesk.console.pages import (
     account,
@@ -25,15 +26,14 @@ from frontdesk.console.pages import (
     usage,
 )
 from frontdesk.console.pages.sign_in import sign_in_routes
-from frontdesk.console.visit import PREFIX, Console, Page, Visit, guarded
 from frontdesk.domain.errors import Problem
 
 
-async def _home(visit: Visit) -> Response:
-    return visit.redirect(HOME)
+async def _home(request: ConsoleRequest) -> Response:
+    return request.redirect(HOME)
 
 
-async def _nothing(_visit: Visit) -> Response:
+async def _nothing(_visit: ConsoleRequest) -> Response:
     raise Problem("not_found", "There is no such page.")
 
 

@@ -10,7 +10,7 @@ from ipaddress import ip_address, ip_network
 from itertools import chain
 from typing import Any
 
-from frontdesk.access.clients.callers import Callers
+from frontdesk.access.clients.authentication import Authenticator
 from frontdesk.access.limits.rate_limiter import RateLimiter, Refused
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.error_handlers import unexpected_error
@@ -49,7 +49,7 @@ class Gateway:
         self,
         app: App,
         door_of: Callable[[str], App | None],
-        callers: Callers,
+        authenticator: Authenticator,
         limiter: RateLimiter,
         settings: Settings,
         requests: RequestLog,
@@ -57,7 +57,7 @@ class Gateway:
         """`door_of` finds the door for a path, ahead of the application's router."""
         self._app = app
         self._door_of = door_of
-        self._callers = callers
+        self._authenticator = authenticator
         self._limiter = limiter
         self._settings = settings
         self._requests = requests
@@ -116,13 +116,15 @@ class Gateway:
         return False
 
     async def _count(self, request: HttpRequest, token: str) -> None:
-        request.caller = self._callers.lookup(token) or await self._callers.recognize(token)
+        request.caller = self._authenticator.lookup(token) or await self._authenticator.identify_or_none(token)
         if request.caller is None:
             return
         limits = self._limiter.try_charge(request.caller)
         if limits is None:
             limits = await self._limiter.charge(request.caller)
-            request.caller = await self._callers.recognize(token)  # the client may have been disabled meanwhile
+            request.caller = await self._authenticator.identify_or_none(
+                token
+            )  # the client may have been disabled meanwhile
         request.added += limits
 
     async def _refuse(self, request: HttpRequest, send: Send, problem: Problem) -> None:

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from frontdesk.access.clients.registry import AuthenticatedClient
+from frontdesk.access.clients.records import AuthenticatedClient
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.clients.tokens import IssuedToken, Tokens
 from frontdesk.access.keys.ring import KeyRing

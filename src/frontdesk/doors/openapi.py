@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from frontdesk.access.clients.scopes import SCOPES
-from frontdesk.doors.error_responses import (
+from frontdesk.doors.negotiation import OFFERED
+from frontdesk.doors.openapi_errors import (
     HEADERS,
     SCHEMAS,
     challenge_entry,
@@ -16,7 +17,6 @@ from frontdesk.doors.error_responses import (
     problem_schema,
     response_name,
 )
-from frontdesk.doors.negotiation import OFFERED
 from frontdesk.doors.rest import PREFIX
 from frontdesk.engine.confirmation import LONGEST_KEY
 from frontdesk.engine.sandbox import HEADER as SIMULATE

@@ -10,9 +10,9 @@ from starlette.routing import Route
 
 from frontdesk.domain.errors import CATALOGUE, Problem
 from frontdesk.doors.http_request import request_of
-from frontdesk.doors.published import Assets, Published, published
 from frontdesk.doors.responses import TRACE_HEADER
 from frontdesk.doors.rest import PREFIX
+from frontdesk.doors.static_files import Assets, StaticFile, published
 from frontdesk.settings import Settings
 
 POLICY = (
@@ -67,7 +67,7 @@ def page_routes(settings: Settings) -> list[Route]:
 
 
 @lru_cache(maxsize=64)
-def _document(path: str, settings: Settings) -> Published:
+def _document(path: str, settings: Settings) -> StaticFile:
     """Imports late: a service that is not asked for its documentation starts without what renders it."""
     from frontdesk.doors.docs.errors_page import errors_page
     from frontdesk.doors.docs.guide_pages import guide_page, index_page
@@ -88,7 +88,7 @@ def _document(path: str, settings: Settings) -> Published:
     return published("text/html; charset=utf-8", html.encode())
 
 
-def _answer(request: Request, document: Published) -> Response:
+def _answer(request: Request, document: StaticFile) -> Response:
     headers = {"Content-Security-Policy": POLICY, "Referrer-Policy": "no-referrer"}
     return document.answer(request, headers | {TRACE_HEADER: request_of(request.scope).request_id})
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 
+from frontdesk.access.clients.authentication import Authenticator
 from frontdesk.access.clients.caller import Caller
-from frontdesk.access.clients.callers import Callers
 from frontdesk.audit.trail import AuditTrail
 from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.errors import Problem
@@ -45,7 +45,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    callers: Callers
+    authenticator: Authenticator
     systems: Callable[[Caller], Awaitable[SchedulingSystem]]
     slot_ids: Callable[[int], SlotIds]
     cursors: Callable[[int], Cursors]
@@ -112,7 +112,7 @@ class Engine:
     async def admit(self, call: Call) -> Caller:
         """Checks token, practice and scope, and returns the caller."""
         if call.caller is None:
-            call.caller = await self.callers.identify(call.token)
+            call.caller = await self.authenticator.identify(call.token)
         if call.operation.scope is not None and call.operation.scope not in call.caller.scopes:
             raise Problem("forbidden_scope", f"This operation needs the scope {call.operation.scope}.")
         return call.caller

@@ -65,7 +65,7 @@ SCENARIOS: Mapping[str, Scenario] = {
 }
 
 
-class SandboxEngine(Engine):
+class SimulatingEngine(Engine):
     """An engine that simulates the error that a call asks for."""
 
     async def answer(self, call: Call) -> Answer:

@@ -6,7 +6,7 @@ from frontdesk.domain.appointments import RECORDABLE
 from frontdesk.operations._fields import AppointmentId, WriteInput
 from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import AppointmentWritten
-from frontdesk.operations._steps import propose_status
+from frontdesk.operations._status_changes import propose_status
 from frontdesk.systems.port import Capability
 
 

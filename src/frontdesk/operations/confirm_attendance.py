@@ -3,7 +3,7 @@ from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import AppointmentId, WriteInput
 from frontdesk.operations._operation import APPOINTMENTS, Context, Operation, Proposal
 from frontdesk.operations._records import AppointmentWritten
-from frontdesk.operations._steps import propose_status
+from frontdesk.operations._status_changes import propose_status
 from frontdesk.systems.port import Capability
 
 

@@ -5,7 +5,7 @@ from frontdesk.operations._fields import AppointmentId, SlotId, WriteInput
 from frontdesk.operations._lookups import existing_appointment
 from frontdesk.operations._operation import APPOINTMENTS, Context, Operation, Proposal
 from frontdesk.operations._records import AppointmentWritten, visit_read_back
-from frontdesk.operations._steps import require_state
+from frontdesk.operations._status_changes import require_state
 from frontdesk.systems.changes import Reschedule
 from frontdesk.systems.port import Capability
 

@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 from frontdesk.domain.directory import Directory
 from frontdesk.practice_file import fhir
 from frontdesk.practice_file.faults import Fault, Finding, PracticeFileError, Steps, position
-from frontdesk.practice_file.model import PARTS, FilePart, Part, PatientPart, Surroundings
+from frontdesk.practice_file.model import PARTS, FilePart, Part, PatientPart, ValidationContext
 
 Ids = list[tuple[Steps, int]]  # the ids in one list, each with its path
 
@@ -72,13 +72,13 @@ def _listed_ids(document: Any) -> dict[str, set[int]]:
     return {section: {number for ids in found for _, number in ids} for section, found in lists.items()}
 
 
-def _surroundings(listed: Mapping[str, set[int]], known: Directory | None, today: date | None) -> Surroundings:
+def _surroundings(listed: Mapping[str, set[int]], known: Directory | None, today: date | None) -> ValidationContext:
     location_ids, procedure_ids = listed["locations"], listed["procedures"]
     if known is not None:
         location_ids = location_ids | {record.id for record in known.locations.values() if record.active}
         visit_types = [record for record in known.visit_types.values() if record.active]
         procedure_ids = procedure_ids | {row.id for record in visit_types for row in record.procedures if row.active}
-    return Surroundings(location_ids, procedure_ids, today)
+    return ValidationContext(location_ids, procedure_ids, today)
 
 
 def _repeated_ids(document: Any) -> list[Finding]:

@@ -19,7 +19,7 @@ DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class ValidationContext:
     """The validation context: ids that other parts may refer to, and today's date."""
 
     location_ids: AbstractSet[int]
@@ -27,19 +27,19 @@ class Surroundings:
     today: date | None
 
 
-def _existing_location(value: int, info: ValidationInfo[Surroundings]) -> int:
+def _existing_location(value: int, info: ValidationInfo[ValidationContext]) -> int:
     if value not in info.context.location_ids:
         raise broken("there is no location with this id")
     return value
 
 
-def _existing_procedure(value: int, info: ValidationInfo[Surroundings]) -> int:
+def _existing_procedure(value: int, info: ValidationInfo[ValidationContext]) -> int:
     if value not in info.context.procedure_ids:
         raise broken("there is no procedure with this id")
     return value
 
 
-def _not_future(value: date, info: ValidationInfo[Surroundings]) -> date:
+def _not_future(value: date, info: ValidationInfo[ValidationContext]) -> date:
     if info.context.today is not None and value > info.context.today:
         raise broken("must not be in the future")
     return value

@@ -12,9 +12,9 @@ from frontdesk.domain.ids import new_patient_id
 from frontdesk.domain.names import digits
 from frontdesk.domain.patients import name_key
 from frontdesk.practice_file import PatientRecord, PracticeFile
-from frontdesk.store.changes import announce
 from frontdesk.store.database import Database
 from frontdesk.store.directories import load_directory, save_directory
+from frontdesk.store.notifications import notify
 from frontdesk.store.rows import field_names, from_row, upsert_sql
 
 Also = Callable[[Any, int], Awaitable[None]]
@@ -64,7 +64,7 @@ async def import_practice(
         await _save_patients(connection, practice_id, file.patients, now)
         if also is not None:
             await also(connection, practice_id)
-        await announce(connection, "practice", slug)
+        await notify(connection, "practice", slug)
     return practice_id
 
 
@@ -117,7 +117,7 @@ async def set_suspended(database: Database, slug: str, *, suspended: bool) -> bo
         found = await connection.fetchval(
             "UPDATE practice SET suspended = $2 WHERE slug = $1 RETURNING practice_id", slug, suspended
         )
-        await announce(connection, "practice", slug)
+        await notify(connection, "practice", slug)
     return found is not None
 
 

@@ -24,6 +24,6 @@ class Condition:
     """The connection of this process to a practice's server."""
 
     state: ConnectionState
-    rests_for: int  # seconds
+    retry_in: int  # seconds
     answered_at: datetime | None  # None: not since this process began
     software: str | None

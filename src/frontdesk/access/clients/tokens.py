@@ -14,7 +14,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from frontdesk.access.clients.caller import Grant
-from frontdesk.access.clients.registry import AuthenticatedClient
+from frontdesk.access.clients.records import AuthenticatedClient
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.cache import BoundedCache

@@ -17,7 +17,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from jwt.utils import base64url_encode
 
-from frontdesk.access.keys.sealing import Sealer
+from frontdesk.access.keys.encryption import KeyCipher
 from frontdesk.background import Step
 from frontdesk.store.database import Database
 
@@ -68,14 +68,14 @@ class KeyRing:
     def __init__(
         self,
         database: Database,
-        sealer: Sealer,
+        cipher: KeyCipher,
         *,
         token_lifetime_seconds: int = 3600,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._database = database
-        self._sealer = sealer
+        self._cipher = cipher
         self._clock = clock
         self._monotonic = monotonic
         # How long a replaced key still verifies. None: for ever.
@@ -150,14 +150,14 @@ class KeyRing:
         await self._read()
         return made
 
-    async def reseal(self) -> int:
+    async def reencrypt(self) -> int:
         """Encrypt every key with the newest secret key; older secrets can then be removed."""
         async with self._database.transaction() as connection:
             await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
             rows = await connection.fetch(_SELECT)
             for row in rows:
                 context = _context(row["purpose"], row["key_id"])
-                sealed = self._sealer.seal(self._sealer.open(row["sealed"], context), context)
+                sealed = self._cipher.encrypt(self._cipher.decrypt(row["sealed"], context), context)
                 await connection.execute("UPDATE sealed_key SET sealed = $2 WHERE key_id = $1", row["key_id"], sealed)
         return len(rows)
 
@@ -185,7 +185,7 @@ class KeyRing:
         found: dict[str, list[_Key]] = {}
         for row in await self._database.fetch(_SELECT):
             record = _record(row)
-            secret = known.get(record.key_id) or self._sealer.open(
+            secret = known.get(record.key_id) or self._cipher.decrypt(
                 row["sealed"], _context(record.purpose, record.key_id)
             )
             found.setdefault(record.purpose, []).append(_Key(record, secret))
@@ -205,7 +205,7 @@ class KeyRing:
     async def _insert(self, connection: Any, purpose: str) -> KeyRecord:
         # 32 random bytes are a valid key for every purpose, including Ed25519.
         made = KeyRecord(secrets.token_hex(8), purpose, self._clock(), None)
-        sealed = self._sealer.seal(secrets.token_bytes(32), _context(purpose, made.key_id))
+        sealed = self._cipher.encrypt(secrets.token_bytes(32), _context(purpose, made.key_id))
         await connection.execute(_INSERT, made.key_id, purpose, sealed, made.created_at)
         return made
 
@@ -215,13 +215,13 @@ async def has_keys(database: Database) -> bool:
     return found
 
 
-async def examine_keys(database: Database, sealer: Sealer) -> list[tuple[KeyRecord, bool]]:
+async def examine_keys(database: Database, cipher: KeyCipher) -> list[tuple[KeyRecord, bool]]:
     """Decrypt all keys and report whether the newest secret encrypts them. Creates none."""
     found = []
     for row in await database.fetch(_SELECT):
         record = _record(row)
-        sealer.open(row["sealed"], _context(record.purpose, record.key_id))
-        found.append((record, sealer.seals_like(row["sealed"])))
+        cipher.decrypt(row["sealed"], _context(record.purpose, record.key_id))
+        found.append((record, cipher.is_encrypted_with_newest(row["sealed"])))
     return found
 
 

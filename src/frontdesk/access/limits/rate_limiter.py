@@ -115,7 +115,7 @@ class RateLimiter:
         self._monotonic = monotonic
         self._accounts: dict[str, _Account] = {}
         self._tasks: set[asyncio.Task[Any]] = set()  # the event loop keeps only weak references to tasks
-        self.step = Step("rate limiter reports", self._report, every=REPORT_SECONDS, close=self.settle)
+        self.step = Step("rate limiter reports", self._report, every=REPORT_SECONDS, close=self.return_leases)
 
     async def charge(self, caller: Caller) -> Headers:
         """Count one call and return the rate limit headers; raises `Refused` if none is left."""
@@ -138,7 +138,7 @@ class RateLimiter:
         lease.left -= 1
         lease.used += 1
         if (lease.left <= lease.low or now >= lease.renew) and account.asking is None:
-            self._ask(account)
+            self._renew_lease(account)
         return account.headers(now)
 
     def on_change(self, kind: str, id: str) -> None:  # noqa: A002
@@ -147,7 +147,7 @@ class RateLimiter:
         if account is not None:
             account.lease.deadline = account.refused_until = 0.0
 
-    async def settle(self) -> None:
+    async def return_leases(self) -> None:
         """Report all calls and return all leases."""
         for account in self._accounts.values():
             account.lease.deadline = 0.0
@@ -167,7 +167,9 @@ class RateLimiter:
                 del self._accounts[account.client_id]
         tasks: list[asyncio.Task[Any]] = []
         for at in range(0, len(due), _REPORTS_AT_ONCE):
-            batch = [self._ask(one, more=False) for one in due[at : at + _REPORTS_AT_ONCE] if one.asking is None]
+            batch = [
+                self._renew_lease(one, more=False) for one in due[at : at + _REPORTS_AT_ONCE] if one.asking is None
+            ]
             if batch:
                 await asyncio.wait(batch)
                 tasks += batch
@@ -183,7 +185,7 @@ class RateLimiter:
             account.waiting += 1
             try:
                 # A cancelled waiter must not cancel the request that others wait for.
-                await asyncio.shield(account.asking or self._ask(account))
+                await asyncio.shield(account.asking or self._renew_lease(account))
             except (DatabaseUnavailable, OutcomeUnknown) as error:
                 problem = Problem("upstream_unavailable", _UNCOUNTED, retry_after=2)
                 raise Refused(problem, account.headers(now) if account.policy else ()) from error
@@ -192,7 +194,7 @@ class RateLimiter:
             now = self._monotonic()
         return now
 
-    def _ask(self, account: _Account, *, more: bool = True) -> "asyncio.Task[Any]":
+    def _renew_lease(self, account: _Account, *, more: bool = True) -> "asyncio.Task[Any]":
         account.asking = self._start(self._exchange(account, more=more))
         return account.asking
 
@@ -223,19 +225,19 @@ class RateLimiter:
                 asked = max(0, max(FIRST_LEASE, int(rate * _LEASE_AHEAD_SECONDS)) - lease.left)
             for attempt in range(1, _ATTEMPTS + 1):
                 try:
-                    row = await self._tell(account, lease, waiting, asked)
+                    row = await self._send_report(account, lease, waiting, asked)
                     break
                 except OutcomeUnknown:  # a lost lease returns with the next minute
                     if attempt == _ATTEMPTS:
                         raise
             account.asked_at = sent_at
-            self._know(account, row, sent_at)
+            self._apply(account, row, sent_at)
             if more:
                 _extend(account, row["granted"], sent_at, waiting=waiting, asked=asked)
         finally:
             account.asking = None
 
-    async def _tell(self, account: _Account, lease: _Lease, waiting: int = 0, asked: int = 0) -> Any:
+    async def _send_report(self, account: _Account, lease: _Lease, waiting: int = 0, asked: int = 0) -> Any:
         used, unused, counted = lease.used, lease.unused, True
         arguments = (account.practice_id, account.client_id, lease.minute, used, unused, waiting, asked)
         try:
@@ -248,12 +250,12 @@ class RateLimiter:
                 lease.used -= used
                 lease.unused -= unused
 
-    def _know(self, account: _Account, row: Any, sent_at: float) -> None:
+    def _apply(self, account: _Account, row: Any, sent_at: float) -> None:
         per_minute, quota, lease = row["per_minute"], row["quota"], account.lease
         if row["minute_started_at"] != lease.minute:
             lease.give_up()
             if lease.used:  # the last calls of the previous minute
-                self._start(self._tell(account, lease))
+                self._start(self._send_report(account, lease))
             lease = account.lease = _Lease(row["minute_started_at"])
         elif (per_minute, quota) != (account.per_minute, account.quota):
             lease.give_up()

@@ -37,7 +37,7 @@ class ProviderUnavailable(Exception):  # noqa: N818 - a state of the world
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class PendingSignIn:
     """What the browser that began a sign-in must bring back, and what the provider's answer must match."""
 
     state: str
@@ -63,9 +63,9 @@ class IdentityProvider:
         self._metadata: dict[str, Any] = {}
         self._metadata_read_at = float("-inf")
 
-    async def begin(self) -> tuple[str, Beginning]:
+    async def begin(self) -> tuple[str, PendingSignIn]:
         """The URL to send the browser to, and what to remember until it returns."""
-        beginning = Beginning(*(secrets.token_urlsafe(32) for _ in range(3)))
+        beginning = PendingSignIn(*(secrets.token_urlsafe(32) for _ in range(3)))
         metadata = await self._provider()
         query = {
             "client_id": self._client_id,
@@ -80,7 +80,7 @@ class IdentityProvider:
         endpoint = metadata["authorization_endpoint"]
         return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}", beginning
 
-    async def finish(self, beginning: Beginning, code: str, issuer: str | None) -> Identity:
+    async def finish(self, beginning: PendingSignIn, code: str, issuer: str | None) -> Identity:
         """The identity that the provider vouches for. `issuer` is the one named in its answer (RFC 9207)."""
         metadata = await self._provider()
         named = issuer is not None or metadata.get("authorization_response_iss_parameter_supported") is True
@@ -106,7 +106,7 @@ class IdentityProvider:
             self._metadata, self._metadata_read_at = found, self._monotonic()
         return self._metadata
 
-    async def _redeem(self, metadata: dict[str, Any], beginning: Beginning, code: str) -> dict[str, Any]:
+    async def _redeem(self, metadata: dict[str, Any], beginning: PendingSignIn, code: str) -> dict[str, Any]:
         form = {
             "grant_type": "authorization_code",
             "code": code,
@@ -120,7 +120,9 @@ class IdentityProvider:
         form |= {"client_id": self._client_id, "client_secret": self._client_secret}
         return await self._ask("POST", metadata["token_endpoint"], data=form)
 
-    async def _verified(self, metadata: dict[str, Any], beginning: Beginning, tokens: dict[str, Any]) -> dict[str, Any]:
+    async def _verified(
+        self, metadata: dict[str, Any], beginning: PendingSignIn, tokens: dict[str, Any]
+    ) -> dict[str, Any]:
         token = tokens["id_token"]
         header = jwt.get_unverified_header(token)
         algorithm = header["alg"]

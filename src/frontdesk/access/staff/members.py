@@ -108,7 +108,9 @@ async def show_staff(database: Database, staff_id: str) -> StaffRecord:
 
 async def disable_staff(database: Database, staff_id: str, *, audit: AuditContext) -> StaffRecord:
     """Ends the staff member's sessions and refuses new ones."""
-    return await _change(database, staff_id, audit, "console.disable_staff", "disabled = true", also=end_everything)
+    return await _change(
+        database, staff_id, audit, "console.disable_staff", "disabled = true", also=delete_sessions_and_links
+    )
 
 
 async def enable_staff(database: Database, staff_id: str, *, audit: AuditContext) -> StaffRecord:
@@ -126,7 +128,7 @@ async def remove_staff(database: Database, staff_id: str, *, audit: AuditContext
     async with database.transaction() as connection:
         if await hold(connection, staff_id) is None:
             raise StaffError(f"There is no staff member {staff_id!r}.")
-        await end_everything(connection, staff_id)
+        await delete_sessions_and_links(connection, staff_id)
         await connection.execute("DELETE FROM staff WHERE staff_id = $1", staff_id)
         await append_audit(connection, audit.entry(removed.practice_id, "console.remove_staff", [staff_id]))
     return removed
@@ -141,7 +143,7 @@ async def hold(connection: Any, staff_id: str) -> Any:
     )
 
 
-async def end_everything(connection: Any, staff_id: str) -> None:
+async def delete_sessions_and_links(connection: Any, staff_id: str) -> None:
     """Deletes the sessions and links of a staff member."""
     await connection.execute("DELETE FROM staff_session WHERE staff_id = $1", staff_id)
     await connection.execute("DELETE FROM staff_link WHERE staff_id = $1", staff_id)

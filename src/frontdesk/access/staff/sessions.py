@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from frontdesk.access.staff.members import StaffMember, end_everything, hold
+from frontdesk.access.staff.members import StaffMember, delete_sessions_and_links, hold
 from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
@@ -85,7 +85,7 @@ class SessionRecord:
     current: bool
 
 
-class SignIn:
+class StaffSessions:
     """`on_audit` is called with each practice that has a new audit record to seal."""
 
     def __init__(self, database: Database, clock: Callable[[], datetime], on_audit: Callable[[int], None]) -> None:
@@ -185,7 +185,7 @@ class SignIn:
         async with self._transaction() as connection:
             await hold(connection, session.staff_id)
             if everywhere:
-                await end_everything(connection, session.staff_id)
+                await delete_sessions_and_links(connection, session.staff_id)
             else:
                 await connection.execute("DELETE FROM staff_session WHERE digest = $1", session.digest)
             await self._record(connection, session.practice_id, session.staff_id, operation, request_id)

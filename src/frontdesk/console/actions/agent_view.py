@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from frontdesk.access.clients.registry import AuthenticatedClient, ClientRecord
+from frontdesk.access.clients.records import AuthenticatedClient, ClientRecord
 from frontdesk.access.clients.tokens import Tokens
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.domain.errors import Problem

@@ -27,7 +27,7 @@ _UPCOMING = {
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class HistoryEntry:
     """An audit record about the appointment."""
 
     at: datetime
@@ -48,7 +48,7 @@ class AppointmentView:
     start: datetime
     end: datetime
     booked_by: Actor | None
-    history: Sequence[Happening]
+    history: Sequence[HistoryEntry]
     may: frozenset[str]  # operations, and statuses that can be recorded
     records_attendance: bool
 
@@ -81,7 +81,7 @@ class Appointments:
             start=found.starts_at.astimezone(zone(time_zone)),
             end=found.ends_at.astimezone(zone(time_zone)),
             booked_by=None if booked_by is None else actors[booked_by],
-            history=[Happening(row["at"], actors[row["actor"]], row["operation"], row["outcome"]) for row in rows],
+            history=[HistoryEntry(row["at"], actors[row["actor"]], row["operation"], row["outcome"]) for row in rows],
             may=_allowed(found, directory, context.now, system.capabilities),
             records_attendance=Capability.RECORD_ATTENDANCE in system.capabilities,
             **names_of(found, directory),

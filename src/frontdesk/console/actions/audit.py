@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import orjson
 
-from frontdesk.audit.reading import AFTER_ALL, Wanted, exported_lines, find_records
+from frontdesk.audit.reading import AFTER_ALL, AuditFilter, exported_lines, find_records
 from frontdesk.audit.verify import ChainReport, verify_chain
 from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.context import ActionContext
@@ -82,7 +82,7 @@ class AuditRecords:
         rows = await self.database.fetch(_ACTORS, context.practice_id)
         return [Actor(row["id"], row["name"], row["kind"]) for row in rows]
 
-    async def find(self, context: ActionContext, wanted: Wanted, before: int | None = None) -> RecordPage:
+    async def find(self, context: ActionContext, wanted: AuditFilter, before: int | None = None) -> RecordPage:
         """A page of records. It may be short or empty without being the last, because a search is bounded."""
         context.require("admin")
         found = await find_records(

@@ -14,12 +14,12 @@ from frontdesk.access.clients.caller import Caller
 from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.names import Actor
-from frontdesk.domain.calendar import time_away
+from frontdesk.domain.availability import time_away
 from frontdesk.domain.directory import Directory, TimeOff
 from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.domain.local_time import local_date, local_day_bounds, zone
-from frontdesk.store.changes import announce
 from frontdesk.store.database import Database
+from frontdesk.store.notifications import notify
 from frontdesk.systems.port import AppointmentFilter, Capability, SchedulingSystem, appointment_pages
 
 LONGEST = timedelta(days=366)
@@ -148,7 +148,7 @@ class Blocks:
         context.seal_soon()
         if done is None or done["outcome"] == "not_found":
             raise Problem("not_found", "There is no such provider or location.")
-        await announce(self.database, "practice", context.staff.practice_slug)
+        await notify(self.database, "practice", context.staff.practice_slug)
         self.on_changed(context.practice_id)
 
     def _check_place(self, directory: Directory, block: Block) -> None:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
 
-from frontdesk.access.clients.registry import (
+from frontdesk.access.clients.records import (
     Also,
     ClientRecord,
     add_client,
@@ -20,7 +20,7 @@ from frontdesk.access.clients.registry import (
     rotate_secret,
     show_client,
 )
-from frontdesk.access.clients.rules import ClientError, check_limits, checked_grant, checked_name, checked_scopes
+from frontdesk.access.clients.validation import ClientError, check_limits, checked_grant, checked_name, checked_scopes
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.domain.errors import FieldError, Problem, invalid

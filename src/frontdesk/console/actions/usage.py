@@ -8,14 +8,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from frontdesk.access.clients.registry import ClientRecord, list_clients
+from frontdesk.access.clients.records import ClientRecord, list_clients
 from frontdesk.access.limits.rate_limiter import MINUTE_SECONDS, QUOTA_SECONDS
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.store.database import Database
 
-Ending = Literal["succeeded", "challenged", "refused", "failed"]
+WriteOutcome = Literal["succeeded", "challenged", "refused", "failed"]
 Error = tuple[int, str]  # status and code
-ENDINGS: tuple[Ending, ...] = ("succeeded", "challenged", "refused", "failed")
+ENDINGS: tuple[WriteOutcome, ...] = ("succeeded", "challenged", "refused", "failed")
 
 _MINUTE, _QUOTA_PERIOD = timedelta(seconds=MINUTE_SECONDS), timedelta(seconds=QUOTA_SECONDS)
 
@@ -67,27 +67,27 @@ class ClientUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class UsageBucket:
     """One step of a span. `errors` are counted by status and code."""
 
     began_at: datetime
-    requests: Counter[Ending] = field(default_factory=Counter)
+    requests: Counter[WriteOutcome] = field(default_factory=Counter)
     errors: Counter[Error] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class UsageReport:
     """Requests of a span by step, operation, client and door."""
 
     span: Span
-    moments: Sequence[Moment]
+    moments: Sequence[UsageBucket]
     operations: Counter[str] = field(default_factory=Counter)
     troubled: Counter[str] = field(default_factory=Counter)  # operations that were refused or failed
     clients: Counter[str] = field(default_factory=Counter)
     doors: Counter[str] = field(default_factory=Counter)
 
     @property
-    def requests(self) -> Counter[Ending]:
+    def requests(self) -> Counter[WriteOutcome]:
         return sum((moment.requests for moment in self.moments), Counter())
 
     @property
@@ -95,7 +95,7 @@ class Counted:
         return sum((moment.errors for moment in self.moments), Counter())
 
 
-def ending(status: int) -> Ending:
+def ending(status: int) -> WriteOutcome:
     if status == 428:
         return "challenged"
     if status < 400:
@@ -117,12 +117,12 @@ class Usage:
 
     async def over_time(
         self, context: ActionContext, span: Span, zone: ZoneInfo, client_id: str | None = None
-    ) -> Counted:
+    ) -> UsageReport:
         context.require("admin")
         steps = _steps(context.now, span, zone)
         async with self.database.transaction(context.practice_id) as connection:
             rows = await connection.fetch(_COUNTED, context.practice_id, span.minutes, steps[0], client_id)
-        counted = Counted(span, [Moment(began_at) for began_at in steps])
+        counted = UsageReport(span, [UsageBucket(began_at) for began_at in steps])
         for row in rows:
             requests, how = row["requests"], ending(row["status"])
             moment = counted.moments[bisect_right(steps, row["began_at"]) - 1]

@@ -24,7 +24,7 @@ _DEAD_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class EndpointView:
     endpoint: Endpoint
     dead: Sequence[Delivery]  # newest first
 
@@ -33,12 +33,12 @@ class Told:
 class Webhooks:
     database: Database
 
-    async def all(self, context: ActionContext) -> list[Told]:
+    async def all(self, context: ActionContext) -> list[EndpointView]:
         context.require("admin")
         found = []
         for endpoint in await list_endpoints(self.database, context.practice_id):
             dead = await list_deliveries(self.database, endpoint.endpoint_id, "dead", _DEAD_SHOWN)
-            found.append(Told(endpoint, dead))
+            found.append(EndpointView(endpoint, dead))
         return found
 
     async def replay_dead(self, context: ActionContext, endpoint_id: str) -> None:

@@ -24,7 +24,7 @@ _FRAME = b"data: "
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentMessage:
     """A request without Host, and with $TOKEN in place of the token."""
 
     method: str
@@ -35,7 +35,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    sent: Sent
+    sent: SentMessage
     status: int
     headers: tuple[tuple[str, str], ...]
     body: bytes
@@ -76,7 +76,7 @@ def rest_request(
     trace: str,
     simulate: str | None = None,
     key: str | None = None,
-) -> Sent:
+) -> SentMessage:
     names = input_names(operation)
     path = PREFIX + operation.path
     for name in names.path.values():
@@ -86,16 +86,16 @@ def rest_request(
     if simulate is not None:
         headers.append((HEADER, simulate))
     if operation.method == "GET":
-        return Sent("GET", f"{path}?{urlencode(rest)}" if rest else path, tuple(headers))
+        return SentMessage("GET", f"{path}?{urlencode(rest)}" if rest else path, tuple(headers))
     if key is not None:
         headers.append(("Idempotency-Key", key))
     headers.append(("Content-Type", "application/json"))
-    return Sent(operation.method, path, tuple(headers), orjson.dumps(rest))
+    return SentMessage(operation.method, path, tuple(headers), orjson.dumps(rest))
 
 
 def mcp_request(
     operation: Operation, arguments: Mapping[str, Any], *, trace: str, number: int, simulate: str | None = None
-) -> Sent:
+) -> SentMessage:
     params: dict[str, Any] = {"name": operation.name, "arguments": dict(arguments)}
     if simulate is not None:
         params["_meta"] = {META_KEY: simulate}
@@ -107,10 +107,10 @@ def mcp_request(
         ("MCP-Protocol-Version", HANDSHAKE_VERSIONS[0]),
         ("Content-Type", "application/json"),
     )
-    return Sent("POST", MCP_PATH, headers, orjson.dumps(message))
+    return SentMessage("POST", MCP_PATH, headers, orjson.dumps(message))
 
 
-async def exchange(app: ASGIApp, public_url: str, token: str, sent: Sent) -> Exchange:
+async def exchange(app: ASGIApp, public_url: str, token: str, sent: SentMessage) -> Exchange:
     """Sends a request to the application and collects the response."""
     address = urlsplit(public_url)
     path, _, query = sent.target.partition("?")
@@ -148,7 +148,7 @@ async def exchange(app: ASGIApp, public_url: str, token: str, sent: Sent) -> Exc
     return Exchange(sent, started["status"], received, bytes(answered))
 
 
-def as_curl(public_url: str, sent: Sent) -> str:
+def as_curl(public_url: str, sent: SentMessage) -> str:
     """The request as a curl command, without the trace id."""
     parts = [f'curl -s "{public_url}{sent.target}"']
     if sent.method not in ("GET", "POST"):

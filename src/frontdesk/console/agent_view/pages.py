@@ -11,15 +11,15 @@ from typing import Any
 
 from starlette.responses import Response
 
-from frontdesk.access.clients.registry import ClientRecord
+from frontdesk.access.clients.records import ClientRecord
 from frontdesk.console.actions.agent_view import commits
 from frontdesk.console.agent_view import narration
-from frontdesk.console.agent_view.exchange import Exchange, Sent, exchange, mcp_request, rest_request
+from frontdesk.console.agent_view.exchange import Exchange, SentMessage, exchange, mcp_request, rest_request
 from frontdesk.console.agent_view.messages import panes
-from frontdesk.console.agent_view.scenarios import SCENARIOS, Scenario, Step
-from frontdesk.console.agent_view.state import Choice, State, Value, load_state
+from frontdesk.console.agent_view.scenarios import SCENARIOS, Scenario, ScenarioStep
+from frontdesk.console.agent_view.state import Choice, ScenarioState, Value, load_state
 from frontdesk.console.forms import Form
-from frontdesk.console.visit import Page, Visit
+from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.domain.errors import Problem
 from frontdesk.engine.sandbox import SCENARIOS as SIMULATED
 from frontdesk.operations import OPERATIONS, Operation
@@ -53,7 +53,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class StepResult:
     """A step that was run, with both exchanges."""
 
     operation: Operation
@@ -76,17 +76,17 @@ class Ran:
 
 
 @dataclass(slots=True)
-class Walk:
+class ScenarioProgress:
     """The position in the view: the client, the scenario and step or a chosen operation, and what is known."""
 
     client: ClientRecord
     scenario: Scenario | None
     position: int
     chosen: Operation  # where no step names one
-    state: State
+    state: ScenarioState
 
     @property
-    def step(self) -> Step | None:
+    def step(self) -> ScenarioStep | None:
         steps = () if self.scenario is None else self.scenario.steps
         return steps[self.position] if self.position < len(steps) else None
 
@@ -95,14 +95,14 @@ class Walk:
         return self.chosen if self.step is None else _BY_NAME[self.step.operation]
 
 
-async def _step_page(visit: Visit) -> Response:
-    form = visit.form
-    walk = await _walk(visit, form)
+async def _step_page(request: ConsoleRequest) -> Response:
+    form = request.form
+    walk = await _walk(request, form)
     ran, typed = None, None
     match form.get("do"):
         case "run":
             typed = _arguments(walk.operation, form)
-            ran = await _run(visit, walk, typed, form.get("simulate"))
+            ran = await _run(request, walk, typed, form.get("simulate"))
             if _advance(walk, ran):
                 typed = None
         case "skip":
@@ -110,17 +110,17 @@ async def _step_page(visit: Visit) -> Response:
         case "choose":
             walk.scenario = None
             walk.chosen = _BY_NAME.get(form.get("choice"), OPERATIONS[0])
-    return await _render(visit, walk, ran, typed)
+    return await _render(request, walk, ran, typed)
 
 
-async def _walk(visit: Visit, form: Form) -> Walk:
-    clients = await visit.desk.clients.all(visit.context)
+async def _walk(request: ConsoleRequest, form: Form) -> ScenarioProgress:
+    clients = await request.desk.clients.all(request.context)
     client = next((each for each in clients if each.client_id == form.get("client")), None)
     if client is None:
         raise Problem("not_found", "There is no such client.")
     scenario = SCENARIOS.get(form.get("scenario"))
     position = form.get("position")
-    return Walk(
+    return ScenarioProgress(
         client,
         scenario,
         int(position) if position.isdecimal() and len(position) <= 3 else 0,
@@ -140,14 +140,16 @@ def _arguments(operation: Operation, form: Form) -> dict[str, Value]:
     return arguments
 
 
-async def _run(visit: Visit, walk: Walk, arguments: dict[str, Value], simulate: str) -> Ran:
-    operation, view = walk.operation, visit.desk.agent_view
+async def _run(
+    request: ConsoleRequest, walk: ScenarioProgress, arguments: dict[str, Value], simulate: str
+) -> StepResult:
+    operation, view = walk.operation, request.desk.agent_view
     code = simulate if simulate in SIMULATED else None
-    trace = f"00-{visit.context.request_id}-{secrets.token_hex(8)}-01"
-    token = await view.admit(visit.context, walk.client, operation, arguments)
+    trace = f"00-{request.context.request_id}-{secrets.token_hex(8)}-01"
+    token = await view.admit(request.context, walk.client, operation, arguments)
 
-    async def send(sent: Sent) -> Exchange:
-        return await exchange(visit.request.app.state.gateway, view.public_url, token, sent)
+    async def send(sent: SentMessage) -> Exchange:
+        return await exchange(request.http.app.state.gateway, view.public_url, token, sent)
 
     titles, number = ("REST", "MCP"), walk.position + 1
     committing = commits(walk.client, operation, arguments)
@@ -160,10 +162,10 @@ async def _run(visit: Visit, walk: Walk, arguments: dict[str, Value], simulate: 
         key = secrets.token_hex(16)
         left = await send(rest_request(operation, arguments, trace=trace, simulate=code, key=key))
         right = await send(rest_request(operation, arguments, trace=trace, key=key))
-    return Ran(operation, arguments, code, left, right, titles, abouts)
+    return StepResult(operation, arguments, code, left, right, titles, abouts)
 
 
-def _advance(walk: Walk, ran: Ran) -> bool:
+def _advance(walk: ScenarioProgress, ran: StepResult) -> bool:
     """Stores what the answer tells and moves to the next step. A failed step is repeated."""
     walk.state.learn(ran.operation, ran.arguments, ran.answer)
     step = walk.step
@@ -179,12 +181,15 @@ def _advance(walk: Walk, ran: Ran) -> bool:
 
 
 async def _render(
-    visit: Visit, walk: Walk | None = None, ran: Ran | None = None, typed: dict[str, Value] | None = None
+    request: ConsoleRequest,
+    walk: ScenarioProgress | None = None,
+    ran: StepResult | None = None,
+    typed: dict[str, Value] | None = None,
 ) -> Response:
-    view = visit.desk.agent_view
-    sandbox = await view.is_sandbox(visit.context)
+    view = request.desk.agent_view
+    sandbox = await view.is_sandbox(request.context)
     shown: dict[str, Any] = {
-        "clients": await visit.desk.clients.all(visit.context),
+        "clients": await request.desk.clients.all(request.context),
         "scenarios": SCENARIOS.values(),
         "operations": OPERATIONS,
         "sandbox": sandbox,
@@ -202,8 +207,8 @@ async def _render(
             "narration": narration.after(ran.operation, ran.answer, resent=resent),
         }
     if walk is not None and (walk.scenario is None or walk.step is not None):
-        today = visit.context.now.date()
-        values = _suggested(walk, visit.staff.practice_slug == _DEMO, today) if typed is None else typed
+        today = request.context.now.date()
+        values = _suggested(walk, request.staff.practice_slug == _DEMO, today) if typed is None else typed
         kind = "commit" if commits(walk.client, walk.operation, values) else walk.operation.kind
         shown["next"] = {
             "kind": kind,
@@ -214,10 +219,10 @@ async def _render(
             "simulate": walk.step.simulate if walk.step is not None else None,
             "blocked": _ONLY_SANDBOX if kind == "commit" and not sandbox else None,
         }
-    return visit.render("agent_view.html", title="Agent's view", **shown)
+    return request.render("agent_view.html", title="Agent's view", **shown)
 
 
-def _suggested(walk: Walk, demo: bool, today: date) -> dict[str, Value]:
+def _suggested(walk: ScenarioProgress, demo: bool, today: date) -> dict[str, Value]:
     """The initial values: the challenged ones for a confirmation, else the step's own and known ones."""
     step, state = walk.step, walk.state
     confirming = step is None or step.phase == "confirm"
@@ -232,7 +237,7 @@ def _suggested(walk: Walk, demo: bool, today: date) -> dict[str, Value]:
     return values
 
 
-def _fields(walk: Walk, values: Mapping[str, Value], *, sandbox: bool) -> list[Field]:
+def _fields(walk: ScenarioProgress, values: Mapping[str, Value], *, sandbox: bool) -> list[Field]:
     """The fields that a step needs, or all fields of an operation chosen freely."""
     required = plain_schema(walk.operation.input).get("required", [])
     fields = []

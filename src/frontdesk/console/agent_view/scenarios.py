@@ -15,7 +15,7 @@ _UNKNOWN = {"firstName": "Mary", "lastName": "Somerville", "phone": "+1 555 010 
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ScenarioStep:
     operation: str
     heading: str
     given: Mapping[str, Any] = field(default_factory=dict)  # a timedelta is a date relative to today
@@ -30,21 +30,21 @@ class Scenario:
     key: str
     name: str
     description: str
-    steps: tuple[Step, ...]
+    steps: tuple[ScenarioStep, ...]
 
 
-_WHO = Step("match_patient", "Who is calling?", of_demo=_ADA)
-_VISIT_TYPE = Step("list_visit_types", "What for?", of_demo={"name": "follow-up"})
-_PROCEDURE = Step("list_procedures", "What exactly?")
-_READ = Step("get_appointment", "Read what was booked")
+_WHO = ScenarioStep("match_patient", "Who is calling?", of_demo=_ADA)
+_VISIT_TYPE = ScenarioStep("list_visit_types", "What for?", of_demo={"name": "follow-up"})
+_PROCEDURE = ScenarioStep("list_procedures", "What exactly?")
+_READ = ScenarioStep("get_appointment", "Read what was booked")
 _CANCELLING = (
-    Step("cancel_appointment", "Propose to cancel it again", {"reason": "Shown in the agent's view"}),
-    Step("cancel_appointment", "Cancel it, after a clear yes", phase="confirm"),
+    ScenarioStep("cancel_appointment", "Propose to cancel it again", {"reason": "Shown in the agent's view"}),
+    ScenarioStep("cancel_appointment", "Cancel it, after a clear yes", phase="confirm"),
 )
 _BOOKING = (
-    Step("get_slot", "Is that time still free?"),
-    Step("book_appointment", "Propose the booking"),
-    Step("book_appointment", "Book it, after a clear yes", phase="confirm"),
+    ScenarioStep("get_slot", "Is that time still free?"),
+    ScenarioStep("book_appointment", "Propose the booking"),
+    ScenarioStep("book_appointment", "Book it, after a clear yes", phase="confirm"),
     _READ,
     *_CANCELLING,
 )
@@ -57,13 +57,15 @@ SCENARIOS: Mapping[str, Scenario] = {
             "Book with a certain doctor",
             "The whole call in the order agents are taught: who, where, with whom, what for, when, read back, book.",
             (
-                Step("get_capabilities", "What may I do here?"),
+                ScenarioStep("get_capabilities", "What may I do here?"),
                 _WHO,
-                Step("list_locations", "Where?", of_demo={"name": "Downtown"}),
-                Step("list_providers", "With whom?", of_demo={"name": "Bob Chen"}),
+                ScenarioStep("list_locations", "Where?", of_demo={"name": "Downtown"}),
+                ScenarioStep("list_providers", "With whom?", of_demo={"name": "Bob Chen"}),
                 _VISIT_TYPE,
                 _PROCEDURE,
-                Step("search_slots", "When?", {"from": timedelta(days=1), "to": timedelta(days=14), "limit": 5}),
+                ScenarioStep(
+                    "search_slots", "When?", {"from": timedelta(days=1), "to": timedelta(days=14), "limit": 5}
+                ),
                 *_BOOKING,
             ),
         ),
@@ -75,7 +77,7 @@ SCENARIOS: Mapping[str, Scenario] = {
                 _WHO,
                 _VISIT_TYPE,
                 _PROCEDURE,
-                Step("find_first_available", "The earliest times"),
+                ScenarioStep("find_first_available", "The earliest times"),
                 *_BOOKING,
             ),
         ),
@@ -85,11 +87,11 @@ SCENARIOS: Mapping[str, Scenario] = {
             "Finds what the caller has booked, moves it to another time, then cancels it. Book one first.",
             (
                 _WHO,
-                Step("list_appointments", "What has the caller booked?", {"from": timedelta(days=0)}),
+                ScenarioStep("list_appointments", "What has the caller booked?", {"from": timedelta(days=0)}),
                 _READ,
-                Step("find_first_available", "Other times", {"from": timedelta(days=3)}),
-                Step("reschedule_appointment", "Propose to move it"),
-                Step("reschedule_appointment", "Move it, after a clear yes", phase="confirm"),
+                ScenarioStep("find_first_available", "Other times", {"from": timedelta(days=3)}),
+                ScenarioStep("reschedule_appointment", "Propose to move it"),
+                ScenarioStep("reschedule_appointment", "Move it, after a clear yes", phase="confirm"),
                 *_CANCELLING,
             ),
         ),
@@ -98,10 +100,10 @@ SCENARIOS: Mapping[str, Scenario] = {
             "A caller who is not on file",
             "No patient matches, so the caller is asked for the spelling and then put on file.",
             (
-                Step("match_patient", "Who is calling?", _UNKNOWN, refused=True),
-                Step("create_patient", "Propose a new patient", _UNKNOWN),
-                Step("create_patient", "Put them on file, after a clear yes", phase="confirm"),
-                Step("get_patient", "Read the new record"),
+                ScenarioStep("match_patient", "Who is calling?", _UNKNOWN, refused=True),
+                ScenarioStep("create_patient", "Propose a new patient", _UNKNOWN),
+                ScenarioStep("create_patient", "Put them on file, after a clear yes", phase="confirm"),
+                ScenarioStep("get_patient", "Read the new record"),
             ),
         ),
         Scenario(
@@ -109,15 +111,15 @@ SCENARIOS: Mapping[str, Scenario] = {
             "When something is wrong",
             "Error codes for invalid input, unknown records and a taken slot. They are the same at every door.",
             (
-                Step(
+                ScenarioStep(
                     "match_patient",
                     "Fields that cannot be right",
                     {"firstName": "4da", "lastName": " ", "phone": "12", "dob": "10/12/1985"},
                     refused=True,
                 ),
-                Step("get_provider", "Unknown record", {"providerId": 999999}, refused=True),
-                Step("get_practice", "System unavailable", simulate="upstream_unavailable", refused=True),
-                Step("get_practice", "Rate limit exceeded", simulate="rate_limited", refused=True),
+                ScenarioStep("get_provider", "Unknown record", {"providerId": 999999}, refused=True),
+                ScenarioStep("get_practice", "System unavailable", simulate="upstream_unavailable", refused=True),
+                ScenarioStep("get_practice", "Rate limit exceeded", simulate="rate_limited", refused=True),
             ),
         ),
     )

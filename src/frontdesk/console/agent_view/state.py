@@ -36,7 +36,7 @@ class Choice:
 
 
 @dataclass(slots=True)
-class State:
+class ScenarioState:
     known: dict[str, list[Choice]] = field(default_factory=dict)  # by argument, likeliest first
     pending: tuple[str, dict[str, Value]] | None = None  # a challenged write: operation, and arguments with the token
     outcomes: dict[int, int] = field(default_factory=dict)  # the status of each step that was run
@@ -65,14 +65,14 @@ class State:
         return _STATE.dump_json(self).decode()
 
 
-_STATE = TypeAdapter(State)
+_STATE = TypeAdapter(ScenarioState)
 
 
-def load_state(text: str) -> State:
+def load_state(text: str) -> ScenarioState:
     try:
-        return _STATE.validate_json(text) if len(text) <= _LONGEST else State()
+        return _STATE.validate_json(text) if len(text) <= _LONGEST else ScenarioState()
     except ValidationError:
-        return State()
+        return ScenarioState()
 
 
 def _label(item: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ _Cell = tuple[int, int]  # minute of the wall clock, and 1 for its repetition on
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GridPosition:
     """`rows` rows from row `at`, counted from 1."""
 
     at: int
@@ -28,7 +28,7 @@ class Place:
 class HourMark:
     """A full hour on the axis. `zone` is set for an hour that occurs twice."""
 
-    place: Place
+    place: GridPosition
     minute: int  # on the wall clock
     zone: str | None
 
@@ -55,7 +55,7 @@ class Axis:
             self._instants[day] = [minute for minute, _ in shown]
             self._rows[day] = [row for _, row in shown]
 
-    def place(self, day: date, start: int, end: int) -> Place | None:
+    def place(self, day: date, start: int, end: int) -> GridPosition | None:
         """The rows from start to end, in minutes since 1970; None if none of them is shown."""
         instants, rows = self._instants[day], self._rows[day]
         first = bisect_right(instants, start) - 1
@@ -64,13 +64,13 @@ class Axis:
         last = bisect_left(instants, end) - 1
         if last < first:
             return None
-        return Place(rows[first], rows[last] - rows[first] + 1)
+        return GridPosition(rows[first], rows[last] - rows[first] + 1)
 
     def instants(self, day: date) -> list[int]:
         """The start of each row of the day, ascending."""
         return self._instants[day]
 
-    def missing(self, day: date) -> list[Place]:
+    def missing(self, day: date) -> list[GridPosition]:
         """Rows of other days that this day does not have."""
         places = []
         have, at = set(self._rows[day]), 0
@@ -78,7 +78,7 @@ class Axis:
             if row <= self.rows and row not in have:
                 at = at or row
             elif at:
-                places.append(Place(at, row - at))
+                places.append(GridPosition(at, row - at))
                 at = 0
         return places
 
@@ -101,7 +101,7 @@ class Axis:
                 minute = next(minute for minute, cell in cells if cell == (wall, again))
                 name = datetime.fromtimestamp(minute * 60, tz=UTC).astimezone(zone(time_zone)).tzname()
             length = sum((wall + step, again) in rows for step in range(0, HOUR, STEP))
-            marks.append(HourMark(Place(rows[wall, again], length), wall, name))
+            marks.append(HourMark(GridPosition(rows[wall, again], length), wall, name))
         return marks
 
 

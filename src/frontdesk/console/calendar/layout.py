@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
-from frontdesk.console.calendar.axis import HOUR, STEP, Axis, Place
-from frontdesk.console.calendar.view import CalendarView, Column, Day, Entry, Shade, ShadeKind
+from frontdesk.console.calendar.axis import HOUR, STEP, Axis, GridPosition
+from frontdesk.console.calendar.view import CalendarEntry, CalendarView, Column, Day, Shade, ShadeKind
 from frontdesk.console.names import Actor, names_of
 from frontdesk.domain.appointments import Appointment
-from frontdesk.domain.calendar import OpenTimes, time_away
+from frontdesk.domain.availability import OpenTimes, time_away
 from frontdesk.domain.directory import Directory, Location, Provider
 from frontdesk.domain.local_time import DAY_MINUTES, local_date, local_day_bounds, zone
 from frontdesk.domain.patients import Contact
@@ -126,7 +126,7 @@ class _Page:
                 shades.append(Shade(kind, place, label, _local(start, self.zone), _local(end, self.zone)))
         return shades
 
-    def _entries(self, day: date, appointments: Sequence[Appointment]) -> list[Entry]:
+    def _entries(self, day: date, appointments: Sequence[Appointment]) -> list[CalendarEntry]:
         """Overlapping appointments are side by side, cancelled ones last."""
         ends: list[int] = []  # the first free row of each lane
         entries = []
@@ -136,11 +136,11 @@ class _Page:
             if place is None:
                 continue
             rows = max(place.rows, _FEWEST_ROWS)
-            place = Place(min(place.at, max(1, self.axis.rows - rows + 1)), rows)
+            place = GridPosition(min(place.at, max(1, self.axis.rows - rows + 1)), rows)
             lane = next((number for number, free in enumerate(ends) if free <= place.at), len(ends))
             ends[lane : lane + 1] = [place.at + place.rows]
             entries.append(
-                Entry(
+                CalendarEntry(
                     id=appointment.id,
                     status=appointment.status,
                     start=_local(start, self.zone),
@@ -158,7 +158,7 @@ class _Page:
         return sorted(entries, key=lambda entry: (entry.start, entry.lane))
 
 
-def _width(entry: Entry, entries: Sequence[Entry], capacity: int, lanes: int) -> int:
+def _width(entry: CalendarEntry, entries: Sequence[CalendarEntry], capacity: int, lanes: int) -> int:
     """Extends over free lanes to the right, except those of the capacity, which show that there is room."""
     if entry.lane < capacity:
         return 1

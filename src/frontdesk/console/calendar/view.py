@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Literal
 
-from frontdesk.console.calendar.axis import HourMark, Place
+from frontdesk.console.calendar.axis import GridPosition, HourMark
 from frontdesk.console.names import Actor
 from frontdesk.domain.directory import Location
 from frontdesk.domain.patients import Contact
@@ -14,14 +14,14 @@ ShadeKind = Literal["closed", "off", "closure", "missing"]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CalendarEntry:
     """An appointment in its column. `patient` is None if the scheduling system no longer has the patient."""
 
     id: str
     status: str
     start: datetime
     end: datetime
-    place: Place
+    place: GridPosition
     lane: int
     width: int  # in lanes
     patient_id: str
@@ -37,7 +37,7 @@ class Entry:
 @dataclass(frozen=True, slots=True)
 class Shade:
     kind: ShadeKind
-    place: Place
+    place: GridPosition
     label: str
     start: datetime
     end: datetime
@@ -51,7 +51,7 @@ class Column:
     lanes: int
     open: Sequence[tuple[datetime, datetime]]
     shades: Sequence[Shade]
-    entries: Sequence[Entry]
+    entries: Sequence[CalendarEntry]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Day:
     columns: Sequence[Column]
     closures: Sequence[str]  # reasons why the location is closed
     starts: Sequence[int]  # when each row begins, minutes since 1970
-    now: Place | None
+    now: GridPosition | None
 
 
 @dataclass(frozen=True, slots=True)

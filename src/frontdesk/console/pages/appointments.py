@@ -5,8 +5,8 @@ from typing import Any
 
 from starlette.responses import Response
 
+from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.pages.slot_choice import slot_choice
-from frontdesk.console.visit import Page, Visit
 from frontdesk.domain.errors import Problem
 
 _STEPS: Mapping[str, tuple[str, str]] = {
@@ -26,9 +26,9 @@ DONE: Mapping[str, tuple[str, str]] = {
 }
 
 
-async def _appointment(visit: Visit, refused: Problem | None = None, reason: str = "") -> Response:
-    view = await visit.desk.appointments.read(visit.context, visit.param("appointment_id"))
-    return visit.render(
+async def _appointment(request: ConsoleRequest, refused: Problem | None = None, reason: str = "") -> Response:
+    view = await request.desk.appointments.read(request.context, request.param("appointment_id"))
+    return request.render(
         "appointment.html",
         title="Appointment",
         status=200 if refused is None else refused.status,
@@ -40,43 +40,43 @@ async def _appointment(visit: Visit, refused: Problem | None = None, reason: str
     )
 
 
-async def _step(visit: Visit) -> Response:
-    appointment_id = visit.param("appointment_id")
-    operation, notice = _STEPS[visit.request.url.path.rpartition("/")[2]]
+async def _step(request: ConsoleRequest) -> Response:
+    appointment_id = request.param("appointment_id")
+    operation, notice = _STEPS[request.http.url.path.rpartition("/")[2]]
     arguments: dict[str, Any] = {"appointmentId": appointment_id}
-    reason = visit.form.get("reason")
+    reason = request.form.get("reason")
     if reason and operation == "cancel_appointment":
         arguments["reason"] = reason
     try:
-        await visit.run(operation, arguments)
+        await request.run(operation, arguments)
     except Problem as problem:
-        return await _refused(visit, problem, reason)
-    return visit.redirect(f"/appointments/{appointment_id}", notice=notice)
+        return await _refused(request, problem, reason)
+    return request.redirect(f"/appointments/{appointment_id}", notice=notice)
 
 
-async def _record(visit: Visit) -> Response:
-    form = visit.form
-    appointment_id, status = visit.param("appointment_id"), form.get("status")
+async def _record(request: ConsoleRequest) -> Response:
+    form = request.form
+    appointment_id, status = request.param("appointment_id"), form.get("status")
     try:
-        await visit.desk.appointments.record(visit.context, appointment_id, status, form.get("key"))
+        await request.desk.appointments.record(request.context, appointment_id, status, form.get("key"))
     except Problem as problem:
-        return await _refused(visit, problem)
-    return visit.redirect(f"/appointments/{appointment_id}", notice=_RECORDED[status])
+        return await _refused(request, problem)
+    return request.redirect(f"/appointments/{appointment_id}", notice=_RECORDED[status])
 
 
-async def _move(visit: Visit) -> Response:
-    view = await visit.desk.appointments.read(visit.context, visit.param("appointment_id"))
+async def _move(request: ConsoleRequest) -> Response:
+    view = await request.desk.appointments.read(request.context, request.param("appointment_id"))
     appointment = view.appointment
     if "reschedule_appointment" not in view.may:
         raise Problem("conflict", "This appointment can no longer be moved.")
     choice = await slot_choice(
-        visit,
+        request,
         visit_type_id=appointment.visit_type_id,
         procedure_id=appointment.procedure_id,
         provider_id=appointment.provider_id,
         location_id=appointment.location_id,
     )
-    return visit.render(
+    return request.render(
         "move.html",
         title="Move appointment",
         view=view,
@@ -85,11 +85,11 @@ async def _move(visit: Visit) -> Response:
     )
 
 
-async def _confirm_move(visit: Visit, refused: Problem | None = None) -> Response:
-    slot_id = visit.form.get("slot") or visit.request.query_params.get("slot", "")
-    view = await visit.desk.appointments.read(visit.context, visit.param("appointment_id"))
-    slot = await visit.run("get_slot", {"slotId": slot_id})
-    return visit.render(
+async def _confirm_move(request: ConsoleRequest, refused: Problem | None = None) -> Response:
+    slot_id = request.form.get("slot") or request.http.query_params.get("slot", "")
+    view = await request.desk.appointments.read(request.context, request.param("appointment_id"))
+    slot = await request.run("get_slot", {"slotId": slot_id})
+    return request.render(
         "move_confirm.html",
         title="Move appointment",
         status=200 if refused is None else refused.status,
@@ -99,23 +99,23 @@ async def _confirm_move(visit: Visit, refused: Problem | None = None) -> Respons
     )
 
 
-async def _do_move(visit: Visit) -> Response:
-    appointment_id = visit.param("appointment_id")
-    arguments = {"appointmentId": appointment_id, "slotId": visit.form.get("slot")}
+async def _do_move(request: ConsoleRequest) -> Response:
+    appointment_id = request.param("appointment_id")
+    arguments = {"appointmentId": appointment_id, "slotId": request.form.get("slot")}
     try:
-        await visit.run("reschedule_appointment", arguments)
+        await request.run("reschedule_appointment", arguments)
     except Problem as problem:
         if problem.code in ("slot_unavailable", "validation", "conflict", "upstream_unavailable"):
-            return await _confirm_move(visit, problem)
+            return await _confirm_move(request, problem)
         raise
-    return visit.redirect(f"/appointments/{appointment_id}", notice="appointment_moved")
+    return request.redirect(f"/appointments/{appointment_id}", notice="appointment_moved")
 
 
-async def _refused(visit: Visit, problem: Problem, reason: str = "") -> Response:
+async def _refused(request: ConsoleRequest, problem: Problem, reason: str = "") -> Response:
     """Shows the refusal on the appointment's page, if the appointment exists."""
     if problem.code == "not_found":
         raise problem
-    return await _appointment(visit, problem, reason)
+    return await _appointment(request, problem, reason)
 
 
 def happened(operation: str, outcome: str) -> str:

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response, StreamingResponse
 
-from frontdesk.audit.reading import Wanted
-from frontdesk.console.visit import Page, Visit
+from frontdesk.audit.reading import AuditFilter
+from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.domain.errors import CATALOGUE
 from frontdesk.operations import OPERATIONS
 
@@ -31,45 +31,45 @@ OUTCOMES = ("executed", "unchanged", "replayed", *CATALOGUE)
 _FILTERS = ("actor", "operation", "outcome", "subject", "from", "to")
 
 
-async def _audit(visit: Visit) -> Response:
-    asked = {name: visit.request.query_params.get(name, "").strip() for name in _FILTERS}
-    before = visit.request.query_params.get("before", "")
+async def _audit(request: ConsoleRequest) -> Response:
+    asked = {name: request.http.query_params.get(name, "").strip() for name in _FILTERS}
+    before = request.http.query_params.get("before", "")
     faults: dict[str, str] = {}
-    wanted = _wanted(visit, asked, faults)
+    wanted = _wanted(request, asked, faults)
     place = int(before) if before.isascii() and before.isdecimal() and int(before[:20]) <= _LARGEST_ID else None
-    page = None if faults else await visit.desk.audit.find(visit.context, wanted, place)
+    page = None if faults else await request.desk.audit.find(request.context, wanted, place)
     kept = {name: value for name, value in asked.items() if value}
-    return visit.render(
+    return request.render(
         "audit.html",
         title="Audit",
         status=422 if faults else 200,
         asked=asked,
         faults=faults,
         page=page,
-        actors=await _actor_options(visit, asked["actor"]),
+        actors=await _actor_options(request, asked["actor"]),
         operations=OPERATION_NAMES,
         outcomes=OUTCOMES,
         further=None if page is None or page.before is None else _address({**kept, "before": str(page.before)}),
         newest=_address(kept) if place is not None else None,
         narrowed=bool(kept),
-        check=await visit.desk.audit.last_check(visit.context),
+        check=await request.desk.audit.last_check(request.context),
     )
 
 
-async def _check(visit: Visit) -> Response:
+async def _check(request: ConsoleRequest) -> Response:
     """The state of the check, polled by a script while it runs."""
-    check = await visit.desk.audit.last_check(visit.context)
-    return visit.render("audit_check.html", title="Audit", check=check)
+    check = await request.desk.audit.last_check(request.context)
+    return request.render("audit_check.html", title="Audit", check=check)
 
 
-async def _verify(visit: Visit) -> Response:
-    await visit.desk.audit.start_check(visit.context)
-    return visit.redirect("/audit#check")
+async def _verify(request: ConsoleRequest) -> Response:
+    await request.desk.audit.start_check(request.context)
+    return request.redirect("/audit#check")
 
 
-async def _export(visit: Visit) -> Response:
-    lines = await visit.desk.audit.export(visit.context)
-    name = f"audit-{visit.staff.practice_slug}-{visit.context.now:%Y-%m-%d}.jsonl"
+async def _export(request: ConsoleRequest) -> Response:
+    lines = await request.desk.audit.export(request.context)
+    name = f"audit-{request.staff.practice_slug}-{request.context.now:%Y-%m-%d}.jsonl"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return StreamingResponse(_ended(lines), headers=headers, media_type="application/x-ndjson")
 
@@ -79,17 +79,17 @@ async def _ended(lines: AsyncIterator[str]) -> AsyncIterator[str]:
         yield line + "\n"
 
 
-def _wanted(visit: Visit, asked: dict[str, str], faults: dict[str, str]) -> Wanted:
+def _wanted(request: ConsoleRequest, asked: dict[str, str], faults: dict[str, str]) -> AuditFilter:
     since, until = _day(asked, "from", faults), _day(asked, "to", faults)
     if since is not None and until is not None and until < since:
         faults["to"] = "The last day lies before the first."
-    return Wanted(
+    return AuditFilter(
         actor=asked["actor"] or None,
         operation=asked["operation"] or None,
         subject=asked["subject"] or None,
         outcome=asked["outcome"] or None,
-        since=None if since is None else datetime.combine(since, time(), visit.zone),
-        until=None if until is None else datetime.combine(until + timedelta(days=1), time(), visit.zone),
+        since=None if since is None else datetime.combine(since, time(), request.zone),
+        until=None if until is None else datetime.combine(until + timedelta(days=1), time(), request.zone),
     )
 
 
@@ -107,8 +107,8 @@ def _day(asked: dict[str, str], name: str, faults: dict[str, str]) -> date | Non
     return day
 
 
-async def _actor_options(visit: Visit, chosen: str) -> list[tuple[str, str]]:
-    known = [(actor.id, actor.name) for actor in await visit.desk.audit.actors(visit.context)]
+async def _actor_options(request: ConsoleRequest, chosen: str) -> list[tuple[str, str]]:
+    known = [(actor.id, actor.name) for actor in await request.desk.audit.actors(request.context)]
     options = [("", "Everybody"), *known, ("command-line", "Command line")]
     return options if chosen in dict(options) else [*options, (chosen, chosen)]
 

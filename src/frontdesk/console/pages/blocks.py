@@ -6,8 +6,8 @@ from starlette.responses import Response
 
 from frontdesk.console.actions.blocks import NOT_HERE, Affected, Block, read_block
 from frontdesk.console.forms import Form, labelled_faults
+from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.pages.calendar import read_day, read_id
-from frontdesk.console.visit import Page, Visit
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import FieldError, Problem, invalid
 
@@ -15,8 +15,8 @@ _FIELDS = ("who", "from", "from_time", "to", "to_time", "reason")
 _LABELS = {"from": "From", "to": "To", "reason": "Reason", "who": "Who"}
 
 
-async def _blocks(visit: Visit) -> Response:
-    asked = visit.request.query_params
+async def _blocks(request: ConsoleRequest) -> Response:
+    asked = request.http.query_params
     given = dict.fromkeys(_FIELDS, "")
     provider_id = read_id(asked.get("provider", ""))
     if provider_id is not None:
@@ -24,37 +24,37 @@ async def _blocks(visit: Visit) -> Response:
     day = read_day(asked.get("date", ""))
     if day is not None:
         given["from"] = given["to"] = day.isoformat()
-    return await _page(visit, given)
+    return await _page(request, given)
 
 
-async def _block(visit: Visit) -> Response:
-    form = visit.form
+async def _block(request: ConsoleRequest) -> Response:
+    form = request.form
     given = {name: form.get(name) for name in _FIELDS}
     try:
-        block = _read(given, visit)
+        block = _read(given, request)
         if form.get("anyway") != "yes":
-            affected = await visit.desk.blocks.affected(visit.context, block)
+            affected = await request.desk.blocks.affected(request.context, block)
             if affected.count:
-                return await _page(visit, given, affected=affected)
-        await visit.desk.blocks.change(visit.context, block)
+                return await _page(request, given, affected=affected)
+        await request.desk.blocks.change(request.context, block)
     except Problem as problem:
         if problem.code != "validation":
             raise
-        return await _page(visit, given, problem=problem)
-    return visit.redirect("/blocks", notice="time_blocked")
+        return await _page(request, given, problem=problem)
+    return request.redirect("/blocks", notice="time_blocked")
 
 
-async def _unblock(visit: Visit) -> Response:
-    await visit.desk.blocks.change(visit.context, _stored(visit.form), remove=True)
-    return visit.redirect("/blocks", notice="time_unblocked")
+async def _unblock(request: ConsoleRequest) -> Response:
+    await request.desk.blocks.change(request.context, _stored(request.form), remove=True)
+    return request.redirect("/blocks", notice="time_unblocked")
 
 
 async def _page(
-    visit: Visit, given: dict[str, str], problem: Problem | None = None, affected: Affected | None = None
+    request: ConsoleRequest, given: dict[str, str], problem: Problem | None = None, affected: Affected | None = None
 ) -> Response:
-    offered = await visit.desk.blocks.offered(visit.context)
-    directory = await visit.desk.calendar.directory(visit.context)
-    return visit.render(
+    offered = await request.desk.blocks.offered(request.context)
+    directory = await request.desk.calendar.directory(request.context)
+    return request.render(
         "blocks.html",
         title="Blocked time",
         status=200 if problem is None else problem.status,
@@ -62,7 +62,7 @@ async def _page(
         not_here=NOT_HERE,
         whom=_whom(directory),
         names=dict(_whom(directory)),
-        blocks=await visit.desk.blocks.upcoming(visit.context) if offered else [],
+        blocks=await request.desk.blocks.upcoming(request.context) if offered else [],
         given=given,
         affected=affected,
         faults={} if problem is None else labelled_faults(problem, _LABELS),
@@ -77,7 +77,7 @@ def _whom(directory: Directory) -> list[tuple[str, str]]:
     return [*providers, *locations]
 
 
-def _read(given: dict[str, str], visit: Visit) -> Block:
+def _read(given: dict[str, str], request: ConsoleRequest) -> Block:
     """Reads the form: a provider's time to the minute or whole days, a location's whole days."""
     kind, place = _place(given["who"])
     if place is None:
@@ -88,7 +88,7 @@ def _read(given: dict[str, str], visit: Visit) -> Block:
     if kind == "provider":
         starts = f"{starts}T{given['from_time'] or '00:00'}"
         ends = f"{ends}T{given['to_time']}" if given["to_time"] else f"{_day_after(ends)}T00:00"
-    return read_block(kind, place, starts, ends, given["reason"], visit.context.now)
+    return read_block(kind, place, starts, ends, given["reason"], request.context.now)
 
 
 def _stored(form: Form) -> Block:

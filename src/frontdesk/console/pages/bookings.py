@@ -6,69 +6,69 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from frontdesk.console.actions.patients import PatientHits
+from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.pages.patients import searched
 from frontdesk.console.pages.slot_choice import carried, slot_choice
-from frontdesk.console.visit import Page, Visit
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
 
 
-async def _find(visit: Visit) -> Response:
-    text = visit.form.get("search")
-    return await _who(visit, text, *await searched(visit, text))
+async def _find(request: ConsoleRequest) -> Response:
+    text = request.form.get("search")
+    return await _who(request, text, *await searched(request, text))
 
 
 async def _who(
-    visit: Visit,
+    request: ConsoleRequest,
     text: str = "",
     hits: PatientHits | None = None,
     faults: dict[str, str] | None = None,
     status: int = 200,
 ) -> Response:
-    supports = await visit.desk.patients.supports(visit.context)
+    supports = await request.desk.patients.supports(request.context)
     if "book_appointment" not in supports:
         raise Problem("capability_not_supported")
-    return visit.render(
+    return request.render(
         "book_who.html",
         title="New booking",
         status=status,
-        searchable=await visit.desk.patients.searchable(visit.context),
+        searchable=await request.desk.patients.searchable(request.context),
         can_create="create_patient" in supports,
         text=text,
         hits=hits,
         faults=faults or {},
-        carried=carried(visit),
+        carried=carried(request),
     )
 
 
-async def _when(visit: Visit) -> Response:
-    body = await visit.run("get_patient", {"patientId": visit.param("patient_id")})
-    directory = await visit.desk.calendar.directory(visit.context)
+async def _when(request: ConsoleRequest) -> Response:
+    body = await request.run("get_patient", {"patientId": request.param("patient_id")})
+    directory = await request.desk.calendar.directory(request.context)
     visits = _visits(directory, body["patientKind"])
-    chosen = _chosen(visit.request.query_params.get("visit", ""), visits)
+    chosen = _chosen(request.http.query_params.get("visit", ""), visits)
     choice = None
     if chosen is not None:
-        choice = await slot_choice(visit, visit_type_id=chosen[0], procedure_id=chosen[1])
-    return visit.render(
+        choice = await slot_choice(request, visit_type_id=chosen[0], procedure_id=chosen[1])
+    return request.render(
         "book_when.html",
         title="New booking",
         patient=body,
         visits=visits,
         chosen="" if chosen is None else f"{chosen[0]}-{chosen[1]}",
         choice=choice,
-        carried=carried(visit),
+        carried=carried(request),
         choose=f"/console/book/{body['id']}/confirm",
-        asked=visit.request.query_params,
+        asked=request.http.query_params,
     )
 
 
-async def _confirm(visit: Visit, refused: Problem | None = None) -> Response:
-    patient_id = visit.param("patient_id")
-    slot_id = visit.form.get("slot") or visit.request.query_params.get("slot", "")
-    body = await visit.run("get_patient", {"patientId": patient_id})
-    slot = await visit.run("get_slot", {"slotId": slot_id})
+async def _confirm(request: ConsoleRequest, refused: Problem | None = None) -> Response:
+    patient_id = request.param("patient_id")
+    slot_id = request.form.get("slot") or request.http.query_params.get("slot", "")
+    body = await request.run("get_patient", {"patientId": patient_id})
+    slot = await request.run("get_slot", {"slotId": slot_id})
     visited = f"{slot['visitTypeId']}-{slot['procedureId']}"
-    return visit.render(
+    return request.render(
         "book_confirm.html",
         title="New booking",
         status=200 if refused is None else refused.status,
@@ -83,17 +83,17 @@ async def _confirm(visit: Visit, refused: Problem | None = None) -> Response:
     )  # fmt: skip
 
 
-async def _book(visit: Visit) -> Response:
-    patient_id, slot_id = visit.param("patient_id"), visit.form.get("slot")
+async def _book(request: ConsoleRequest) -> Response:
+    patient_id, slot_id = request.param("patient_id"), request.form.get("slot")
     try:
-        made = await visit.run("book_appointment", {"patientId": patient_id, "slotId": slot_id})
+        made = await request.run("book_appointment", {"patientId": patient_id, "slotId": slot_id})
     except Problem as problem:
         if problem.code not in ("slot_unavailable", "validation", "conflict", "upstream_unavailable"):
             raise
-        return await _confirm(visit, problem)
-    slot = await visit.run("get_slot", {"slotId": slot_id})
+        return await _confirm(request, problem)
+    slot = await request.run("get_slot", {"slotId": slot_id})
     there = {"date": slot["start"][:10], "location": slot["locationId"], "show": made["appointmentId"]}
-    return visit.redirect("/calendar?" + urlencode(there), notice="appointment_booked")
+    return request.redirect("/calendar?" + urlencode(there), notice="appointment_booked")
 
 
 def _visits(directory: Directory, kind: str) -> Sequence[tuple[str, Sequence[tuple[str, str]]]]:

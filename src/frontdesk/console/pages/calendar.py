@@ -12,49 +12,49 @@ from starlette.responses import Response
 
 from frontdesk.console.actions.calendar import CalendarQuery, shown_locations
 from frontdesk.console.calendar.view import CalendarView
+from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.times import long_day, week_of
-from frontdesk.console.visit import Page, Visit
 from frontdesk.domain.directory import Directory
 
 _FIRST, _LAST = date(1970, 1, 8), date(2200, 1, 1)
 
 
-async def _calendar(visit: Visit) -> Response:
-    query = asked(visit.request.query_params)
-    directory = await visit.desk.calendar.directory(visit.context)
+async def _calendar(request: ConsoleRequest) -> Response:
+    query = asked(request.http.query_params)
+    directory = await request.desk.calendar.directory(request.context)
     if not any(location.active for location in directory.locations.values()):
-        return visit.render("calendar_empty.html", title="Calendar")
-    view = await visit.desk.calendar.read(visit.context, query)
+        return request.render("calendar_empty.html", title="Calendar")
+    view = await request.desk.calendar.read(request.context, query)
     assert view is not None
     title = _title(query, view)
-    return visit.render(
+    return request.render(
         "calendar.html",
         title=title,
-        native=await visit.desk.blocks.offered(visit.context),
-        new=visit.request.query_params.get("show", ""),
+        native=await request.desk.blocks.offered(request.context),
+        new=request.http.query_params.get("show", ""),
         **_frame(query, view, directory),
     )
 
 
-async def _grid(visit: Visit) -> Response:
+async def _grid(request: ConsoleRequest) -> Response:
     """The part of the page that live updates replace; 304 if it is unchanged."""
-    query = asked(visit.request.query_params)
-    known = visit.request.headers.get("if-none-match", "").strip('"')
-    view = await visit.desk.calendar.read(visit.context, query, known=known or None)
+    query = asked(request.http.query_params)
+    known = request.http.headers.get("if-none-match", "").strip('"')
+    view = await request.desk.calendar.read(request.context, query, known=known or None)
     if view is None:
         return Response(status_code=304, headers={"ETag": f'"{known}"'})
-    directory = await visit.desk.calendar.directory(visit.context)
-    response = visit.render("calendar_grid.html", title="Calendar", new="", **_frame(query, view, directory))
+    directory = await request.desk.calendar.directory(request.context)
+    response = request.render("calendar_grid.html", title="Calendar", new="", **_frame(query, view, directory))
     response.headers["ETag"] = f'"{view.tag}"'
     return response
 
 
-async def _day_sheet(visit: Visit) -> Response:
-    query = replace(asked(visit.request.query_params), span="day")
-    view = await visit.desk.calendar.read(visit.context, query, purpose="day_sheet")
+async def _day_sheet(request: ConsoleRequest) -> Response:
+    query = replace(asked(request.http.query_params), span="day")
+    view = await request.desk.calendar.read(request.context, query, purpose="day_sheet")
     assert view is not None
-    directory = await visit.desk.calendar.directory(visit.context)
-    return visit.render("day_sheet.html", title=f"Day sheet, {_title(query, view)}", **_frame(query, view, directory))
+    directory = await request.desk.calendar.directory(request.context)
+    return request.render("day_sheet.html", title=f"Day sheet, {_title(query, view)}", **_frame(query, view, directory))
 
 
 def asked(parameters: QueryParams | Mapping[str, str]) -> CalendarQuery:

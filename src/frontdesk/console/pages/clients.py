@@ -7,13 +7,13 @@ from datetime import timedelta
 
 from starlette.responses import Response
 
-from frontdesk.access.clients.registry import DEFAULT_PER_MINUTE, DEFAULT_QUOTA, DEFAULT_RETIREMENT, ClientRecord
+from frontdesk.access.clients.records import DEFAULT_PER_MINUTE, DEFAULT_QUOTA, DEFAULT_RETIREMENT, ClientRecord
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.console.actions.clients import ClientFields, SecretShown, check_client
 from frontdesk.console.actions.usage import SPANS
 from frontdesk.console.charts import requests_chart, share
 from frontdesk.console.forms import Form, faults_of, whole_number
-from frontdesk.console.visit import Page, Visit
+from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.domain.errors import Problem
 
 _OVERLAPS = {
@@ -34,12 +34,12 @@ SCOPE_MEANINGS = {
 }
 
 
-async def _list(visit: Visit) -> Response:
-    uses = await visit.desk.usage.of_clients(visit.context)
-    return visit.render("clients.html", title="Clients", uses=uses, share=share, now=visit.context.now)
+async def _list(request: ConsoleRequest) -> Response:
+    uses = await request.desk.usage.of_clients(request.context)
+    return request.render("clients.html", title="Clients", uses=uses, share=share, now=request.context.now)
 
 
-async def _new(visit: Visit) -> Response:
+async def _new(request: ConsoleRequest) -> Response:
     typed = Form(
         {
             "name": [""],
@@ -49,11 +49,11 @@ async def _new(visit: Visit) -> Response:
             "quota": [str(DEFAULT_QUOTA)],
         }
     )
-    return _new_form(visit, typed, {})
+    return _new_form(request, typed, {})
 
 
-def _new_form(visit: Visit, typed: Form, faults: dict[str, str]) -> Response:
-    return visit.render(
+def _new_form(request: ConsoleRequest, typed: Form, faults: dict[str, str]) -> Response:
+    return request.render(
         "client_new.html",
         title="Add a client",
         status=422 if faults else 200,
@@ -63,15 +63,15 @@ def _new_form(visit: Visit, typed: Form, faults: dict[str, str]) -> Response:
     )
 
 
-async def _add(visit: Visit) -> Response:
-    fields, faults = _read(visit.form, visit.form.get("grant"))
+async def _add(request: ConsoleRequest) -> Response:
+    fields, faults = _read(request.form, request.form.get("grant"))
     if faults:
-        return _new_form(visit, visit.form, faults)
+        return _new_form(request, request.form, faults)
     try:
-        client, secret = await visit.desk.clients.add(visit.context, fields, once=visit.form.get("once"))
+        client, secret = await request.desk.clients.add(request.context, fields, once=request.form.get("once"))
     except SecretShown as shown:
-        return visit.redirect(f"/clients/{shown.client_id}", notice="secret_shown")
-    return _secret(visit, client, secret, f"{client.name} can call now")
+        return request.redirect(f"/clients/{shown.client_id}", notice="secret_shown")
+    return _secret(request, client, secret, f"{client.name} can call now")
 
 
 def _read(form: Form, grant: str) -> tuple[ClientFields, dict[str, str]]:
@@ -87,15 +87,15 @@ def _read(form: Form, grant: str) -> tuple[ClientFields, dict[str, str]]:
     return fields, unreadable
 
 
-async def _show(visit: Visit) -> Response:
-    client = await visit.desk.clients.one(visit.context, visit.param("client_id"))
-    return await _client_page(visit, client, _as_typed(client), {})
+async def _show(request: ConsoleRequest) -> Response:
+    client = await request.desk.clients.one(request.context, request.param("client_id"))
+    return await _client_page(request, client, _as_typed(client), {})
 
 
-async def _client_page(visit: Visit, client: ClientRecord, typed: Form, faults: dict[str, str]) -> Response:
-    counted = await visit.desk.usage.over_time(visit.context, SPANS["24h"], visit.zone, client.client_id)
-    uses = await visit.desk.usage.of_clients(visit.context)
-    return visit.render(
+async def _client_page(request: ConsoleRequest, client: ClientRecord, typed: Form, faults: dict[str, str]) -> Response:
+    counted = await request.desk.usage.over_time(request.context, SPANS["24h"], request.zone, client.client_id)
+    uses = await request.desk.usage.of_clients(request.context)
+    return request.render(
         "client.html",
         title=client.name,
         status=422 if faults else 200,
@@ -105,9 +105,9 @@ async def _client_page(visit: Visit, client: ClientRecord, typed: Form, faults: 
         scopes=SCOPE_MEANINGS,
         overlaps=[(key, label) for key, (label, _) in _OVERLAPS.items()],
         use=next(use for use in uses if use.client.client_id == client.client_id),
-        chart=requests_chart(counted, visit.zone),
+        chart=requests_chart(counted, request.zone),
         share=share,
-        now=visit.context.now,
+        now=request.context.now,
     )
 
 
@@ -122,45 +122,45 @@ def _as_typed(client: ClientRecord) -> Form:
     )
 
 
-async def _change(visit: Visit) -> Response:
-    client = await visit.desk.clients.one(visit.context, visit.param("client_id"))
-    fields, faults = _read(visit.form, client.grant)
+async def _change(request: ConsoleRequest) -> Response:
+    client = await request.desk.clients.one(request.context, request.param("client_id"))
+    fields, faults = _read(request.form, client.grant)
     if faults:
-        return await _client_page(visit, client, visit.form, faults)
-    await visit.desk.clients.change(visit.context, client.client_id, fields)
-    return visit.redirect(f"/clients/{client.client_id}", notice="client_changed")
+        return await _client_page(request, client, request.form, faults)
+    await request.desk.clients.change(request.context, client.client_id, fields)
+    return request.redirect(f"/clients/{client.client_id}", notice="client_changed")
 
 
-async def _rotate(visit: Visit) -> Response:
-    client_id, form = visit.param("client_id"), visit.form
+async def _rotate(request: ConsoleRequest) -> Response:
+    client_id, form = request.param("client_id"), request.form
     if form.get("overlap") not in _OVERLAPS:
         raise Problem("validation", "Choose when the old secret stops.")
     _, overlap = _OVERLAPS[form.get("overlap")]
     try:
-        client, secret = await visit.desk.clients.rotate(
-            visit.context, client_id, retire_old_after=overlap, once=form.get("once")
+        client, secret = await request.desk.clients.rotate(
+            request.context, client_id, retire_old_after=overlap, once=form.get("once")
         )
     except SecretShown:
-        return visit.redirect(f"/clients/{client_id}", notice="secret_shown")
-    return _secret(visit, client, secret, f"A new secret for {client.name}")
+        return request.redirect(f"/clients/{client_id}", notice="secret_shown")
+    return _secret(request, client, secret, f"A new secret for {client.name}")
 
 
-async def _disable_or_enable(visit: Visit) -> Response:
-    client_id, disabled = visit.param("client_id"), visit.page.path.endswith("/disable")
-    await visit.desk.clients.set_disabled(visit.context, client_id, disabled=disabled)
-    return visit.redirect(f"/clients/{client_id}", notice="client_disabled" if disabled else "client_enabled")
+async def _disable_or_enable(request: ConsoleRequest) -> Response:
+    client_id, disabled = request.param("client_id"), request.page.path.endswith("/disable")
+    await request.desk.clients.set_disabled(request.context, client_id, disabled=disabled)
+    return request.redirect(f"/clients/{client_id}", notice="client_disabled" if disabled else "client_enabled")
 
 
-def _secret(visit: Visit, client: ClientRecord, secret: str, title: str) -> Response:
+def _secret(request: ConsoleRequest, client: ClientRecord, secret: str, title: str) -> Response:
     retiring = [record.retires_at for record in client.secrets if record.retires_at is not None]
-    return visit.render(
+    return request.render(
         "client_secret.html",
         title=title,
         client=client,
         secret=secret,
         retiring=retiring[0] if retiring else None,
-        now=visit.context.now,
-        public_url=visit.console.settings.public_url,
+        now=request.context.now,
+        public_url=request.console.settings.public_url,
     )
 
 

@@ -3,15 +3,15 @@
 from starlette.responses import Response
 
 from frontdesk.console.actions.confirmations import MOST, STATES
-from frontdesk.console.visit import Page, Visit
+from frontdesk.console.guard import ConsoleRequest, Page
 
 
-async def _confirmations(visit: Visit) -> Response:
-    asked = visit.request.query_params
+async def _confirmations(request: ConsoleRequest) -> Response:
+    asked = request.http.query_params
     state = next((each for each in STATES if each == asked.get("state")), None)
     client_id = asked.get("client") or None
-    found = await visit.desk.confirmations.recent(visit.context, client_id=client_id, state=state)
-    return visit.render(
+    found = await request.desk.confirmations.recent(request.context, client_id=client_id, state=state)
+    return request.render(
         "confirmations.html",
         title="Confirmations",
         found=found,
@@ -19,7 +19,7 @@ async def _confirmations(visit: Visit) -> Response:
         states=STATES,
         client_id=client_id,
         most=MOST,
-        now=visit.context.now,
+        now=request.context.now,
     )
 
 

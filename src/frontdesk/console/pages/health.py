@@ -3,41 +3,41 @@
 from starlette.responses import Response
 
 from frontdesk.console.actions.health import SystemCheck
-from frontdesk.console.visit import Page, Visit
+from frontdesk.console.guard import ConsoleRequest, Page
 
 
-async def _check_system(visit: Visit) -> Response:
-    return await _system(visit, await visit.desk.health.check(visit.context))
+async def _check_system(request: ConsoleRequest) -> Response:
+    return await _system(request, await request.desk.health.check(request.context))
 
 
-async def _system(visit: Visit, checked: SystemCheck | None = None) -> Response:
-    return visit.render(
+async def _system(request: ConsoleRequest, checked: SystemCheck | None = None) -> Response:
+    return request.render(
         "system.html",
         title="Scheduling system",
-        health=await visit.desk.health.now(visit.context),
-        last_check=await visit.desk.audit.last_check(visit.context),
+        health=await request.desk.health.now(request.context),
+        last_check=await request.desk.audit.last_check(request.context),
         checked=checked,
     )
 
 
-async def _webhooks(visit: Visit) -> Response:
-    return visit.render(
+async def _webhooks(request: ConsoleRequest) -> Response:
+    return request.render(
         "webhooks.html",
         title="Webhooks",
-        told=await visit.desk.webhooks.all(visit.context),
-        slug=visit.staff.practice_slug,
+        told=await request.desk.webhooks.all(request.context),
+        slug=request.staff.practice_slug,
     )
 
 
-async def _replay(visit: Visit) -> Response:
-    await visit.desk.webhooks.replay_dead(visit.context, visit.param("endpoint_id"))
-    return visit.redirect("/practice/webhooks", notice="webhook_replayed")
+async def _replay(request: ConsoleRequest) -> Response:
+    await request.desk.webhooks.replay_dead(request.context, request.param("endpoint_id"))
+    return request.redirect("/practice/webhooks", notice="webhook_replayed")
 
 
-async def _pause_or_resume(visit: Visit) -> Response:
-    paused = visit.page.path.endswith("/pause")
-    await visit.desk.webhooks.set_paused(visit.context, visit.param("endpoint_id"), paused=paused)
-    return visit.redirect("/practice/webhooks", notice="webhook_paused" if paused else "webhook_resumed")
+async def _pause_or_resume(request: ConsoleRequest) -> Response:
+    paused = request.page.path.endswith("/pause")
+    await request.desk.webhooks.set_paused(request.context, request.param("endpoint_id"), paused=paused)
+    return request.redirect("/practice/webhooks", notice="webhook_paused" if paused else "webhook_resumed")
 
 
 PAGES = (

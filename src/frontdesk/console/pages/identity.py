@@ -13,18 +13,18 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from frontdesk.access.keys.sealing import Sealer, SealingError
+from frontdesk.access.keys.encryption import KeyCipher, SecretKeyError
 from frontdesk.access.staff.identity_provider import (
     CALLBACK,
-    Beginning,
     IdentityError,
     IdentityProvider,
+    PendingSignIn,
     ProviderUnavailable,
 )
 from frontdesk.console.browsers import browser_name
 from frontdesk.console.cookies import IDENTITY, delete_cookie, read_cookie, set_cookie
+from frontdesk.console.guard import PREFIX, Console, RequestProgress, answered
 from frontdesk.console.pages.sign_in import local_address, sign_in_page, signed_in
-from frontdesk.console.visit import PREFIX, Attempt, Console, answered
 from frontdesk.domain.errors import Problem
 
 _LIFETIME = timedelta(minutes=10)
@@ -34,25 +34,25 @@ _STALE = "This sign-in took too long or was started in another browser. Try agai
 _UNAVAILABLE = "Your practice's account cannot be checked at the moment. Try again in a minute."
 
 
-def identity_routes(console: Console, provider: IdentityProvider, sealer: Sealer) -> list[Route]:
-    async def begin(request: Request, _attempt: Attempt) -> Response:
+def identity_routes(console: Console, provider: IdentityProvider, cipher: KeyCipher) -> list[Route]:
+    async def begin(request: Request, _attempt: RequestProgress) -> Response:
         try:
             address, beginning = await provider.begin()
         except (ProviderUnavailable, IdentityError):
             return sign_in_page(request, console, 502, _UNAVAILABLE)
         response = RedirectResponse(address, 303)
         then = local_address(request.query_params.get("next", ""))
-        kept = _seal(sealer, beginning, then, console.clock())
+        kept = _seal(cipher, beginning, then, console.clock())
         set_cookie(response, IDENTITY, kept, console.settings, _LIFETIME)
         return response
 
-    async def finish(request: Request, attempt: Attempt) -> Response:
+    async def finish(request: Request, attempt: RequestProgress) -> Response:
         response = await _finish(request, attempt.request_id)
         delete_cookie(response, IDENTITY, console.settings)
         return response
 
     async def _finish(request: Request, request_id: str) -> Response:
-        kept = _open(sealer, read_cookie(request, IDENTITY, console.settings), console.clock())
+        kept = _open(cipher, read_cookie(request, IDENTITY, console.settings), console.clock())
         query = request.query_params
         if kept is None or not hmac.compare_digest(query.get("state", "").encode(), kept[0].state.encode()):
             return sign_in_page(request, console, 403, _STALE)
@@ -86,17 +86,17 @@ def identity_routes(console: Console, provider: IdentityProvider, sealer: Sealer
     ]
 
 
-def _seal(sealer: Sealer, beginning: Beginning, then: str, now: datetime) -> str:
+def _seal(cipher: KeyCipher, beginning: PendingSignIn, then: str, now: datetime) -> str:
     plain = orjson.dumps([*astuple(beginning), then, now.timestamp()])
-    return urlsafe_b64encode(sealer.seal(plain, _CONTEXT)).decode()
+    return urlsafe_b64encode(cipher.encrypt(plain, _CONTEXT)).decode()
 
 
-def _open(sealer: Sealer, cookie: str | None, now: datetime) -> tuple[Beginning, str] | None:
+def _open(cipher: KeyCipher, cookie: str | None, now: datetime) -> tuple[PendingSignIn, str] | None:
     try:
         sealed = urlsafe_b64decode((cookie or "").encode())
-        state, nonce, verifier, then, began = orjson.loads(sealer.open(sealed, _CONTEXT))
-    except (ValueError, SealingError):
+        state, nonce, verifier, then, began = orjson.loads(cipher.decrypt(sealed, _CONTEXT))
+    except (ValueError, SecretKeyError):
         return None
     if now.timestamp() - began > _LIFETIME.total_seconds():
         return None
-    return Beginning(state, nonce, verifier), then
+    return PendingSignIn(state, nonce, verifier), then

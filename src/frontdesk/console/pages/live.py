@@ -11,8 +11,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from frontdesk.console.desk import outages_as_problems
+from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.live_updates import Listener, TooManyStreams
-from frontdesk.console.visit import Page, Visit
 from frontdesk.domain.errors import Problem
 
 HEARTBEAT_SECONDS = 15.0
@@ -26,9 +26,9 @@ _ALIVE = b": still here\n\n"
 class _Stream(StreamingResponse):
     """Releases its slot however it ends, even if it is never read."""
 
-    def __init__(self, visit: Visit, listener: Listener, place: ExitStack) -> None:
+    def __init__(self, request: ConsoleRequest, listener: Listener, place: ExitStack) -> None:
         super().__init__(
-            _words(visit, listener),
+            _words(request, listener),
             headers={"X-Accel-Buffering": "no"},  # proxies must not buffer it
             media_type="text/event-stream",
         )
@@ -39,18 +39,18 @@ class _Stream(StreamingResponse):
             await super().__call__(scope, receive, send)
 
 
-async def _live(visit: Visit) -> Response:
-    staff, place = visit.staff, ExitStack()
+async def _live(request: ConsoleRequest) -> Response:
+    staff, place = request.staff, ExitStack()
     try:
         listener = place.enter_context(
-            visit.desk.live.listening(staff.practice_id, staff.practice_slug, staff.staff_id)
+            request.desk.live.listening(staff.practice_id, staff.practice_slug, staff.staff_id)
         )
     except TooManyStreams:
         raise Problem("rate_limited", "Too many live pages are open.", retry_after=30) from None
-    return _Stream(visit, listener, place)
+    return _Stream(request, listener, place)
 
 
-async def _words(visit: Visit, listener: Listener) -> AsyncIterator[bytes]:
+async def _words(request: ConsoleRequest, listener: Listener) -> AsyncIterator[bytes]:
     yield _RETRY
     checked = time.monotonic()
     while (word := await listener.next(HEARTBEAT_SECONDS)) != "over":
@@ -58,7 +58,7 @@ async def _words(visit: Visit, listener: Listener) -> AsyncIterator[bytes]:
             checked = time.monotonic()
             try:
                 with outages_as_problems():
-                    signed_in = await visit.still_signed_in()
+                    signed_in = await request.still_signed_in()
             except Problem:  # unknown: the browser reconnects and asks again
                 return
             if not signed_in:

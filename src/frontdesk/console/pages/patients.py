@@ -6,8 +6,8 @@ from starlette.responses import Response
 
 from frontdesk.console.actions.patients import PatientHits
 from frontdesk.console.forms import labelled_faults
+from frontdesk.console.guard import ConsoleRequest, Page, here
 from frontdesk.console.pages.slot_choice import carried
-from frontdesk.console.visit import Page, Visit, here
 from frontdesk.domain.errors import Problem
 
 FIELDS = ("firstName", "lastName", "dob", "phone", "email")
@@ -20,41 +20,41 @@ _LABELS = {
 }
 
 
-async def _search(visit: Visit) -> Response:
-    if not await visit.desk.patients.searchable(visit.context):
-        return await _match(visit)
-    text = visit.form.get("search")
-    hits, faults, status = await searched(visit, text)
-    return await _search_page(visit, text=text, hits=hits, faults=faults, status=status)
+async def _search(request: ConsoleRequest) -> Response:
+    if not await request.desk.patients.searchable(request.context):
+        return await _match(request)
+    text = request.form.get("search")
+    hits, faults, status = await searched(request, text)
+    return await _search_page(request, text=text, hits=hits, faults=faults, status=status)
 
 
-async def searched(visit: Visit, text: str) -> tuple[PatientHits | None, dict[str, str], int]:
+async def searched(request: ConsoleRequest, text: str) -> tuple[PatientHits | None, dict[str, str], int]:
     """The patients found, or the errors of the search text, with the status."""
     try:
-        return await visit.desk.patients.search(visit.context, text), {}, 200
+        return await request.desk.patients.search(request.context, text), {}, 200
     except Problem as problem:
         if problem.code != "validation":
             raise
         return None, labelled_faults(problem, _LABELS), problem.status
 
 
-async def _match(visit: Visit) -> Response:
+async def _match(request: ConsoleRequest) -> Response:
     """Matches all four fields, if the scheduling system cannot search."""
-    given = {name: visit.form.get(name) for name in FIELDS if name != "email"}
+    given = {name: request.form.get(name) for name in FIELDS if name != "email"}
     try:
-        found = await visit.run("match_patient", given)
+        found = await request.run("match_patient", given)
     except Problem as problem:
         if problem.code not in ("validation", "not_found"):
             raise
         missed = problem.code == "not_found"
         return await _search_page(
-            visit, given=given, faults=labelled_faults(problem, _LABELS), status=problem.status, missed=missed
+            request, given=given, faults=labelled_faults(problem, _LABELS), status=problem.status, missed=missed
         )
-    return visit.redirect(f"/patients/{found['items'][0]['id']}")
+    return request.redirect(f"/patients/{found['items'][0]['id']}")
 
 
 async def _search_page(
-    visit: Visit,
+    request: ConsoleRequest,
     *,
     text: str = "",
     given: dict[str, str] | None = None,
@@ -63,12 +63,12 @@ async def _search_page(
     missed: bool = False,
     status: int = 200,
 ) -> Response:
-    return visit.render(
+    return request.render(
         "patients.html",
         title="Patients",
         status=status,
-        searchable=await visit.desk.patients.searchable(visit.context),
-        can_create="create_patient" in await visit.desk.patients.supports(visit.context),
+        searchable=await request.desk.patients.searchable(request.context),
+        can_create="create_patient" in await request.desk.patients.supports(request.context),
         text=text,
         given=given or dict.fromkeys(FIELDS, ""),
         hits=hits,
@@ -77,56 +77,56 @@ async def _search_page(
     )
 
 
-async def _patient(visit: Visit) -> Response:
-    view = await visit.desk.patients.read(visit.context, visit.param("patient_id"))
-    return visit.render("patient.html", title="Patient", view=view, patient=view.patient)
+async def _patient(request: ConsoleRequest) -> Response:
+    view = await request.desk.patients.read(request.context, request.param("patient_id"))
+    return request.render("patient.html", title="Patient", view=view, patient=view.patient)
 
 
-async def _new(visit: Visit) -> Response:
-    return _form_page(visit, dict.fromkeys(FIELDS, ""))
+async def _new(request: ConsoleRequest) -> Response:
+    return _form_page(request, dict.fromkeys(FIELDS, ""))
 
 
-async def _create(visit: Visit) -> Response:
-    given = {name: visit.form.get(name) for name in FIELDS}
+async def _create(request: ConsoleRequest) -> Response:
+    given = {name: request.form.get(name) for name in FIELDS}
     arguments = {name: value for name, value in given.items() if value or name != "email"}
     try:
-        made = await visit.run("create_patient", arguments)
+        made = await request.run("create_patient", arguments)
     except Problem as problem:
         if problem.code not in ("validation", "conflict"):
             raise
-        return _form_page(visit, given, problem)
-    if visit.request.query_params.get("then") == "book":
-        return visit.redirect(f"/book/{made['patientId']}{carried(visit)}", notice="patient_created")
-    return visit.redirect(f"/patients/{made['patientId']}", notice="patient_created")
+        return _form_page(request, given, problem)
+    if request.http.query_params.get("then") == "book":
+        return request.redirect(f"/book/{made['patientId']}{carried(request)}", notice="patient_created")
+    return request.redirect(f"/patients/{made['patientId']}", notice="patient_created")
 
 
-async def _edit(visit: Visit) -> Response:
-    body = await visit.run("get_patient", {"patientId": visit.param("patient_id")})
-    return _form_page(visit, {name: body.get(name, "") for name in FIELDS}, patient_id=body["id"])
+async def _edit(request: ConsoleRequest) -> Response:
+    body = await request.run("get_patient", {"patientId": request.param("patient_id")})
+    return _form_page(request, {name: body.get(name, "") for name in FIELDS}, patient_id=body["id"])
 
 
-async def _update(visit: Visit) -> Response:
-    patient_id = visit.param("patient_id")
-    before = await visit.run("get_patient", {"patientId": patient_id})
-    given = {name: visit.form.get(name) for name in FIELDS}
+async def _update(request: ConsoleRequest) -> Response:
+    patient_id = request.param("patient_id")
+    before = await request.run("get_patient", {"patientId": patient_id})
+    given = {name: request.form.get(name) for name in FIELDS}
     changed: dict[str, Any] = {name: value for name, value in given.items() if value != before.get(name, "")}
     if not changed.get("email", "unchanged"):
         del changed["email"]  # an e-mail address can be changed, not removed
     if not changed:
-        return visit.redirect(f"/patients/{patient_id}", notice="nothing_changed")
+        return request.redirect(f"/patients/{patient_id}", notice="nothing_changed")
     try:
-        await visit.run("update_patient", {"patientId": patient_id, **changed})
+        await request.run("update_patient", {"patientId": patient_id, **changed})
     except Problem as problem:
         if problem.code not in ("validation", "conflict"):
             raise
-        return _form_page(visit, given, problem, patient_id)
-    return visit.redirect(f"/patients/{patient_id}", notice="patient_changed")
+        return _form_page(request, given, problem, patient_id)
+    return request.redirect(f"/patients/{patient_id}", notice="patient_changed")
 
 
 def _form_page(
-    visit: Visit, given: dict[str, str], problem: Problem | None = None, patient_id: str | None = None
+    request: ConsoleRequest, given: dict[str, str], problem: Problem | None = None, patient_id: str | None = None
 ) -> Response:
-    return visit.render(
+    return request.render(
         "patient_form.html",
         title="New patient" if patient_id is None else "Edit patient",
         status=200 if problem is None else problem.status,
@@ -134,7 +134,7 @@ def _form_page(
         given=given,
         faults={} if problem is None else labelled_faults(problem, _LABELS),
         problem=problem,
-        action=here(visit.request),
+        action=here(request.http),
     )
 
 

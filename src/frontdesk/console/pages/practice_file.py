@@ -4,7 +4,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from frontdesk.console.actions.practice_files import LARGEST_FILE
 from frontdesk.console.forms import Form
-from frontdesk.console.visit import Page, Visit
+from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.domain.errors import Problem
 from frontdesk.practice_file import Fault, PracticeFileError
 
@@ -12,8 +12,10 @@ _LARGEST_FORM = LARGEST_FILE + 64 * 1024  # the file and a few fields
 _FORMATS = {"yaml": "application/yaml", "json": "application/json"}
 
 
-async def _page(visit: Visit, text: str = "", *, prune: bool = False, faults: tuple[Fault, ...] = ()) -> Response:
-    return visit.render(
+async def _page(
+    request: ConsoleRequest, text: str = "", *, prune: bool = False, faults: tuple[Fault, ...] = ()
+) -> Response:
+    return request.render(
         "practice_file.html",
         title="Practice file",
         status=422 if faults else 200,
@@ -24,28 +26,28 @@ async def _page(visit: Visit, text: str = "", *, prune: bool = False, faults: tu
     )
 
 
-async def _download(visit: Visit) -> Response:
-    ending = visit.param("ending")
+async def _download(request: ConsoleRequest) -> Response:
+    ending = request.param("ending")
     if ending not in _FORMATS:
         raise Problem("not_found", "There is no such page.")
-    text = await visit.desk.practice_file.export(visit.context, as_json=ending == "json")
-    headers = {"Content-Disposition": f'attachment; filename="{visit.staff.practice_slug}.{ending}"'}
+    text = await request.desk.practice_file.export(request.context, as_json=ending == "json")
+    headers = {"Content-Disposition": f'attachment; filename="{request.staff.practice_slug}.{ending}"'}
     return PlainTextResponse(text, headers=headers, media_type=f"{_FORMATS[ending]}; charset=utf-8")
 
 
-async def _preview(visit: Visit) -> Response:
-    form = visit.form
-    return await _compared(visit, _text(form), prune=bool(form.get("prune")))
+async def _preview(request: ConsoleRequest) -> Response:
+    form = request.form
+    return await _compared(request, _text(form), prune=bool(form.get("prune")))
 
 
-async def _compared(visit: Visit, text: str, *, prune: bool, changed: bool = False) -> Response:
+async def _compared(request: ConsoleRequest, text: str, *, prune: bool, changed: bool = False) -> Response:
     if not text.strip():
-        return await _page(visit, text, prune=prune, faults=(Fault("$", "choose a file, or paste its text"),))
+        return await _page(request, text, prune=prune, faults=(Fault("$", "choose a file, or paste its text"),))
     try:
-        preview = await visit.desk.practice_file.preview(visit.context, text, prune=prune)
+        preview = await request.desk.practice_file.preview(request.context, text, prune=prune)
     except PracticeFileError as error:
-        return await _page(visit, text, prune=prune, faults=error.faults)
-    return visit.render(
+        return await _page(request, text, prune=prune, faults=error.faults)
+    return request.render(
         "practice_preview.html",
         title="What the file changes",
         status=409 if changed else 200,
@@ -56,20 +58,20 @@ async def _compared(visit: Visit, text: str, *, prune: bool, changed: bool = Fal
     )
 
 
-async def _apply(visit: Visit) -> Response:
-    form = visit.form
+async def _apply(request: ConsoleRequest) -> Response:
+    form = request.form
     text, prune, version = _text(form), bool(form.get("prune")), form.get("version")
     if not version.isdecimal() or len(version) > 18:
-        return await _compared(visit, text, prune=prune)
+        return await _compared(request, text, prune=prune)
     try:
-        await visit.desk.practice_file.apply(visit.context, text, prune=prune, version=int(version))
+        await request.desk.practice_file.apply(request.context, text, prune=prune, version=int(version))
     except PracticeFileError as error:
-        return await _page(visit, text, prune=prune, faults=error.faults)
+        return await _page(request, text, prune=prune, faults=error.faults)
     except Problem as problem:
         if problem.code != "conflict":
             raise
-        return await _compared(visit, text, prune=prune, changed=True)
-    return visit.redirect("/practice", notice="practice_file_applied")
+        return await _compared(request, text, prune=prune, changed=True)
+    return request.redirect("/practice", notice="practice_file_applied")
 
 
 def _text(form: Form) -> str:

@@ -7,11 +7,11 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from frontdesk.console.actions.checklist import Progress
-from frontdesk.console.visit import Page, Visit
+from frontdesk.console.guard import ConsoleRequest, Page
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SetupStep:
     title: str
     done: bool
     text: str
@@ -19,18 +19,18 @@ class Step:
     commands: tuple[str, ...] = ()
 
 
-async def _setup(visit: Visit) -> Response:
-    progress = await visit.desk.checklist.progress(visit.context)
-    steps = _steps(progress, visit)
+async def _setup(request: ConsoleRequest) -> Response:
+    progress = await request.desk.checklist.progress(request.context)
+    steps = _steps(progress, request)
     following = next((number for number, step in enumerate(steps) if not step.done), None)
-    return visit.render("setup.html", title="Set-up", steps=steps, following=following)
+    return request.render("setup.html", title="Set-up", steps=steps, following=following)
 
 
-def _steps(progress: Progress, visit: Visit) -> list[Step]:
-    url = visit.console.settings.public_url
-    slug = visit.staff.practice_slug
+def _steps(progress: Progress, request: ConsoleRequest) -> list[SetupStep]:
+    url = request.console.settings.public_url
+    slug = request.staff.practice_slug
     imported, hours, client, called, searched, booked = progress.done
-    today = visit.context.now.astimezone(visit.zone).date()
+    today = request.context.now.astimezone(request.zone).date()
     token = (
         "read -rs SECRET",
         f"TOKEN=$(curl -s {url}/oauth/token -d grant_type=client_credentials -d client_id={progress.client_id or 'ID'} "
@@ -43,7 +43,7 @@ def _steps(progress: Progress, visit: Visit) -> list[Step]:
         query = urlencode({**progress.example, "from": today, "to": today + timedelta(days=7)})
         search = (f'curl -s "{url}/api/slots?{query}" -H "Authorization: Bearer $TOKEN"',)
     return [
-        Step(
+        SetupStep(
             "Describe the practice",
             imported,
             f"There are {_count(progress.locations, 'location')}, {_count(progress.providers, 'provider')} and "
@@ -52,7 +52,7 @@ def _steps(progress: Progress, visit: Visit) -> list[Step]:
             () if imported else (f"frontdesk practice import {slug}.yaml",),
         ),
         _hours(progress, hours),
-        Step(
+        SetupStep(
             "Add a client",
             client,
             f"There are {_count(progress.clients, 'client')}. A client is an agent or an integration, with its own "
@@ -60,21 +60,21 @@ def _steps(progress: Progress, visit: Visit) -> list[Step]:
             ("/console/clients" if client else "/console/clients/new", "Clients" if client else "Add a client"),
             () if client else (f'frontdesk client add --practice {slug} --name "Phone agent" --grant agent',),
         ),
-        Step(
+        SetupStep(
             "Fetch a token and use it",
             called,
             "A client has called." if called else "The client exchanges its id and secret for an access token.",
             ("/docs/guides/quick-start", "The quick start"),
             () if called or not client else token,
         ),
-        Step(
+        SetupStep(
             "Search for a free time",
             searched,
             "A client has searched." if searched else "A search reserves nothing.",
             ("/console/agent", "See what an agent sees"),
             () if searched else search,
         ),
-        Step(
+        SetupStep(
             "Book the first appointment",
             booked,
             "The first booking is in the calendar."
@@ -85,15 +85,15 @@ def _steps(progress: Progress, visit: Visit) -> list[Step]:
     ]
 
 
-def _hours(progress: Progress, done: bool) -> Step:
+def _hours(progress: Progress, done: bool) -> SetupStep:
     if progress.system == "fhir":
-        return Step(
+        return SetupStep(
             "Reach the scheduling system",
             done,
             "Free times come from the practice's own FHIR server.",
             ("/console/practice/system", "Check the scheduling system"),
         )
-    return Step(
+    return SetupStep(
         "Set weekly hours",
         done,
         f"Hours are set for {_count(progress.providers_with_hours, 'provider')}. Without hours there is no free time.",

@@ -17,8 +17,8 @@ from frontdesk.access.staff.sessions import LONGEST, new_token
 from frontdesk.console.browsers import browser_name
 from frontdesk.console.cookies import SESSION, SIGN_IN, delete_cookie, read_cookie, set_cookie
 from frontdesk.console.forms import read_form
+from frontdesk.console.guard import CSRF_FIELD, PREFIX, Console, RequestProgress, answered, check_same_origin
 from frontdesk.console.rendering import render
-from frontdesk.console.visit import CSRF_FIELD, PREFIX, Attempt, Console, answered, check_same_origin
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.bodies import LARGEST_BODY
 
@@ -34,10 +34,10 @@ _FAULTS = {
 def sign_in_routes(console: Console) -> list[Route]:
     settings = console.settings
 
-    async def show(request: Request, _attempt: Attempt) -> Response:
+    async def show(request: Request, _attempt: RequestProgress) -> Response:
         return sign_in_page(request, console)
 
-    async def use(request: Request, attempt: Attempt) -> Response:
+    async def use(request: Request, attempt: RequestProgress) -> Response:
         check_same_origin(request, settings)
         form = await read_form(request, LARGEST_BODY)
         proof = read_cookie(request, SIGN_IN, settings)

@@ -6,8 +6,8 @@ from datetime import date, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
+from frontdesk.console.guard import ConsoleRequest
 from frontdesk.console.pages.calendar import read_day, read_id
-from frontdesk.console.visit import Visit
 from frontdesk.domain.directory import Directory, Provider
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import local_date
@@ -19,7 +19,7 @@ _MOST_OF_ANY = 50
 
 
 @dataclass(frozen=True, slots=True)
-class OpenTimes:
+class SlotChoices:
     """Open slots of one provider at one location on one day: ids and local starts."""
 
     provider: str
@@ -36,14 +36,14 @@ class SlotChoice:
     location_id: int | None
     providers: Sequence[tuple[object, str]]
     locations: Sequence[tuple[object, str]]
-    days: Sequence[tuple[date, Sequence[OpenTimes]]]
+    days: Sequence[tuple[date, Sequence[SlotChoices]]]
     whole: bool
     earlier: date | None
     later: date | None
 
 
 async def slot_choice(
-    visit: Visit,
+    request: ConsoleRequest,
     *,
     visit_type_id: int,
     procedure_id: int,
@@ -51,15 +51,15 @@ async def slot_choice(
     location_id: int | None = None,
 ) -> SlotChoice:
     """Searches by the query string, else by the given provider and location; None is any."""
-    asked = visit.request.query_params
-    directory = await visit.desk.calendar.directory(visit.context)
-    supports = await visit.desk.patients.supports(visit.context)
+    asked = request.http.query_params
+    directory = await request.desk.calendar.directory(request.context)
+    supports = await request.desk.patients.supports(request.context)
     if "provider" in asked:
         provider_id = read_id(asked["provider"])
     if "location" in asked:
         location_id = read_id(asked["location"])
     performing = [each for each in directory.providers.values() if each.active and each.performs(procedure_id)]
-    today = local_date(int(visit.context.now.timestamp()) // 60, visit.session.time_zone)
+    today = local_date(int(request.context.now.timestamp()) // 60, request.session.time_zone)
     first = max(read_day(asked.get("date", "")) or today, today)
     arguments: dict[str, Any] = {"visitTypeId": visit_type_id, "procedureId": procedure_id, "from": first.isoformat()}
     one_place = provider_id is not None and location_id is not None
@@ -68,16 +68,16 @@ async def slot_choice(
     if one_place:
         arguments |= {"providerId": provider_id, "locationId": location_id, "limit": _MOST}
         arguments["to"] = (first + timedelta(days=_DAYS - 1)).isoformat()
-        found = await visit.run("search_slots", arguments)
+        found = await request.run("search_slots", arguments)
     else:
         named = {"providerId": provider_id, "locationId": location_id, "limit": _MOST_OF_ANY}
         arguments |= {name: value for name, value in named.items() if value is not None}
-        found = await visit.run("find_first_available", arguments)
-    by_day: dict[date, dict[tuple[int, int], OpenTimes]] = {}
+        found = await request.run("find_first_available", arguments)
+    by_day: dict[date, dict[tuple[int, int], SlotChoices]] = {}
     for item in found["items"]:
         start, place = datetime.fromisoformat(item["start"]), (item["providerId"], item["locationId"])
         there = by_day.setdefault(start.date(), {}).setdefault(
-            place, OpenTimes(directory.providers[place[0]].name, directory.locations[place[1]].name, [])
+            place, SlotChoices(directory.providers[place[0]].name, directory.locations[place[1]].name, [])
         )
         there.starts.append((item["id"], start))
     last = max(by_day, default=first)
@@ -96,9 +96,9 @@ async def slot_choice(
     )
 
 
-def carried(visit: Visit) -> str:
+def carried(request: ConsoleRequest) -> str:
     """The query string for the next step: provider, location, date and visit."""
-    asked = visit.request.query_params
+    asked = request.http.query_params
     kept = {name: asked[name] for name in _CARRIED if name in asked}
     for name in ("provider", "location"):
         if name in kept and read_id(kept[name]) is None:

@@ -3,53 +3,53 @@
 from starlette.responses import Response
 
 from frontdesk.access.staff.links import LINK_LIFETIME
-from frontdesk.console.visit import Page, Visit
+from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.domain.errors import Problem
 
 _CHANGES = ("disable", "enable", "remove", "staff", "admin")
 _MINUTES = int(LINK_LIFETIME.total_seconds() // 60)
 
 
-async def _add(visit: Visit) -> Response:
-    form = visit.form
+async def _add(request: ConsoleRequest) -> Response:
+    form = request.form
     try:
-        added = await visit.desk.staff.add(visit.context, form.get("name"), form.get("role"), form.get("email"))
+        added = await request.desk.staff.add(request.context, form.get("name"), form.get("role"), form.get("email"))
     except Problem as problem:
         if problem.code != "validation":
             raise
-        return await _listed(visit, problem.status, problem.detail)
-    return await _shown_link(visit, added.staff_id)
+        return await _listed(request, problem.status, problem.detail)
+    return await _shown_link(request, added.staff_id)
 
 
-async def _link(visit: Visit) -> Response:
-    return await _shown_link(visit, visit.param("staff_id"))
+async def _link(request: ConsoleRequest) -> Response:
+    return await _shown_link(request, request.param("staff_id"))
 
 
-async def _change(visit: Visit) -> Response:
-    change = visit.form.get("change")
+async def _change(request: ConsoleRequest) -> Response:
+    change = request.form.get("change")
     if change not in _CHANGES:
         raise Problem("not_found", "There is no such change.")
-    await visit.desk.staff.change(visit.context, visit.param("staff_id"), change)
-    return visit.redirect("/staff", notice="staff_removed" if change == "remove" else "staff_changed")
+    await request.desk.staff.change(request.context, request.param("staff_id"), change)
+    return request.redirect("/staff", notice="staff_removed" if change == "remove" else "staff_changed")
 
 
-async def _listed(visit: Visit, status: int = 200, fault: str | None = None) -> Response:
-    form = visit.form
-    return visit.render(
+async def _listed(request: ConsoleRequest, status: int = 200, fault: str | None = None) -> Response:
+    form = request.form
+    return request.render(
         "staff.html",
         title="Staff",
         status=status,
-        members=await visit.desk.staff.all(visit.context),
+        members=await request.desk.staff.all(request.context),
         fault=fault,
         typed={name: form.get(name) for name in ("name", "role", "email")},
-        provider=visit.console.has_provider,
+        provider=request.console.has_provider,
     )
 
 
-async def _shown_link(visit: Visit, staff_id: str) -> Response:
+async def _shown_link(request: ConsoleRequest, staff_id: str) -> Response:
     """Shows the link in the answer to the form, so that it is in no URL and cannot be opened again."""
-    member, link = await visit.desk.staff.link(visit.context, staff_id)
-    return visit.render("staff_link.html", title="Sign-in link", member=member, link=link, minutes=_MINUTES)
+    member, link = await request.desk.staff.link(request.context, staff_id)
+    return request.render("staff_link.html", title="Sign-in link", member=member, link=link, minutes=_MINUTES)
 
 
 PAGES = (

@@ -4,20 +4,20 @@ from starlette.responses import Response
 
 from frontdesk.console.actions.usage import SPANS
 from frontdesk.console.charts import error_meaning, errors_chart, requests_chart, share
-from frontdesk.console.visit import Page, Visit
+from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.domain.errors import CATALOGUE
 
 _FIRST = "24h"
 
 
-async def _usage(visit: Visit) -> Response:
-    asked = visit.request.query_params
+async def _usage(request: ConsoleRequest) -> Response:
+    asked = request.http.query_params
     span = SPANS.get(asked.get("span", _FIRST), SPANS[_FIRST])
-    uses = await visit.desk.usage.of_clients(visit.context)
+    uses = await request.desk.usage.of_clients(request.context)
     names = {use.client.client_id: use.client.name for use in uses}
     client_id = asked.get("client") if asked.get("client") in names else None
-    counted = await visit.desk.usage.over_time(visit.context, span, visit.zone, client_id)
-    return visit.render(
+    counted = await request.desk.usage.over_time(request.context, span, request.zone, client_id)
+    return request.render(
         "usage.html",
         title="Usage",
         spans=list(SPANS.values()),
@@ -26,8 +26,8 @@ async def _usage(visit: Visit) -> Response:
         names=names,
         uses=[use for use in uses if client_id in (None, use.client.client_id)],
         counted=counted,
-        requests=requests_chart(counted, visit.zone),
-        errors=errors_chart(counted, visit.zone),
+        requests=requests_chart(counted, request.zone),
+        errors=errors_chart(counted, request.zone),
         error_meaning=error_meaning,
         documented=CATALOGUE,
         share=share,

@@ -6,7 +6,7 @@ from html import escape
 from frontdesk.domain.errors import BINDING, CATALOGUE, ErrorKind
 from frontdesk.doors.docs.fields import named_rows, table
 from frontdesk.doors.docs.markup import contents_list, fill, json_markup, mark_of, page, prose, sample
-from frontdesk.doors.error_responses import error_codes, example_problem
+from frontdesk.doors.openapi_errors import error_codes, example_problem
 from frontdesk.operations import OPERATIONS
 from frontdesk.settings import Settings
 

@@ -6,8 +6,8 @@ from html import escape
 from frontdesk.domain.errors import CATALOGUE
 from frontdesk.doors.docs.fields import answer_rows, body_rows, parameter_rows, table
 from frontdesk.doors.docs.markup import contents_list, curl, fill, json_markup, linked, mark_of, page, sample
-from frontdesk.doors.error_responses import codes_by_status, error_codes, example_challenge
 from frontdesk.doors.openapi import body_example, body_schema, parameters
+from frontdesk.doors.openapi_errors import codes_by_status, error_codes, example_challenge
 from frontdesk.operations import GROUPS, OPERATIONS, Operation
 from frontdesk.operations._schemas import plain_schema
 from frontdesk.settings import Settings

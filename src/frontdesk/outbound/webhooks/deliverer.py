@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from frontdesk.access.keys.sealing import Sealer, SealingError
+from frontdesk.access.keys.encryption import KeyCipher, SecretKeyError
 from frontdesk.background import Step
 from frontdesk.outbound.webhooks.endpoints import opened_secrets
 from frontdesk.outbound.webhooks.events import event_document, event_name
@@ -53,14 +53,14 @@ class Deliverer:
     def __init__(
         self,
         database: Database,
-        sealer: Sealer,
+        cipher: KeyCipher,
         sender: Sender,
         on_paused: Callable[[int], None],
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         lease: timedelta = LEASE,
     ) -> None:
         self._database = database
-        self._sealer = sealer
+        self._cipher = cipher
         self._sender = sender
         self._on_paused = on_paused
         self._clock = clock
@@ -143,8 +143,8 @@ class Deliverer:
     async def _send(self, row: Any) -> Sent:
         body = orjson.dumps(event_document(row))
         try:
-            keys = opened_secrets(self._sealer, row["endpoint_id"], row["secrets"])
-        except SealingError:
+            keys = opened_secrets(self._cipher, row["endpoint_id"], row["secrets"])
+        except SecretKeyError:
             return Sent(None, 0, "secret cannot be opened")
         headers = signed_headers(keys, event_name(row["event_id"]), self._clock(), body)
         return await self._sender.send(row["url"], headers, body)

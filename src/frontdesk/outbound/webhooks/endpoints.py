@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from frontdesk.access.keys.sealing import Sealer
+from frontdesk.access.keys.encryption import KeyCipher
 from frontdesk.domain.spelling import closest
 from frontdesk.outbound.webhooks.events import EVENT_TYPES
 from frontdesk.outbound.webhooks.signing import new_secret, secret_text
@@ -93,7 +93,7 @@ def no_such_endpoint(endpoint_id: str) -> WebhookError:
 
 
 async def add_endpoint(
-    database: Database, sealer: Sealer, practice_id: int, url: str, events: Sequence[str], now: datetime
+    database: Database, cipher: KeyCipher, practice_id: int, url: str, events: Sequence[str], now: datetime
 ) -> tuple[Endpoint, str]:
     """The new endpoint and its secret. The caller has checked the URL."""
     for event in events:
@@ -104,7 +104,7 @@ async def add_endpoint(
     async with database.transaction(practice_id) as connection:
         await connection.execute("UPDATE practice SET has_webhooks = true WHERE practice_id = $1", practice_id)
         await connection.execute(_ADD, practice_id, endpoint_id, url, list(dict.fromkeys(events)), now)
-        sealed = sealer.seal(secret, _context(endpoint_id))
+        sealed = cipher.encrypt(secret, _context(endpoint_id))
         await connection.execute(_ADD_SEALED, practice_id, endpoint_id, sealed, now)
     return await show_endpoint(database, endpoint_id), secret_text(secret)
 
@@ -154,7 +154,7 @@ async def remove_endpoint(database: Database, endpoint_id: str) -> None:
 
 
 async def rotate_secret(
-    database: Database, sealer: Sealer, endpoint_id: str, now: datetime, *, retire_old_after: timedelta
+    database: Database, cipher: KeyCipher, endpoint_id: str, now: datetime, *, retire_old_after: timedelta
 ) -> tuple[Endpoint, str]:
     """Add a second secret. Messages are signed with both until the previous one expires; older ones are revoked now."""
     practice_id = practice_of(endpoint_id)
@@ -168,20 +168,20 @@ async def rotate_secret(
         await connection.execute(revoke, practice_id, endpoint_id)
         retire = f"UPDATE webhook_secret SET retires_at = $3 {_OF_ENDPOINT}"  # noqa: S608
         await connection.execute(retire, practice_id, endpoint_id, now + retire_old_after)
-        sealed = sealer.seal(secret, _context(endpoint_id))
+        sealed = cipher.encrypt(secret, _context(endpoint_id))
         await connection.execute(_ADD_SEALED, practice_id, endpoint_id, sealed, now)
     return await show_endpoint(database, endpoint_id), secret_text(secret)
 
 
-async def live_secrets(database: Database, sealer: Sealer, endpoint: Endpoint, now: datetime) -> list[bytes]:
+async def live_secrets(database: Database, cipher: KeyCipher, endpoint: Endpoint, now: datetime) -> list[bytes]:
     async with database.transaction(endpoint.practice_id) as connection:
         sealed = await connection.fetchval(
             "SELECT webhook_secrets($1, $2, $3)", endpoint.practice_id, endpoint.endpoint_id, now
         )
-    return opened_secrets(sealer, endpoint.endpoint_id, sealed)
+    return opened_secrets(cipher, endpoint.endpoint_id, sealed)
 
 
-async def reseal_secrets(database: Database, sealer: Sealer) -> int:
+async def reencrypt_secrets(database: Database, cipher: KeyCipher) -> int:
     """Encrypt every secret with the newest secret key; returns the number of secrets."""
     count = 0
     for row in await database.fetch(_PRACTICES, None):
@@ -189,14 +189,14 @@ async def reseal_secrets(database: Database, sealer: Sealer) -> int:
         async with database.transaction(practice_id) as connection:
             for endpoint_id, number, sealed in await connection.fetch(_SEALED, practice_id):
                 context = _context(endpoint_id)
-                resealed = sealer.seal(sealer.open(sealed, context), context)
-                await connection.execute(_REPLACE_SEALED, practice_id, endpoint_id, number, resealed)
+                reencrypted = cipher.encrypt(cipher.decrypt(sealed, context), context)
+                await connection.execute(_REPLACE_SEALED, practice_id, endpoint_id, number, reencrypted)
                 count += 1
     return count
 
 
-def opened_secrets(sealer: Sealer, endpoint_id: str, sealed: Sequence[bytes]) -> list[bytes]:
-    return [sealer.open(one, _context(endpoint_id)) for one in sealed]
+def opened_secrets(cipher: KeyCipher, endpoint_id: str, sealed: Sequence[bytes]) -> list[bytes]:
+    return [cipher.decrypt(one, _context(endpoint_id)) for one in sealed]
 
 
 def _context(endpoint_id: str) -> bytes:

@@ -1,5 +1,5 @@
 """Scheduling system of practices whose calendar is in a FHIR R4 server."""
 
-from frontdesk.systems.fhir.practices import FhirPractices
+from frontdesk.systems.fhir.practices import FhirSystems
 
-__all__ = ["FhirPractices"]
+__all__ = ["FhirSystems"]

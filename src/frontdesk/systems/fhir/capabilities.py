@@ -28,7 +28,7 @@ NEEDS: Mapping[Capability, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ServerCapabilities:
     """What a server said about itself. `able` holds texts like `Slot update`; None: it has not said what it can do."""
 
     able: frozenset[str] | None
@@ -46,13 +46,13 @@ class Server:
         return frozenset(capability for capability in NEEDS if not self.missing(capability))
 
 
-UNKNOWN = Server(None)
+UNKNOWN = ServerCapabilities(None)
 
 
-def read_statement(statement: Resource) -> Server:
+def read_statement(statement: Resource) -> ServerCapabilities:
     servers = [rest for rest in listed(statement.get("rest")) if rest.get("mode") == "server"]
     software = statement.get("software")
-    return Server(
+    return ServerCapabilities(
         frozenset(ability for rest in servers for each in listed(rest.get("resource")) for ability in _abilities(each))
         if servers
         else None,

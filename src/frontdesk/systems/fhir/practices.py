@@ -27,7 +27,7 @@ _ADAPTER = "frontdesk.systems.fhir.system"
 _MOST_UPSTREAMS = 1000
 
 
-class FhirPractices:
+class FhirSystems:
     """Makes the scheduling system of a call. `reconciler` runs in the background."""
 
     def __init__(
@@ -51,7 +51,7 @@ class FhirPractices:
         upstream, practice = await self._connect(practice_id, stored)
         from frontdesk.systems.fhir.system import FhirSystem
 
-        return FhirSystem(upstream, stored.version, practice, self.reconciler.look_soon)
+        return FhirSystem(upstream, stored.version, practice, self.reconciler.schedule)
 
     def condition(self, practice_id: int) -> Condition | None:
         """None if this process has not called the practice's FHIR server yet."""
@@ -59,7 +59,7 @@ class FhirPractices:
         if known is None:
             return None
         client = known.client
-        return Condition(client.breaker.state, client.breaker.rests_for, client.answered_at, known.server.software)
+        return Condition(client.breaker.state, client.breaker.retry_in, client.answered_at, known.server.software)
 
     async def _find(self, practice_id: int) -> "tuple[Upstream, PracticeMap] | None":
         try:

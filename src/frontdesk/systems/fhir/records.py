@@ -46,7 +46,7 @@ class PendingWrite:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class WriteOutcome:
     """How a write ended, as it is stored. `record`: our id, the reference and what changed."""
 
     outcome: str
@@ -136,7 +136,7 @@ class Records:
     async def finish(
         self,
         write: PendingWrite,
-        ending: Ending,
+        ending: WriteOutcome,
         releases: Sequence[Mapping[str, Any]],
         now: datetime,
         keep_until: datetime,

@@ -24,10 +24,10 @@ from frontdesk.systems.fhir.records import PendingWrite
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.elements import CLAIMS, Resource, identifier_values, reference_of, references
 from frontdesk.systems.fhir.resources.slots import Slot
-from frontdesk.systems.fhir.transport.deadline import together
+from frontdesk.systems.fhir.transport.deadline import gather_all
 from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, OutcomeOpen
-from frontdesk.systems.fhir.writing.writes import Asked, Writer
+from frontdesk.systems.fhir.writing.writes import WriteInput, Writer
 from frontdesk.systems.offers import named, offered
 from frontdesk.systems.port import (
     AppointmentFilter,
@@ -93,7 +93,7 @@ class FhirSystem:
             held = frozenset(references(self._read[moved.id].get("slot"), "Slot"))
         starts = datetime.fromtimestamp(slot.start * 60, tz=UTC)
         ends = starts + timedelta(minutes=slot.duration_minutes)
-        patient, run = await together(
+        patient, run = await gather_all(
             self._reader.patient(patient_id), self._finder.run(slot, visit_type, procedure, now, held)
         )
         if run is not None:
@@ -162,7 +162,7 @@ class FhirSystem:
             return Outcome(outcome, None, result)  # type: ignore[arg-type]
         return await self._carry_out(write, asked, record)
 
-    async def _carry_out(self, write: PendingWrite, asked: Asked, record: WriteRecord) -> Outcome:
+    async def _carry_out(self, write: PendingWrite, asked: WriteInput, record: WriteRecord) -> Outcome:
         writer = Writer(self._upstream, self._practice, self._upstream.deadline(), write, asked)
         records, practice_id = self._upstream.records, self._upstream.records.practice_id
         due = record.now + timedelta(seconds=self._upstream.settings.timeout_seconds)
@@ -185,18 +185,18 @@ class FhirSystem:
         executed = ending.outcome in ("executed", "unchanged")
         return Outcome(ending.outcome, ending.reason, result if executed else None)  # type: ignore[arg-type]
 
-    def _asked(self, change: Change) -> Asked:
+    def _asked(self, change: Change) -> WriteInput:
         """The change with the records that this call has read for it."""
         if isinstance(change, CreatePatient | UpdatePatient):
-            return Asked(change, self._read.get(change.patient_id))
+            return WriteInput(change, self._read.get(change.patient_id))
         before = self._read.get(change.appointment_id)
         if isinstance(change, ChangeStatus):
-            return Asked(change, before)
+            return WriteInput(change, before)
         booking = change.booking
         start = int(booking.starts_at.timestamp()) // 60
-        return Asked(change, before, self._runs.get((booking.provider_id, booking.location_id, start), ()))
+        return WriteInput(change, before, self._runs.get((booking.provider_id, booking.location_id, start), ()))
 
-    def _stored(self, change: Change, asked: Asked, now: datetime) -> dict[str, Any]:
+    def _stored(self, change: Change, asked: WriteInput, now: datetime) -> dict[str, Any]:
         """What is stored of a change until it is settled: ids, references and times, no personal data."""
         stored: dict[str, Any] = {"subject": _subject(change)}
         if asked.before is not None:
@@ -219,7 +219,7 @@ class FhirSystem:
             stored["givesUp"] = self._given_up(before, [])
         return stored
 
-    def _stored_booking(self, change: Book | Reschedule, asked: Asked, now: datetime) -> dict[str, Any]:
+    def _stored_booking(self, change: Book | Reschedule, asked: WriteInput, now: datetime) -> dict[str, Any]:
         booking, before = change.booking, asked.before
         taken = [slot.reference for slot in asked.run]
         old = [] if before is None else references(before.get("slot"), "Slot")

@@ -14,7 +14,7 @@ import httpx
 
 from frontdesk.domain.directory import Directory
 from frontdesk.store.database import Database
-from frontdesk.systems.fhir.capabilities import UNKNOWN, Server, read_statement
+from frontdesk.systems.fhir.capabilities import UNKNOWN, ServerCapabilities, read_statement
 from frontdesk.systems.fhir.records import Records
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.slots import Schedule, schedules
@@ -47,7 +47,7 @@ class Upstream:
         self.settings: FhirSettings = fhir_settings(config)
         self.client = FhirClient(self.settings, environment, monotonic=monotonic, transport=transport)
         self.records = Records(database, practice_id)
-        self.server: Server = UNKNOWN
+        self.server: ServerCapabilities = UNKNOWN
         self._monotonic = monotonic
         self._ask_again_at = -math.inf
         self._asked = False

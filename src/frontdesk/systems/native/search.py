@@ -8,7 +8,7 @@ from datetime import datetime
 
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.local_time import DAY_MINUTES
-from frontdesk.systems.native.opening import Offer
+from frontdesk.systems.native.opening_times import Offer
 from frontdesk.systems.port import OpenSlots, SlotQuery
 
 _FIRST_LOOK_DAYS = 7  # an open-ended search looks this far ahead, and then at all the rest

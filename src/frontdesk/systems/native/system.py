@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from frontdesk.domain.appointments import Appointment
-from frontdesk.domain.calendar import Busy, room
+from frontdesk.domain.availability import Busy, room
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.names import digits
 from frontdesk.domain.patients import Contact, Patient, name_key
@@ -22,9 +22,9 @@ from frontdesk.store.directories import DirectoryCache, StoredDirectory
 from frontdesk.store.rows import from_row
 from frontdesk.systems.changes import Change
 from frontdesk.systems.native import rows
-from frontdesk.systems.native.calendars import Calendars, to_read
+from frontdesk.systems.native.calendar_cache import CalendarCache, to_read
 from frontdesk.systems.native.changes import as_json
-from frontdesk.systems.native.opening import Offer, Opening
+from frontdesk.systems.native.opening_times import Offer, OpeningTimesCache
 from frontdesk.systems.native.search import Search
 from frontdesk.systems.offers import named, offered
 from frontdesk.systems.port import (
@@ -52,8 +52,8 @@ class NativeCalendar:
     def __init__(self, database: Database, directories: DirectoryCache) -> None:
         self.database = database
         self.directories = directories
-        self.opening = Opening()
-        self.calendars = Calendars()
+        self.opening = OpeningTimesCache()
+        self.calendars = CalendarCache()
 
 
 class NativeSystem:

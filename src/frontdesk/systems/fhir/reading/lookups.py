@@ -11,7 +11,7 @@ from frontdesk.systems.fhir.resources.appointments import ATTENDED, TAKES_TIME, 
 from frontdesk.systems.fhir.resources.elements import Resource, instant, reference_of, stamp
 from frontdesk.systems.fhir.resources.patients import is_same, person
 from frontdesk.systems.fhir.transport.client import Parameters
-from frontdesk.systems.fhir.transport.deadline import Deadline, together
+from frontdesk.systems.fhir.transport.deadline import Deadline, gather_all
 from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.port import AppointmentFilter
 
@@ -34,9 +34,9 @@ class Reader:
 
     async def patients(self, resources: Sequence[Resource]) -> list[Patient]:
         references = [reference_of(resource) for resource in resources]
-        known, seen = await together(
+        known, seen = await gather_all(
             self._upstream.records.known(references),
-            together(*(self.seen(reference) for reference in references)),
+            gather_all(*(self.seen(reference) for reference in references)),
         )
         found = []
         for resource, reference, was_seen in zip(resources, references, seen, strict=True):
@@ -49,7 +49,7 @@ class Reader:
         record = await self._upstream.records.find(local)
         if record is None or not record.reference.startswith("Patient/"):
             return None
-        resource, seen = await together(
+        resource, seen = await gather_all(
             self._client.read(self._deadline, record.reference), self.seen(record.reference)
         )
         patient = None if resource is None else person(resource, record.local_id, record.number or 0, seen=seen)

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from itertools import groupby
 
-from frontdesk.domain.calendar import OpenTimes
+from frontdesk.domain.availability import OpenTimes
 from frontdesk.domain.directory import Procedure, VisitType
 from frontdesk.domain.local_time import DAY_MINUTES
 from frontdesk.domain.slot_ids import SlotRef

@@ -17,41 +17,41 @@ class Breaker:
         self._monotonic = monotonic
         self._failures = 0
         self._pause = FIRST_PAUSE_SECONDS
-        self._closed_until = 0.0
+        self._open_until = 0.0
 
     def admit(self) -> None:
         """Raises SystemUnavailable while requests are paused."""
         now = self._monotonic()
-        if now < self._closed_until:
-            raise SystemUnavailable(max(1, ceil(self._closed_until - now)))
+        if now < self._open_until:
+            raise SystemUnavailable(max(1, ceil(self._open_until - now)))
         if self._failures >= FAILURES:
             # This request tries; others are refused until it has succeeded.
             self._pause = min(self._pause * 2, LONGEST_PAUSE_SECONDS)
-            self._closed_until = now + self._pause
+            self._open_until = now + self._pause
 
     def succeeded(self) -> None:
         if self._failures >= FAILURES:
-            self._closed_until = 0.0
+            self._open_until = 0.0
         self._failures = 0
         self._pause = FIRST_PAUSE_SECONDS
 
     def failed(self) -> None:
         self._failures += 1
         if self._failures == FAILURES:
-            self._closed_until = self._monotonic() + self._pause
+            self._open_until = self._monotonic() + self._pause
 
     def hold(self, seconds: float) -> None:
         """The server asked for a pause (Retry-After)."""
         until = self._monotonic() + min(seconds, LONGEST_HOLD_SECONDS)
-        self._closed_until = max(self._closed_until, until)
+        self._open_until = max(self._open_until, until)
 
     @property
     def state(self) -> ConnectionState:
-        if self._monotonic() < self._closed_until or self._failures >= FAILURES:
+        if self._monotonic() < self._open_until or self._failures >= FAILURES:
             return "resting"
         return "failing" if self._failures else "working"
 
     @property
-    def rests_for(self) -> int:
+    def retry_in(self) -> int:
         """Seconds until the next request is allowed."""
-        return max(0, ceil(self._closed_until - self._monotonic()))
+        return max(0, ceil(self._open_until - self._monotonic()))

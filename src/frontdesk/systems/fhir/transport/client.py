@@ -26,7 +26,7 @@ from frontdesk.systems.fhir.settings import FhirSettings
 from frontdesk.systems.fhir.transport.auth import Credentials, Misconfigured
 from frontdesk.systems.fhir.transport.breaker import Breaker
 from frontdesk.systems.fhir.transport.connections import Connections
-from frontdesk.systems.fhir.transport.deadline import Deadline, together
+from frontdesk.systems.fhir.transport.deadline import Deadline, gather_all
 from frontdesk.systems.port import SystemUnavailable
 
 Parameters = Sequence[tuple[str, str]]
@@ -121,7 +121,7 @@ class FhirClient:
     ) -> list[Resource]:
         """All records that match one of the values, in several requests: the length of a URL is limited."""
         chunks = [values[at : at + _VALUES_AT_ONCE] for at in range(0, len(values), _VALUES_AT_ONCE)]
-        answers = await together(
+        answers = await gather_all(
             *(self.search(deadline, kind, [(name, ",".join(some)), *parameters]) for some in chunks)
         )
         return [found for answer in answers for found in answer]

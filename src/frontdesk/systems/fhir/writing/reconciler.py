@@ -48,7 +48,7 @@ class Reconciler:
         self._places = asyncio.Semaphore(_AT_ONCE)
         self.step = Step("FHIR reconciler", self.start_settling, every=PAUSE_SECONDS, close=self.close)
 
-    def look_soon(self, practice_id: int) -> None:
+    def schedule(self, practice_id: int) -> None:
         self._waiting.add(practice_id)
 
     async def start_settling(self) -> None:

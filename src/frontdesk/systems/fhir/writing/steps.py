@@ -8,7 +8,7 @@ outcome raises `OutcomeOpen`.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from frontdesk.systems.fhir.records import Ending, PendingWrite
+from frontdesk.systems.fhir.records import PendingWrite, WriteOutcome
 from frontdesk.systems.fhir.resources.appointments import TAKES_TIME, undone
 from frontdesk.systems.fhir.resources.elements import (
     CLAIMS,
@@ -33,7 +33,7 @@ UNAVAILABLE = "upstream_unavailable"
 class Stopped(Exception):  # noqa: N818 - a state of the write
     """The write was not executed; `ending` is its outcome."""
 
-    def __init__(self, ending: Ending) -> None:
+    def __init__(self, ending: WriteOutcome) -> None:
         super().__init__(ending.outcome)
         self.ending = ending
 
@@ -67,7 +67,7 @@ class WriteSteps:
             try:
                 await self._client.update(self._deadline, marked)
             except Declined as declined:
-                raise self._stopped(declined, Ending("slot_unavailable")) from declined
+                raise self._stopped(declined, WriteOutcome("slot_unavailable")) from declined
             except AnswerLost as lost:
                 self.releases.append(held)  # the request may still arrive
                 await self._claimed(slot, lost)
@@ -76,7 +76,7 @@ class WriteSteps:
 
     async def _claimed(self, slot: Slot, lost: AnswerLost) -> None:
         """Checks whether the slot was claimed although the answer was lost; stops if not."""
-        unavailable = Stopped(Ending(UNAVAILABLE, retry_after=lost.retry_after))
+        unavailable = Stopped(WriteOutcome(UNAVAILABLE, retry_after=lost.retry_after))
         try:
             now = await self._client.read(self._deadline, slot.reference)
         except SystemUnavailable:
@@ -84,7 +84,7 @@ class WriteSteps:
         if now is not None and self._write.id in claims(now):
             return
         if now is not None and version_of(now) != version_of(slot.resource):
-            raise Stopped(Ending("slot_unavailable")) from lost
+            raise Stopped(WriteOutcome("slot_unavailable")) from lost
         raise unavailable from lost
 
     async def create(self, resource: Resource) -> Resource:
@@ -93,7 +93,7 @@ class WriteSteps:
             return await self._client.create(self._deadline, resource, f"identifier={INTENTS}|{self._write.intent}")
         except Declined as declined:
             taken = resource["resourceType"] == "Appointment"
-            contended = Ending("slot_unavailable") if taken else Ending("conflict", reason="patient_exists")
+            contended = WriteOutcome("slot_unavailable") if taken else WriteOutcome("conflict", reason="patient_exists")
             raise self._stopped(declined, contended) from declined
         except AnswerLost as lost:
             try:
@@ -127,7 +127,7 @@ class WriteSteps:
         try:
             return await self._client.update(self._deadline, after)
         except Declined as declined:
-            raise self._stopped(declined, Ending("stale")) from declined
+            raise self._stopped(declined, WriteOutcome("stale")) from declined
         except AnswerLost as lost:
             try:
                 now = await self._client.read(self._deadline, reference_of(before))
@@ -136,7 +136,7 @@ class WriteSteps:
             if now is not None and has_identifier(now, INTENTS, self._write.intent):
                 return now
             if now is None or version_of(now) != version_of(before):
-                raise Stopped(Ending("stale")) from lost  # our update can no longer succeed
+                raise Stopped(WriteOutcome("stale")) from lost  # our update can no longer succeed
             raise self._unanswered(lost) from lost
 
     async def undo(self, resource: Resource) -> None:
@@ -201,11 +201,11 @@ class WriteSteps:
                 return False
         return True
 
-    def _stopped(self, declined: Declined, contended: Ending) -> Stopped:
-        return Stopped(contended if declined.contended else Ending("declined", reason=declined.reason))
+    def _stopped(self, declined: Declined, contended: WriteOutcome) -> Stopped:
+        return Stopped(contended if declined.contended else WriteOutcome("declined", reason=declined.reason))
 
     def _unanswered(self, lost: AnswerLost) -> Exception:
         """Nothing was found: final if the server answered with a failure, otherwise the request may still arrive."""
         if lost.reason:
-            return Stopped(Ending("declined", reason=lost.reason))
-        return Stopped(Ending(UNAVAILABLE, retry_after=lost.retry_after)) if lost.failed else OutcomeOpen()
+            return Stopped(WriteOutcome("declined", reason=lost.reason))
+        return Stopped(WriteOutcome(UNAVAILABLE, retry_after=lost.retry_after)) if lost.failed else OutcomeOpen()

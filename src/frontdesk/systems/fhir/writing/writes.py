@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from frontdesk.systems.changes import Change, ChangeStatus, CreatePatient, PatientDetails, UpdatePatient
 from frontdesk.systems.fhir.reading.lookups import Reader
-from frontdesk.systems.fhir.records import Ending, PendingWrite
+from frontdesk.systems.fhir.records import PendingWrite, WriteOutcome
 from frontdesk.systems.fhir.resources import patients
 from frontdesk.systems.fhir.resources.appointments import PracticeMap, undone
 from frontdesk.systems.fhir.resources.elements import (
@@ -41,7 +41,7 @@ _EVENTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class WriteInput:
     """What a write starts from: the checked change, the record to change as it was read, and the slots to take."""
 
     change: Change | None  # None where a write is settled: what a person said is not stored
@@ -53,11 +53,16 @@ class Writer:
     """One write. `write.data` is what is stored of it: ids, references and times, no personal data."""
 
     def __init__(
-        self, upstream: Upstream, practice: PracticeMap, deadline: Deadline, write: PendingWrite, asked: Asked | None
+        self,
+        upstream: Upstream,
+        practice: PracticeMap,
+        deadline: Deadline,
+        write: PendingWrite,
+        asked: WriteInput | None,
     ) -> None:
         self._practice = practice
         self._write = write
-        self._asked = asked or Asked(None)
+        self._asked = asked or WriteInput(None)
         self._claims_slots = upstream.server.can("Slot update")
         self._read = upstream.client.read
         self._deadline = deadline
@@ -69,7 +74,7 @@ class Writer:
         """What has to be freed or watched."""
         return self._steps.releases
 
-    async def execute(self, now: datetime) -> Ending:
+    async def execute(self, now: datetime) -> WriteOutcome:
         """Executes the write. Raises OutcomeOpen if its outcome is unknown."""
         steps = {
             "book": self._book,
@@ -83,11 +88,11 @@ class Writer:
         except Stopped as stopped:
             ending = replace(stopped.ending, subjects=self.subjects)
         except SystemUnavailable as error:
-            ending = Ending(UNAVAILABLE, self.subjects, retry_after=error.retry_after)
+            ending = WriteOutcome(UNAVAILABLE, self.subjects, retry_after=error.retry_after)
         await self._steps.release()
         return ending
 
-    async def settle(self, now: datetime, *, final: bool) -> Ending | None:
+    async def settle(self, now: datetime, *, final: bool) -> WriteOutcome | None:
         """Finds out how an abandoned write ended; None if a request may still arrive, which `final` rules out. Raises
         SystemUnavailable or OutcomeOpen if the server does not tell."""
         found, data = await self._find(), self._write.data
@@ -99,7 +104,7 @@ class Writer:
                 {"slot": slot, "claims": [self._write.id], "ours": True} for slot in data.get("slots", ())
             ]
         if found is None:
-            ending = Ending(UNAVAILABLE, self.subjects)
+            ending = WriteOutcome(UNAVAILABLE, self.subjects)
         elif wrong:
             ending = await self._undo_found(found)
         else:
@@ -109,10 +114,10 @@ class Writer:
         await self._steps.release(final=final)
         return ending
 
-    async def _book(self, now: datetime) -> Ending:
+    async def _book(self, now: datetime) -> WriteOutcome:
         run = self._asked.run
         if not run:
-            raise Stopped(Ending("slot_unavailable"))
+            raise Stopped(WriteOutcome("slot_unavailable"))
         await self._refuse_overlap(None)
         if self._claims_slots:
             await self._steps.claim(run)
@@ -122,13 +127,13 @@ class Writer:
             right = await self._steps.are_taken([slot.reference for slot in run])
         if not right:
             await self._steps.undo(undone(stored, self._write.intent))
-            raise Stopped(Ending("declined", reason=BOOKED_OTHERWISE))
+            raise Stopped(WriteOutcome("declined", reason=BOOKED_OTHERWISE))
         return self._executed(reference_of(stored), now)
 
-    async def _reschedule(self, now: datetime) -> Ending:
+    async def _reschedule(self, now: datetime) -> WriteOutcome:
         before, run, data = self._asked.before, self._asked.run, self._write.data
         if before is None or not run:
-            raise Stopped(Ending("slot_unavailable"))
+            raise Stopped(WriteOutcome("slot_unavailable"))
         await self._refuse_overlap(reference_of(before))
         if self._claims_slots:
             await self._steps.claim([slot for slot in run if slot.reference in data["slots"]])
@@ -139,11 +144,11 @@ class Writer:
             await self._undo_change(before, stored, BOOKED_OTHERWISE)
         return self._executed(data["reference"], now)
 
-    async def _status(self, now: datetime) -> Ending:
+    async def _status(self, now: datetime) -> WriteOutcome:
         before, data = self._asked.before, self._write.data
         assert before is not None
         if self._practice.status(before) == data["status"]:
-            return Ending("unchanged", self.subjects, self._result())
+            return WriteOutcome("unchanged", self.subjects, self._result())
         change = self._asked.change
         assert isinstance(change, ChangeStatus)
         after = self._practice.in_status(before, data["status"], change.reason, self._write.intent)
@@ -152,17 +157,17 @@ class Writer:
             await self._undo_change(before, stored, NOT_CARRIED_OUT)
         return self._executed(data["reference"], now)
 
-    async def _create_patient(self, now: datetime) -> Ending:
+    async def _create_patient(self, now: datetime) -> WriteOutcome:
         await self._refuse_double(None)
         wanted = patients.new_patient(self._details, self._write.intent)
         wanted["identifier"] = with_identifier(wanted, CLAIMS, self._write.id)
         stored = await self._steps.adopt(await self._steps.create(wanted))
         if patients.differs(stored, self._details):
             await self._steps.undo(undone(stored, self._write.intent))
-            raise Stopped(Ending("declined", reason=NOT_CARRIED_OUT))
+            raise Stopped(WriteOutcome("declined", reason=NOT_CARRIED_OUT))
         return self._executed(reference_of(stored), now)
 
-    async def _update_patient(self, now: datetime) -> Ending:
+    async def _update_patient(self, now: datetime) -> WriteOutcome:
         before = self._asked.before
         assert before is not None
         await self._refuse_double(reference_of(before))
@@ -174,9 +179,9 @@ class Writer:
 
     async def _undo_change(self, before: Resource, stored: Resource, reason: str) -> NoReturn:
         await self._steps.undo({**before, "meta": stored.get("meta")})  # as it was, at the version that is now
-        raise Stopped(Ending("declined", reason=reason))
+        raise Stopped(WriteOutcome("declined", reason=reason))
 
-    async def _undo_found(self, found: Resource) -> Ending:
+    async def _undo_found(self, found: Resource) -> WriteOutcome:
         """Undoes what a lost write did instead of what it was asked for, as far as that is kept."""
         change, data, intent = self._write.change, self._write.data, self._write.intent
         if change in ("book", "create_patient"):
@@ -184,20 +189,20 @@ class Writer:
         elif change == "reschedule":
             await self._steps.undo(self._practice.put_back(found, data["before"], intent))
         booked = change in ("book", "reschedule")
-        return Ending("declined", self.subjects, reason=BOOKED_OTHERWISE if booked else NOT_CARRIED_OUT)
+        return WriteOutcome("declined", self.subjects, reason=BOOKED_OTHERWISE if booked else NOT_CARRIED_OUT)
 
     async def _refuse_overlap(self, moved: str | None) -> None:
         """Asked once more, now that no other write of this patient can begin."""
         data = self._write.data
         starts, ends = datetime.fromisoformat(data["startsAt"]), datetime.fromisoformat(data["endsAt"])
         if await self._reader.is_busy(data["patient"], starts, ends, moved):
-            raise Stopped(Ending("declined", reason="patient_overlap"))
+            raise Stopped(WriteOutcome("declined", reason="patient_overlap"))
 
     async def _refuse_double(self, changed: str | None) -> None:
         asked = self._details
         found = await self._reader.matching(asked.first_name, asked.last_name, asked.phone, asked.dob)
         if any(reference_of(other) != changed for other in found):
-            raise Stopped(Ending("conflict", reason="patient_exists"))
+            raise Stopped(WriteOutcome("conflict", reason="patient_exists"))
 
     async def _find(self) -> Resource | None:
         """The record that the write created or changed, if any."""
@@ -220,7 +225,7 @@ class Writer:
         wanted = self._practice.new_appointment(data, data["patient"], data["run"], self._write.intent)
         return {**wanted, "identifier": with_identifier(wanted, CLAIMS, self._write.id)}
 
-    def _executed(self, reference: str, now: datetime) -> Ending:
+    def _executed(self, reference: str, now: datetime) -> WriteOutcome:
         """The ending of an executed write; slots that it held belong to the appointment now."""
         change, data = self._write.change, self._write.data
         self._steps.releases = list(data.get("givesUp", ()))
@@ -233,7 +238,7 @@ class Writer:
         elif data.get("status") == "confirmed":
             facts = {"attendanceConfirmedAt": now}
         ids = {key: data[key] for key in ("appointmentId", "patientId") if key in data}
-        return Ending(
+        return WriteOutcome(
             "executed",
             list(ids.values()),
             self._result(),

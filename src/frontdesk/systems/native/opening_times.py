@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from frontdesk.cache import BoundedCache
-from frontdesk.domain.calendar import OpenTimes
+from frontdesk.domain.availability import OpenTimes
 from frontdesk.domain.directory import Directory, Location, Provider
 from frontdesk.store.directories import StoredDirectory
 from frontdesk.systems.offers import offered_pairs
@@ -32,7 +32,7 @@ class _Practice:
     )
 
 
-class Opening:
+class OpeningTimesCache:
     def __init__(self, most_offers: int = MOST_OFFERS) -> None:
         self._practices: BoundedCache[int, _Practice] = BoundedCache(most_offers)
 

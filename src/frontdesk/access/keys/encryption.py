@@ -20,23 +20,23 @@ _NONCE = 12
 _FILE = "secret.key"
 
 
-class SealingError(Exception):
+class SecretKeyError(Exception):
     """The secret key cannot be used; the message tells the operator what to do."""
 
 
-class Sealer:
+class KeyCipher:
     """AES-256-GCM. The first byte of a sealed text identifies the key."""
 
     def __init__(self, secrets_newest_first: list[str]) -> None:
         self._keys = [_derive(secret) for secret in secrets_newest_first]
 
-    def seal(self, plain: bytes, context: bytes) -> bytes:
+    def encrypt(self, plain: bytes, context: bytes) -> bytes:
         """`context` is authenticated: the result can only be opened with the same context."""
         key_id, cipher = self._keys[0]
         nonce = secrets.token_bytes(_NONCE)
         return key_id + nonce + cipher.encrypt(nonce, plain, context)
 
-    def open(self, sealed: bytes, context: bytes) -> bytes:
+    def decrypt(self, sealed: bytes, context: bytes) -> bytes:
         nonce, text = sealed[1 : 1 + _NONCE], sealed[1 + _NONCE :]
         for key_id, cipher in self._keys:
             # Two secrets may share this byte; decryption decides.
@@ -45,30 +45,30 @@ class Sealer:
                     return cipher.decrypt(nonce, text, context)
                 except InvalidTag:
                     continue
-        raise SealingError(
+        raise SecretKeyError(
             "The keys in the database were sealed under another secret key: set FRONTDESK_SECRET_KEY to that one, or "
             "to the new and the old one separated by a comma."
         )
 
-    def seals_like(self, sealed: bytes) -> bool:
+    def is_encrypted_with_newest(self, sealed: bytes) -> bool:
         """Whether the newest secret sealed this."""
         return sealed[:1] == self._keys[0][0]
 
 
-def load_secret_key(settings: Settings) -> Sealer:
+def load_secret_key(settings: Settings) -> KeyCipher:
     """From FRONTDESK_SECRET_KEY, else from a file in the data directory, which is created at the first start."""
     if settings.secret_key is not None:
-        return Sealer(_parse(settings.secret_key, "FRONTDESK_SECRET_KEY"))
+        return KeyCipher(_parse(settings.secret_key, "FRONTDESK_SECRET_KEY"))
     path = settings.data_dir / _FILE
     try:
         if not path.exists():
             _create(path)
         text = _read_private(path)
     except OSError as error:
-        raise SealingError(f"The secret key file {path} cannot be used: {error.strerror}.") from error
+        raise SecretKeyError(f"The secret key file {path} cannot be used: {error.strerror}.") from error
     except UnicodeDecodeError as error:
-        raise SealingError(f"The secret key file {path} does not hold text.") from error
-    return Sealer(_parse(text, f"The secret key file {path}"))
+        raise SecretKeyError(f"The secret key file {path} does not hold text.") from error
+    return KeyCipher(_parse(text, f"The secret key file {path}"))
 
 
 def _derive(secret: str) -> tuple[bytes, AESGCM]:
@@ -79,7 +79,7 @@ def _derive(secret: str) -> tuple[bytes, AESGCM]:
 def _parse(text: str, source: str) -> list[str]:
     parts = [part.strip() for part in text.split(",")]
     if any(len(part) < _SHORTEST_SECRET for part in parts):
-        raise SealingError(
+        raise SecretKeyError(
             f"{source} must hold at least {_SHORTEST_SECRET} characters, or several such secrets separated by commas, "
             "the newest first."
         )
@@ -111,5 +111,5 @@ def _create(path: Path) -> None:
 def _read_private(path: Path) -> str:
     with path.open(encoding="utf-8") as file:
         if os.fstat(file.fileno()).st_mode & 0o077:
-            raise SealingError(f"The secret key file {path} is open to other accounts: run chmod 600 {path}.")
+            raise SecretKeyError(f"The secret key file {path} is open to other accounts: run chmod 600 {path}.")
         return file.read()

@@ -1,7 +1,7 @@
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
-from frontdesk.domain.calendar import Busy
+from frontdesk.domain.availability import Busy
 from frontdesk.domain.directory import Closure, TimeOff
 from tests.domain.open_times import (
     FREE,

@@ -21,7 +21,7 @@ _IMPORT = re.compile(rb'"\./([a-z-]+\.js)"')
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class StaticFile:
     media_type: str
     body: bytes
     packed: bytes
@@ -47,9 +47,9 @@ class Published:
         return Response(self.body, media_type=self.media_type, headers=told)
 
 
-def published(media_type: str, body: bytes, caching: str = _ASK_AGAIN) -> Published:
+def published(media_type: str, body: bytes, caching: str = _ASK_AGAIN) -> StaticFile:
     tag = hashlib.sha256(body).hexdigest()[:16]
-    return Published(media_type, body, gzip.compress(body, 9, mtime=0), tag, caching)
+    return StaticFile(media_type, body, gzip.compress(body, 9, mtime=0), tag, caching)
 
 
 class Assets:
@@ -64,23 +64,23 @@ class Assets:
         """The published name of each file."""
         return {plain: name for plain, (name, _) in self._files.items()}
 
-    def __getitem__(self, plain: str) -> Published:
+    def __getitem__(self, plain: str) -> StaticFile:
         return self._files[plain][1]
 
-    def get(self, name: str) -> Published | None:
+    def get(self, name: str) -> StaticFile | None:
         """The file with this published name."""
         return self._by_name.get(name)
 
     @cached_property
-    def _by_name(self) -> Mapping[str, Published]:
+    def _by_name(self) -> Mapping[str, StaticFile]:
         return dict(self._files.values())
 
     @cached_property
-    def _files(self) -> Mapping[str, tuple[str, Published]]:
+    def _files(self) -> Mapping[str, tuple[str, StaticFile]]:
         package, folder = self._place
         found = {file.name: file.read_bytes() for file in (files(package) / folder).iterdir()}
         found |= {name: write() for name, write in self._written.items()}
-        made: dict[str, tuple[str, Published]] = {}
+        made: dict[str, tuple[str, StaticFile]] = {}
 
         def make(plain: str) -> str:
             if plain not in made:

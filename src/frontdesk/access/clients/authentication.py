@@ -17,7 +17,7 @@ from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database, DatabaseUnavailable
 
 FRESH_SECONDS = 2.0
-MOST_SECONDS = 5.0
+STATUS_TTL_SECONDS = 5.0
 _CACHED = 10_000
 
 
@@ -37,7 +37,7 @@ class _Status:
     suspended: bool
 
 
-class Callers:
+class Authenticator:
     def __init__(
         self,
         database: Database,
@@ -76,7 +76,7 @@ class Callers:
             raise Problem("unauthorized", "The request has no access token.")
         claims = await self._tokens.verify(token)
         status, now = self._statuses.get(claims.client_id), self._monotonic()
-        if status is None or now - status.read_at >= MOST_SECONDS:
+        if status is None or now - status.read_at >= STATUS_TTL_SECONDS:
             status = await self._read(claims.client_id)
         elif now - status.read_at >= FRESH_SECONDS:
             self._start_reading(claims.client_id)
@@ -95,7 +95,7 @@ class Callers:
         self._checked.put(token, _Checked(caller, status, claims.expires_at.timestamp()))
         return caller
 
-    async def recognize(self, token: str) -> Caller | None:
+    async def identify_or_none(self, token: str) -> Caller | None:
         """The caller, or None if the call is not allowed; Problem `upstream_unavailable` without the database."""
         try:
             return await self.identify(token)

@@ -1,4 +1,4 @@
-"""The guard in front of every page, and the visit that it hands to the page.
+"""The guard in front of every page, and the request that it hands to the page.
 
 The guard checks the session, the role and, for a POST, that the form belongs to the session. Errors become pages.
 """
@@ -19,9 +19,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from frontdesk.access.limits.failed_tokens import TokenFailures
+from frontdesk.access.limits.failed_attempts import FailedAttempts
 from frontdesk.access.staff.members import StaffMember
-from frontdesk.access.staff.sessions import IDLE, SignIn, StaffSession
+from frontdesk.access.staff.sessions import IDLE, StaffSession, StaffSessions
 from frontdesk.console.actions.context import ActionContext, Role
 from frontdesk.console.cookies import SESSION, read_cookie
 from frontdesk.console.desk import Desk, outages_as_problems
@@ -49,8 +49,8 @@ class Console:
 
     settings: Settings
     desk: Desk
-    sign_in: SignIn
-    failures: TokenFailures
+    sign_in: StaffSessions
+    failures: FailedAttempts
     clock: Callable[[], datetime]
     requests: RequestLog
     has_provider: bool  # staff may also sign in through an identity provider
@@ -60,17 +60,17 @@ class Console:
 class Page:
     method: str  # GET or POST
     path: str  # below /console
-    handler: "Callable[[Visit], Awaitable[Response]]"
+    handler: "Callable[[ConsoleRequest], Awaitable[Response]]"
     role: Role = "staff"  # the lowest that may open it
     largest_body: int = LARGEST_BODY
     counts_as_use: bool = True  # False where a script asks by itself: a page left open does not keep a session alive
 
 
 @dataclass
-class Visit:
+class ConsoleRequest:
     """One request of a signed-in staff member."""
 
-    request: Request
+    http: Request
     context: ActionContext
     session: StaffSession
     console: Console
@@ -88,7 +88,7 @@ class Visit:
     @property
     def csrf(self) -> str:
         """Derived from the session's token, so that a form of another session is refused."""
-        token = read_cookie(self.request, SESSION, self.console.settings) or ""
+        token = read_cookie(self.http, SESSION, self.console.settings) or ""
         return hmac.new(token.encode(errors="surrogatepass"), b"frontdesk console csrf", hashlib.sha256).hexdigest()
 
     @cached_property
@@ -98,7 +98,7 @@ class Visit:
 
     def param(self, name: str) -> str:
         """A part of the path."""
-        return str(self.request.path_params[name])
+        return str(self.http.path_params[name])
 
     async def run(self, operation: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Runs an operation; a form that is sent twice executes once."""
@@ -106,12 +106,12 @@ class Visit:
 
     async def still_signed_in(self) -> bool:
         """Whether the session is still valid, for answers that go on for long. Does not count as use."""
-        token = read_cookie(self.request, SESSION, self.console.settings)
+        token = read_cookie(self.http, SESSION, self.console.settings)
         return await self.console.sign_in.find(token, in_use=False) is not None
 
     def render(self, template: str, *, title: str, status: int = 200, **values: Any) -> Response:
         return render(
-            self.request,
+            self.http,
             template,
             status,
             title=title,
@@ -120,8 +120,8 @@ class Visit:
             zone=self.zone,
             nav=_navigation(self.staff, self.page),
             csrf=self.csrf,
-            notice=NOTICES.get(self.request.query_params.get("notice", "")),
-            here=here(self.request),
+            notice=NOTICES.get(self.http.query_params.get("notice", "")),
+            here=here(self.http),
             idle_seconds=int(IDLE.total_seconds()),
             **values,
         )
@@ -154,19 +154,19 @@ def check_same_origin(request: Request, settings: Settings) -> None:
 
 
 @dataclass(slots=True)
-class Attempt:
+class RequestProgress:
     """What is known of a request when it fails."""
 
     request_id: str
-    visit: Visit | None = None
+    request: ConsoleRequest | None = None
 
 
-def answered(console: Console, path: str, work: Callable[[Request, Attempt], Awaitable[Response]]) -> Endpoint:
+def answered(console: Console, path: str, work: Callable[[Request, RequestProgress], Awaitable[Response]]) -> Endpoint:
     """Turns errors into pages, adds the console's headers, and notes the request in the request log."""
 
     async def endpoint(request: Request) -> Response:
         began, code = time.monotonic(), None
-        attempt = Attempt(request_of(request.scope).request_id)
+        attempt = RequestProgress(request_of(request.scope).request_id)
         try:
             response = await work(request, attempt)
         except Problem as problem:
@@ -176,7 +176,7 @@ def answered(console: Console, path: str, work: Callable[[Request, Attempt], Awa
             _log.exception("unexpected error", extra={"requestId": attempt.request_id})
             code = "internal"
             response = _problem_page(request, Problem(code), attempt)
-        caller = None if attempt.visit is None else attempt.visit.staff.caller()
+        caller = None if attempt.request is None else attempt.request.staff.caller()
         console.requests.answered(
             "console", path, caller, request.method, response.status_code, code, began, attempt.request_id
         )
@@ -186,37 +186,37 @@ def answered(console: Console, path: str, work: Callable[[Request, Attempt], Awa
 
 
 def _endpoint(page: Page, console: Console) -> Endpoint:
-    async def visited(request: Request, attempt: Attempt) -> Response:
+    async def visited(request: Request, attempt: RequestProgress) -> Response:
         token = read_cookie(request, SESSION, console.settings)
         session = await console.sign_in.find(token, in_use=page.counts_as_use)
         if session is None:
             return _signed_out(request)
         context = ActionContext(session, console.clock(), attempt.request_id, console.desk.engine.audit)
-        attempt.visit = Visit(request, context, session, console, page)
-        return await _answer(attempt.visit)
+        attempt.request = ConsoleRequest(request, context, session, console, page)
+        return await _answer(attempt.request)
 
     return answered(console, page.path, visited)
 
 
-async def _answer(visit: Visit) -> Response:
-    page, settings = visit.page, visit.console.settings
-    if not visit.staff.may(page.role):
+async def _answer(request: ConsoleRequest) -> Response:
+    page, settings = request.page, request.console.settings
+    if not request.staff.may(page.role):
         raise Problem("forbidden_scope", f"This page requires the role {page.role}.")
-    if visit.request.method == "POST":
-        check_same_origin(visit.request, settings)
-        visit.form = await read_form(visit.request, page.largest_body)
-        sent = visit.request.headers.get(CSRF_HEADER) or visit.form.get(CSRF_FIELD)
-        if not hmac.compare_digest(sent.encode(errors="surrogatepass"), visit.csrf.encode()):
+    if request.http.method == "POST":
+        check_same_origin(request.http, settings)
+        request.form = await read_form(request.http, page.largest_body)
+        sent = request.http.headers.get(CSRF_HEADER) or request.form.get(CSRF_FIELD)
+        if not hmac.compare_digest(sent.encode(errors="surrogatepass"), request.csrf.encode()):
             raise Problem("forbidden_scope", "This form belongs to another session. Open the page again and retry.")
     with outages_as_problems():
-        return await page.handler(visit)
+        return await page.handler(request)
 
 
-def _problem_page(request: Request, problem: Problem, attempt: Attempt) -> Response:
+def _problem_page(request: Request, problem: Problem, attempt: RequestProgress) -> Response:
     """With the console's navigation where the request has a session."""
     values = {"problem": problem, "request_id": attempt.request_id}
-    if attempt.visit is not None:
-        response = attempt.visit.render("problem.html", title=problem.kind.title, status=problem.status, **values)
+    if attempt.request is not None:
+        response = attempt.request.render("problem.html", title=problem.kind.title, status=problem.status, **values)
     else:
         response = render(request, "problem_outside.html", problem.status, title=problem.kind.title, **values)
     if problem.retry_after is not None:

@@ -23,12 +23,12 @@ _CONNECT_SECONDS = 5.0
 _log = logging.getLogger(__name__)
 
 
-async def announce(connection_or_database: Any, kind: str, *ids: str) -> None:
+async def notify(connection_or_database: Any, kind: str, *ids: str) -> None:
     """Notifies every listener; on a connection inside a transaction, when that commits."""
     await connection_or_database.fetch(_NOTIFY, [f"{kind} {id_}" for id_ in ids])
 
 
-class ChangeListener:
+class NotificationListener:
     """Listens on a connection of its own, and connects again when that is lost.
 
     `on_change(kind, id)` and `on_listening()` are called in the event loop and must not block. Changes before

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from frontdesk.access.keys.sealing import Sealer, SealingError, load_secret_key
+from frontdesk.access.keys.encryption import KeyCipher, SecretKeyError, load_secret_key
 from frontdesk.settings import Settings
 
 OLD = "an old secret of the operator that is long enough"
@@ -16,57 +16,57 @@ NEW = "the new secret of the operator that is long enough"
 
 
 def test_what_was_sealed_opens_again() -> None:
-    sealer = Sealer([OLD])
-    assert sealer.open(sealer.seal(b"key", b"here"), b"here") == b"key"
+    cipher = KeyCipher([OLD])
+    assert cipher.decrypt(cipher.encrypt(b"key", b"here"), b"here") == b"key"
 
 
 def test_the_same_text_is_never_sealed_twice_alike() -> None:
-    sealer = Sealer([OLD])
-    assert sealer.seal(b"key", b"here") != sealer.seal(b"key", b"here")
+    cipher = KeyCipher([OLD])
+    assert cipher.encrypt(b"key", b"here") != cipher.encrypt(b"key", b"here")
 
 
 def test_sealed_text_moved_to_another_place_does_not_open() -> None:
-    sealer = Sealer([OLD])
-    with pytest.raises(SealingError):
-        sealer.open(sealer.seal(b"key", b"here"), b"there")
+    cipher = KeyCipher([OLD])
+    with pytest.raises(SecretKeyError):
+        cipher.decrypt(cipher.encrypt(b"key", b"here"), b"there")
 
 
 def test_every_altered_byte_is_noticed() -> None:
-    sealer = Sealer([OLD])
-    sealed = sealer.seal(b"key", b"here")
+    cipher = KeyCipher([OLD])
+    sealed = cipher.encrypt(b"key", b"here")
     for place in range(len(sealed)):
         altered = sealed[:place] + bytes([sealed[place] ^ 1]) + sealed[place + 1 :]
-        with pytest.raises(SealingError):
-            sealer.open(altered, b"here")
+        with pytest.raises(SecretKeyError):
+            cipher.decrypt(altered, b"here")
 
 
 @pytest.mark.parametrize("length", range(29))
 def test_truncated_text_is_refused(length: int) -> None:
-    sealer = Sealer([OLD])
-    with pytest.raises(SealingError):
-        sealer.open(sealer.seal(b"", b"here")[:length], b"here")
+    cipher = KeyCipher([OLD])
+    with pytest.raises(SecretKeyError):
+        cipher.decrypt(cipher.encrypt(b"", b"here")[:length], b"here")
 
 
 def test_a_new_secret_in_front_still_opens_what_the_old_one_sealed() -> None:
-    sealed = Sealer([OLD]).seal(b"key", b"here")
-    assert Sealer([NEW, OLD]).open(sealed, b"here") == b"key"
+    sealed = KeyCipher([OLD]).seal(b"key", b"here")
+    assert KeyCipher([NEW, OLD]).open(sealed, b"here") == b"key"
 
 
 def test_the_first_secret_seals() -> None:
-    sealed = Sealer([NEW, OLD]).seal(b"key", b"here")
-    assert Sealer([NEW]).open(sealed, b"here") == b"key"
-    with pytest.raises(SealingError, match="FRONTDESK_SECRET_KEY"):
-        Sealer([OLD]).open(sealed, b"here")
+    sealed = KeyCipher([NEW, OLD]).seal(b"key", b"here")
+    assert KeyCipher([NEW]).open(sealed, b"here") == b"key"
+    with pytest.raises(SecretKeyError, match="FRONTDESK_SECRET_KEY"):
+        KeyCipher([OLD]).open(sealed, b"here")
 
 
 def test_secrets_that_share_their_first_byte_are_told_apart() -> None:
-    sealers = [Sealer([f"secret number {number:04} of the operator"]) for number in range(600)]
-    sealed = [sealer.seal(b"key", b"here") for sealer in sealers]
+    sealers = [KeyCipher([f"secret number {number:04} of the operator"]) for number in range(600)]
+    sealed = [cipher.encrypt(b"key", b"here") for cipher in sealers]
     by_byte: dict[int, list[int]] = {}
     for number, text in enumerate(sealed):
         by_byte.setdefault(text[0], []).append(number)
     one, other = next(numbers for numbers in by_byte.values() if len(numbers) > 1)[:2]
-    both = Sealer([f"secret number {number:04} of the operator" for number in (one, other)])
+    both = KeyCipher([f"secret number {number:04} of the operator" for number in (one, other)])
     assert both.open(sealed[one], b"here") == both.open(sealed[other], b"here") == b"key"
 
 
@@ -74,13 +74,13 @@ def test_several_secrets_come_from_the_setting(tmp_path: Path) -> None:
     sealed = load_secret_key(Settings(data_dir=tmp_path, secret_key=OLD)).seal(b"key", b"here")
     both = load_secret_key(Settings(data_dir=tmp_path, secret_key=f" {NEW} , {OLD} "))
     assert both.open(sealed, b"here") == b"key"
-    assert Sealer([NEW]).open(both.seal(b"key", b"here"), b"here") == b"key"
+    assert KeyCipher([NEW]).open(both.seal(b"key", b"here"), b"here") == b"key"
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("text", ["short", "x" * 31, f"{NEW},", f"{NEW},short", ""])
 def test_short_secrets_are_refused_without_being_shown(tmp_path: Path, text: str) -> None:
-    with pytest.raises(SealingError, match="FRONTDESK_SECRET_KEY must hold at least 32") as raised:
+    with pytest.raises(SecretKeyError, match="FRONTDESK_SECRET_KEY must hold at least 32") as raised:
         load_secret_key(Settings(data_dir=tmp_path, secret_key=text))
     assert NEW not in str(raised.value)
 
@@ -100,7 +100,7 @@ def test_a_file_that_others_can_reach_is_refused_in_one_sentence(tmp_path: Path,
     settings = Settings(data_dir=tmp_path)
     load_secret_key(settings)
     (tmp_path / "secret.key").chmod(mode)
-    with pytest.raises(SealingError, match=r"open to other accounts: run chmod 600 .*secret\.key\.$"):
+    with pytest.raises(SecretKeyError, match=r"open to other accounts: run chmod 600 .*secret\.key\.$"):
         load_secret_key(settings)
 
 
@@ -109,7 +109,7 @@ def test_a_damaged_file_is_refused_and_not_replaced(tmp_path: Path) -> None:
     for content in (b"", b"cut off", b"\xff\xfe" * 40):
         path.write_bytes(content)
         path.chmod(0o600)
-        with pytest.raises(SealingError, match="secret key file"):
+        with pytest.raises(SecretKeyError, match="secret key file"):
             load_secret_key(Settings(data_dir=tmp_path))
         assert path.read_bytes() == content
 
@@ -118,13 +118,13 @@ def test_a_file_can_hold_the_new_and_the_old_secret(tmp_path: Path) -> None:
     path = tmp_path / "secret.key"
     path.write_text(f"{NEW},\n{OLD}\n")
     path.chmod(0o600)
-    sealed = Sealer([OLD]).seal(b"key", b"here")
+    sealed = KeyCipher([OLD]).seal(b"key", b"here")
     assert load_secret_key(Settings(data_dir=tmp_path)).open(sealed, b"here") == b"key"
 
 
 def test_a_data_directory_that_cannot_be_used_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(SealingError, match=r"cannot be used: .*\.$"):
+    with pytest.raises(SecretKeyError, match=r"cannot be used: .*\.$"):
         load_secret_key(Settings(data_dir=tmp_path / "file"))
 
 
@@ -136,9 +136,9 @@ def test_a_secret_that_another_process_made_meanwhile_is_kept(tmp_path: Path, mo
         path.chmod(0o600)
         return NEW
 
-    monkeypatch.setattr("frontdesk.access.keys.sealing.secrets.token_urlsafe", overtaken)
-    sealer = load_secret_key(Settings(data_dir=tmp_path))
-    assert Sealer([OLD]).open(sealer.seal(b"key", b"here"), b"here") == b"key"
+    monkeypatch.setattr("frontdesk.access.keys.encryption.secrets.token_urlsafe", overtaken)
+    cipher = load_secret_key(Settings(data_dir=tmp_path))
+    assert KeyCipher([OLD]).open(cipher.encrypt(b"key", b"here"), b"here") == b"key"
     assert path.read_text() == OLD
     assert [entry.name for entry in tmp_path.iterdir()] == ["secret.key"]
 
@@ -146,7 +146,7 @@ def test_a_secret_that_another_process_made_meanwhile_is_kept(tmp_path: Path, mo
 def test_processes_that_start_together_agree_on_one_secret(tmp_path: Path) -> None:
     program = (
         "import sys, pathlib\n"
-        "from frontdesk.access.keys.sealing import load_secret_key\n"
+        "from frontdesk.access.keys.encryption import load_secret_key\n"
         "from frontdesk.settings import Settings\n"
         "sys.stdin.readline()\n"
         "print(load_secret_key(Settings(data_dir=pathlib.Path(sys.argv[1]))).seal(b'key', b'here').hex())\n"
@@ -166,6 +166,6 @@ def test_processes_that_start_together_agree_on_one_secret(tmp_path: Path) -> No
         process.stdin.write("go\n")
         process.stdin.flush()
     sealed = [process.communicate()[0].strip() for process in started]
-    sealer = load_secret_key(Settings(data_dir=tmp_path))
-    assert [sealer.open(bytes.fromhex(text), b"here") for text in sealed] == [b"key"] * 4
+    cipher = load_secret_key(Settings(data_dir=tmp_path))
+    assert [cipher.decrypt(bytes.fromhex(text), b"here") for text in sealed] == [b"key"] * 4
     assert [entry.name for entry in tmp_path.iterdir()] == ["secret.key"]

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.access.limits.failed_tokens import PER_ADDRESS, PER_CLIENT
+from frontdesk.access.limits.failed_attempts import PER_ADDRESS, PER_CLIENT
 from frontdesk.app import build_app
 from frontdesk.store import database as store
 from tests.doors.gateway_answers import check_gateway_problem
@@ -108,8 +108,8 @@ async def test_the_cap_on_failures_heals_and_leaves_nothing_behind(world: World,
     for _ in range(PER_CLIENT + 1):
         await failed_token_call(client, client_id)
     await world.database.write("UPDATE token_failure SET started_at = started_at - interval '61 seconds'")
-    world.service.token_failures._refused.clear()
+    world.service.failed_attempts._refused.clear()
     assert (await failed_token_call(client, client_id)).status_code == 401
     await world.database.write("UPDATE token_failure SET started_at = started_at - interval '61 seconds'")
-    await world.service.token_failures.prune()
+    await world.service.failed_attempts.prune()
     assert await world.database.fetchval("SELECT count(*) FROM token_failure") == 0

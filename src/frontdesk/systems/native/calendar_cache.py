@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from frontdesk.cache import BoundedCache
-from frontdesk.domain.calendar import Busy, Gap, OpenTimes, room
+from frontdesk.domain.availability import Busy, Gap, OpenTimes, room
 from frontdesk.domain.directory import Procedure
-from frontdesk.systems.native.opening import Offer
+from frontdesk.systems.native.opening_times import Offer
 
 MOST_BYTES = 8_000_000  # over all practices
 _OVERHEAD = 1000  # bytes of a calendar without appointments
@@ -45,7 +45,7 @@ class ProviderCalendar:
         return _OVERHEAD + 4 * numbers
 
 
-class Calendars:
+class CalendarCache:
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._cached: BoundedCache[tuple[int, int], ProviderCalendar] = BoundedCache(most_bytes)
         self._latest_gaps: tuple[tuple[ProviderCalendar, int, int, int] | None, list[Gap]] = (None, [])

@@ -14,7 +14,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from frontdesk.access.clients.caller import Grant
-from frontdesk.access.clients.rules import (
+from frontdesk.access.clients.scopes import SCOPES
+from frontdesk.access.clients.validation import (
     ClientError,
     check_limits,
     checked_grant,
@@ -22,12 +23,11 @@ from frontdesk.access.clients.rules import (
     checked_scopes,
     ordered,
 )
-from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.keys.ring import CLIENT_SECRETS, KeyRing
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.spelling import closest
-from frontdesk.store.changes import announce
 from frontdesk.store.database import Database, DatabaseUnavailable
+from frontdesk.store.notifications import notify
 
 DEFAULT_PER_MINUTE = 600
 DEFAULT_QUOTA = 1_000_000
@@ -240,7 +240,7 @@ async def _change(
             raise ClientError(f"There is no client {client_id!r}.")
         if also is not None:
             await also(connection, practice_id, client_id)
-        await announce(connection, "client", client_id)
+        await notify(connection, "client", client_id)
     return await show_client(database, client_id)
 
 

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import asyncpg
 import pytest
 
-from frontdesk.store.changes import ChangeListener, announce
 from frontdesk.store.database import Database
+from frontdesk.store.notifications import NotificationListener, notify
 from tests.running import running
 
 PATIENCE = 30
@@ -29,7 +29,7 @@ class Heard:
 
 @asynccontextmanager
 async def listening(dsn: str, heard: Callable[[str, str], None]) -> AsyncIterator[None]:
-    listener = ChangeListener(dsn, heard)
+    listener = NotificationListener(dsn, heard)
     async with running(listener.step):
         await asyncio.wait_for(listener.listening.wait(), PATIENCE)
         yield
@@ -38,8 +38,8 @@ async def listening(dsn: str, heard: Callable[[str, str], None]) -> AsyncIterato
 async def test_an_announced_change_is_heard_by_every_listener(database: Database, database_dsn: str) -> None:
     both = [Heard(), Heard()]
     async with listening(database_dsn, both[0]), listening(database_dsn, both[1]):
-        await announce(database, "client", "fd_1")
-        await announce(database, "practice", "a slug with spaces")
+        await notify(database, "client", "fd_1")
+        await notify(database, "practice", "a slug with spaces")
         for heard in both:
             assert await heard.next() == ("client", "fd_1")
             assert await heard.next() == ("practice", "a slug with spaces")
@@ -52,10 +52,10 @@ async def test_a_change_is_heard_when_its_transaction_commits_and_only_then(
     async with listening(database_dsn, heard):
         with contextlib.suppress(ZeroDivisionError):
             async with database.transaction() as connection:
-                await announce(connection, "client", "never happened")
+                await notify(connection, "client", "never happened")
                 raise ZeroDivisionError
         async with database.transaction() as connection:
-            await announce(connection, "client", "happened")
+            await notify(connection, "client", "happened")
             assert heard.changes.empty()
         assert await heard.next() == ("client", "happened")
 
@@ -63,7 +63,7 @@ async def test_a_change_is_heard_when_its_transaction_commits_and_only_then(
 async def test_listening_comes_back_by_itself(database: Database, database_dsn: str, owner_dsn: str) -> None:
     heard = Heard()
     async with listening(database_dsn, heard):
-        await announce(database, "client", "before")
+        await notify(database, "client", "before")
         assert await heard.next() == ("client", "before")
         owner = await asyncpg.connect(owner_dsn)
         for _ in range(2):
@@ -74,7 +74,7 @@ async def test_listening_comes_back_by_itself(database: Database, database_dsn: 
             assert cut  # one that was cut before may take a moment to be gone from the list
             async with asyncio.timeout(PATIENCE):
                 while not heard.changes.qsize():
-                    await announce(database, "client", "after")
+                    await notify(database, "client", "after")
                     await asyncio.sleep(0.05)
             while not heard.changes.empty():
                 assert heard.changes.get_nowait() == ("client", "after")
@@ -93,8 +93,8 @@ async def test_a_listener_that_fails_on_a_change_hears_the_next_one(
 
     async with listening(database_dsn, fails_first):
         with caplog.at_level(logging.ERROR):
-            await announce(database, "client", "first")
-            await announce(database, "client", "second")
+            await notify(database, "client", "first")
+            await notify(database, "client", "second")
             assert await heard.next() == ("client", "second")
         assert "could not be handled" in caplog.text
 
@@ -103,7 +103,7 @@ async def test_a_database_that_cannot_be_reached_harms_nobody(
     tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
     nowhere = tmp_path_factory.mktemp("nowhere")
-    listener = ChangeListener(f"postgresql://nobody:pass-word@/none?host={nowhere}", Heard())
+    listener = NotificationListener(f"postgresql://nobody:pass-word@/none?host={nowhere}", Heard())
     with caplog.at_level(logging.WARNING):
         async with running(listener.step), asyncio.timeout(PATIENCE):
             while "background step failed" not in caplog.text:

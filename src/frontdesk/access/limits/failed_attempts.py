@@ -25,7 +25,7 @@ _DETAIL = "Too many token calls have failed for this client or from this address
 T = TypeVar("T")
 
 
-class TokenFailures:
+class FailedAttempts:
     def __init__(self, database: Database, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._database = database
         self._monotonic = monotonic

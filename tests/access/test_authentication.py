@@ -7,22 +7,22 @@ from typing import Any
 
 import pytest
 
-from frontdesk.access.clients.callers import Callers
-from frontdesk.access.clients.registry import add_client, authenticate, disable_client, enable_client
+from frontdesk.access.clients.authentication import Authenticator
+from frontdesk.access.clients.records import add_client, authenticate, disable_client, enable_client
 from frontdesk.access.clients.tokens import Tokens
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.cache import BoundedCache
 from frontdesk.domain.errors import Problem
-from frontdesk.store.changes import ChangeListener, announce
 from frontdesk.store.database import Database, DatabaseUnavailable
+from frontdesk.store.notifications import NotificationListener, notify
 from tests.access.stopped_clock import StoppedClock
 from tests.access.timing import seconds
 from tests.running import running
 
 
 @pytest.fixture
-def callers(database: Database, tokens: Tokens, clock: StoppedClock) -> Callers:
-    return Callers(database, tokens, monotonic=clock.monotonic)
+def authenticator(database: Database, tokens: Tokens, clock: StoppedClock) -> Authenticator:
+    return Authenticator(database, tokens, monotonic=clock.monotonic)
 
 
 @pytest.fixture
@@ -36,26 +36,26 @@ async def token_for(database: Database, ring: KeyRing, practice: str, tokens: To
     return tokens.issue(client, ["slots:read"]).text
 
 
-async def client_of(callers: Callers, token: str) -> str:
-    return (await callers.identify(token)).client_id
+async def client_of(authenticator: Authenticator, token: str) -> str:
+    return (await authenticator.identify(token)).client_id
 
 
-async def refusal(callers: Callers, token: str | None) -> str:
+async def refusal(authenticator: Authenticator, token: str | None) -> str:
     with pytest.raises(Problem) as raised:
-        await callers.identify(token)
+        await authenticator.identify(token)
     return raised.value.code
 
 
-async def settle(callers: Callers) -> None:
+async def settle(authenticator: Authenticator) -> None:
     """Lets what is read in the background arrive."""
-    while callers._tasks:
+    while authenticator._tasks:
         await asyncio.sleep(0.001)
 
 
 async def test_a_caller_is_what_token_client_and_practice_say(
-    callers: Callers, token: str, database: Database, practice: str
+    authenticator: Authenticator, token: str, database: Database, practice: str
 ) -> None:
-    caller = await callers.identify(token)
+    caller = await authenticator.identify(token)
     row = await database.fetchrow("SELECT practice_id, version FROM practice WHERE slug = $1", practice)
     assert row is not None
     assert (caller.practice_id, caller.directory_version) == (row["practice_id"], row["version"])
@@ -63,110 +63,116 @@ async def test_a_caller_is_what_token_client_and_practice_say(
 
 
 @pytest.mark.parametrize("token", [None, "", "x", "a.b.c", "Bearer x"])
-async def test_without_a_good_token_the_answer_is_unauthorized(callers: Callers, token: str | None) -> None:
-    assert await refusal(callers, token) == "unauthorized"
+async def test_without_a_good_token_the_answer_is_unauthorized(authenticator: Authenticator, token: str | None) -> None:
+    assert await refusal(authenticator, token) == "unauthorized"
 
 
-async def test_an_expired_token_is_unauthorized(callers: Callers, token: str, clock: StoppedClock) -> None:
-    await callers.identify(token)
+async def test_an_expired_token_is_unauthorized(authenticator: Authenticator, token: str, clock: StoppedClock) -> None:
+    await authenticator.identify(token)
     clock.advance(3600)
-    assert await refusal(callers, token) == "unauthorized"
+    assert await refusal(authenticator, token) == "unauthorized"
 
 
-async def test_a_warm_check_costs_no_query_and_little_time(callers: Callers, token: str, database: Database) -> None:
-    await callers.identify(token)
+async def test_a_warm_check_costs_no_query_and_little_time(
+    authenticator: Authenticator, token: str, database: Database
+) -> None:
+    await authenticator.identify(token)
     before = database.statements
-    warm = [await seconds(callers.identify(token)) for _ in range(2000)]
+    warm = [await seconds(authenticator.identify(token)) for _ in range(2000)]
     assert database.statements == before
     queries = [await seconds(database.fetchval("SELECT 1")) for _ in range(100)]
     assert min(warm) < min(queries) / 2  # on this machine, whatever else it does
 
 
-async def test_a_cold_check_costs_one_query_however_many_ask(callers: Callers, token: str, database: Database) -> None:
+async def test_a_cold_check_costs_one_query_however_many_ask(
+    authenticator: Authenticator, token: str, database: Database
+) -> None:
     before = database.statements
-    await asyncio.gather(*(callers.identify(token) for _ in range(50)))
+    await asyncio.gather(*(authenticator.identify(token) for _ in range(50)))
     assert database.statements == before + 1
 
 
 async def test_a_disabled_client_is_refused_after_five_seconds_at_most(
-    callers: Callers, token: str, database: Database, clock: StoppedClock
+    authenticator: Authenticator, token: str, database: Database, clock: StoppedClock
 ) -> None:
-    client_id = await client_of(callers, token)
+    client_id = await client_of(authenticator, token)
     await disable_client(database, client_id)
     clock.advance(4.9)
-    await callers.identify(token)  # known from before, and now being read again
-    await settle(callers)
-    assert await refusal(callers, token) == "unauthorized"
+    await authenticator.identify(token)  # known from before, and now being read again
+    await settle(authenticator)
+    assert await refusal(authenticator, token) == "unauthorized"
 
 
 async def test_a_status_older_than_five_seconds_is_never_used(
-    callers: Callers, token: str, database: Database, clock: StoppedClock
+    authenticator: Authenticator, token: str, database: Database, clock: StoppedClock
 ) -> None:
-    client_id = await client_of(callers, token)
+    client_id = await client_of(authenticator, token)
     await disable_client(database, client_id)
     clock.advance(5)
-    assert await refusal(callers, token) == "unauthorized"
+    assert await refusal(authenticator, token) == "unauthorized"
     await enable_client(database, client_id)
     clock.advance(5)
-    await callers.identify(token)
+    await authenticator.identify(token)
 
 
 async def test_between_two_and_five_seconds_the_answer_does_not_wait_for_the_query(
-    callers: Callers, token: str, database: Database, clock: StoppedClock
+    authenticator: Authenticator, token: str, database: Database, clock: StoppedClock
 ) -> None:
-    await callers.identify(token)
+    await authenticator.identify(token)
     before = database.statements
     clock.advance(1.9)
-    await callers.identify(token)
-    await settle(callers)
+    await authenticator.identify(token)
+    await settle(authenticator)
     assert database.statements == before
     clock.advance(0.1)
     for _ in range(10):
-        await callers.identify(token)
+        await authenticator.identify(token)
     assert database.statements == before  # nothing has run yet beside us
-    await settle(callers)
+    await settle(authenticator)
     assert database.statements == before + 1
-    await callers.identify(token)
+    await authenticator.identify(token)
     assert database.statements == before + 1
 
 
 async def test_a_suspended_practice_is_forbidden_and_comes_back(
-    callers: Callers, token: str, database: Database, clock: StoppedClock
+    authenticator: Authenticator, token: str, database: Database, clock: StoppedClock
 ) -> None:
-    await callers.identify(token)
+    await authenticator.identify(token)
     await database.write("UPDATE practice SET suspended = true")
     clock.advance(5)
-    assert await refusal(callers, token) == "forbidden_tenant"
+    assert await refusal(authenticator, token) == "forbidden_tenant"
     await database.write("UPDATE practice SET suspended = false")
     clock.advance(5)
-    await callers.identify(token)
+    await authenticator.identify(token)
 
 
 async def test_a_token_for_a_practice_that_its_client_does_not_belong_to_is_forbidden(
-    callers: Callers, token: str, database: Database
+    authenticator: Authenticator, token: str, database: Database
 ) -> None:
     await database.write("UPDATE practice SET slug = 'renamed'")
-    assert await refusal(callers, token) == "forbidden_tenant"
+    assert await refusal(authenticator, token) == "forbidden_tenant"
 
 
-async def test_a_client_that_is_gone_is_unauthorized(callers: Callers, token: str, database: Database) -> None:
+async def test_a_client_that_is_gone_is_unauthorized(
+    authenticator: Authenticator, token: str, database: Database
+) -> None:
     await database.write("DELETE FROM client_secret")
     await database.write("UPDATE client SET client_id = 'fd_someone_else'")
-    assert await refusal(callers, token) == "unauthorized"
+    assert await refusal(authenticator, token) == "unauthorized"
 
 
 async def test_word_of_a_change_of_the_client_is_heeded_at_once(
-    callers: Callers, token: str, database: Database
+    authenticator: Authenticator, token: str, database: Database
 ) -> None:
-    client_id = await client_of(callers, token)
+    client_id = await client_of(authenticator, token)
     await disable_client(database, client_id)
-    await callers.identify(token)
-    callers.on_change("client", client_id)
-    assert await refusal(callers, token) == "unauthorized"
+    await authenticator.identify(token)
+    authenticator.on_change("client", client_id)
+    assert await refusal(authenticator, token) == "unauthorized"
 
 
 async def test_word_of_a_change_of_the_practice_is_heeded_at_once_and_by_that_practice_alone(
-    callers: Callers,
+    authenticator: Authenticator,
     token: str,
     database: Database,
     ring: KeyRing,
@@ -176,39 +182,39 @@ async def test_word_of_a_change_of_the_practice_is_heeded_at_once_and_by_that_pr
 ) -> None:
     await make_practice("lakeside")
     other = await token_for(database, ring, "lakeside", tokens, clock)
-    await callers.identify(token)
-    await callers.identify(other)
+    await authenticator.identify(token)
+    await authenticator.identify(other)
     await database.write("UPDATE practice SET suspended = true")
-    callers.on_change("practice", "riverside")
+    authenticator.on_change("practice", "riverside")
     before = database.statements
-    assert await refusal(callers, token) == "forbidden_tenant"
+    assert await refusal(authenticator, token) == "forbidden_tenant"
     assert database.statements == before + 1
-    await callers.identify(other)
+    await authenticator.identify(other)
     assert database.statements == before + 1
-    callers.on_change("something else", "lakeside")
-    await callers.identify(other)
+    authenticator.on_change("something else", "lakeside")
+    await authenticator.identify(other)
 
 
 async def test_a_reading_that_began_before_a_change_is_not_kept(
     token: str, database: Database, tokens: Tokens, clock: StoppedClock
 ) -> None:
     slow = SlowDatabase(database)
-    callers = Callers(slow, tokens, monotonic=clock.monotonic)  # type: ignore[arg-type]
-    waiting = asyncio.create_task(callers.identify(token))
+    authenticator = Authenticator(slow, tokens, monotonic=clock.monotonic)  # type: ignore[arg-type]
+    waiting = asyncio.create_task(authenticator.identify(token))
     await slow.answered.wait()
     await database.write("UPDATE client SET disabled = true")
-    callers.on_change("client", (await tokens.verify(token)).client_id)
+    authenticator.on_change("client", (await tokens.verify(token)).client_id)
     slow.deliver.set()
     await waiting  # asked before the change, and answered as of then
-    assert await refusal(callers, token) == "unauthorized"
+    assert await refusal(authenticator, token) == "unauthorized"
 
 
 async def test_one_that_gives_up_does_not_take_the_answer_from_the_others(
     token: str, database: Database, tokens: Tokens, clock: StoppedClock
 ) -> None:
     slow = SlowDatabase(database)
-    callers = Callers(slow, tokens, monotonic=clock.monotonic)  # type: ignore[arg-type]
-    impatient, patient = (asyncio.create_task(callers.identify(token)) for _ in range(2))
+    authenticator = Authenticator(slow, tokens, monotonic=clock.monotonic)  # type: ignore[arg-type]
+    impatient, patient = (asyncio.create_task(authenticator.identify(token)) for _ in range(2))
     await slow.answered.wait()
     impatient.cancel()
     await asyncio.sleep(0)
@@ -218,63 +224,63 @@ async def test_one_that_gives_up_does_not_take_the_answer_from_the_others(
 
 
 async def test_without_a_database_a_known_caller_passes_for_five_seconds_and_then_not(
-    callers: Callers, token: str, database: Database, clock: StoppedClock, caplog: pytest.LogCaptureFixture
+    authenticator: Authenticator, token: str, database: Database, clock: StoppedClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await callers.identify(token)
+    await authenticator.identify(token)
     gc.collect()
     caplog.clear()  # of what others left behind
     await database.close()
     clock.advance(4.9)
     for _ in range(2):
-        await callers.identify(token)
-        await settle(callers)
+        await authenticator.identify(token)
+        await settle(authenticator)
     gc.collect()
     assert caplog.text == ""  # the event loop complains about failures that nobody took
     clock.advance(0.1)
     with pytest.raises(DatabaseUnavailable):
-        await callers.identify(token)
+        await authenticator.identify(token)
     await database.open()
-    await callers.identify(token)
+    await authenticator.identify(token)
 
 
 async def test_only_a_bounded_number_of_clients_is_kept(
-    callers: Callers,
+    authenticator: Authenticator,
     database: Database,
     ring: KeyRing,
     practice: str,
     tokens: Tokens,
     clock: StoppedClock,
 ) -> None:
-    callers._statuses = BoundedCache(2)
+    authenticator._statuses = BoundedCache(2)
     issued = [await token_for(database, ring, practice, tokens, clock) for _ in range(3)]
-    clients = [await client_of(callers, text) for text in issued]
-    assert [client_id for client_id, _ in callers._statuses.items()] == clients[1:]
-    assert callers._reading == {}
-    assert callers._tasks == set()
+    clients = [await client_of(authenticator, text) for text in issued]
+    assert [client_id for client_id, _ in authenticator._statuses.items()] == clients[1:]
+    assert authenticator._reading == {}
+    assert authenticator._tasks == set()
 
 
 async def test_a_disabled_client_is_refused_as_soon_as_the_notification_arrives(
-    callers: Callers, token: str, database: Database, database_dsn: str
+    authenticator: Authenticator, token: str, database: Database, database_dsn: str
 ) -> None:
     heard = asyncio.Event()
 
     def on_change(kind: str, id_: str) -> None:
-        callers.on_change(kind, id_)
+        authenticator.on_change(kind, id_)
         heard.set()
 
-    listener = ChangeListener(database_dsn, on_change)
+    listener = NotificationListener(database_dsn, on_change)
     async with running(listener.step):
         await asyncio.wait_for(listener.listening.wait(), 30)
-        client_id = await client_of(callers, token)
+        client_id = await client_of(authenticator, token)
         await disable_client(database, client_id)
         await asyncio.wait_for(heard.wait(), 30)
-        assert await refusal(callers, token) == "unauthorized"
+        assert await refusal(authenticator, token) == "unauthorized"
         heard.clear()
         await database.write("UPDATE client SET disabled = false")
         await database.write("UPDATE practice SET suspended = true")
-        await announce(database, "practice", "riverside")
+        await notify(database, "practice", "riverside")
         await asyncio.wait_for(heard.wait(), 30)
-        assert await refusal(callers, token) == "forbidden_tenant"
+        assert await refusal(authenticator, token) == "forbidden_tenant"
 
 
 class SlowDatabase:

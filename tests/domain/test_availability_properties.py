@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frontdesk.domain.calendar import Busy, OpenTimes
+from frontdesk.domain.availability import Busy, OpenTimes
 from frontdesk.domain.directory import Closure, Location, OpeningHours, Practice, Procedure, Provider, TimeOff
 from tests.domain.open_times import free_lane
 
