@@ -48,15 +48,15 @@ def test_truncated_text_is_refused(length: int) -> None:
 
 
 def test_a_new_secret_in_front_still_opens_what_the_old_one_sealed() -> None:
-    sealed = KeyCipher([OLD]).seal(b"key", b"here")
-    assert KeyCipher([NEW, OLD]).open(sealed, b"here") == b"key"
+    sealed = KeyCipher([OLD]).encrypt(b"key", b"here")
+    assert KeyCipher([NEW, OLD]).decrypt(sealed, b"here") == b"key"
 
 
 def test_the_first_secret_seals() -> None:
-    sealed = KeyCipher([NEW, OLD]).seal(b"key", b"here")
-    assert KeyCipher([NEW]).open(sealed, b"here") == b"key"
+    sealed = KeyCipher([NEW, OLD]).encrypt(b"key", b"here")
+    assert KeyCipher([NEW]).decrypt(sealed, b"here") == b"key"
     with pytest.raises(SecretKeyError, match="FRONTDESK_SECRET_KEY"):
-        KeyCipher([OLD]).open(sealed, b"here")
+        KeyCipher([OLD]).decrypt(sealed, b"here")
 
 
 def test_secrets_that_share_their_first_byte_are_told_apart() -> None:
@@ -67,14 +67,14 @@ def test_secrets_that_share_their_first_byte_are_told_apart() -> None:
         by_byte.setdefault(text[0], []).append(number)
     one, other = next(numbers for numbers in by_byte.values() if len(numbers) > 1)[:2]
     both = KeyCipher([f"secret number {number:04} of the operator" for number in (one, other)])
-    assert both.open(sealed[one], b"here") == both.open(sealed[other], b"here") == b"key"
+    assert both.decrypt(sealed[one], b"here") == both.decrypt(sealed[other], b"here") == b"key"
 
 
 def test_several_secrets_come_from_the_setting(tmp_path: Path) -> None:
-    sealed = load_secret_key(Settings(data_dir=tmp_path, secret_key=OLD)).seal(b"key", b"here")
+    sealed = load_secret_key(Settings(data_dir=tmp_path, secret_key=OLD)).encrypt(b"key", b"here")
     both = load_secret_key(Settings(data_dir=tmp_path, secret_key=f" {NEW} , {OLD} "))
-    assert both.open(sealed, b"here") == b"key"
-    assert KeyCipher([NEW]).open(both.seal(b"key", b"here"), b"here") == b"key"
+    assert both.decrypt(sealed, b"here") == b"key"
+    assert KeyCipher([NEW]).decrypt(both.encrypt(b"key", b"here"), b"here") == b"key"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -87,12 +87,12 @@ def test_short_secrets_are_refused_without_being_shown(tmp_path: Path, text: str
 
 def test_a_private_file_is_made_on_first_start_and_used_ever_after(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path / "data")
-    sealed = load_secret_key(settings).seal(b"key", b"here")
+    sealed = load_secret_key(settings).encrypt(b"key", b"here")
     path = settings.data_dir / "secret.key"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(settings.data_dir.stat().st_mode) == 0o700
     assert [entry.name for entry in settings.data_dir.iterdir()] == ["secret.key"]
-    assert load_secret_key(settings).open(sealed, b"here") == b"key"
+    assert load_secret_key(settings).decrypt(sealed, b"here") == b"key"
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
@@ -118,8 +118,8 @@ def test_a_file_can_hold_the_new_and_the_old_secret(tmp_path: Path) -> None:
     path = tmp_path / "secret.key"
     path.write_text(f"{NEW},\n{OLD}\n")
     path.chmod(0o600)
-    sealed = KeyCipher([OLD]).seal(b"key", b"here")
-    assert load_secret_key(Settings(data_dir=tmp_path)).open(sealed, b"here") == b"key"
+    sealed = KeyCipher([OLD]).encrypt(b"key", b"here")
+    assert load_secret_key(Settings(data_dir=tmp_path)).decrypt(sealed, b"here") == b"key"
 
 
 def test_a_data_directory_that_cannot_be_used_is_one_sentence(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_secret_that_another_process_made_meanwhile_is_kept(tmp_path: Path, mo
 
     monkeypatch.setattr("frontdesk.access.keys.encryption.secrets.token_urlsafe", overtaken)
     cipher = load_secret_key(Settings(data_dir=tmp_path))
-    assert KeyCipher([OLD]).open(cipher.encrypt(b"key", b"here"), b"here") == b"key"
+    assert KeyCipher([OLD]).decrypt(cipher.encrypt(b"key", b"here"), b"here") == b"key"
     assert path.read_text() == OLD
     assert [entry.name for entry in tmp_path.iterdir()] == ["secret.key"]
 
@@ -149,7 +149,7 @@ def test_processes_that_start_together_agree_on_one_secret(tmp_path: Path) -> No
         "from frontdesk.access.keys.encryption import load_secret_key\n"
         "from frontdesk.settings import Settings\n"
         "sys.stdin.readline()\n"
-        "print(load_secret_key(Settings(data_dir=pathlib.Path(sys.argv[1]))).seal(b'key', b'here').hex())\n"
+        "print(load_secret_key(Settings(data_dir=pathlib.Path(sys.argv[1]))).encrypt(b'key', b'here').hex())\n"
     )
     started = [
         subprocess.Popen(

@@ -124,7 +124,7 @@ async def test_what_an_idle_worker_holds_goes_back(database_dsn: str, new_caller
     async with workers(database_dsn, 2) as (idle, busy):
         await idle.charge(caller)
         assert (await made(busy, caller, 200))[0] < 99
-        await idle.settle()
+        await idle.return_leases()
         await asyncio.sleep(0.6)
         await made(busy, caller, 200)
         passed = remaining((await refusal(busy, caller)).headers)
@@ -231,7 +231,7 @@ async def test_the_quota_survives_a_killed_worker_and_never_charges_what_was_not
     await pass_time(database, clock, caller, 61)
     restarted = RateLimiter(database, monotonic=clock.monotonic)
     assert remaining(await restarted.charge(caller))[1] == 1_000_000 - 31
-    await restarted.settle()
+    await restarted.return_leases()
     assert await quota_used(database, caller) == 31
 
 

@@ -47,7 +47,7 @@ def test_whatever_a_server_sends_is_read_or_left_alone(practice: PracticeMap, me
     is_same(resource, "Ada", "King", "0198", date(1985, 12, 10))
     changed_patient(resource, details, "intent")
     practice.appointment(resource, "apt_1", "pat_1", Facts())
-    for status in ("confirmed", "cancelled"):
+    for status in ("confirmed", "cancelled", "arrived", "completed", "noShow"):
         practice.in_status(resource, status, "reason", "intent")
     practice.put_back(resource, practice.place_and_time(resource), "intent")
     practice.differs(resource, resource)

@@ -115,8 +115,8 @@ def test_an_endpoint_can_be_removed(line: CommandLine, harbor: str) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["webhook", "add", "--practice", "harbor", "--url", "https://127.0.0.1/"], "public internet"),
-        (["webhook", "add", "--practice", "harbor", "--url", "https://localhost/"], "public internet"),
+        (["webhook", "add", "--practice", "harbor", "--url", "https://127.0.0.1/"], "public address"),
+        (["webhook", "add", "--practice", "harbor", "--url", "https://localhost/"], "public address"),
         (["webhook", "add", "--practice", "harbor", "--url", "http://8.8.8.8/"], "https://"),
         (["webhook", "add", "--practice", "harbr", "--url", "https://8.8.8.8/"], "'harbor'"),
         (["webhook", "add", "--practice", "harbor", "--url", "https://8.8.8.8/", "--event", "x"], "no event"),

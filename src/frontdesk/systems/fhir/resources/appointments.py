@@ -34,6 +34,7 @@ STATUSES = {
     "noshow": "noShow",
     "cancelled": "cancelled",
 }
+RECORDED = {"arrived": "arrived", "completed": "fulfilled", "noShow": "noshow"}  # by the practice, after the fact
 ATTENDED = ("arrived", "checked-in", "fulfilled")
 _OF_PRACTICE = ("Practitioner", "PractitionerRole", "Location", "HealthcareService")
 TAKES_TIME = ("pending", "booked", "arrived", "checked-in", "fulfilled")
@@ -164,11 +165,12 @@ class PracticeMap:
         return self._with_attendance(moved, confirmed=False)
 
     def in_status(self, resource: Resource, status: str, reason: str | None, intent: str) -> Resource:
-        """The appointment confirmed or cancelled; attendance is recorded in the practice's own system."""
+        """The appointment in one of our statuses, without a cancellation reason of a former status."""
         marked = {**resource, "identifier": with_identifier(resource, INTENTS, intent)}
         if status == "confirmed":
             return self._with_attendance(marked, confirmed=True)
-        return stated({**marked, "status": status, "cancelationReason": {"text": reason} if reason else None})
+        said = {"text": reason} if reason and status == "cancelled" else None
+        return stated({**marked, "status": RECORDED.get(status, status), "cancelationReason": said})
 
     def place_and_time(self, resource: Resource) -> Resource:
         """What a move changes, as it was before: enough to undo the move, without personal data."""
