@@ -11,7 +11,8 @@ from jsonschema import Draft202012Validator
 
 from frontdesk.doors.mcp import McpDoor
 from frontdesk.doors.mcp.instructions import INSTRUCTIONS
-from frontdesk.doors.mcp.tools import TOOLS, tool
+from frontdesk.doors.mcp.tools import tool
+from frontdesk.operations import BY_NAME
 from frontdesk.settings import Settings
 from frontdesk.systems.port import SystemUnavailable
 from tests.doors.mcp_speech import ACCEPT, EVERY, HANDSHAKE, assert_no_python, call, framed, request, send
@@ -35,7 +36,7 @@ def said(found: dict[str, Any]) -> str:
 
 def held_to_its_schema(name: str, found: dict[str, Any]) -> dict[str, Any]:
     data: dict[str, Any] = found["structuredContent"]
-    Draft202012Validator(tool(TOOLS[name])["outputSchema"]).validate(data)
+    Draft202012Validator(tool(BY_NAME[name])["outputSchema"]).validate(data)
     return data
 
 

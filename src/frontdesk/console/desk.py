@@ -23,11 +23,10 @@ from frontdesk.console.actions.webhooks import Webhooks
 from frontdesk.console.live_updates import LiveCalendars
 from frontdesk.domain.errors import Problem
 from frontdesk.engine.execute import Engine
-from frontdesk.operations import OPERATIONS
+from frontdesk.operations import BY_NAME
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.port import SystemUnavailable
 
-_BY_NAME = {operation.name: operation for operation in OPERATIONS}
 _MAY_BE_SAVED = "The connection to the database was lost. Check whether the change was saved before you try again."
 
 
@@ -54,7 +53,7 @@ class Desk:
         self, context: ActionContext, name: str, arguments: Mapping[str, Any], *, idempotency_key: str | None = None
     ) -> Mapping[str, Any]:
         """Runs an operation and returns the body of its answer. Writes with the same key execute once."""
-        call = context.call(_BY_NAME[name], arguments, idempotency_key)
+        call = context.call(BY_NAME[name], arguments, idempotency_key)
         return (await self.engine.execute(call)).body
 
 

@@ -56,6 +56,7 @@ OPERATIONS: tuple[Operation, ...] = (
     reschedule_appointment.OPERATION,
 )
 
+BY_NAME: Mapping[str, Operation] = {operation.name: operation for operation in OPERATIONS}
 GROUPS: tuple[Group, ...] = tuple(dict.fromkeys(operation.group for operation in OPERATIONS if operation.group))
 NEEDS: Mapping[str, Capability] = {
     operation.name: operation.needs for operation in OPERATIONS if operation.needs is not None
@@ -70,4 +71,4 @@ def supported(capabilities: frozenset[Capability]) -> frozenset[str]:
     )
 
 
-__all__ = ["GROUPS", "NEEDS", "OPERATIONS", "RECORDINGS", "Context", "Operation", "Proposal", "supported"]
+__all__ = ["BY_NAME", "GROUPS", "NEEDS", "OPERATIONS", "RECORDINGS", "Context", "Operation", "Proposal", "supported"]

@@ -22,12 +22,11 @@ from frontdesk.console.forms import Form
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.domain.errors import Problem
 from frontdesk.engine.sandbox import SCENARIOS as SIMULATED
-from frontdesk.operations import OPERATIONS, Operation
+from frontdesk.operations import BY_NAME, OPERATIONS, Operation
 from frontdesk.operations._schemas import plain_schema
 
 PATH = "/agent"
 
-_BY_NAME = {operation.name: operation for operation in OPERATIONS}
 _TOKEN = "confirmationToken"  # noqa: S105 - a field's name
 _DEMO = "demo"
 _LONGEST_NUMBER = 18
@@ -92,7 +91,7 @@ class ScenarioProgress:
 
     @property
     def operation(self) -> Operation:
-        return self.chosen if self.step is None else _BY_NAME[self.step.operation]
+        return self.chosen if self.step is None else BY_NAME[self.step.operation]
 
 
 async def _step_page(request: ConsoleRequest) -> Response:
@@ -109,7 +108,7 @@ async def _step_page(request: ConsoleRequest) -> Response:
             walk.position += 1
         case "choose":
             walk.scenario = None
-            walk.chosen = _BY_NAME.get(form.get("choice"), OPERATIONS[0])
+            walk.chosen = BY_NAME.get(form.get("choice"), OPERATIONS[0])
     return await _render(request, walk, ran, typed)
 
 
@@ -124,7 +123,7 @@ async def _walk(request: ConsoleRequest, form: Form) -> ScenarioProgress:
         client,
         scenario,
         int(position) if position.isdecimal() and len(position) <= 3 else 0,
-        _BY_NAME.get(form.get("operation"), OPERATIONS[0]),
+        BY_NAME.get(form.get("operation"), OPERATIONS[0]),
         load_state(form.get("state")),
     )
 

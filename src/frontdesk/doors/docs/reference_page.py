@@ -8,7 +8,7 @@ from frontdesk.doors.docs.fields import answer_rows, body_rows, parameter_rows, 
 from frontdesk.doors.docs.markup import contents_list, curl, fill, json_markup, linked, mark_of, page, sample
 from frontdesk.doors.openapi import body_example, body_schema, parameters
 from frontdesk.doors.openapi_errors import codes_by_status, error_codes, example_challenge
-from frontdesk.operations import GROUPS, OPERATIONS, Operation
+from frontdesk.operations import BY_NAME, GROUPS, OPERATIONS, Operation
 from frontdesk.operations._schemas import plain_schema
 from frontdesk.settings import Settings
 
@@ -24,7 +24,6 @@ STEPS = (
     ("book_appointment", "appointmentId", "Receive 428, read it back, resend with the token, receive 201."),
 )
 
-_BY_NAME = {operation.name: operation for operation in OPERATIONS}
 _START = (
     ("#token", "", "Get a token"),
     ("#booking", "", "Book in eight steps"),
@@ -58,8 +57,8 @@ def _introduction(settings: Settings) -> str:
         "introduction.html",
         url=escape(url),
         token_sample=sample("Token", escape(token, quote=False)),
-        first_sample=sample("First call", curl(_BY_NAME["get_capabilities"], settings, None)),
-        steps="\n".join(_step(_BY_NAME[name], gives, note) for name, gives, note in STEPS),
+        first_sample=sample("First call", curl(BY_NAME["get_capabilities"], settings, None)),
+        steps="\n".join(_step(BY_NAME[name], gives, note) for name, gives, note in STEPS),
     )
 
 

@@ -37,14 +37,13 @@ from frontdesk.doors.mcp.results import (
     result_reply,
     tools_list,
 )
-from frontdesk.doors.mcp.tools import TOOLS
 from frontdesk.doors.request_log import RequestLog
 from frontdesk.doors.responses import TRACE, door_problem
 from frontdesk.engine.answer_cache import CacheKey
 from frontdesk.engine.arguments import Arguments, from_tool
 from frontdesk.engine.execute import Call, Engine
 from frontdesk.engine.sandbox import META_KEY
-from frontdesk.operations import Operation
+from frontdesk.operations import BY_NAME, Operation
 from frontdesk.settings import Settings
 
 PATH = "/mcp"
@@ -57,7 +56,7 @@ _STREAM = [
 ]
 _JSON = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), _NO_SNIFFING]
 _OF_HTTP = BY_GATEWAY | {"unauthorized", "forbidden_tenant"}  # never a tool's result
-_ANY_TOKEN_MAY = TOOLS["get_capabilities"]
+_ANY_TOKEN_MAY = BY_NAME["get_capabilities"]
 
 
 @dataclass(slots=True)
@@ -179,7 +178,7 @@ def _tool(message: Message) -> Operation | None:
     if message.method != "tools/call" or message.id is None:
         return None
     name, given = message.params.get("name"), message.params.get("arguments")
-    operation = TOOLS.get(name) if isinstance(name, str) else None
+    operation = BY_NAME.get(name) if isinstance(name, str) else None
     if operation is None:
         raise message.rejection(INVALID_PARAMS, "Unknown tool. tools/list names every tool.")
     if given is not None and not isinstance(given, dict):

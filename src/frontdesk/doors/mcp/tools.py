@@ -10,10 +10,8 @@ too, then let them through instead of hiding them from the model.
 
 from typing import Any
 
-from frontdesk.operations import OPERATIONS, Operation
+from frontdesk.operations import Operation
 from frontdesk.operations._schemas import plain_schema
-
-TOOLS = {operation.name: operation for operation in OPERATIONS}
 
 _FOR_CHECKING = frozenset(("pattern", "examples"))
 
