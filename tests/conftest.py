@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from functools import cache
 from pathlib import Path
 
+import asyncpg
 import httpx
 import pytest
 from hypothesis import HealthCheck, settings
@@ -104,6 +105,14 @@ async def database_dsn(request: pytest.FixtureRequest, cluster: EmbeddedPostgres
 def owner_dsn(database_dsn: str) -> str:
     """The same database, as its owner."""
     return as_owner(database_dsn)
+
+
+@pytest.fixture
+async def owner(owner_dsn: str) -> AsyncIterator[asyncpg.Connection]:
+    """A connection to the test's database, as its owner."""
+    connection = await asyncpg.connect(owner_dsn, server_settings={"search_path": "frontdesk, public"})
+    yield connection
+    await connection.close()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import tempfile
 import time
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -35,13 +34,6 @@ def _step_names() -> list[str]:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_module, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr(background_module, "LONGEST_PAUSE", 0.05)
-
-
-@pytest.fixture
-async def owner(owner_dsn: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(owner_dsn, server_settings={"search_path": "frontdesk, public"})
-    yield connection
-    await connection.close()
 
 
 async def _until(background: Background, name: str, failures: int) -> None:

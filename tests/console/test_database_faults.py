@@ -1,10 +1,7 @@
 """Console pages while the database misbehaves: 502 with an explanation, never 500."""
 
-from collections.abc import AsyncIterator
-
 import asyncpg
 import httpx
-import pytest
 
 from tests.console.admin_pages import text_of, value_of
 
@@ -14,13 +11,6 @@ CREATE FUNCTION lose_connection() RETURNS trigger LANGUAGE plpgsql SECURITY DEFI
 CREATE CONSTRAINT TRIGGER lost AFTER INSERT ON client DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW EXECUTE FUNCTION lose_connection();
 """
-
-
-@pytest.fixture
-async def owner(owner_dsn: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(owner_dsn, server_settings={"search_path": "frontdesk, public"})
-    yield connection
-    await connection.close()
 
 
 async def test_a_page_whose_transaction_waits_for_a_lock_is_unavailable(

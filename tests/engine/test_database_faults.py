@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 
 import asyncpg
 import httpx
@@ -10,13 +9,6 @@ import pytest
 
 from frontdesk.store import database as store
 from tests.world import World, patient_id, slots
-
-
-@pytest.fixture
-async def owner(owner_dsn: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(owner_dsn, server_settings={"search_path": "frontdesk, public"})
-    yield connection
-    await connection.close()
 
 
 async def _booking(client: httpx.AsyncClient) -> dict[str, str]:

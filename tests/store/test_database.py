@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from typing import Any
 
 import asyncpg
@@ -19,13 +18,6 @@ CREATE FUNCTION lose_connection() RETURNS trigger LANGUAGE plpgsql SECURITY DEFI
 CREATE CONSTRAINT TRIGGER lost AFTER INSERT ON noted DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW EXECUTE FUNCTION lose_connection();
 """
-
-
-@pytest.fixture
-async def owner(owner_dsn: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(owner_dsn, server_settings={"search_path": "frontdesk, public"})
-    yield connection
-    await connection.close()
 
 
 async def _sessions(owner: asyncpg.Connection) -> int:
