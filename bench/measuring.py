@@ -128,7 +128,7 @@ class Generators:
     def run(self, load: Callable[..., T], *arguments: Any) -> T:
         return self.start(load, *arguments).result()
 
-    def gather_all(self, load: Callable[..., T], each: Sequence[tuple[Any, ...]]) -> list[T]:
+    def together(self, load: Callable[..., T], each: Sequence[tuple[Any, ...]]) -> list[T]:
         return [waiting.result() for waiting in [self.start(load, *arguments) for arguments in each]]
 
 

@@ -172,7 +172,7 @@ def _generator_room(
     busy = {name: median([each.generator for each in measured]) for name, measured in taken.items()}
     own = max(busy.values())
     halves = (floor.port, requests.get(BARE), CONNECTIONS // 2, sizes.seconds)
-    two = sum(each.rate() for each in generators.gather_all(load.repeat, [halves, halves]))
+    two = sum(each.rate() for each in generators.together(load.repeat, [halves, halves]))
     one = median([each.rate() for each in taken["bare"]])
     names = ("bare", "directory from memory", "search from memory", "search", "mcp")
     return Row(
