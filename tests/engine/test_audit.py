@@ -71,6 +71,24 @@ async def test_reads_of_protected_data_are_recorded_also_when_they_find_nothing(
     ]
 
 
+async def test_a_read_records_every_patient_it_disclosed(world: World) -> None:
+    agent = await world.client()
+    booked = {first: await book(agent, first) for first in ("Ada", "Alan")}
+    booked["Grace"] = await book(agent, "Grace", visitTypeId=20, procedureId=100)
+    people = {first: await patient_id(agent, first) for first in booked}
+    everything = await agent.get("/api/appointments")
+    assert {item["patientId"] for item in everything.json()["items"]} == set(people.values())
+    assert set((await _records(world))[-1]["subject_ids"]) == {*booked.values(), *people.values()}
+    page = await agent.get("/api/appointments", params={"limit": 1})
+    (item,) = page.json()["items"]
+    assert (await _records(world))[-1]["subject_ids"] == [item["id"], item["patientId"]]
+    grace = {"firstName": "Grace", "lastName": "Hopper", "dob": "1986-12-09", "phone": "+1 555 010 0142"}
+    assert (await agent.post("/api/patients", json=grace)).status_code == 409
+    assert (await _records(world))[-1]["subject_ids"] == [people["Grace"]]
+    assert (await agent.patch(f"/api/patients/{people['Ada']}", json=grace)).status_code == 409
+    assert (await _records(world))[-1]["subject_ids"] == [people["Ada"], people["Grace"]]
+
+
 async def test_a_practice_sees_only_its_own_records(world: World) -> None:
     await patient_id(await world.client("harbor"))
     await patient_id(await world.client("other"))

@@ -96,6 +96,13 @@ def test_every_scope_is_needed_by_some_operation() -> None:
     assert {operation.scope for operation in OPERATIONS} == {None, *SCOPES}
 
 
+def test_a_read_that_discloses_patients_is_audited() -> None:
+    ids_and_data = {"patientId", "items.patientId", "dob"}
+    disclosing = {"match_patient"} | {name for name, fields in ANSWERS.items() if fields & ids_and_data}
+    reads = {operation.name for operation in OPERATIONS if operation.kind == "read"}
+    assert {operation.name for operation in OPERATIONS if operation.reads_phi} == disclosing & reads
+
+
 def test_the_groups_of_the_documents_are_in_one_piece_each() -> None:
     groups = [operation.group for operation in OPERATIONS]
     assert [group for group, before in zip(groups, [None, *groups], strict=False) if group != before] == list(GROUPS)

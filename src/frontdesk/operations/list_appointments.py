@@ -57,7 +57,8 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
         after=None if after is None else (datetime.fromtimestamp(after[0], tz=UTC), after[1]),
     )
     shown = found[: given.limit]
-    context.subjects.extend(appointment.id for appointment in shown)
+    for appointment in shown:
+        context.subjects.extend((appointment.id, appointment.patient_id))
     directory = await context.system.directory()
     last = [int(shown[-1].starts_at.timestamp()), shown[-1].id] if len(found) > given.limit else None
     items = [appointment_summary_body(appointment, directory) for appointment in shown]

@@ -38,7 +38,9 @@ async def run(context: Context, given: Request) -> Proposal:
     patient = await existing_patient(context, given.patient_id)
     details = PatientDetails(**{name: getattr(given, name) or getattr(patient, name) for name in _FIELDS})
     same = await context.system.match_patients(details.first_name, details.last_name, details.phone, details.dob)
-    if any(other.id != patient.id for other in same):
+    others = [other.id for other in same if other.id != patient.id]
+    if others:
+        context.subjects.extend(others)
         raise Problem("conflict", "Another patient with this name, date of birth and phone number is already on file.")
     return Proposal(given.given_fields(), UpdatePatient(patient.id, details))
 
