@@ -97,6 +97,8 @@ class Settings(BaseSettings):
     host: str = "127.0.0.1"
     port: Annotated[int, _between(1, 65535)] = 8080
     workers: Annotated[int, _between(1, 256)] = 1
+    insecure_http: Annotated[bool, BeforeValidator(_true_or_false)] = False
+    """Whether plain HTTP on an address that other machines can reach is accepted without a warning."""
     base_url: _WebUrl | None = None
     """The address that callers use. Absent: made from host and port."""
     docs_url: _WebUrl | None = None

@@ -74,6 +74,7 @@ def test_a_healthy_installation_is_healthy(used: CommandLine, port: str) -> None
         "data directory": "ok",
         "disk": "ok",
         "port": "ok",
+        "network": "ok",
         "identity provider": "skipped",
         "database": "ok",
         "migrations": "ok",
@@ -90,7 +91,7 @@ def test_people_get_a_table(used: CommandLine, port: str) -> None:
     done: Done = used.run("doctor", FRONTDESK_PORT=port)
     assert done.status == 0
     assert done.out.splitlines()[0].split() == ["CHECK", "STATE", "DETAIL"]
-    assert len(done.out.splitlines()) == 13
+    assert len(done.out.splitlines()) == 14
 
 
 def test_an_empty_folder_is_well_and_stays_empty(tmp_path: Path, port: str) -> None:
@@ -200,6 +201,12 @@ def test_a_port_that_frontdesk_itself_serves_is_well(used: CommandLine) -> None:
     with used.serving() as served:
         status, found = states(used, served.url.rpartition(":")[2])
     assert (status, found["port"]) == (0, ("ok", "frontdesk answers: ready"))
+
+
+def test_plain_http_to_a_network_is_found(tmp_path: Path, port: str) -> None:
+    status, found = states(CommandLine(tmp_path / "none"), port, FRONTDESK_HOST="0.0.0.0")
+    assert (status, found["network"][0]) == (1, "failed")
+    assert "FRONTDESK_TRUSTED_PROXIES" in found["network"][1]
 
 
 def test_a_data_directory_open_to_others_is_a_warning(used: CommandLine, port: str) -> None:

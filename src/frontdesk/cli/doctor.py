@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
+from frontdesk.cli import exposure
 from frontdesk.cli.commands import Commands, add_command
 from frontdesk.cli.connection import (
     explain_database_errors,
@@ -69,7 +70,13 @@ def _examine() -> list[CheckResult]:
         return [CheckResult("configuration", "failed", str(error))]
     where = "embedded" if settings.database_url is None else "given by FRONTDESK_DATABASE_URL"
     found = [CheckResult("configuration", "ok", f"{settings.public_url}; database {where}")]
-    looks = {"data directory": _data_dir, "disk": _disk, "port": _port, "identity provider": _identity_provider}
+    looks = {
+        "data directory": _data_dir,
+        "disk": _disk,
+        "port": _port,
+        "network": exposure.network,
+        "identity provider": _identity_provider,
+    }
     found += [_told(check, look, settings) for check, look in looks.items()]
     if settings.database_url is None and not (settings.postgres_dir / "data").exists():
         return [*found, CheckResult("database", "skipped", "there is none yet: frontdesk serve creates it")]

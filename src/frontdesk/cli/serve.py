@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import logging
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from frontdesk.cli.connection import (
     start_database,
     wait_for,
 )
+from frontdesk.cli.exposure import warnings
 from frontdesk.cli.output import to_json
 from frontdesk.cli.staff import sign_in_link
 
@@ -56,6 +58,7 @@ TOKEN=$(curl -s "{url}/oauth/token" -d grant_type=client_credentials \\
 curl -s "{url}/api/capabilities" -H "Authorization: Bearer $TOKEN"; echo
 curl -s "{url}/api/slots/first-available?visitTypeId=21&procedureId=102" -H "Authorization: Bearer $TOKEN"; echo"""
 _STOP = "\n  Press Ctrl-C to stop.\n"
+_log = logging.getLogger(__name__)
 
 
 def add_commands(commands: Commands) -> None:
@@ -63,13 +66,16 @@ def add_commands(commands: Commands) -> None:
     command.add_argument("--host", metavar="HOST", help="address to listen on (default 127.0.0.1)")
     command.add_argument("--port", metavar="PORT", type=int, help="port to listen on (default 8080)")
     command.add_argument("--workers", metavar="N", type=int, help="number of worker processes (default 1)")
+    command.add_argument(
+        "--insecure-http", action="store_true", default=None, help="accept plain HTTP from other machines"
+    )
     command.add_argument("--demo", action="store_true", help="import a demo practice and print how to call it")
 
 
 def _serve(args: argparse.Namespace) -> None:
     from frontdesk.settings import load_settings
 
-    settings = load_settings(host=args.host, port=args.port, workers=args.workers)
+    settings = load_settings(host=args.host, port=args.port, workers=args.workers, insecure_http=args.insecure_http)
     os.environ |= {  # workers read the options from the environment
         "FRONTDESK_HOST": settings.host,
         "FRONTDESK_PORT": str(settings.port),
@@ -110,13 +116,16 @@ async def _prepare(args: argparse.Namespace, settings: "Settings") -> "tuple[Dem
 
 def _announce(args: argparse.Namespace, settings: "Settings", prepared: "tuple[Demo, str] | None") -> None:
     url = settings.public_url
+    found = warnings(settings)
+    for warning in found:
+        _log.warning("%s", warning)
     if args.json:
-        document: dict[str, Any] = {"url": url, "docs": f"{url}/docs", "console": f"{url}/console"}
+        document: dict[str, Any] = {"url": url, "docs": f"{url}/docs", "console": f"{url}/console", "warnings": found}
         if prepared is not None:
             document |= {"demo": prepared[0].document(), "signInLink": prepared[1]}
         _print(to_json(document))
         return
-    text = _BANNER.format(url=url)
+    text = _BANNER.format(url=url) + "".join(f"\n  WARNING: {warning}.\n" for warning in found)
     if prepared is not None:
         from frontdesk.access.staff.links import LINK_LIFETIME
 
