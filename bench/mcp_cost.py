@@ -49,7 +49,8 @@ def served(folder: str) -> Iterator[tuple[int, int, dict[str, str]]]:
         for line in server.stdout:
             if line.startswith("}"):
                 break
-        add = "client add --practice demo --name bench --grant integration --per-minute 100000000 --quota 1000000000000"
+        add = "client add --practice demo --name bench --grant integration --scope all"
+        add += " --per-minute 100000000 --quota 1000000000000"
         added = subprocess.run([FRONTDESK, *add.split(), "--json"], env=environment, check=True, capture_output=True)
         yield port, server.pid, json.loads(added.stdout)
     finally:

@@ -22,6 +22,7 @@ import orjson
 import uvloop
 
 from frontdesk.access.clients.records import add_client
+from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.app import build_app, build_service
 from frontdesk.demo import demo_bookings, demo_practice
 from frontdesk.settings import Settings
@@ -82,7 +83,14 @@ async def main() -> None:
         await import_practice(database, file, datetime.now(UTC))
         print(f"{len(demo_bookings(file, datetime.now(UTC).date()))} bookings in the demo")
         client, secret = await add_client(
-            database, service.ring, practice="demo", name="bench", grant="integration", per_minute=10**9, quota=10**12
+            database,
+            service.ring,
+            practice="demo",
+            name="bench",
+            grant="integration",
+            scopes=SCOPES,
+            per_minute=10**9,
+            quota=10**12,
         )
         app = build_app(service)
         http = httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://bench")

@@ -24,6 +24,7 @@ from urllib.parse import urlencode
 import asyncpg
 
 from frontdesk.access.clients.records import add_client
+from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.keys.encryption import load_secret_key
 from frontdesk.access.keys.ring import SLOT_IDS, KeyRing
 from frontdesk.domain.slot_ids import SlotIds, practice_key
@@ -128,7 +129,14 @@ class Service:
         async def add(database: Database, ring: KeyRing) -> list[tuple[str, str]]:
             added = [
                 await add_client(
-                    database, ring, practice=slug, name="bench", grant="agent", per_minute=10**9, quota=10**12
+                    database,
+                    ring,
+                    practice=slug,
+                    name="bench",
+                    grant="agent",
+                    scopes=SCOPES,
+                    per_minute=10**9,
+                    quota=10**12,
                 )
                 for slug in slugs
             ]

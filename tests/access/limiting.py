@@ -11,6 +11,7 @@ import pytest
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.clients.records import add_client
+from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.access.limits.rate_limiter import RateLimiter, Refused
 from frontdesk.store.database import Database
@@ -33,7 +34,14 @@ async def caller_of_new_client(database: Database, ring: KeyRing, per_minute: in
     )
     assert row is not None
     record, _ = await add_client(
-        database, ring, practice=practice, name="Agent", grant="agent", per_minute=per_minute, quota=quota
+        database,
+        ring,
+        practice=practice,
+        name="Agent",
+        grant="agent",
+        scopes=SCOPES,
+        per_minute=per_minute,
+        quota=quota,
     )
     return Caller(record.client_id, row["practice_id"], practice, frozenset(), "agent", 1)
 

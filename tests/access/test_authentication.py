@@ -9,6 +9,7 @@ import pytest
 
 from frontdesk.access.clients.authentication import Authenticator
 from frontdesk.access.clients.records import add_client, authenticate, disable_client, enable_client
+from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.clients.tokens import Tokens
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.cache import BoundedCache
@@ -31,7 +32,9 @@ async def token(database: Database, ring: KeyRing, practice: str, tokens: Tokens
 
 
 async def token_for(database: Database, ring: KeyRing, practice: str, tokens: Tokens, clock: StoppedClock) -> str:
-    record, secret = await add_client(database, ring, practice=practice, name="Agent", grant="agent", clock=clock)
+    record, secret = await add_client(
+        database, ring, practice=practice, name="Agent", grant="agent", scopes=SCOPES, clock=clock
+    )
     client = await authenticate(database, ring, record.client_id, secret, clock=clock)
     return tokens.issue(client, ["slots:read"]).text
 

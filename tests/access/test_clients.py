@@ -31,7 +31,9 @@ DAY = 24 * 3600
 
 @pytest.fixture
 async def client(database: Database, ring: KeyRing, practice: str, clock: StoppedClock) -> tuple[ClientRecord, str]:
-    return await add_client(database, ring, practice=practice, name="Phone agent", grant="agent", clock=clock)
+    return await add_client(
+        database, ring, practice=practice, name="Phone agent", grant="agent", scopes=SCOPES, clock=clock
+    )
 
 
 async def refusal(database: Database, ring: KeyRing, client_id: str, secret: str, clock: StoppedClock) -> str:
@@ -100,7 +102,9 @@ async def test_an_unknown_client_is_unauthorized(
 async def test_another_clients_secret_does_not_fit(
     database: Database, ring: KeyRing, client: tuple[ClientRecord, str], practice: str, clock: StoppedClock
 ) -> None:
-    other, _ = await add_client(database, ring, practice=practice, name="Other", grant="agent", clock=clock)
+    other, _ = await add_client(
+        database, ring, practice=practice, name="Other", grant="agent", scopes=SCOPES, clock=clock
+    )
     assert await refusal(database, ring, other.client_id, client[1], clock) == "unauthorized"
     await database.write(
         """UPDATE client_secret SET digest = (SELECT digest FROM client_secret WHERE client_id = $1)

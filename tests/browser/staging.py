@@ -48,7 +48,9 @@ def stage(place: Office) -> str:
 
 
 def _client(place: Office, name: str, grant: str) -> Credentials:
-    made = command(place.desk, "client", "add", "--practice", "demo", "--name", name, "--grant", grant)
+    made = command(
+        place.desk, "client", "add", "--practice", "demo", "--name", name, "--grant", grant, "--scope", "all"
+    )
     return Credentials(made["clientId"], made["clientSecret"])
 
 

@@ -55,7 +55,9 @@ def hostile(place: Office, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     path: Path = tmp_path_factory.mktemp("hostile") / "practice.yaml"
     path.write_text(text)
     command(place.desk, "practice", "import", str(path))
-    made = command(place.desk, "client", "add", "--practice", SLUG, "--name", f"C{IMAGE}", "--grant", "agent")
+    made = command(
+        place.desk, "client", "add", "--practice", SLUG, "--name", f"C{IMAGE}", "--grant", "agent", "--scope", "all"
+    )
     with Credentials(made["clientId"], made["clientSecret"]).client(place.desk.url) as api:
         patient, appointments = _history(api)
     window = place.open(None)

@@ -43,7 +43,9 @@ def saved(line: CommandLine, harbor: str, tmp_path_factory: pytest.TempPathFacto
     folder = tmp_path_factory.mktemp("backups")
     names = [folder / name for name in ("live.frontdesk", "whole.frontdesk", "without.frontdesk")]
     live, whole, without_key = names
-    added = line.json("client", "add", "--practice", harbor, "--name", "old", "--grant", "integration")
+    added = line.json(
+        "client", "add", "--practice", harbor, "--name", "old", "--grant", "integration", "--scope", "all"
+    )
     credentials = {"client_id": added["clientId"], "client_secret": added["clientSecret"]}
     port = str(free_port())
     with line.serving(FRONTDESK_PORT=port) as served, caller(served.url, credentials) as client:

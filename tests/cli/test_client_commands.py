@@ -7,12 +7,17 @@ from frontdesk.access.keys.ring import PURPOSES
 from tests.cli.command_line import CommandLine
 
 ADD = ("client", "add", "--practice", "harbor", "--name", "Voice agent")
+NO_SCOPE = (
+    "frontdesk client add: give --scope for each scope that the client needs (practices:read, slots:read, "
+    "patients:read, patients:write, appointments:read, appointments:book, appointments:cancel, "
+    "appointments:confirm), or --scope all."
+)
 
 pytestmark = pytest.mark.usefixtures("harbor")
 
 
 def test_an_added_client_is_its_id_and_its_secret_and_the_secret_is_never_shown_again(line: CommandLine) -> None:
-    added = line.json(*ADD, "--grant", "agent")
+    added = line.json(*ADD, "--grant", "agent", "--scope", "all")
     assert list(added) == ["clientId", "clientSecret"]
     shown = line.json("client", "show", added["clientId"])
     assert shown["grant"] == "agent"
@@ -37,10 +42,15 @@ def test_scopes_and_limits_are_what_was_asked_for(line: CommandLine) -> None:
 def test_a_client_that_cannot_be_is_bad_input_and_is_not_added(line: CommandLine) -> None:
     before = line.json("client", "list")
     for words, sentence in (
-        ("--grant robot", "A client's grant is agent or integration.\n"),
+        ("--grant robot --scope all", "A client's grant is agent or integration.\n"),
+        ("--grant agent", f"{NO_SCOPE}\n"),
+        (
+            "--grant agent --scope all --scope slot:read",
+            "There is no scope 'slot:read'; the closest is 'slots:read'.\n",
+        ),
         ("--grant agent --scope slot:read", "There is no scope 'slot:read'; the closest is 'slots:read'.\n"),
-        ("--grant agent --per-minute 0", "The per-minute cap must be between 1 and 2147483647.\n"),
-        ("--grant agent --practice harbour", "There is no practice 'harbour'; the closest is 'harbor'.\n"),
+        ("--grant agent --scope all --per-minute 0", "The per-minute cap must be between 1 and 2147483647.\n"),
+        ("--grant agent --scope all --practice harbour", "There is no practice 'harbour'; the closest is 'harbor'.\n"),
     ):
         said = line.run(*ADD, *words.split())
         assert (said.status, said.out, said.err) == (2, "", sentence)
@@ -48,7 +58,7 @@ def test_a_client_that_cannot_be_is_bad_input_and_is_not_added(line: CommandLine
 
 
 def test_clients_are_disabled_and_enabled(line: CommandLine) -> None:
-    client = line.json(*ADD, "--grant", "agent")["clientId"]
+    client = line.json(*ADD, "--grant", "agent", "--scope", "all")["clientId"]
     assert line.json("client", "disable", client)["disabled"] is True
     assert f"{client}  harbor" in (listed := line.run("client", "list", "--practice", "harbor").out)
     assert any(client in row and row.endswith("disabled") for row in listed.splitlines())
@@ -60,7 +70,7 @@ def test_clients_are_disabled_and_enabled(line: CommandLine) -> None:
 
 
 def test_a_rotated_secret_leaves_the_old_one_for_a_day_or_ends_it_at_once(line: CommandLine) -> None:
-    added = line.json(*ADD, "--grant", "agent")
+    added = line.json(*ADD, "--grant", "agent", "--scope", "all")
     rotated = line.json("client", "rotate-secret", added["clientId"])
     assert list(rotated) == ["clientId", "clientSecret"]
     assert rotated["clientId"] == added["clientId"]
@@ -96,7 +106,7 @@ def test_keys_are_rotated_listed_and_resealed_and_never_shown(line: CommandLine)
 
 
 def test_whoever_changes_a_client_here_is_in_the_audit_trail(line: CommandLine) -> None:
-    client = line.json(*ADD, "--grant", "agent")["clientId"]
+    client = line.json(*ADD, "--grant", "agent", "--scope", "all")["clientId"]
     line.run("client", "set-limits", client, "--quota", "5")
     line.run("client", "rotate-secret", client)
     line.run("client", "disable", client)

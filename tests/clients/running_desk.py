@@ -56,7 +56,20 @@ class Desk:
 
 
 def _add_client(environment: dict[str, str], grant: str, *options: str) -> Credentials:
-    made = _command(environment, "client", "add", "--practice", "demo", "--name", grant, "--grant", grant, *options)
+    made = _command(
+        environment,
+        "client",
+        "add",
+        "--practice",
+        "demo",
+        "--name",
+        grant,
+        "--grant",
+        grant,
+        "--scope",
+        "all",
+        *options,
+    )
     return Credentials(made["clientId"], made["clientSecret"])
 
 

@@ -60,7 +60,7 @@ async def test_the_next_step_has_its_link_and_its_command(world: World, admin: h
     assert 'class="button" href="/console/practice"' in page.text
     await world.import_file(HARBOR)
     page = await admin.get("/console/setup")
-    assert 'frontdesk client add --practice empty --name "Phone agent" --grant agent' in text_of(page)
+    assert 'frontdesk client add --practice empty --name "Phone agent" --grant agent --scope all' in text_of(page)
     assert 'class="button" href="/console/clients/new"' in page.text
     agent = await world.client("empty")
     said = text_of(await admin.get("/console/setup"))

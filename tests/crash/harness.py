@@ -102,7 +102,7 @@ class Clinic:
         path.write_text(practice_file())
         self.command("practice", "import", str(path))
         agent: dict[str, str] = self.command(
-            "client", "add", "--practice", "crash", "--name", "Booker", "--grant", "agent",
+            "client", "add", "--practice", "crash", "--name", "Booker", "--grant", "agent", "--scope", "all",
             "--per-minute", "1000000", "--quota", "100000000",
         )  # fmt: skip
         return agent

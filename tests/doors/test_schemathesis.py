@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from frontdesk.access.clients.records import add_client
+from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.operations import OPERATIONS, Operation
 from frontdesk.practice_file import parse
 from frontdesk.store.database import Database
@@ -97,7 +98,13 @@ def identity(number: int, bearer: str) -> dict[str, Any]:
 async def token(served: Served, practice: str, grant: str) -> str:
     """A token whose client no cap stops."""
     record, secret = await add_client(
-        served.service.database, served.service.ring, practice=practice, name=grant, grant=grant, per_minute=1_000_000
+        served.service.database,
+        served.service.ring,
+        practice=practice,
+        name=grant,
+        grant=grant,
+        scopes=SCOPES,
+        per_minute=1_000_000,
     )
     form = {"grant_type": "client_credentials", "client_id": record.client_id, "client_secret": secret}
     async with httpx.AsyncClient(timeout=30) as http:

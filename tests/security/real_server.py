@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 
 from frontdesk.access.clients.records import add_client
+from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.app import Service, build_service
 from frontdesk.practice_file import parse
 from frontdesk.settings import Settings
@@ -36,7 +37,7 @@ class RealServer:
 
     async def token(self, practice: str = "harbor", grant: str = "agent", **limits: int) -> str:
         record, secret = await add_client(
-            self.service.database, self.service.ring, practice=practice, name=grant, grant=grant,
+            self.service.database, self.service.ring, practice=practice, name=grant, grant=grant, scopes=SCOPES,
             **{"per_minute": 1_000_000, **limits},
         )  # fmt: skip
         _secrets[record.client_id] = secret

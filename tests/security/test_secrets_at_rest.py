@@ -32,7 +32,9 @@ class Installation:
         (folder.parent / "practice.yaml").write_text(PRACTICE.replace("SLUG", "harbor"))
         self.run("practice", "import", str(folder.parent / "practice.yaml"))
         self.postgres.start()  # and it stays, for the commands that follow
-        added = self.run("client", "add", "--practice", "harbor", "--name", "Agent", "--grant", "agent", "--json")
+        added = self.run(
+            "client", "add", "--practice", "harbor", "--name", "Agent", "--grant", "agent", "--scope", "all", "--json"
+        )
         self.client: dict[str, str] = json.loads(added.stdout)
 
     def run(self, *words: str, secret_key: str | None = None) -> subprocess.CompletedProcess[str]:

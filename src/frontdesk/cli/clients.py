@@ -1,7 +1,7 @@
 """`frontdesk client`: manages API clients. A secret is printed only once."""
 
 import argparse
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ def add_commands(commands: Commands) -> None:
         required=True,
         help="agent: every write needs a confirmation; integration: writes are executed immediately",
     )
-    command.add_argument("--scope", metavar="SCOPE", action="append", help="repeatable; default: every scope")
+    command.add_argument("--scope", metavar="SCOPE", action="append", help="repeatable; all: every scope of the API")
     _add_limits(command)
 
     command = add_command(group, "list", _list, "Show every client.")
@@ -51,9 +51,10 @@ def _add_limits(command: argparse.ArgumentParser) -> None:
 
 
 def _add(args: argparse.Namespace) -> None:
+    scopes = _scopes(args.scope or ())
+
     async def work(context: CommandContext) -> "tuple[ClientRecord, str]":
         from frontdesk.access.clients.records import DEFAULT_PER_MINUTE, DEFAULT_QUOTA, add_client
-        from frontdesk.access.clients.scopes import SCOPES
 
         return await add_client(
             context.database,
@@ -61,13 +62,26 @@ def _add(args: argparse.Namespace) -> None:
             practice=args.practice,
             name=args.name,
             grant=args.grant,
-            scopes=args.scope or SCOPES,
+            scopes=scopes,
             per_minute=DEFAULT_PER_MINUTE if args.per_minute is None else args.per_minute,
             quota=DEFAULT_QUOTA if args.quota is None else args.quota,
             also=_recorded(context, "console.add_client"),
         )
 
     _answer_secret(args, *with_database(work))
+
+
+def _scopes(given: Sequence[str]) -> list[str]:
+    """The scopes that were given; `all` stands for every scope."""
+    from frontdesk.access.clients.scopes import SCOPES
+
+    if not given:
+        raise BadInput(
+            f"frontdesk client add: give --scope for each scope that the client needs ({', '.join(SCOPES)}), "
+            "or --scope all."
+        )
+    named = [scope for scope in given if scope != "all"]
+    return [*named, *SCOPES] if len(named) < len(given) else named
 
 
 def _list(args: argparse.Namespace) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from frontdesk.access.clients.records import add_client, authenticate
+from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.access.staff.members import StaffError, add_staff, show_staff
 from frontdesk.cli.connection import CommandContext, Progress
@@ -102,7 +103,7 @@ async def _client(database: Database, ring: KeyRing, grant: str, known: DemoCred
         except Problem as problem:
             if problem.code == "forbidden_tenant":
                 return known  # suspended: the credentials are still right
-    client, secret = await add_client(database, ring, practice=SLUG, name=f"Demo {grant}", grant=grant)
+    client, secret = await add_client(database, ring, practice=SLUG, name=f"Demo {grant}", grant=grant, scopes=SCOPES)
     return DemoCredentials(client.client_id, secret)
 
 

@@ -14,7 +14,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from frontdesk.access.clients.caller import Grant
-from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.clients.validation import (
     ClientError,
     check_limits,
@@ -129,7 +128,7 @@ async def add_client(
     practice: str,
     name: str,
     grant: str,
-    scopes: Sequence[str] = SCOPES,
+    scopes: Sequence[str],
     per_minute: int = DEFAULT_PER_MINUTE,
     quota: int = DEFAULT_QUOTA,
     also: Also | None = None,

@@ -8,7 +8,6 @@ from datetime import timedelta
 from starlette.responses import Response
 
 from frontdesk.access.clients.records import DEFAULT_PER_MINUTE, DEFAULT_QUOTA, DEFAULT_RETIREMENT, ClientRecord
-from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.console.actions.clients import ClientFields, SecretShown, check_client
 from frontdesk.console.actions.usage import SPANS
 from frontdesk.console.charts import requests_chart, share
@@ -44,7 +43,6 @@ async def _new(request: ConsoleRequest) -> Response:
         {
             "name": [""],
             "grant": ["agent"],
-            "scopes": list(SCOPES),
             "per_minute": [str(DEFAULT_PER_MINUTE)],
             "quota": [str(DEFAULT_QUOTA)],
         }

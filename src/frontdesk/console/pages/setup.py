@@ -58,7 +58,9 @@ def _steps(progress: Progress, request: ConsoleRequest) -> list[SetupStep]:
             f"There are {_count(progress.clients, 'client')}. A client is an agent or an integration, with its own "
             "scopes and limits.",
             ("/console/clients" if client else "/console/clients/new", "Clients" if client else "Add a client"),
-            () if client else (f'frontdesk client add --practice {slug} --name "Phone agent" --grant agent',),
+            ()
+            if client
+            else (f'frontdesk client add --practice {slug} --name "Phone agent" --grant agent --scope all',),
         ),
         SetupStep(
             "Fetch a token and use it",
