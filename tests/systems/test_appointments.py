@@ -163,11 +163,12 @@ async def test_appointments_are_listed_in_order_and_page_by_page(desk: Desk) -> 
         await desk.booked(alan, NINE + 60 + 24 * 60),
     ]
     system = await desk.system()
-    everything = await system.list_appointments(AppointmentFilter(), most=50, after=None)
-    assert [found.id for found in everything] == [booked[1], booked[2], booked[0], booked[3]]
-    first = await system.list_appointments(AppointmentFilter(), most=2, after=None)
-    rest = await system.list_appointments(AppointmentFilter(), most=50, after=(first[-1].starts_at, first[-1].id))
-    assert [*first, *rest] == everything
+    everything = await system.list_appointments(AppointmentFilter(), limit=50, after=None)
+    assert [found.id for found in everything.appointments] == [booked[1], booked[2], booked[0], booked[3]]
+    first = await system.list_appointments(AppointmentFilter(), limit=2, after=None)
+    rest = await system.list_appointments(AppointmentFilter(), limit=50, after=first.last)
+    assert [*first.appointments, *rest.appointments] == everything.appointments
+    assert rest.last is everything.last is None
 
 
 @pytest.mark.parametrize(
@@ -190,7 +191,7 @@ async def test_appointments_are_filtered(desk: Desk, wanted: dict[str, Any], exp
         await desk.booked(ada, NINE + 24 * 60, FLU_SHOT),
     ]
     system = await desk.system()
-    found = await system.list_appointments(AppointmentFilter(**wanted), most=50, after=None)
-    assert [each.id for each in found] == [booked[index] for index in expected]
-    of_ada = await system.list_appointments(AppointmentFilter(patient_id=ada.id, **wanted), most=50, after=None)
-    assert [each.id for each in of_ada] == [booked[index] for index in expected if index != 1]
+    found = await system.list_appointments(AppointmentFilter(**wanted), limit=50, after=None)
+    assert [each.id for each in found.appointments] == [booked[index] for index in expected]
+    of_ada = await system.list_appointments(AppointmentFilter(patient_id=ada.id, **wanted), limit=50, after=None)
+    assert [each.id for each in of_ada.appointments] == [booked[index] for index in expected if index != 1]

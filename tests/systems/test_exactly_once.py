@@ -24,7 +24,8 @@ async def test_a_write_with_an_intent_executes_once(desk: Desk) -> None:
     assert other.kind == "mismatch"
     token = Intent(b"nobody's", b"f", is_key=False)
     assert (await desk.book(ada, NINE + 60, intent=token)).kind == "unrecognized"
-    assert len(await (await desk.system()).list_appointments(AppointmentFilter(), most=9, after=None)) == 1
+    page = await (await desk.system()).list_appointments(AppointmentFilter(), limit=9, after=None)
+    assert len(page.appointments) == 1
 
 
 async def test_a_refused_write_leaves_its_intent_usable(desk: Desk) -> None:

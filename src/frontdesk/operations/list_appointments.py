@@ -18,7 +18,7 @@ from frontdesk.operations._lookups import existing_patient
 from frontdesk.operations._operation import APPOINTMENTS, Context, Operation
 from frontdesk.operations._paging import page_body, position
 from frontdesk.operations._records import AppointmentSummaryRecord, Page, appointment_summary_body
-from frontdesk.systems.port import AppointmentFilter, Capability
+from frontdesk.systems.port import AppointmentFilter, AppointmentPosition, Capability, ListingStart
 
 
 class Request(Input):
@@ -51,18 +51,28 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
     patient = None if given.patient_id is None else await existing_patient(context, given.patient_id)
     filters = given.model_dump(exclude={"patient_id", "limit", "cursor"})
     wanted = AppointmentFilter(patient_id=None if patient is None else patient.id, **filters)
-    found = await context.system.list_appointments(
-        wanted,
-        most=given.limit + 1,
-        after=None if after is None else (datetime.fromtimestamp(after[0], tz=UTC), after[1]),
+    page = await context.system.list_appointments(
+        wanted, limit=given.limit, after=None if after is None else _position(after)
     )
-    shown = found[: given.limit]
-    for appointment in shown:
+    for appointment in page.appointments:
         context.subjects.extend((appointment.id, appointment.patient_id))
     directory = await context.system.directory()
-    last = [int(shown[-1].starts_at.timestamp()), shown[-1].id] if len(found) > given.limit else None
-    items = [appointment_summary_body(appointment, directory) for appointment in shown]
-    return page_body(context, bound, items, given.limit, last)
+    items = [appointment_summary_body(appointment, directory) for appointment in page.appointments]
+    return page_body(context, bound, items, given.limit, None if page.last is None else _in_cursor(page.last))
+
+
+def _in_cursor(last: AppointmentPosition) -> list[Any]:
+    listing = () if last.listing is None else (last.listing.snapshot, int(last.listing.began_at.timestamp()))
+    return [int(last.starts_at.timestamp()), last.id, *listing]
+
+
+def _position(in_cursor: list[Any]) -> AppointmentPosition:
+    starts_at, appointment_id, *listing = in_cursor
+    return AppointmentPosition(
+        datetime.fromtimestamp(starts_at, tz=UTC),
+        appointment_id,
+        ListingStart(listing[0], datetime.fromtimestamp(listing[1], tz=UTC)) if listing else None,
+    )
 
 
 OPERATION = Operation(

@@ -112,6 +112,29 @@ class AppointmentFilter:
 
 
 @dataclass(frozen=True, slots=True)
+class ListingStart:
+    """The moment a listing began, by which its pages recognise the appointments that were moved since."""
+
+    snapshot: str  # of the database
+    began_at: datetime  # by the database's clock
+
+
+@dataclass(frozen=True, slots=True)
+class AppointmentPosition:
+    """A place in a listing: the start that the appointment had when the listing began, and its id."""
+
+    starts_at: datetime
+    id: str
+    listing: ListingStart | None  # None in a cursor of the previous release
+
+
+@dataclass(frozen=True, slots=True)
+class AppointmentPage:
+    appointments: list[Appointment]
+    last: AppointmentPosition | None  # of the last appointment; None if none follow
+
+
+@dataclass(frozen=True, slots=True)
 class Intent:
     """Identifies a write so that it executes once: the hash of a confirmation token or an Idempotency-Key."""
 
@@ -199,8 +222,11 @@ class SchedulingSystem(Protocol):
         ...
 
     async def list_appointments(
-        self, wanted: AppointmentFilter, *, most: int, after: tuple[datetime, str] | None
-    ) -> list[Appointment]: ...
+        self, wanted: AppointmentFilter, *, limit: int, after: AppointmentPosition | None
+    ) -> AppointmentPage:
+        """In the order of the starts that they had when the listing began, so that one that is moved between two pages
+        is neither skipped nor repeated."""
+        ...
 
     async def get_appointment(self, appointment_id: str) -> Appointment | None: ...
 
@@ -211,10 +237,10 @@ class SchedulingSystem(Protocol):
 
 async def appointment_pages(system: SchedulingSystem, wanted: AppointmentFilter) -> AsyncIterator[list[Appointment]]:
     """Every appointment that matches, page by page in the order of their starts."""
-    after: tuple[datetime, str] | None = None
+    after: AppointmentPosition | None = None
     while True:
-        page = await system.list_appointments(wanted, most=PAGE_OF_APPOINTMENTS, after=after)
-        yield page
-        if len(page) < PAGE_OF_APPOINTMENTS:
+        page = await system.list_appointments(wanted, limit=PAGE_OF_APPOINTMENTS, after=after)
+        yield page.appointments
+        if page.last is None:
             return
-        after = (page[-1].starts_at, page[-1].id)
+        after = page.last

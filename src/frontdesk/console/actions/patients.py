@@ -16,7 +16,7 @@ from frontdesk.domain.local_time import zone
 from frontdesk.domain.names import digits, words
 from frontdesk.domain.patients import Patient
 from frontdesk.operations import supported
-from frontdesk.systems.port import AppointmentFilter, Capability, PatientSearch, SchedulingSystem
+from frontdesk.systems.port import AppointmentFilter, AppointmentPage, Capability, PatientSearch, SchedulingSystem
 
 SHOWN = 25
 LONGEST_TEXT = 200
@@ -86,18 +86,18 @@ class Patients:
         patient = await system.get_patient(patient_id) if PATIENT_ID.match(patient_id) else None
         if patient is None:
             raise Problem("not_found", "There is no such patient.")
-        found: list[Appointment] = []
+        found = AppointmentPage([], None)
         if Capability.LIST_APPOINTMENTS in system.capabilities:
             wanted = AppointmentFilter(patient_id=patient.id)
-            found = await system.list_appointments(wanted, most=_MOST_APPOINTMENTS + 1, after=None)
+            found = await system.list_appointments(wanted, limit=_MOST_APPOINTMENTS, after=None)
         directory = await system.directory()
         await context.record("console.patient", patient.id, read=True)
-        shown = [_shown(appointment, directory) for appointment in found[:_MOST_APPOINTMENTS]]
+        shown = [_shown(appointment, directory) for appointment in found.appointments]
         return PatientView(
             patient,
             [each for each in shown if each.appointment.ends_at > context.now],
             [each for each in reversed(shown) if each.appointment.ends_at <= context.now],
-            len(found) <= _MOST_APPOINTMENTS,
+            found.last is None,
             supported(system.capabilities),
         )
 

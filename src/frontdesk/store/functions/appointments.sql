@@ -7,7 +7,7 @@ BEGIN
     RETURN QUERY SELECT * FROM appointment a WHERE a.practice_id = p_practice AND a.appointment_id = p_appointment;
 END $$;
 
--- A page of appointments after a position, in order of start. A date filter is one window per location, because each
+-- A page of appointments as the previous release reads it. A date filter is one window per location, because each
 -- location has its own midnight; without a date filter p_locations is null.
 CREATE OR REPLACE FUNCTION list_appointments(
     p_practice bigint, p_patient text, p_provider integer, p_location integer, p_visit_type integer,
@@ -37,5 +37,97 @@ BEGIN
           WHERE day.location_id = a.location_id AND a.starts_at >= day.f AND a.starts_at < day.t
       ))
     ORDER BY a.starts_at, a.appointment_id
+    LIMIT p_limit;
+END $$;
+
+-- Stores the start that an appointment is moved from. The caller has locked the appointment.
+CREATE OR REPLACE FUNCTION record_appointment_move(p_practice bigint, p_appointment text, p_starts_at timestamptz)
+RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO appointment_move (practice_id, appointment_id, move, starts_at)
+    SELECT p_practice, p_appointment, count(*) + 1, p_starts_at FROM appointment_move m
+    WHERE m.practice_id = p_practice AND m.appointment_id = p_appointment;
+END $$;
+
+-- What the pages of a listing need to know of its beginning.
+CREATE OR REPLACE FUNCTION begin_listing(p_practice bigint, OUT snapshot text, OUT began_at timestamptz)
+LANGUAGE plpgsql AS $$
+BEGIN
+    snapshot := pg_current_snapshot()::text;
+    began_at := now();
+END $$;
+
+-- The appointments moved since a listing began, with the starts that they had then. The time only narrows the search,
+-- with room for long transactions: what the listing's snapshot could not see decides.
+CREATE OR REPLACE FUNCTION appointment_moves_since(p_practice bigint, p_snapshot text, p_began_at timestamptz)
+RETURNS TABLE (appointment_id text, starts_at timestamptz)
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    RETURN QUERY
+    SELECT DISTINCT ON (m.appointment_id) m.appointment_id, m.starts_at FROM appointment_move m
+    WHERE m.practice_id = p_practice AND m.moved_at > p_began_at - interval '10 minutes'
+      AND NOT pg_visible_in_snapshot(m.moved_by, p_snapshot::pg_snapshot)
+    ORDER BY m.appointment_id, m.move;
+END $$;
+
+-- A page of appointments after a position, in the order of the starts that they had when the listing began. The first
+-- page has neither position nor snapshot; its own snapshot is the one for the pages that follow. A date filter is one
+-- window per location, because each location has its own midnight; without a date filter p_locations is null.
+CREATE OR REPLACE FUNCTION appointment_page(
+    p_practice bigint, p_patient text, p_provider integer, p_location integer, p_visit_type integer,
+    p_procedure integer, p_locations integer[], p_froms timestamptz[], p_tos timestamptz[],
+    p_after timestamptz, p_after_id text, p_snapshot text, p_began_at timestamptz, p_limit integer
+)
+RETURNS TABLE (found appointment, listed_under timestamptz, snapshot text, began_at timestamptz)
+LANGUAGE plpgsql AS $$
+DECLARE
+    earliest timestamptz := (SELECT min(f) FROM unnest(p_froms) f);
+    latest   timestamptz := (SELECT max(t) FROM unnest(p_tos) t);
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    RETURN QUERY
+    WITH moved AS MATERIALIZED (
+        SELECT DISTINCT ON (m.appointment_id) m.appointment_id, m.starts_at FROM appointment_move m
+        WHERE m.practice_id = p_practice AND m.moved_at > p_began_at - interval '10 minutes'
+          AND NOT pg_visible_in_snapshot(m.moved_by, p_snapshot::pg_snapshot)
+        ORDER BY m.appointment_id, m.move
+    )
+    SELECT listed.found, listed.listed_under, coalesce(p_snapshot, pg_current_snapshot()::text),
+           coalesce(p_began_at, now())
+    FROM (
+        (SELECT a AS found, a.starts_at AS listed_under, a.appointment_id FROM appointment a
+         WHERE a.practice_id = p_practice
+           AND a.starts_at >= greatest(coalesce(p_after, '-infinity'), coalesce(earliest, '-infinity'))
+           AND a.starts_at < coalesce(latest, 'infinity')
+           AND (p_after IS NULL OR (a.starts_at, a.appointment_id) > (p_after, p_after_id))
+           AND (p_patient IS NULL OR a.patient_id = p_patient)
+           AND (p_provider IS NULL OR a.provider_id = p_provider)
+           AND (p_location IS NULL OR a.location_id = p_location)
+           AND (p_visit_type IS NULL OR a.visit_type_id = p_visit_type)
+           AND (p_procedure IS NULL OR a.procedure_id = p_procedure)
+           AND (p_locations IS NULL OR EXISTS (
+               SELECT FROM unnest(p_locations, p_froms, p_tos) AS day (location_id, f, t)
+               WHERE day.location_id = a.location_id AND a.starts_at >= day.f AND a.starts_at < day.t
+           ))
+           AND a.appointment_id NOT IN (SELECT m.appointment_id FROM moved m)
+         ORDER BY a.starts_at, a.appointment_id
+         LIMIT p_limit)
+        UNION ALL
+        (SELECT a, m.starts_at, a.appointment_id FROM moved m
+         JOIN appointment a ON a.practice_id = p_practice AND a.appointment_id = m.appointment_id
+         WHERE (m.starts_at, m.appointment_id) > (p_after, p_after_id)
+           AND (p_patient IS NULL OR a.patient_id = p_patient)
+           AND (p_provider IS NULL OR a.provider_id = p_provider)
+           AND (p_location IS NULL OR a.location_id = p_location)
+           AND (p_visit_type IS NULL OR a.visit_type_id = p_visit_type)
+           AND (p_procedure IS NULL OR a.procedure_id = p_procedure)
+           AND (p_locations IS NULL OR EXISTS (
+               SELECT FROM unnest(p_locations, p_froms, p_tos) AS day (location_id, f, t)
+               WHERE day.location_id = a.location_id AND a.starts_at >= day.f AND a.starts_at < day.t
+           )))
+    ) AS listed
+    ORDER BY listed.listed_under, listed.appointment_id
     LIMIT p_limit;
 END $$;

@@ -167,6 +167,9 @@ BEGIN
                 THEN (p_record ->> 'rescheduledFrom')::timestamptz ELSE t.rescheduled_from END
         WHERE t.practice_id = p_practice AND t.reference = p_record ->> 'reference'
         RETURNING * INTO r;
+        IF p_record ? 'rescheduledFrom' THEN
+            PERFORM record_appointment_move(p_practice, r.local_id, r.rescheduled_from);
+        END IF;
         v_name := CASE WHEN r.local_id LIKE 'pat\_%' THEN 'patientId' ELSE 'appointmentId' END;
         p_result := p_result || jsonb_build_object(v_name, r.local_id);
         p_subject := p_subject || jsonb_build_object(v_name, r.local_id);

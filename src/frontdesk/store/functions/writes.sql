@@ -92,6 +92,7 @@ BEGIN
         starts_at = v_starts, ends_at = v_ends, busy_until = v_busy_until, status = 'booked',
         attendance_confirmed_at = NULL, rescheduled_from = a.starts_at, updated_at = p_now
     WHERE practice_id = p_practice AND appointment_id = v_id;
+    PERFORM record_appointment_move(p_practice, v_id, a.starts_at);
     RETURN ('executed', NULL, jsonb_build_object('appointmentId', v_id, 'status', 'booked'), ARRAY[v_id, a.patient_id],
             'appointment.rescheduled',
             jsonb_build_object('appointmentId', v_id, 'patientId', a.patient_id))::change_outcome;

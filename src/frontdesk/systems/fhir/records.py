@@ -16,7 +16,7 @@ from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnkno
 from frontdesk.store.rows import from_row
 from frontdesk.systems.changes import Change
 from frontdesk.systems.fhir.resources.appointments import Facts
-from frontdesk.systems.port import SystemUnavailable, WriteRecord
+from frontdesk.systems.port import ListingStart, SystemUnavailable, WriteRecord
 
 _MOST_TAKEN = 4
 
@@ -86,6 +86,16 @@ class Records:
     async def find_all(self, local_ids: Sequence[str]) -> list[KnownRecord]:
         rows = await self._fetch("SELECT * FROM upstream_records_of($1, $2)", list(local_ids))
         return [_record(row) for row in rows]
+
+    async def begin_listing(self) -> ListingStart:
+        [row] = await self._fetch("SELECT * FROM begin_listing($1)")
+        return from_row(ListingStart, row)
+
+    async def moves_since(self, listing: ListingStart) -> dict[str, datetime]:
+        """The appointments that were moved through us since a listing began, with the starts that they had then."""
+        sql = "SELECT * FROM appointment_moves_since($1, $2, $3)"
+        rows = await self._fetch(sql, listing.snapshot, listing.began_at)
+        return {row["appointment_id"]: row["starts_at"] for row in rows}
 
     async def directory(self, given: Sequence[tuple[str, str, int]]) -> list[tuple[str, str, int]]:
         """Stores kind, reference and id of the directory's records; returns all that were ever stored."""

@@ -31,6 +31,8 @@ from frontdesk.systems.fhir.writing.writes import WriteInput, Writer
 from frontdesk.systems.offers import named, offered
 from frontdesk.systems.port import (
     AppointmentFilter,
+    AppointmentPage,
+    AppointmentPosition,
     BookingCheck,
     FoundSlots,
     Outcome,
@@ -126,9 +128,9 @@ class FhirSystem:
         return await self._reader.contacts(patient_ids)
 
     async def list_appointments(
-        self, wanted: AppointmentFilter, *, most: int, after: tuple[datetime, str] | None
-    ) -> list[Appointment]:
-        return await self._reader.page(wanted, most, after)
+        self, wanted: AppointmentFilter, *, limit: int, after: AppointmentPosition | None
+    ) -> AppointmentPage:
+        return await self._reader.page(wanted, limit, after)
 
     async def get_appointment(self, appointment_id: str) -> Appointment | None:
         found = await self._reader.appointment(appointment_id)

@@ -8,6 +8,7 @@ from frontdesk.domain.directory import Directory
 from frontdesk.domain.local_time import local_day_bounds
 from frontdesk.domain.patients import Patient
 from frontdesk.store.rows import from_row
+from frontdesk.systems.port import AppointmentPosition, ListingStart
 
 
 def patient(row: Any) -> Patient:
@@ -16,6 +17,10 @@ def patient(row: Any) -> Patient:
 
 def appointment(row: Any) -> Appointment:
     return from_row(Appointment, row, id=row["appointment_id"])
+
+
+def position(row: Any) -> AppointmentPosition:
+    return AppointmentPosition(row["listed_under"], row["appointment_id"], from_row(ListingStart, row))
 
 
 _LONG_AGO, _FAR_AHEAD = date(1900, 1, 1), date(9000, 1, 1)

@@ -29,6 +29,8 @@ from frontdesk.systems.native.search import Search
 from frontdesk.systems.offers import named, offered
 from frontdesk.systems.port import (
     AppointmentFilter,
+    AppointmentPage,
+    AppointmentPosition,
     BookingCheck,
     Capability,
     FoundSlots,
@@ -171,14 +173,16 @@ class NativeSystem:
         return {row["patient_id"]: from_row(Contact, row) for row in found}
 
     async def list_appointments(
-        self, wanted: AppointmentFilter, *, most: int, after: tuple[datetime, str] | None
-    ) -> list[Appointment]:
+        self, wanted: AppointmentFilter, *, limit: int, after: AppointmentPosition | None
+    ) -> AppointmentPage:
+        listing = None if after is None else after.listing
         locations, froms, tos = None, None, None
         if wanted.first is not None or wanted.last is not None:
             directory = await self.directory()
             locations, froms, tos = rows.day_windows(directory, wanted.first, wanted.last)
         found = await self._fetch(
-            "SELECT * FROM list_appointments($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+            "SELECT (found).*, listed_under, snapshot, began_at "
+            "FROM appointment_page($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
             self._practice_id,
             wanted.patient_id,
             wanted.provider_id,
@@ -188,11 +192,14 @@ class NativeSystem:
             locations,
             froms,
             tos,
-            None if after is None else after[0],
-            None if after is None else after[1],
-            most,
+            None if after is None else after.starts_at,
+            None if after is None else after.id,
+            None if listing is None else listing.snapshot,
+            None if listing is None else listing.began_at,
+            limit + 1,
         )
-        return await self._named_in_directory([rows.appointment(row) for row in found])
+        shown = await self._named_in_directory([rows.appointment(row) for row in found[:limit]])
+        return AppointmentPage(shown, rows.position(found[limit - 1]) if len(found) > limit else None)
 
     async def get_appointment(self, appointment_id: str) -> Appointment | None:
         found = await self._fetch("SELECT * FROM get_appointment($1, $2)", self._practice_id, appointment_id)

@@ -1,7 +1,8 @@
 """Reads patients and appointments from a FHIR server and returns domain records with our ids."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
+from operator import itemgetter
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.local_time import local_date
@@ -13,9 +14,10 @@ from frontdesk.systems.fhir.resources.patients import is_same, person
 from frontdesk.systems.fhir.transport.client import Parameters
 from frontdesk.systems.fhir.transport.deadline import Deadline, gather_all
 from frontdesk.systems.fhir.upstream import Upstream
-from frontdesk.systems.port import AppointmentFilter
+from frontdesk.systems.port import AppointmentFilter, AppointmentPage, AppointmentPosition
 
 LONGEST_APPOINTMENT = timedelta(days=1)  # how far back one that overlaps may have begun
+_LISTING_ATTEMPTS = 3  # another after an appointment was moved meanwhile
 _ENCOUNTERED = ("arrived", "triaged", "in-progress", "onleave", "finished")
 _ALL_ZONES = timedelta(hours=26)  # any zone's date lies within this much of the same date in UTC
 
@@ -109,8 +111,43 @@ class Reader:
         found = await self._appointments([resource], {record.reference: record})
         return (found[0], resource) if found else None
 
-    async def page(self, wanted: AppointmentFilter, most: int, after: tuple[datetime, str] | None) -> list[Appointment]:
-        """The first appointments after a position, in order of start and id."""
+    async def page(self, wanted: AppointmentFilter, limit: int, after: AppointmentPosition | None) -> AppointmentPage:
+        """Moves through us keep their place in a listing; the server does not tell those made elsewhere."""
+        records, moved = self._upstream.records, dict[str, datetime]()
+        listing = None if after is None else after.listing
+        if listing is None:
+            listing = await records.begin_listing()
+        else:
+            moved = await records.moves_since(listing)
+        place = None if after is None else (after.starts_at, after.id)
+        for _ in range(_LISTING_ATTEMPTS):
+            unmoved = await self._in_order(wanted, limit + 1, place, moved)
+            found = sorted(
+                [((each.starts_at, each.id), each) for each in unmoved]
+                + [
+                    ((moved[each.id], each.id), each)
+                    for each in await self._by_id(moved)
+                    if self._fits(each, wanted) and (place is None or (moved[each.id], each.id) > place)
+                ],
+                key=itemgetter(0),
+            )
+            before, moved = moved, await records.moves_since(listing)
+            if moved == before:
+                break
+        last = AppointmentPosition(*found[limit - 1][0], listing) if len(found) > limit else None
+        return AppointmentPage([each for _, each in found[:limit]], last)
+
+    async def _by_id(self, appointment_ids: Iterable[str]) -> list[Appointment]:
+        records = {record.reference: record for record in await self._upstream.records.find_all([*appointment_ids])}
+        ids = [reference.removeprefix("Appointment/") for reference in records]
+        return await self._appointments(
+            await self._client.search_any(self._deadline, "Appointment", "_id", ids), records
+        )
+
+    async def _in_order(
+        self, wanted: AppointmentFilter, most: int, after: tuple[datetime, str] | None, moved: Container[str]
+    ) -> list[Appointment]:
+        """The first appointments after a position, in order of start and id, without the moved ones."""
         parameters = await self._parameters(wanted, after)
         if parameters is None:
             return []
@@ -120,7 +157,13 @@ class Reader:
             starts = [stamp(moment) for each in page if (moment := instant(each.get("start"))) is not None]
             in_order = in_order and starts == sorted(starts) and (not starts or starts[0] >= latest)
             latest = starts[-1] if starts else latest
-            found += [each for each in await self._appointments(page, {}) if self._fits(each, wanted, after)]
+            found += [
+                each
+                for each in await self._appointments(page, {})
+                if each.id not in moved
+                and self._fits(each, wanted)
+                and (after is None or (each.starts_at, each.id) > after)
+            ]
             found.sort(key=lambda each: (each.starts_at, each.id))
             # Equal starts come in any order: the page is complete once a later start was seen.
             if in_order and len(found) >= most and latest > stamp(found[most - 1].starts_at):
@@ -169,7 +212,7 @@ class Reader:
             found.append(appointment)
         return found
 
-    def _fits(self, appointment: Appointment, wanted: AppointmentFilter, after: tuple[datetime, str] | None) -> bool:
+    def _fits(self, appointment: Appointment, wanted: AppointmentFilter) -> bool:
         zone = self._practice.directory.locations[appointment.location_id].time_zone
         day = local_date(int(appointment.starts_at.timestamp()) // 60, zone)
         return (
@@ -180,7 +223,6 @@ class Reader:
             and wanted.procedure_id in (None, appointment.procedure_id)
             and (wanted.first is None or day >= wanted.first)
             and (wanted.last is None or day <= wanted.last)
-            and (after is None or (appointment.starts_at, appointment.id) > after)
         )
 
 
