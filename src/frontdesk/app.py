@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute
 
 from frontdesk.access.clients.authentication import Authenticator
 from frontdesk.access.clients.caller import Caller
-from frontdesk.access.clients.records import AuthenticatedClient, authenticate
+from frontdesk.access.clients.secrets import AuthenticatedClient, authenticate
 from frontdesk.access.clients.tokens import Tokens
 from frontdesk.access.keys.encryption import load_secret_key
 from frontdesk.access.keys.ring import CURSORS, SLOT_IDS, KeyRing

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from frontdesk.access.clients.authentication import Authenticator
-from frontdesk.access.clients.records import add_client, authenticate, disable_client, enable_client
+from frontdesk.access.clients.records import add_client, disable_client, enable_client
 from frontdesk.access.clients.scopes import SCOPES
+from frontdesk.access.clients.secrets import authenticate
 from frontdesk.access.clients.tokens import Tokens
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.cache import BoundedCache
@@ -115,7 +116,9 @@ async def test_a_status_older_than_five_seconds_is_never_used(
     assert await refusal(authenticator, token) == "unauthorized"
     await enable_client(database, client_id)
     clock.advance(5)
-    await authenticator.identify(token)
+    with pytest.raises(Problem) as raised:
+        await authenticator.identify(token)
+    assert raised.value.detail == "The access token has been revoked."
 
 
 async def test_between_two_and_five_seconds_the_answer_does_not_wait_for_the_query(

@@ -11,7 +11,6 @@ import pytest
 from frontdesk.access.clients.records import (
     ClientRecord,
     add_client,
-    authenticate,
     change_client,
     disable_client,
     enable_client,
@@ -20,6 +19,7 @@ from frontdesk.access.clients.records import (
     show_client,
 )
 from frontdesk.access.clients.scopes import SCOPES
+from frontdesk.access.clients.secrets import authenticate
 from frontdesk.access.clients.validation import ClientError
 from frontdesk.access.keys.ring import CLIENT_SECRETS, SETTLING, KeyRing
 from frontdesk.domain.errors import Problem

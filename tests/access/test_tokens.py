@@ -5,8 +5,8 @@ from datetime import timedelta
 import jwt
 import pytest
 
-from frontdesk.access.clients.records import AuthenticatedClient
 from frontdesk.access.clients.scopes import SCOPES
+from frontdesk.access.clients.secrets import AuthenticatedClient
 from frontdesk.access.clients.tokens import Tokens
 from frontdesk.access.keys.encryption import KeyCipher
 from frontdesk.access.keys.ring import SETTLING, TOKEN_SIGNING, KeyRing

@@ -84,6 +84,30 @@ def test_a_rotated_secret_leaves_the_old_one_for_a_day_or_ends_it_at_once(line: 
     assert old["retiresAt"] <= newest["createdAt"]
 
 
+def test_tokens_are_revoked_and_scopes_and_grant_changed(line: CommandLine) -> None:
+    client = line.json(*ADD, "--grant", "agent", "--scope", "slots:read")["clientId"]
+    assert line.json("client", "show", client)["tokensNotBefore"] is None
+    ends = [line.json("client", "revoke-tokens", client)["tokensNotBefore"]]
+    changed = line.json("client", "set-access", client, "--scope", "patients:read", "--scope", "slots:read")
+    assert (changed["grant"], changed["scopes"]) == ("agent", ["slots:read", "patients:read"])
+    ends.append(changed["tokensNotBefore"])
+    changed = line.json("client", "set-access", client, "--grant", "integration")
+    assert (changed["grant"], changed["scopes"]) == ("integration", ["slots:read", "patients:read"])
+    ends.append(changed["tokensNotBefore"])
+    assert None not in ends
+    assert line.json("client", "set-access", client, "--grant", "integration")["tokensNotBefore"] == ends[-1]
+    for words, sentence in (
+        (("set-access", client), "frontdesk client set-access: give --scope, --grant or both.\n"),
+        (("set-access", client, "--grant", "robot"), "A client's grant is agent or integration.\n"),
+        (("revoke-tokens", "fd_nobody"), "There is no client 'fd_nobody'.\n"),
+    ):
+        said = line.run("client", *words)
+        assert (said.status, said.out, said.err) == (2, "", sentence)
+    records = line.json("audit", "list", "--practice", "harbor", "--subject", client)
+    operations = [record["operation"] for record in records]
+    assert (operations.count("console.revoke_client_tokens"), operations.count("console.change_client")) == (1, 3)
+
+
 def test_keys_are_rotated_listed_and_resealed_and_never_shown(line: CommandLine) -> None:
     before = {key["keyId"] for key in line.json("keys", "list")}
     (made,) = line.json("keys", "rotate", "--purpose", "token-signing")

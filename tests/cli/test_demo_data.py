@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from frontdesk.access.clients.records import authenticate, disable_client
+from frontdesk.access.clients.records import disable_client
+from frontdesk.access.clients.secrets import authenticate
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.audit.trail import COMMAND_LINE, AuditContext
 from frontdesk.cli.connection import CommandContext

@@ -32,6 +32,7 @@ MADE = datetime(2026, 11, 16, 9, 30, 15, 999, tzinfo=UTC)
                 "disabled": False,
                 "createdAt": "2026-11-16T09:30:15Z",
                 "secrets": [{"createdAt": "2026-11-16T09:30:15Z", "retiresAt": None}],
+                "tokensNotBefore": None,
             },
         ),
         (

@@ -2,8 +2,8 @@
 
 import orjson
 
-from frontdesk.access.clients.records import AuthenticatedClient
 from frontdesk.access.clients.scopes import SCOPES
+from frontdesk.access.clients.secrets import AuthenticatedClient
 from frontdesk.app import build_app
 from frontdesk.console.agent_view.exchange import Exchange, SentMessage, as_curl, exchange, mcp_request, rest_request
 from frontdesk.console.agent_view.messages import panes

@@ -162,6 +162,33 @@ async def test_a_disabled_client_is_refused_until_it_is_enabled(world: World, ad
         assert shown in text_of(await admin.get(f"/console/clients/{client_id}"))
 
 
+async def test_a_thief_is_shut_out_by_revoking_tokens_and_by_narrowing_what_the_client_may_do(
+    world: World, admin: httpx.AsyncClient
+) -> None:
+    client_id, secret = await added(admin)
+    caller, path = world.anonymous(), f"/console/clients/{client_id}"
+    caller.headers["X-Test-Client"], world.secrets[client_id] = client_id, secret
+    for posted_to, fields, notice in (
+        (f"{path}/revoke-tokens", {}, "tokens_revoked"),
+        (path, {**PHONE_AGENT, "scopes": ["slots:read"]}, "client_changed"),
+        (path, {**PHONE_AGENT, "scopes": ["slots:read"], "grant": "integration"}, "client_changed"),
+        (f"{path}/rotate", {"overlap": "0", "once": "k"}, None),
+    ):
+        await world.renew(caller)
+        assert (await caller.get("/api/capabilities")).status_code == 200
+        answer = await admin.post(posted_to, data=fields)
+        assert answer.headers.get("location") == (notice and f"{path}?notice={notice}")
+        world.service.on_change("client", client_id)  # the listener's part
+        assert (await caller.get("/api/capabilities")).status_code == 401
+        mcp = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        refused = await caller.post("/mcp", json=mcp, headers={"Accept": "application/json, text/event-stream"})
+        assert refused.status_code == 401
+    client = await show_client(world.database, client_id)
+    assert (client.grant, client.scopes) == ("integration", ("slots:read",))
+    assert "refused if issued before" in text_of(await admin.get(path))
+    assert "console.revoke_client_tokens" in [operation for operation, _, _ in await audited(world)]
+
+
 async def test_every_change_is_recorded_under_the_staff_id(world: World, admin: httpx.AsyncClient) -> None:
     client_id, _ = await added(admin)
     path = f"/console/clients/{client_id}"
@@ -194,6 +221,7 @@ async def test_another_practices_clients_do_not_exist(world: World, admin: httpx
         ("GET", "", {}),
         ("POST", "", PHONE_AGENT),
         ("POST", "/rotate", {"overlap": "0", "once": "k"}),
+        ("POST", "/revoke-tokens", {}),
         ("POST", "/disable", {}),
         ("POST", "/enable", {}),
     ):

@@ -7,7 +7,8 @@ import httpx
 from starlette.applications import Starlette
 
 from frontdesk.access.clients.authentication import Authenticator
-from frontdesk.access.clients.records import AuthenticatedClient, ClientRecord, authenticate
+from frontdesk.access.clients.records import ClientRecord
+from frontdesk.access.clients.secrets import AuthenticatedClient, authenticate
 from frontdesk.access.clients.tokens import Tokens
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.doors.oauth import oauth_routes

@@ -13,7 +13,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from frontdesk.access.clients.records import authenticate
+from frontdesk.access.clients.secrets import authenticate
 from frontdesk.access.clients.tokens import Tokens
 from frontdesk.access.keys.encryption import load_secret_key
 from frontdesk.access.keys.ring import PURPOSES, KeyRing

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def add_commands(commands: Commands) -> None:
-    group = add_group(commands, "client", "Clients: add, list, show, disable, enable, rotate-secret, set-limits.")
+    group = add_group(commands, "client", "Clients: add, list, show, disable, enable, secrets, tokens, access, limits.")
 
     command = add_command(group, "add", _add, "Add a client; its secret is shown only once.")
     command.add_argument("--practice", metavar="SLUG", required=True)
@@ -37,9 +37,20 @@ def add_commands(commands: Commands) -> None:
     add_command(group, "enable", _enable, "Enable a client.", "id")
 
     command = add_command(group, "rotate-secret", _rotate_secret, "Give a client a new secret, shown only once.", "id")
-    command.add_argument(
-        "--at-once", action="store_true", help="revoke the old secret immediately instead of after a day"
+    command.add_argument("--at-once", action="store_true", help="revoke the old secret and every token immediately")
+
+    add_command(group, "revoke-tokens", _revoke_tokens, "End every token issued so far; secrets keep working.", "id")
+
+    command = add_command(
+        group, "set-access", _set_access, "Change a client's scopes or grant; tokens issued before end.", "id"
     )
+    command.add_argument(
+        "--scope",
+        metavar="SCOPE",
+        action="append",
+        help="repeatable; all: every scope of the API; replaces the present ones",
+    )
+    command.add_argument("--grant", metavar="GRANT", help="agent or integration")
 
     command = add_command(group, "set-limits", _set_limits, "Change a client's rate limit and quota.", "id")
     _add_limits(command)
@@ -131,6 +142,21 @@ def _rotate_secret(args: argparse.Namespace) -> None:
     _answer_secret(args, *with_database(work))
 
 
+def _revoke_tokens(args: argparse.Namespace) -> None:
+    from frontdesk.access.clients.records import revoke_tokens
+
+    _change(args, "console.revoke_client_tokens", lambda database, also: revoke_tokens(database, args.id, also=also))
+
+
+def _set_access(args: argparse.Namespace) -> None:
+    if args.scope is None and args.grant is None:
+        raise BadInput("frontdesk client set-access: give --scope, --grant or both.")
+    from frontdesk.access.clients.records import change_client
+
+    access = {"scopes": None if args.scope is None else _scopes(args.scope), "grant": args.grant}
+    _change(args, "console.change_client", lambda database, also: change_client(database, args.id, **access, also=also))
+
+
 def _set_limits(args: argparse.Namespace) -> None:
     if args.per_minute is None and args.quota is None:
         raise BadInput("frontdesk client set-limits: give --per-minute, --quota or both.")
@@ -177,6 +203,7 @@ def _answer_one(args: argparse.Namespace, client: "ClientRecord") -> None:
         ("Quota", client.quota),
         ("State", _state(client)),
         ("Created", instant(client.created_at)),
+        ("Tokens not before", instant(client.tokens_not_before)),
     ]
     for secret in client.secrets:
         until = "" if secret.retires_at is None else f", works until {instant(secret.retires_at)}"

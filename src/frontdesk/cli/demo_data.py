@@ -14,8 +14,9 @@ from typing import Any
 
 import orjson
 
-from frontdesk.access.clients.records import add_client, authenticate
+from frontdesk.access.clients.records import add_client
 from frontdesk.access.clients.scopes import SCOPES
+from frontdesk.access.clients.secrets import authenticate
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.access.staff.members import StaffError, add_staff, show_staff
 from frontdesk.cli.connection import CommandContext, Progress

@@ -1,7 +1,7 @@
 """Identifies the caller from an access token and the current status of its client and practice.
 
-The status is cached for a few seconds, so disabling and suspending take effect within `MOST_SECONDS`, or immediately
-when the notification arrives.
+The status is cached for a few seconds, so disabling, suspending and ending tokens take effect within
+`STATUS_TTL_SECONDS`, or immediately when the notification arrives.
 """
 
 import asyncio
@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from frontdesk.access.clients.caller import Caller
-from frontdesk.access.clients.tokens import Tokens
+from frontdesk.access.clients.caller import Caller, Grant
+from frontdesk.access.clients.tokens import Tokens, microseconds
 from frontdesk.cache import BoundedCache
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database, DatabaseUnavailable
@@ -35,6 +35,9 @@ class _Status:
     directory_version: int
     disabled: bool
     suspended: bool
+    grant: Grant
+    scopes: frozenset[str]
+    tokens_not_before: int
 
 
 class Authenticator:
@@ -76,7 +79,11 @@ class Authenticator:
             raise Problem("unauthorized", "The request has no access token.")
         claims = await self._tokens.verify(token)
         status, now = self._statuses.get(claims.client_id), self._monotonic()
-        if status is None or now - status.read_at >= STATUS_TTL_SECONDS:
+        if (
+            status is None
+            or now - status.read_at >= STATUS_TTL_SECONDS
+            or claims.tokens_not_before > status.tokens_not_before  # issued after a change that is not known here yet
+        ):
             status = await self._read(claims.client_id)
         elif now - status.read_at >= FRESH_SECONDS:
             self._start_reading(claims.client_id)
@@ -84,11 +91,13 @@ class Authenticator:
             raise Problem("unauthorized", "The client of this access token has been disabled.")
         if status.suspended or status.practice_slug != claims.practice_slug:
             raise Problem("forbidden_tenant")
+        if claims.tokens_not_before < status.tokens_not_before or claims.grant != status.grant:
+            raise Problem("unauthorized", "The access token has been revoked.")
         caller = Caller(
             claims.client_id,
             status.practice_id,
             status.practice_slug,
-            claims.scopes,
+            claims.scopes & status.scopes,
             claims.grant,
             status.directory_version,
         )
@@ -132,7 +141,8 @@ class Authenticator:
         read_at = self._monotonic()
         try:
             row = await self._database.fetchrow(
-                """SELECT p.practice_id, p.slug, p.version, c.disabled, p.suspended
+                """SELECT p.practice_id, p.slug, p.version, c.disabled, p.suspended, c.grant_kind, c.scopes,
+                          c.tokens_not_before
                    FROM client c JOIN practice p USING (practice_id) WHERE c.client_id = $1""",
                 client_id,
             )
@@ -142,7 +152,17 @@ class Authenticator:
                 del self._reading[client_id]
         if row is None:
             raise Problem("unauthorized", "The client of this access token does not exist.")
-        status = _Status(read_at, *row.values())
+        status = _Status(
+            read_at=read_at,
+            practice_id=row["practice_id"],
+            practice_slug=row["slug"],
+            directory_version=row["version"],
+            disabled=row["disabled"],
+            suspended=row["suspended"],
+            grant=row["grant_kind"],
+            scopes=frozenset(row["scopes"]),
+            tokens_not_before=microseconds(row["tokens_not_before"]),
+        )
         if current:
             self._statuses.put(client_id, status)
         return status

@@ -1,11 +1,5 @@
-"""API clients and their secrets.
+"""API clients: adding, listing and changing them, and ending their tokens."""
 
-A secret has 256 random bits, is shown once, and is stored as a keyed hash. A client has at most two valid secrets, for
-rotation.
-"""
-
-import hmac
-import re
 import secrets
 import string
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from frontdesk.access.clients.caller import Grant
+from frontdesk.access.clients.secrets import insert_secret, new_secret
 from frontdesk.access.clients.validation import (
     ClientError,
     check_limits,
@@ -22,10 +17,9 @@ from frontdesk.access.clients.validation import (
     checked_scopes,
     ordered,
 )
-from frontdesk.access.keys.ring import CLIENT_SECRETS, KeyRing
-from frontdesk.domain.errors import Problem
+from frontdesk.access.keys.ring import KeyRing
 from frontdesk.domain.spelling import closest
-from frontdesk.store.database import Database, DatabaseUnavailable
+from frontdesk.store.database import Database
 from frontdesk.store.notifications import notify
 
 DEFAULT_PER_MINUTE = 600
@@ -33,31 +27,21 @@ DEFAULT_QUOTA = 1_000_000
 DEFAULT_RETIREMENT = timedelta(hours=24)
 
 _ALPHABET = string.digits + string.ascii_letters
-_CLIENT_ID = re.compile(r"fd_[0-9A-Za-z]{20}\Z")
-_NOBODY = "fd_" + "-" * 20  # not a valid client id
-_LIVE_SECRETS = 2
-_NO_DIGEST = bytes(32)
 
 _SELECT = """
 SELECT c.client_id, p.slug AS practice_slug, c.name, c.grant_kind AS "grant", c.scopes, c.per_minute, c.quota,
-       c.disabled, c.created_at,
+       c.disabled, c.created_at, c.tokens_not_before,
        ARRAY(SELECT s.created_at FROM client_secret s WHERE s.client_id = c.client_id ORDER BY s.retires_at NULLS FIRST)
            AS secrets_created,
        ARRAY(SELECT s.retires_at FROM client_secret s WHERE s.client_id = c.client_id ORDER BY s.retires_at NULLS FIRST)
            AS secrets_retire
 FROM client c JOIN practice p USING (practice_id)
 """
-_AUTHENTICATE = """
-SELECT c.client_id, c.grant_kind, c.scopes, c.disabled, p.slug, p.suspended, s.digest
-FROM client c JOIN practice p USING (practice_id)
-JOIN client_secret s ON s.client_id = c.client_id AND (s.retires_at IS NULL OR s.retires_at > $2)
-WHERE c.client_id = $1 ORDER BY s.retires_at NULLS FIRST LIMIT 2
-"""
 _ADD = """
 INSERT INTO client (client_id, practice_id, name, grant_kind, scopes, per_minute, quota, created_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 """
-_ADD_SECRET = "INSERT INTO client_secret (client_id, digest, created_at) VALUES ($1, $2, $3)"  # noqa: S105
+_LOCK = "SELECT practice_id, grant_kind, scopes, tokens_not_before FROM client WHERE client_id = $1 FOR UPDATE"
 
 Clock = Callable[[], datetime]
 Also = Callable[[Any, int, str], Awaitable[None]]
@@ -82,43 +66,11 @@ class ClientRecord:
     disabled: bool
     created_at: datetime
     secrets: tuple[SecretRecord, ...]  # newest first
-
-
-@dataclass(frozen=True, slots=True)
-class AuthenticatedClient:
-    """A client whose secret was verified; a token is issued from it."""
-
-    client_id: str
-    practice_slug: str
-    grant: Grant
-    scopes: tuple[str, ...]
+    tokens_not_before: datetime | None = None  # tokens issued before are refused
 
 
 def _utc_now() -> datetime:
     return datetime.now(UTC)
-
-
-async def authenticate(
-    database: Database, ring: KeyRing, client_id: str, secret: str, *, clock: Clock = _utc_now
-) -> AuthenticatedClient:
-    """Verify a client secret; the only place that does.
-
-    An unknown client and a wrong secret cost the same query and hashes and get the same response. Other errors
-    (disabled, suspended) are revealed only after the secret was verified.
-    """
-    known_form = _CLIENT_ID.match(client_id) is not None
-    try:
-        rows = await database.fetch(_AUTHENTICATE, client_id if known_form else _NOBODY, clock())
-    except DatabaseUnavailable as error:
-        raise Problem("upstream_unavailable", "Credentials cannot be checked at the moment.", retry_after=2) from error
-    stored = [row["digest"] for row in rows] + [_NO_DIGEST] * (_LIVE_SECRETS - len(rows))
-    presented = [_digest(key, client_id, secret) for key in ring.secrets(CLIENT_SECRETS)]
-    matches = [hmac.compare_digest(one, other) for one in presented for other in stored]
-    if not any(matches) or (row := rows[0])["disabled"]:
-        raise Problem("unauthorized", "The client id and the client secret do not belong to a client that may call.")
-    if row["suspended"]:
-        raise Problem("forbidden_tenant")
-    return AuthenticatedClient(row["client_id"], row["slug"], row["grant_kind"], ordered(row["scopes"]))
 
 
 async def add_client(
@@ -138,14 +90,14 @@ async def add_client(
     name, kind, held = checked_name(name), checked_grant(grant), checked_scopes(scopes)
     check_limits(per_minute, quota)
     client_id = "fd_" + "".join(secrets.choice(_ALPHABET) for _ in range(20))
-    secret, now = _new_secret(), clock()
+    secret, now = new_secret(), clock()
     async with database.transaction() as connection:
         practice_id = await connection.fetchval("SELECT practice_id FROM practice WHERE slug = $1", practice)
         if practice_id is None:
             slugs = [row["slug"] for row in await connection.fetch("SELECT slug FROM practice")]
             raise ClientError(f"There is no practice {practice!r}{closest(practice, slugs)}.")
         await connection.execute(_ADD, client_id, practice_id, name, kind, list(held), per_minute, quota, now)
-        await _insert_secret(connection, ring, client_id, secret, now)
+        await insert_secret(connection, ring, client_id, secret, now)
         if also is not None:
             await also(connection, practice_id, client_id)
     return await show_client(database, client_id), secret
@@ -165,12 +117,30 @@ async def show_client(database: Database, client_id: str) -> ClientRecord:
     return _record(row)
 
 
-async def disable_client(database: Database, client_id: str, *, also: Also | None = None) -> ClientRecord:
-    return await _change(database, client_id, also, "disabled = true")
+async def disable_client(
+    database: Database, client_id: str, *, also: Also | None = None, clock: Clock = _utc_now
+) -> ClientRecord:
+    """Refuse every call, and end all tokens, so that none of them works when the client is enabled again."""
+    return await _change(database, client_id, also, clock, "disabled = true", ends_tokens=True)
 
 
-async def enable_client(database: Database, client_id: str, *, also: Also | None = None) -> ClientRecord:
-    return await _change(database, client_id, also, "disabled = false")
+async def enable_client(
+    database: Database, client_id: str, *, also: Also | None = None, clock: Clock = _utc_now
+) -> ClientRecord:
+    return await _change(database, client_id, also, clock, "disabled = false")
+
+
+async def revoke_tokens(
+    database: Database, client_id: str, *, also: Also | None = None, clock: Clock = _utc_now
+) -> ClientRecord:
+    """End every token issued so far. The client's secrets keep working."""
+    async with database.transaction() as connection:
+        held = await _lock(connection, client_id)
+        await _end_tokens(connection, client_id, held, clock())
+        if also is not None:
+            await also(connection, held["practice_id"], client_id)
+        await notify(connection, "client", client_id)
+    return await show_client(database, client_id)
 
 
 async def change_client(
@@ -178,20 +148,24 @@ async def change_client(
     client_id: str,
     *,
     name: str | None = None,
+    grant: str | None = None,
     scopes: Sequence[str] | None = None,
     per_minute: int | None = None,
     quota: int | None = None,
     also: Also | None = None,
+    clock: Clock = _utc_now,
 ) -> ClientRecord:
-    """None leaves a value unchanged. Issued access tokens keep their scopes until they expire."""
+    """None leaves a value unchanged. A change of grant or scopes ends every token issued before."""
     check_limits(per_minute, quota)
     return await _change(
         database,
         client_id,
         also,
-        """name = coalesce($2, name), scopes = coalesce($3, scopes), per_minute = coalesce($4::integer, per_minute),
-           quota = coalesce($5::bigint, quota)""",
+        clock,
+        """name = coalesce($2, name), grant_kind = coalesce($3, grant_kind), scopes = coalesce($4, scopes),
+           per_minute = coalesce($5::integer, per_minute), quota = coalesce($6::bigint, quota)""",
         None if name is None else checked_name(name),
+        None if grant is None else checked_grant(grant),
         None if scopes is None else list(checked_scopes(scopes)),
         per_minute,
         quota,
@@ -207,54 +181,64 @@ async def rotate_secret(
     also: Also | None = None,
     clock: Clock = _utc_now,
 ) -> tuple[ClientRecord, str]:
-    """Add a second secret. The previous one expires later; older ones are revoked immediately."""
+    """Add a second secret. The previous one expires later; older ones are revoked immediately.
+
+    Without an overlap every token issued before is ended, too.
+    """
     if retire_old_after < timedelta(0):
         raise ClientError("The old secret cannot retire in the past.")
-    secret, now = _new_secret(), clock()
+    secret, now = new_secret(), clock()
     async with database.transaction() as connection:
         # The lock keeps concurrent rotations from leaving three secrets.
-        practice_id = await connection.fetchval(
-            "SELECT practice_id FROM client WHERE client_id = $1 FOR UPDATE", client_id
-        )
-        if practice_id is None:
-            raise ClientError(f"There is no client {client_id!r}.")
+        held = await _lock(connection, client_id)
         await connection.execute("DELETE FROM client_secret WHERE client_id = $1 AND retires_at IS NOT NULL", client_id)
         await connection.execute(
             "UPDATE client_secret SET retires_at = $2 WHERE client_id = $1", client_id, now + retire_old_after
         )
-        await _insert_secret(connection, ring, client_id, secret, now)
+        await insert_secret(connection, ring, client_id, secret, now)
+        if not retire_old_after:
+            await _end_tokens(connection, client_id, held, now)
         if also is not None:
-            await also(connection, practice_id, client_id)
+            await also(connection, held["practice_id"], client_id)
+        await notify(connection, "client", client_id)
     return await show_client(database, client_id), secret
 
 
 async def _change(
-    database: Database, client_id: str, also: Also | None, assignments: str, *values: Any
+    database: Database,
+    client_id: str,
+    also: Also | None,
+    clock: Clock,
+    assignments: str,
+    *values: Any,
+    ends_tokens: bool = False,
 ) -> ClientRecord:
     """`assignments` must be SQL of this module, never input."""
-    update = f"UPDATE client SET {assignments} WHERE client_id = $1 RETURNING practice_id"  # noqa: S608
+    update = f"UPDATE client SET {assignments} WHERE client_id = $1 RETURNING grant_kind, scopes"  # noqa: S608
     async with database.transaction() as connection:
-        practice_id = await connection.fetchval(update, client_id, *values)
-        if practice_id is None:
-            raise ClientError(f"There is no client {client_id!r}.")
+        held = await _lock(connection, client_id)
+        changed = await connection.fetchrow(update, client_id, *values)
+        access_changed = changed["grant_kind"] != held["grant_kind"] or set(changed["scopes"]) != set(held["scopes"])
+        if ends_tokens or access_changed:
+            await _end_tokens(connection, client_id, held, clock())
         if also is not None:
-            await also(connection, practice_id, client_id)
+            await also(connection, held["practice_id"], client_id)
         await notify(connection, "client", client_id)
     return await show_client(database, client_id)
 
 
-async def _insert_secret(connection: Any, ring: KeyRing, client_id: str, secret: str, now: datetime) -> None:
-    digest = _digest(ring.secrets(CLIENT_SECRETS)[0], client_id, secret)
-    await connection.execute(_ADD_SECRET, client_id, digest, now)
+async def _lock(connection: Any, client_id: str) -> Any:
+    held = await connection.fetchrow(_LOCK, client_id)
+    if held is None:
+        raise ClientError(f"There is no client {client_id!r}.")
+    return held
 
 
-def _new_secret() -> str:
-    return "fds_" + secrets.token_urlsafe(32)
-
-
-def _digest(key: bytes, client_id: str, secret: str) -> bytes:
-    """The digest includes the client id, so it is useless in another client's row."""
-    return hmac.digest(key, f"{client_id}\n{secret}".encode(errors="surrogatepass"), "sha256")
+async def _end_tokens(connection: Any, client_id: str, held: Any, now: datetime) -> None:
+    """Always later than before, whatever this node's clock says: tokens are compared with it exactly."""
+    before = held["tokens_not_before"]
+    later = now if before is None else max(now, before + timedelta(microseconds=1))
+    await connection.execute("UPDATE client SET tokens_not_before = $2 WHERE client_id = $1", client_id, later)
 
 
 def _record(row: Any) -> ClientRecord:

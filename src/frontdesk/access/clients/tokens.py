@@ -7,15 +7,15 @@ import re
 import secrets
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast, get_args
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from frontdesk.access.clients.caller import Grant
-from frontdesk.access.clients.records import AuthenticatedClient
 from frontdesk.access.clients.scopes import SCOPES
+from frontdesk.access.clients.secrets import AuthenticatedClient
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.cache import BoundedCache
 from frontdesk.domain.errors import Problem
@@ -27,6 +27,7 @@ _CLAIMS = ("iss", "aud", "sub", "practice", "scope", "grant", "iat", "exp", "jti
 _LONGEST = 4096  # our tokens are far shorter; refuse to decode more
 _COMPACT = re.compile(r"[\w-]+\.[\w-]+\.[\w-]{86}\Z", re.ASCII)  # no padding: one encoding per token
 _CACHED = 10_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SKEW_SECONDS = 60  # allowed clock difference between nodes
 
 
@@ -44,6 +45,7 @@ class Claims:
     scopes: frozenset[str]
     grant: Grant
     expires_at: datetime
+    tokens_not_before: int  # of the client when the token was issued; see `microseconds`
 
 
 class Tokens:
@@ -63,7 +65,7 @@ class Tokens:
         now, lifetime = int(self.clock().timestamp()), lifetime or self._lifetime
         ordered = tuple(scope for scope in SCOPES if scope in scopes)
         key = self._ring.signing_key
-        claims = {
+        claims: dict[str, Any] = {
             "iss": self._address,
             "aud": self._address,
             "sub": client.client_id,
@@ -75,6 +77,8 @@ class Tokens:
             "exp": now + lifetime,
             "jti": secrets.token_urlsafe(16),
         }
+        if client.tokens_not_before is not None:
+            claims["tokens_not_before"] = microseconds(client.tokens_not_before)
         text = jwt.encode(claims, key.private, algorithm=_ALGORITHM, headers={"kid": key.kid, "typ": _TYPE})
         return IssuedToken(text, lifetime, ordered)
 
@@ -137,7 +141,13 @@ class Tokens:
             scopes=frozenset(claims["scope"].split()),
             grant=cast(Grant, claims["grant"]),
             expires_at=datetime.fromtimestamp(claims["exp"], UTC),
+            tokens_not_before=int(claims.get("tokens_not_before", 0)),
         )
+
+
+def microseconds(moment: datetime | None) -> int:
+    """An exact number for a moment; 0 for none."""
+    return 0 if moment is None else (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 def _invalid() -> Problem:

@@ -10,7 +10,8 @@ from typing import Any
 
 import orjson
 
-from frontdesk.access.clients.records import AuthenticatedClient, ClientRecord
+from frontdesk.access.clients.records import ClientRecord
+from frontdesk.access.clients.secrets import AuthenticatedClient
 from frontdesk.access.clients.tokens import Tokens
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.domain.errors import Problem
@@ -42,7 +43,9 @@ class AgentView:
             raise Problem("conflict", "This page executes writes in sandbox practices only.")
         subjects = [client.client_id, *_SUBJECT.findall(orjson.dumps(dict(arguments)).decode())]
         await context.record("console.agent_view", *dict.fromkeys(subjects))
-        proven = AuthenticatedClient(client.client_id, client.practice_slug, client.grant, client.scopes)
+        proven = AuthenticatedClient(
+            client.client_id, client.practice_slug, client.grant, client.scopes, client.tokens_not_before
+        )
         return self.tokens.issue(proven, client.scopes, lifetime=_TOKEN_SECONDS).text
 
 

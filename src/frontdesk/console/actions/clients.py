@@ -1,4 +1,4 @@
-"""Admins manage the clients of their practice: add, change, disable, rotate secrets.
+"""Admins manage the clients of their practice: add, change, disable, rotate secrets, revoke tokens.
 
 A form that makes a secret works once: sent again, it changes nothing and shows no secret.
 """
@@ -17,6 +17,7 @@ from frontdesk.access.clients.records import (
     disable_client,
     enable_client,
     list_clients,
+    revoke_tokens,
     rotate_secret,
     show_client,
 )
@@ -102,17 +103,19 @@ class Clients:
         return rotated
 
     async def change(self, context: ActionContext, client_id: str, fields: ClientFields) -> ClientRecord:
-        """Changes everything but the grant."""
+        """A change of grant or scopes ends the client's tokens."""
         await self.one(context, client_id)
         check_client(fields)
         changed = await change_client(
             self.database,
             client_id,
             name=fields.name,
+            grant=fields.grant,
             scopes=fields.scopes,
             per_minute=fields.per_minute,
             quota=fields.quota,
             also=self._recorded(context, "console.change_client"),
+            clock=lambda: context.now,
         )
         context.seal_soon()
         return changed
@@ -121,7 +124,14 @@ class Clients:
         await self.one(context, client_id)
         change = disable_client if disabled else enable_client
         also = self._recorded(context, "console.disable_client" if disabled else "console.enable_client")
-        changed = await change(self.database, client_id, also=also)
+        changed = await change(self.database, client_id, also=also, clock=lambda: context.now)
+        context.seal_soon()
+        return changed
+
+    async def revoke_tokens(self, context: ActionContext, client_id: str) -> ClientRecord:
+        await self.one(context, client_id)
+        also = self._recorded(context, "console.revoke_client_tokens")
+        changed = await revoke_tokens(self.database, client_id, also=also, clock=lambda: context.now)
         context.seal_soon()
         return changed
 

@@ -18,6 +18,7 @@ _ACTIONS = (
     "console.add_client",
     "console.change_client",
     "console.rotate_client_secret",
+    "console.revoke_client_tokens",
     "console.disable_client",
     "console.enable_client",
     "console.import_practice_file",

@@ -1,4 +1,4 @@
-"""Clients: list, add, change, rotate secrets, disable.
+"""Clients: list, add, change, rotate secrets, revoke tokens, disable.
 
 A secret is shown once, in the answer to the form that made it.
 """
@@ -113,6 +113,7 @@ def _as_typed(client: ClientRecord) -> Form:
     return Form(
         {
             "name": [client.name],
+            "grant": [client.grant],
             "scopes": list(client.scopes),
             "per_minute": [str(client.per_minute)],
             "quota": [str(client.quota)],
@@ -122,7 +123,7 @@ def _as_typed(client: ClientRecord) -> Form:
 
 async def _change(request: ConsoleRequest) -> Response:
     client = await request.desk.clients.one(request.context, request.param("client_id"))
-    fields, faults = _read(request.form, client.grant)
+    fields, faults = _read(request.form, request.form.get("grant") or client.grant)
     if faults:
         return await _client_page(request, client, request.form, faults)
     await request.desk.clients.change(request.context, client.client_id, fields)
@@ -149,6 +150,12 @@ async def _disable_or_enable(request: ConsoleRequest) -> Response:
     return request.redirect(f"/clients/{client_id}", notice="client_disabled" if disabled else "client_enabled")
 
 
+async def _revoke_tokens(request: ConsoleRequest) -> Response:
+    client_id = request.param("client_id")
+    await request.desk.clients.revoke_tokens(request.context, client_id)
+    return request.redirect(f"/clients/{client_id}", notice="tokens_revoked")
+
+
 def _secret(request: ConsoleRequest, client: ClientRecord, secret: str, title: str) -> Response:
     retiring = [record.retires_at for record in client.secrets if record.retires_at is not None]
     return request.render(
@@ -169,6 +176,7 @@ PAGES = (
     Page("GET", "/clients/{client_id}", _show, role="admin"),
     Page("POST", "/clients/{client_id}", _change, role="admin"),
     Page("POST", "/clients/{client_id}/rotate", _rotate, role="admin"),
+    Page("POST", "/clients/{client_id}/revoke-tokens", _revoke_tokens, role="admin"),
     Page("POST", "/clients/{client_id}/disable", _disable_or_enable, role="admin"),
     Page("POST", "/clients/{client_id}/enable", _disable_or_enable, role="admin"),
 )
