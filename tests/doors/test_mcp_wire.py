@@ -273,3 +273,42 @@ async def test_a_body_that_is_too_large_is_refused_and_the_connection_closed(age
     answer = await agent.post("/mcp", json=message, headers=ACCEPT)
     assert problem(answer, 413) == "payload_too_large"
     assert answer.headers["connection"] == "close"
+
+
+# Repeated properties
+
+
+async def test_a_repeated_argument_is_refused_even_where_the_answer_is_cached(agent: httpx.AsyncClient) -> None:
+    plain = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_providers","arguments":{%s}}}'
+    headers = {**ACCEPT, "Content-Type": "application/json"}
+    for _ in range(2):
+        answer = await agent.post("/mcp", content=plain % b'"locationId":1', headers=headers)
+        assert framed(answer)["result"]["isError"] is False
+    for arguments in (b'"locationId":2,"locationId":1', b'"LocationId":1,"locationId":1'):
+        refused = framed(await agent.post("/mcp", content=plain % arguments, headers=headers))["result"]
+        problem = refused["structuredContent"]
+        assert (refused["isError"], problem["code"], problem["status"]) == (True, "validation", 400)
+        assert [(each["field"], each["rule"]) for each in problem["errors"]] == [("locationId", "Binding")]
+
+
+async def test_a_repeated_property_of_the_message_is_refused(agent: httpx.AsyncClient) -> None:
+    headers = {**ACCEPT, "Content-Type": "application/json"}
+    for body in (
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","method":"tools/list"}',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"x":{"a":1,"a":2}}}}',
+    ):
+        answer = await agent.post("/mcp", content=body, headers=headers)
+        assert error(answer, 200)["code"] == -32600
+    twice = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_slot","name":"get_practice"}}'
+    refused = framed(await agent.post("/mcp", content=twice, headers=headers))["result"]
+    assert [(each["field"], each["rule"]) for each in refused["structuredContent"]["errors"]] == [("name", "Binding")]
+
+
+async def test_arguments_that_are_nested_too_deeply_cannot_be_read(agent: httpx.AsyncClient) -> None:
+    for depth in (100, 300, 900):
+        deep = b'{"a":' * depth + b"1" + b"}" * depth
+        body = (
+            b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_providers","arguments":%s}}' % deep
+        )
+        answer = await agent.post("/mcp", content=body, headers={**ACCEPT, "Content-Type": "application/json"})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32700)

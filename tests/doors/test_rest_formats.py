@@ -166,3 +166,22 @@ async def test_a_field_belongs_where_its_operation_has_it(world: World) -> None:
     patient = await patient_id(agent)
     in_body = await agent.patch(f"/api/patients/{patient}", json={"patientId": patient, "email": "a@example.com"})
     assert (in_body.status_code, rules(in_body)) == (422, {"patientId": "unknown"})
+
+
+async def test_a_repeated_property_is_a_bad_request_that_names_the_field(world: World) -> None:
+    agent = await world.client()
+    for body, expected in (
+        (b'{"firstName":"Eve","firstName":"Ada","lastName":"L","phone":"0199"}',
+         {"firstName": "Binding", "dob": "required"}),
+        (b'{"firstName":"A:","firstName":"A:","DOB":"1985-12-10","dob":"1985-12-10","lastName":"L","phone":"0199"}',
+         {"firstName": "Binding", "dob": "Binding"}),
+        (b'{"foo":1,"foo":1,"firstName":"A","lastName":"L","phone":"0199","dob":"1985-12-10"}', {"foo": "Binding"}),
+        (b'{"Foo":1,"foo":1,"firstName":"A","lastName":"L","phone":"0199","dob":"1985-12-10"}',
+         {"Foo": "unknown", "foo": "Binding"}),
+        (b'{"firstName":{"x":"Eve","x":"Ada"},"lastName":"L","phone":"0199","dob":"1985-12-10"}',
+         {"firstName": "Binding", "x": "Binding"}),
+    ):  # fmt: skip
+        answer = await agent.post(MATCH, content=body, headers={"Content-Type": "application/json"})
+        assert (answer.status_code, rules(answer)) == (400, expected), body
+        assert "Eve" not in answer.text
+        assert "Ada" not in answer.text

@@ -5,12 +5,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
+from itertools import islice
 from typing import Any
 
-import orjson
 from pydantic import BaseModel, ValidationError
 
 from frontdesk.domain.errors import BINDING, FieldError, invalid
+from frontdesk.engine.json_documents import UnreadableJson, read_json
 from frontdesk.operations import Operation
 from frontdesk.operations._schemas import plain_schema
 
@@ -66,19 +67,23 @@ def from_http(
     _collect(arguments, names.query, query, names.integers)
     if operation.method != "GET" and body.strip():
         try:
-            document = orjson.loads(body)
-        except orjson.JSONDecodeError:
-            raise invalid([FieldError("$", BINDING, "the body must be valid JSON in UTF-8")]) from None
+            document, repeated = read_json(body)
+        except UnreadableJson as error:
+            raise invalid([FieldError("$", BINDING, f"the body {error}")]) from None
         if not isinstance(document, dict):
             raise invalid([FieldError("$", BINDING, "the body must be a JSON object")])
+        _refuse_repeated(arguments, names.body, repeated)
         _collect(arguments, names.body, document.items(), frozenset())
     return arguments
 
 
-def from_tool(operation: Operation, given: Mapping[str, Any]) -> Arguments:
-    """The arguments of a tool call: path, query and body fields in one flat object."""
+def from_tool(operation: Operation, given: Mapping[str, Any], repeated: Iterable[str] = ()) -> Arguments:
+    """The arguments of a tool call: path, query and body fields in one flat object. `repeated`: properties of the
+    request that were given more than once."""
     names, arguments = input_names(operation), Arguments()
-    _collect(arguments, {**names.path, **names.query, **names.body}, given.items(), frozenset())
+    known = {**names.path, **names.query, **names.body}
+    _refuse_repeated(arguments, known, repeated)
+    _collect(arguments, known, given.items(), frozenset())
     return arguments
 
 
@@ -94,7 +99,8 @@ def read(operation: Operation, arguments: Arguments, today: date | None) -> Base
         faults = []
     by_field: dict[str, FieldError] = {}
     for fault in (*arguments.errors, *faults):
-        by_field.setdefault(fault.field, fault)
+        if by_field.setdefault(fault.field, fault).rule == "unknown" and fault.rule == BINDING:
+            by_field[fault.field] = fault
     raise invalid(list(by_field.values()))
 
 
@@ -102,22 +108,30 @@ def _collect(
     arguments: Arguments, known: Mapping[str, str], given: Iterable[tuple[str, Any]], integers: frozenset[str]
 ) -> None:
     """Null counts as absent. A name that occurs twice, in any case, is an error."""
-    seen = set()
+    seen: set[str] = set()
     for spelt, value in given:
         if len(arguments.errors) >= MOST_ERRORS:  # naming each of thousands would cost more than the rest of the call
             break
-        name = known.get(spelt.lower())
-        if name is None:
+        lower = spelt.lower()
+        name = known.get(lower)
+        if lower in seen:
+            arguments.values.pop(name or "", None)
+            _refuse_repeated(arguments, known, [spelt])
+        elif name is None:
+            seen.add(lower)
             arguments.errors.append(FieldError(_shown(spelt), "unknown", "is not a field of this operation"))
-        elif name in seen:
-            arguments.values.pop(name, None)
-            arguments.errors.append(FieldError(name, BINDING, f"{name} must be given only once"))
         else:
-            seen.add(name)
+            seen.add(lower)
             if isinstance(value, str) and not _is_text(value):
                 arguments.errors.append(FieldError(name, BINDING, f"{name} must be valid UTF-8"))
             elif value is not None:
                 arguments.values[name] = _number(value) if name in integers else value
+
+
+def _refuse_repeated(arguments: Arguments, known: Mapping[str, str], repeated: Iterable[str]) -> None:
+    for spelt in islice(repeated, MOST_ERRORS):
+        name = known.get(spelt.lower()) or _shown(spelt)
+        arguments.errors.append(FieldError(name, BINDING, f"{name} must be given only once"))
 
 
 def _number(text: str) -> Any:

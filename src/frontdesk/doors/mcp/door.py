@@ -129,11 +129,11 @@ class McpDoor:
         request.call = Call(
             operation,
             http.token,
-            lambda: from_tool(operation, given),
+            lambda: from_tool(operation, given, message.repeated),
             http.request_id,
             simulate=_simulated(message, http.headers),
             caller=http.caller,
-            cache_key=_cache_key(operation, given),
+            cache_key=None if message.repeated else _cache_key(operation, given),
         )
         code: str | None = None
         try:

@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-import orjson
-
 from frontdesk.doors.http_request import decoded
+from frontdesk.engine.json_documents import UnreadableJson, read_json
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
 HEADER_MISMATCH, UNSUPPORTED_PROTOCOL_VERSION = -32020, -32022
@@ -52,6 +51,7 @@ class Message(NamedTuple):
     params: Mapping[str, Any]
     id: str | int | None  # None: a notification, which gets no response
     modern: bool
+    repeated: tuple[str, ...] = ()  # properties that are given more than once
 
     def rejection(self, code: int, message: str) -> Rejection:
         """Modern revisions give errors an HTTP status of their own."""
@@ -61,9 +61,9 @@ class Message(NamedTuple):
 
 def read_message(body: bytes, headers: Mapping[bytes, bytes], raw_headers: Iterable[tuple[bytes, bytes]]) -> Message:
     try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        raise Rejection(PARSE_ERROR, "The body must be valid JSON in UTF-8.") from None
+        document, repeated = read_json(body)
+    except UnreadableJson as error:
+        raise Rejection(PARSE_ERROR, f"The body {error}.") from None
     if not isinstance(document, dict):
         raise Rejection(INVALID_REQUEST, "The body must be one JSON-RPC message; batches are not accepted.")
     message_id, method, params = document.get("id"), document.get("method"), document.get("params", {})
@@ -76,7 +76,9 @@ def read_message(body: bytes, headers: Mapping[bytes, bytes], raw_headers: Itera
         raise Rejection(INVALID_PARAMS, "params and params._meta must be objects.", id=message_id)
     version = decoded(headers.get(_VERSION_HEADER))
     modern = _VERSION_KEY in meta or version in MODERN_VERSIONS
-    message = Message(method, params, message_id, modern)
+    message = Message(method, params, message_id, modern, tuple(repeated))
+    if repeated and method != "tools/call":  # a tool call lists them with the other faults of its arguments
+        raise message.rejection(INVALID_REQUEST, "A property of the message is given more than once.")
     if not modern or message_id is None:
         if version is not None and version not in VERSIONS:
             raise _unsupported(message_id, version)
