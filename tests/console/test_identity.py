@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.access.staff.members import disable_staff
+from frontdesk.access.staff.members import StaffError, disable_staff
 from frontdesk.app import build_app, build_service
 from tests.console.identity_provider import (
     ANOTHER_KEY,
@@ -20,11 +20,12 @@ from tests.console.identity_provider import (
     Provider,
     running_provider,
 )
-from tests.console.signing_in import audit_context, audited, session_cookie, staff_member
+from tests.console.signing_in import audit_context, audited, csrf_in, session_cookie, staff_member
 from tests.world import World
 
 BEGIN = "/console/sign-in/identity"
 CALLBACK = "/console/sign-in/identity/callback"
+CHOICE = "/console/sign-in/practice"
 VERIFIED = {"email": "Ana@Example.com", "email_verified": True}
 
 
@@ -339,6 +340,90 @@ async def test_a_provider_that_fails_between_is_told_apart_from_a_refusal(
     answer = await browser.get(back)
     assert answer.status_code == 502
     assert session_cookie(browser) is None
+
+
+async def choose(browser: httpx.AsyncClient, page: httpx.Response, staff_id: str, **fields: str) -> httpx.Response:
+    return await browser.post(CHOICE, data={"csrf": csrf_in(page.text), "staff": staff_id, **fields})
+
+
+async def test_an_address_claimed_by_another_practice_keeps_nobody_out_and_lures_nobody_in(
+    world: World, desk: Desk, provider: Provider
+) -> None:
+    squatter = await staff_member(world, practice="other", name="Ana Claimed", email="ana@example.com")
+    member = await staff_member(world, "admin", name="Ana Costa", email="ana@example.com")
+    with pytest.raises(StaffError, match="Another staff member"):
+        await staff_member(world, name="Ana Twice", email="ANA@example.com")
+    browser = desk.browser()
+    page = await browser.get(await begin(browser, next="/console/account"))
+    assert (page.status_code, session_cookie(browser)) == (200, None), "nobody is signed in anywhere unasked"
+    assert page.text.count("first sign-in") == 2
+    assert await world.database.fetchval("SELECT count(*) FROM staff WHERE oidc_subject IS NOT NULL") == 0
+    answer = await choose(browser, page, member.staff_id)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/console/account")
+    assert "Ana Costa" in (await browser.get("/console/account")).text
+    linked = await world.database.fetch("SELECT staff_id FROM staff WHERE oidc_subject IS NOT NULL")
+    assert [row["staff_id"] for row in linked] == [member.staff_id]
+    assert (await audited(world))[-2:] == [
+        ("console.link_identity", "executed", member.staff_id),
+        ("console.sign_in", "executed", member.staff_id),
+    ]
+    again = await sign_in(desk.browser())
+    assert again.text.index(member.staff_id) < again.text.index(squatter.staff_id), "the practice they know comes first"
+    assert again.text.count("first sign-in") == 1
+    await disable_staff(world.database, squatter.staff_id, audit=audit_context(world.clock))
+    assert (await sign_in(desk.browser())).status_code == 303, "where only one is left there is nothing to choose"
+
+
+async def test_staff_of_two_practices_sign_in_to_the_one_they_choose(
+    world: World, desk: Desk, provider: Provider
+) -> None:
+    members = [await staff_member(world, practice=slug, email="ana@example.com") for slug in ("harbor", "other")]
+    for member in (*members, *members):
+        browser = desk.browser()
+        assert (await choose(browser, await sign_in(browser), member.staff_id)).status_code == 303
+        session = await world.service.sign_in.find(session_cookie(browser))
+        assert session is not None
+        assert session.staff_id == member.staff_id
+
+
+async def test_a_choice_belongs_to_the_browser_and_the_identity_that_it_was_shown_to(
+    world: World, desk: Desk, provider: Provider
+) -> None:
+    members = [await staff_member(world, practice=slug, email="ana@example.com") for slug in ("harbor", "other")]
+    stranger = await staff_member(world, "admin", name="Rosa", email="rosa@example.com")
+    mine, theirs = desk.browser(), desk.browser()
+    page = await sign_in(mine)
+    kept = mine.cookies.get("frontdesk_choice") or ""
+    assert (await choose(theirs, page, members[0].staff_id)).status_code == 403, "without the cookie"
+    assert (await choose(mine, page, members[0].staff_id, csrf="x")).status_code == 403, "without the form"
+    for staff_id in (stranger.staff_id, "", "op_nobody"):
+        mine.cookies.set("frontdesk_choice", kept)
+        assert (await choose(mine, page, staff_id)).status_code == 401
+    for forged in (kept[:-6] + "AAAAA=", "", theirs.cookies.get("frontdesk_identity") or "x"):
+        theirs.cookies.set("frontdesk_choice", forged)
+        assert (await choose(theirs, page, members[0].staff_id)).status_code == 403
+    await disable_staff(world.database, members[0].staff_id, audit=audit_context(world.clock))
+    mine.cookies.set("frontdesk_choice", kept)
+    assert (await choose(mine, page, members[0].staff_id)).status_code == 401, "disabled while choosing"
+    assert ("console.sign_in", "unauthorized", members[0].staff_id) in await audited(world)
+    world.clock.advance(minutes=11)
+    mine.cookies.set("frontdesk_choice", kept)
+    assert (await choose(mine, page, members[1].staff_id)).status_code == 403, "too late"
+    assert session_cookie(mine) is None
+    assert session_cookie(theirs) is None
+
+
+async def test_practices_are_named_only_to_the_owner_of_the_address(
+    world: World, desk: Desk, provider: Provider
+) -> None:
+    for slug in ("harbor", "other"):
+        await staff_member(world, practice=slug, email="ana@example.com")
+    provider.claims["email_verified"] = False
+    browser = desk.browser()
+    answer = await sign_in(browser)
+    assert answer.status_code == 401
+    assert "Harbor Family Medicine" not in answer.text
+    assert "harbor" not in answer.text
 
 
 async def test_without_a_provider_there_is_no_such_way_in(world: World) -> None:

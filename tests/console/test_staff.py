@@ -42,7 +42,7 @@ async def test_an_added_staff_member_signs_in_with_the_shown_link(world: World, 
 async def test_what_cannot_be_added_is_told_and_what_was_typed_stays(
     world: World, admin: httpx.AsyncClient, fields: dict[str, str], told: str
 ) -> None:
-    await staff_member(world, practice="other", email="taken@example.com")
+    await staff_member(world, email="taken@example.com")
     answer = await admin.post("/console/staff", data=fields)
     assert answer.status_code == 422
     assert told in answer.text

@@ -13,6 +13,7 @@ from frontdesk.settings import Settings
 SESSION = "frontdesk_session"
 SIGN_IN = "frontdesk_sign_in"
 IDENTITY = "frontdesk_identity"
+CHOICE = "frontdesk_choice"
 
 
 def read_cookie(request: Request, name: str, settings: Settings) -> str | None:

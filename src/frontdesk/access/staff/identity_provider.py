@@ -17,6 +17,7 @@ import httpx
 import jwt
 from jwt.utils import base64url_encode
 
+from frontdesk.access.staff.sessions import Identity
 from frontdesk.settings import Settings
 
 CALLBACK = "/console/sign-in/identity/callback"
@@ -43,13 +44,6 @@ class PendingSignIn:
     state: str
     nonce: str
     verifier: str
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    issuer: str
-    subject: str
-    verified_email: str | None
 
 
 class IdentityProvider:

@@ -29,7 +29,7 @@ FROM staff s JOIN practice p USING (practice_id)
 """
 _ADD = """
 INSERT INTO staff (staff_id, practice_id, name, role, email, created_at) VALUES ($1, $2, $3, $4, $5, $6)
-ON CONFLICT (email) DO NOTHING RETURNING 1
+ON CONFLICT (practice_id, email) DO NOTHING RETURNING 1
 """
 
 

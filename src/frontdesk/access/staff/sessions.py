@@ -6,7 +6,7 @@ disabled or its practice suspended. Only the hashes of session tokens are stored
 
 import hashlib
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -40,11 +40,11 @@ _USE_LINK = """
 UPDATE staff_link SET used_at = $2 WHERE digest = $1 AND used_at IS NULL AND expires_at > $2 RETURNING true
 """
 _BY_IDENTITY = """
-SELECT m.staff_id, m.practice_id, m.oidc_subject IS NOT NULL AS linked,
+SELECT m.staff_id, m.practice_id, p.slug, p.name AS practice_name, m.oidc_subject IS NOT NULL AS linked,
        (m.oidc_issuer = $1 AND m.oidc_subject = $2) IS TRUE AS known, m.disabled OR p.suspended AS refused
 FROM staff m JOIN practice p USING (practice_id)
 WHERE (m.oidc_issuer = $1 AND m.oidc_subject = $2) OR m.email = $3
-ORDER BY known DESC LIMIT 1 FOR UPDATE OF m
+ORDER BY known DESC, p.slug FOR UPDATE OF m
 """
 _LINK_IDENTITY = "UPDATE staff SET oidc_issuer = $2, oidc_subject = $3 WHERE staff_id = $1"
 _KEEP_NEWEST = """
@@ -85,6 +85,33 @@ class SessionRecord:
     current: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who somebody is at the identity provider."""
+
+    issuer: str
+    subject: str
+    verified_email: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """A practice in which an identity may sign in."""
+
+    staff_id: str
+    practice_slug: str
+    practice_name: str
+    known: bool  # the identity has signed in there before
+
+
+class PracticeChoice(Exception):  # noqa: N818 - an answer
+    """The identity belongs to staff of several practices, and none was chosen."""
+
+    def __init__(self, memberships: Sequence[Membership]) -> None:
+        super().__init__(len(memberships))
+        self.memberships = memberships
+
+
 class StaffSessions:
     """`on_audit` is called with each practice that has a new audit record to seal."""
 
@@ -119,13 +146,14 @@ class StaffSessions:
             raise Problem("unauthorized", "This sign-in link is no longer valid.")
         return opened
 
-    async def by_identity(
-        self, issuer: str, subject: str, verified_email: str | None, browser: str, request_id: str
-    ) -> str:
+    async def by_identity(self, identity: Identity, browser: str, request_id: str, chosen: str | None = None) -> str:
         """The token of a new session for an identity of the provider, found by its subject, or the first time by its
-        verified e-mail address."""
+        verified e-mail address.
+
+        Raises PracticeChoice if it belongs to staff of several practices; `chosen` is the id of one of them.
+        """
         async with self._transaction() as connection:
-            opened = await self._use_identity(connection, issuer, subject, verified_email, browser, request_id)
+            opened = await self._use_identity(connection, identity, browser, request_id, chosen)
         if opened is None:
             raise Problem("unauthorized", "No staff member has this identity.")
         return opened
@@ -156,17 +184,28 @@ class StaffSessions:
         return await self._open(connection, held["practice_id"], staff_id, "link", browser, request_id)
 
     async def _use_identity(
-        self, connection: Any, issuer: str, subject: str, verified_email: str | None, browser: str, request_id: str
+        self, connection: Any, identity: Identity, browser: str, request_id: str, chosen: str | None
     ) -> str | None:
-        email = None if verified_email is None else verified_email.lower()
-        row = await connection.fetchrow(_BY_IDENTITY, issuer, subject, email)
-        if row is None:
+        issuer, subject = identity.issuer, identity.subject
+        email = None if identity.verified_email is None else identity.verified_email.lower()
+        found = await connection.fetch(_BY_IDENTITY, issuer, subject, email)
+        first: dict[int, Any] = {}  # of each practice: the member it is linked to, before one with the same address
+        for row in found:
+            first.setdefault(row["practice_id"], row)
+        rows = [row for row in first.values() if chosen in (None, row["staff_id"])]
+        admitted = [row for row in rows if not row["refused"] and (row["known"] or not row["linked"])]
+        if not admitted:
+            for row in rows:
+                await self._record(
+                    connection, row["practice_id"], row["staff_id"], "console.sign_in", request_id, "unauthorized"
+                )
             return None
-        practice_id, staff_id = row["practice_id"], row["staff_id"]
-        if row["refused"] or (row["linked"] and not row["known"]):
-            await self._record(connection, practice_id, staff_id, "console.sign_in", request_id, "unauthorized")
-            return None
-        if not row["known"]:
+        if len(admitted) > 1:
+            raise PracticeChoice(
+                [Membership(row["staff_id"], row["slug"], row["practice_name"], row["known"]) for row in admitted]
+            )
+        practice_id, staff_id = admitted[0]["practice_id"], admitted[0]["staff_id"]
+        if not admitted[0]["known"]:
             await connection.execute(_LINK_IDENTITY, staff_id, issuer, subject)
             await self._record(connection, practice_id, staff_id, "console.link_identity", request_id)
         return await self._open(connection, practice_id, staff_id, "oidc", browser, request_id)

@@ -1,12 +1,15 @@
-"""Sign-in through an identity provider.
+"""Sign-in through an identity provider, and the choice of a practice for staff of several.
 
-State, nonce and verifier are sealed in a cookie, so that only the browser that began a sign-in can finish it.
+State, nonce and verifier are sealed in a cookie, so that only the browser that began a sign-in can finish it. So is the
+proven identity while its owner chooses a practice: practices are shown to nobody else.
 """
 
 import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Sequence
 from dataclasses import astuple
-from datetime import datetime, timedelta
+from datetime import timedelta
+from typing import Any
 
 import orjson
 from starlette.requests import Request
@@ -21,14 +24,19 @@ from frontdesk.access.staff.identity_provider import (
     PendingSignIn,
     ProviderUnavailable,
 )
+from frontdesk.access.staff.sessions import Identity, Membership, PracticeChoice
 from frontdesk.console.browsers import browser_name
-from frontdesk.console.cookies import IDENTITY, delete_cookie, read_cookie, set_cookie
-from frontdesk.console.guard import PREFIX, Console, RequestProgress, answered
-from frontdesk.console.pages.sign_in import local_address, sign_in_page, signed_in
+from frontdesk.console.cookies import CHOICE, IDENTITY, delete_cookie, read_cookie, set_cookie
+from frontdesk.console.forms import read_form
+from frontdesk.console.guard import CSRF_FIELD, PREFIX, Console, RequestProgress, answered, check_same_origin
+from frontdesk.console.pages.sign_in import form_token, local_address, sign_in_page, signed_in
+from frontdesk.console.rendering import render
 from frontdesk.domain.errors import Problem
+from frontdesk.doors.bodies import LARGEST_BODY
 
 _LIFETIME = timedelta(minutes=10)
-_CONTEXT = b"console sign-in"
+_PENDING = b"console sign-in"
+_CHOICE = b"console practice choice"
 _REFUSED = "This account may not sign in here. Ask an admin of your practice to add you."
 _STALE = "This sign-in took too long or was started in another browser. Try again."
 _UNAVAILABLE = "Your practice's account cannot be checked at the moment. Try again in a minute."
@@ -42,8 +50,7 @@ def identity_routes(console: Console, provider: IdentityProvider, cipher: KeyCip
             return sign_in_page(request, console, 502, _UNAVAILABLE)
         response = RedirectResponse(address, 303)
         then = local_address(request.query_params.get("next", ""))
-        kept = _seal(cipher, beginning, then, console.clock())
-        set_cookie(response, IDENTITY, kept, console.settings, _LIFETIME)
+        set_cookie(response, IDENTITY, seal(_PENDING, (*astuple(beginning), then)), console.settings, _LIFETIME)
         return response
 
     async def finish(request: Request, attempt: RequestProgress) -> Response:
@@ -52,51 +59,85 @@ def identity_routes(console: Console, provider: IdentityProvider, cipher: KeyCip
         return response
 
     async def _finish(request: Request, request_id: str) -> Response:
-        kept = _open(cipher, read_cookie(request, IDENTITY, console.settings), console.clock())
+        kept = unseal(_PENDING, read_cookie(request, IDENTITY, console.settings))
         query = request.query_params
-        if kept is None or not hmac.compare_digest(query.get("state", "").encode(), kept[0].state.encode()):
+        if kept is None or not hmac.compare_digest(query.get("state", "").encode(), kept[0].encode()):
             return sign_in_page(request, console, 403, _STALE)
-        beginning, then = kept
+        *pending, then = kept
+        beginning = PendingSignIn(*pending)
         if "code" not in query:  # refused by the user or the provider
             return sign_in_page(request, console, 403, _REFUSED)
         browser = browser_name(request.headers.get("user-agent", ""))
 
+        proven: Identity | None = None
+
         async def attempt() -> str:
+            nonlocal proven
             try:
-                identity = await provider.finish(beginning, query["code"], query.get("iss"))
+                proven = await provider.finish(beginning, query["code"], query.get("iss"))
             except IdentityError as error:
                 raise Problem("unauthorized") from error
-            return await console.sign_in.by_identity(
-                identity.issuer, identity.subject, identity.verified_email, browser, request_id
-            )
+            return await console.sign_in.by_identity(proven, browser, request_id)
 
-        address = None if request.client is None else request.client.host
         try:
-            token = await console.failures.guard(f"console identity {beginning.state}", address, attempt)
+            token = await console.failures.guard(f"console identity {beginning.state}", _address(request), attempt)
         except ProviderUnavailable:
             return sign_in_page(request, console, 502, _UNAVAILABLE)
+        except PracticeChoice as choice:
+            assert proven is not None
+            return _choices(request, choice.memberships, seal(_CHOICE, (*astuple(proven), then)))
         except Problem as problem:
-            fault = _REFUSED if problem.code == "unauthorized" else _UNAVAILABLE
-            return sign_in_page(request, console, problem.status, fault)
+            return _refused(request, problem)
         return await signed_in(request, console, token, then, request_id)
+
+    def _choices(request: Request, memberships: Sequence[Membership], kept: str) -> Response:
+        csrf = form_token(kept).decode()
+        response = render(request, "choose_practice.html", 200, title="Sign in", memberships=memberships, csrf=csrf)
+        set_cookie(response, CHOICE, kept, console.settings, _LIFETIME)
+        return response
+
+    async def choose(request: Request, attempt: RequestProgress) -> Response:
+        response = await _choose(request, attempt.request_id)
+        delete_cookie(response, CHOICE, console.settings)
+        return response
+
+    async def _choose(request: Request, request_id: str) -> Response:
+        check_same_origin(request, console.settings)
+        form = await read_form(request, LARGEST_BODY)
+        cookie = read_cookie(request, CHOICE, console.settings) or ""
+        kept = unseal(_CHOICE, cookie)
+        if kept is None or not hmac.compare_digest(form_token(cookie), form.get(CSRF_FIELD).encode()):
+            return sign_in_page(request, console, 403, _STALE)
+        *identity, then = kept
+        browser, chosen = browser_name(request.headers.get("user-agent", "")), form.get("staff")
+        try:
+            token = await console.sign_in.by_identity(Identity(*identity), browser, request_id, chosen)
+        except Problem as problem:
+            return _refused(request, problem)
+        return await signed_in(request, console, token, then, request_id)
+
+    def _refused(request: Request, problem: Problem) -> Response:
+        fault = _REFUSED if problem.code == "unauthorized" else _UNAVAILABLE
+        return sign_in_page(request, console, problem.status, fault)
+
+    def seal(context: bytes, values: Sequence[Any]) -> str:
+        plain = orjson.dumps([*values, console.clock().timestamp()])
+        return urlsafe_b64encode(cipher.encrypt(plain, context)).decode()
+
+    def unseal(context: bytes, cookie: str | None) -> list[Any] | None:
+        try:
+            sealed = urlsafe_b64decode((cookie or "").encode())
+            *values, sealed_at = orjson.loads(cipher.decrypt(sealed, context))
+        except (ValueError, SecretKeyError):
+            return None
+        return None if console.clock().timestamp() - sealed_at > _LIFETIME.total_seconds() else values
 
     return [
         Route(f"{PREFIX}/sign-in/identity", answered(console, "/sign-in/identity", begin), methods=["GET"]),
         Route(CALLBACK, answered(console, "/sign-in/identity/callback", finish), methods=["GET"]),
+        Route(f"{PREFIX}/sign-in/practice", answered(console, "/sign-in/practice", choose), methods=["POST"]),
     ]
 
 
-def _seal(cipher: KeyCipher, beginning: PendingSignIn, then: str, now: datetime) -> str:
-    plain = orjson.dumps([*astuple(beginning), then, now.timestamp()])
-    return urlsafe_b64encode(cipher.encrypt(plain, _CONTEXT)).decode()
-
-
-def _open(cipher: KeyCipher, cookie: str | None, now: datetime) -> tuple[PendingSignIn, str] | None:
-    try:
-        sealed = urlsafe_b64decode((cookie or "").encode())
-        state, nonce, verifier, then, began = orjson.loads(cipher.decrypt(sealed, _CONTEXT))
-    except (ValueError, SecretKeyError):
-        return None
-    if now.timestamp() - began > _LIFETIME.total_seconds():
-        return None
-    return PendingSignIn(state, nonce, verifier), then
+def _address(request: Request) -> str | None:
+    return None if request.client is None else request.client.host

@@ -41,7 +41,7 @@ def sign_in_routes(console: Console) -> list[Route]:
         check_same_origin(request, settings)
         form = await read_form(request, LARGEST_BODY)
         proof = read_cookie(request, SIGN_IN, settings)
-        if proof is None or not hmac.compare_digest(_form_token(proof), form.get(CSRF_FIELD).encode()):
+        if proof is None or not hmac.compare_digest(form_token(proof), form.get(CSRF_FIELD).encode()):
             return sign_in_page(request, console, 403, "This page was open for too long. Try again.")
         link = form.get("link").rpartition("#")[2]
         browser = browser_name(request.headers.get("user-agent", ""))
@@ -71,7 +71,7 @@ def sign_in_page(request: Request, console: Console, status: int = 200, fault: s
         title="Sign in",
         fault=fault,
         left="left" in request.query_params,
-        csrf=_form_token(proof).decode(),
+        csrf=form_token(proof).decode(),
         next=local_address(request.query_params.get("next", "")),
         provider=console.has_provider,
     )
@@ -95,7 +95,8 @@ def local_address(text: str) -> str:
     return text if _LOCAL.match(text) and len(text) <= 500 else f"{PREFIX}/"
 
 
-def _form_token(proof: str) -> bytes:
+def form_token(proof: str) -> bytes:
+    """What a form must carry to have been shown to the browser that holds the cookie `proof`."""
     return (
         hmac.new(proof.encode(errors="surrogatepass"), b"frontdesk sign-in form", hashlib.sha256).hexdigest().encode()
     )
