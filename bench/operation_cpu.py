@@ -27,7 +27,7 @@ from frontdesk.app import build_app, build_service
 from frontdesk.demo import demo_bookings, demo_practice
 from frontdesk.settings import Settings
 from frontdesk.store.database import SERVICE_ROLE, Database
-from frontdesk.store.embedded.server import EmbeddedPostgres
+from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
 from frontdesk.store.migrate import migrate
 from frontdesk.store.practices import import_practice
 
@@ -73,7 +73,7 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         postgres = EmbeddedPostgres(Path(folder) / "postgres")
         postgres.start()
-        await migrate(postgres.dsn("postgres"))
+        await migrate(postgres.dsn(OWNER_ROLE))
         database = Database(postgres.dsn(SERVICE_ROLE))
         await database.open()
         settings = Settings(data_dir=Path(folder), base_url="http://bench")

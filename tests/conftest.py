@@ -13,9 +13,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from frontdesk.store.database import Database
-from frontdesk.store.embedded.server import SETTINGS, EmbeddedPostgres
+from frontdesk.store.embedded.server import OWNER_ROLE, SETTINGS, EmbeddedPostgres
 from frontdesk.store.migrate import migrate
 from tests.shared_database import as_owner, new_database, opened
+from tests.store.embedded_processes import superuser_login
 from tests.world import World, build_world, open_world
 
 # In CI every change meets the same examples, so that it fails for what it changed; elsewhere each run draws new ones.
@@ -66,7 +67,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgr
         prefix="frontdesk-tests-", dir=MEMORY if in_memory else tmp_path_factory.getbasetemp()
     ) as folder:
         postgres = EmbeddedPostgres(Path(folder, "postgres"))
-        with pytest.MonkeyPatch.context() as patch:
+        with superuser_login(), pytest.MonkeyPatch.context() as patch:
             for name in ("fsync", "synchronous_commit", "full_page_writes"):  # crashes are the crash suites' subject
                 patch.setitem(SETTINGS, name, "off")
             postgres.start(timeout=240)
@@ -77,7 +78,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgr
 @pytest.fixture(scope="session")
 async def template(cluster: EmbeddedPostgres) -> str:
     """The name of a migrated, empty database that others are copied from."""
-    await migrate(cluster.dsn("postgres"))
+    await migrate(cluster.dsn(OWNER_ROLE))
     return "frontdesk"
 
 

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from frontdesk.store.database import SERVICE_ROLE, Database
-from frontdesk.store.embedded.server import EmbeddedPostgres
+from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
 from tests.world import World, build_world
 
 _numbers = itertools.count(1)
@@ -21,7 +21,7 @@ async def new_database(cluster: EmbeddedPostgres, template: str, name: str | Non
     name = name or f"test_{next(_numbers)}"
     connection = await asyncpg.connect(_at(cluster.dsn("postgres"), "postgres"))
     try:
-        await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+        await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} OWNER {OWNER_ROLE} STRATEGY file_copy")
         try:
             yield _at(cluster.dsn(SERVICE_ROLE), name)
         finally:
@@ -45,6 +45,10 @@ async def opened(dsn: str, pool_size: int = 4) -> AsyncIterator[Database]:
 
 
 def as_owner(dsn: str) -> str:
+    return dsn.replace(f"{SERVICE_ROLE}@", f"{OWNER_ROLE}@", 1)
+
+
+def as_superuser(dsn: str) -> str:
     return dsn.replace(f"{SERVICE_ROLE}@", "postgres@", 1)
 
 

@@ -9,7 +9,7 @@ from random import Random
 import asyncpg
 from frontdesk_client import Frontdesk, FrontdeskError
 
-from frontdesk.store.embedded.server import EmbeddedPostgres
+from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
 from tests.browser.browsing import Office, command
 from tests.clients.running_desk import Credentials
 
@@ -71,7 +71,7 @@ def _book(api: Frontdesk, first: str, last: str, day: str, visit: tuple[int, int
 
 async def _traffic(place: Office, clients: list[str], chance: Random) -> None:
     postgres = EmbeddedPostgres(place.folder / "data" / "postgres")
-    connection = await asyncpg.connect(postgres.dsn("postgres"), server_settings={"search_path": "frontdesk, public"})
+    connection = await asyncpg.connect(postgres.dsn(OWNER_ROLE), server_settings={"search_path": "frontdesk, public"})
     practice = await connection.fetchval("SELECT practice_id FROM practice WHERE slug = 'demo'")
     now = datetime.now(UTC).replace(second=0, microsecond=0)
     began = now - timedelta(minutes=now.minute % 5, hours=24)

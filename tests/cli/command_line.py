@@ -15,7 +15,7 @@ from typing import Any
 import asyncpg
 import httpx
 
-from frontdesk.store.embedded.server import EmbeddedPostgres
+from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
 from tests.ports import free_port
 
 COMMAND = str(Path(sys.executable).parent / "frontdesk")
@@ -100,11 +100,22 @@ class Served:
 
 
 def owner_dsn(line: CommandLine, database: str = "frontdesk") -> str:
-    return EmbeddedPostgres(line.data_dir / "postgres").dsn("postgres").replace("/frontdesk?", f"/{database}?")
+    return EmbeddedPostgres(line.data_dir / "postgres").dsn(OWNER_ROLE).replace("/frontdesk?", f"/{database}?")
+
+
+def create_database(line: CommandLine, name: str) -> None:
+    """Another database, of a server that lets the superuser in."""
+
+    async def create() -> None:
+        connection = await asyncpg.connect(EmbeddedPostgres(line.data_dir / "postgres").dsn("postgres"))
+        await connection.execute(f"CREATE DATABASE {name} OWNER {OWNER_ROLE}")
+        await connection.close()
+
+    asyncio.run(create())
 
 
 def on_database(line: CommandLine, work: Callable[[Any], Awaitable[Any]], database: str = "frontdesk") -> Any:
-    """Work behind the command's back, with the superuser's rights, on a database that is up."""
+    """Work behind the command's back, with the owner's rights, on a database that is up."""
 
     async def connected() -> Any:
         connection = await asyncpg.connect(owner_dsn(line, database), server_settings={"search_path": "frontdesk"})

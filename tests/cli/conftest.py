@@ -6,7 +6,7 @@ import pytest
 
 from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.cli.command_line import CommandLine
-from tests.store.embedded_processes import temporary_home
+from tests.store.embedded_processes import superuser_login, temporary_home
 from tests.world import PRACTICE
 
 
@@ -14,7 +14,8 @@ from tests.world import PRACTICE
 def line() -> Iterator[CommandLine]:
     with temporary_home() as home:
         postgres = EmbeddedPostgres(home)
-        postgres.start()
+        with superuser_login():
+            postgres.start()
         yield CommandLine(home.parent)
         postgres.stop()
 

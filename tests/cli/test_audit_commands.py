@@ -18,7 +18,7 @@ INSERT INTO practice (slug, name, time_zone, minimum_notice_minutes, booking_hor
 VALUES ($1, $1, 'UTC', 0, 90, 15, '{"kind": "native"}', false, now())
 """
 
-# What somebody with the superuser's rights does to a practice's trail of six sealed records, and what is found then:
+# What somebody with the owner's rights does to a practice's trail of six sealed records, and what is found then:
 # the kind of fault, the sequence and which of the records (counted from one).
 TAMPERING: dict[str, tuple[str, list[tuple[str, int | None, int | None]]]] = {
     "untouched": ("SELECT 1", []),

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from frontdesk.store.database import SERVICE_ROLE
-from tests.cli.command_line import COMMAND, CommandLine, on_database, owner_dsn
+from frontdesk.store.embedded.server import OWNER_ROLE
+from tests.cli.command_line import COMMAND, CommandLine, create_database, on_database, owner_dsn
 from tests.store.embedded_processes import is_stopped, temporary_home, wait_until
 
 EMPTY = "practice: {slug: harbor, name: Harbor, timeZone: UTC}\n"
@@ -77,9 +78,9 @@ def test_a_database_that_cannot_be_used_is_one_sentence(
 
 def test_a_login_that_may_not_create_the_tables_is_told_what_to_set(line: CommandLine) -> None:
     line.json("db", "migrate")
-    on_database(line, lambda connection: connection.execute("CREATE DATABASE bare"))
+    create_database(line, "bare")
     owner = owner_dsn(line, "bare")
-    service = owner.replace("postgres@", f"{SERVICE_ROLE}@", 1)
+    service = owner.replace(f"{OWNER_ROLE}@", f"{SERVICE_ROLE}@", 1)
     done = line.run("practice", "list", FRONTDESK_DATABASE_URL=service)
     assert done.status == 1
     assert "FRONTDESK_MIGRATION_DATABASE_URL" in done.err
@@ -114,7 +115,7 @@ def test_a_command_brings_an_empty_folder_to_life_and_leaves_nothing_running() -
 
 
 def test_a_database_of_an_older_version_is_left_for_an_explicit_migration(line: CommandLine) -> None:
-    on_database(line, lambda connection: connection.execute("CREATE DATABASE older"))
+    create_database(line, "older")
     older = {"FRONTDESK_DATABASE_URL": owner_dsn(line, "older")}
     assert len(line.json("db", "migrate", **older)["applied"]) > 1
     assert line.json("db", "migrate", **older) == {"applied": [], "functions": []}

@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from frontdesk.store.embedded.server import EmbeddedPostgres
+from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
 from tests.cli.command_line import COMMAND, CommandLine
 from tests.ports import free_port
 from tests.store.embedded_processes import is_stopped, temporary_home, wait_until
@@ -213,7 +213,7 @@ def test_a_client_that_never_finishes_its_request_does_not_hold_up_the_end(own: 
 
 
 def test_a_database_given_by_url_needs_no_embedded_server(line: CommandLine, tmp_path: Path) -> None:
-    url = EmbeddedPostgres(line.data_dir / "postgres").dsn("postgres")
+    url = EmbeddedPostgres(line.data_dir / "postgres").dsn(OWNER_ROLE)
     elsewhere = CommandLine(tmp_path / "data")
     with elsewhere.serving("--demo", FRONTDESK_DATABASE_URL=url) as served, served.client() as client:
         match_ada(client)

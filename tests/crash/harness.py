@@ -17,7 +17,7 @@ from typing import Any
 import asyncpg
 import httpx
 
-from frontdesk.store.embedded.server import EmbeddedPostgres
+from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
 from tests.ports import free_port
 
 COMMAND = str(Path(sys.executable).parent / "frontdesk")
@@ -231,7 +231,7 @@ async def check(clinic: Clinic, ledger: Ledger) -> None:
     assert ledger.unheard == []
     clinic.postgres.start()
     connection = await asyncpg.connect(
-        clinic.postgres.dsn("postgres"), server_settings={"search_path": "frontdesk, public"}
+        clinic.postgres.dsn(OWNER_ROLE), server_settings={"search_path": "frontdesk, public"}
     )
     try:
         rows = await connection.fetch("SELECT appointment_id, patient_id FROM appointment")

@@ -22,7 +22,7 @@ from frontdesk.operations import OPERATIONS
 from frontdesk.store.practices import set_suspended
 from tests.access.stopped_clock import StoppedClock
 from tests.doors.mcp_speech import EVERY, framed, headers, request
-from tests.shared_database import shared_world
+from tests.shared_database import as_superuser, shared_world
 from tests.world import MONDAY, PRACTICE, World, book, confirmed, patient_id, slots
 
 SEARCH = "/api/slots?providerId=10&locationId=1&visitTypeId=21&procedureId=101&from=2026-11-16&to=2026-11-18&limit=200"
@@ -116,14 +116,14 @@ async def test_a_booking_shows_in_the_next_search(world: World) -> None:
 
 @pytest.mark.parametrize("role", ["origin", "replica"])
 async def test_a_change_that_went_past_the_service_shows_in_the_next_search(
-    world: World, owner_dsn: str, role: str
+    world: World, database_dsn: str, role: str
 ) -> None:
     """Even in a session that turns ordinary triggers off."""
     agent = await world.client()
     await book(agent)
     before = (await agent.get(SEARCH)).json()["items"]
     owner = await asyncpg.connect(
-        owner_dsn, server_settings={"search_path": "frontdesk", "session_replication_role": role}
+        as_superuser(database_dsn), server_settings={"search_path": "frontdesk", "session_replication_role": role}
     )
     try:
         for change in (

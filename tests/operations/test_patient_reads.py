@@ -13,6 +13,7 @@ from frontdesk.domain.names import digits
 from frontdesk.domain.patients import same_phone
 from frontdesk.store.database import SERVICE_ROLE, session_settings
 from frontdesk.store.practices import practice_id_of
+from tests.shared_database import as_superuser
 from tests.world import World, patient_id, rules
 
 ADA = {"firstName": "Ada", "lastName": "Lovelace", "phone": "+1 555 010 0199", "dob": "1985-12-10"}
@@ -260,7 +261,7 @@ def test_stored_numbers_of_seven_digits_may_lie_inside_the_given_one(given_phone
     assert same_phone(given_phone, stored) is same
 
 
-async def test_a_match_looks_people_up_in_the_index(world: World, owner_dsn: str) -> None:
+async def test_a_match_looks_people_up_in_the_index(world: World, database_dsn: str) -> None:
     """The plans of the very statement that the service runs, as its role and under its row-level policies."""
     practice = await practice_id_of(world.database, "harbor")
     async with world.database.transaction(practice) as connection:
@@ -273,7 +274,7 @@ async def test_a_match_looks_people_up_in_the_index(world: World, owner_dsn: str
             practice,
         )
     plans: list[str] = []
-    connection = await asyncpg.connect(owner_dsn, server_settings=session_settings(None))
+    connection = await asyncpg.connect(as_superuser(database_dsn), server_settings=session_settings(None))
     try:
         await connection.execute("ANALYZE patient")
         connection.add_log_listener(lambda _connection, message: plans.append(message.message))

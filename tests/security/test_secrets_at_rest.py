@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import asyncpg
 import pytest
 
 from frontdesk.access.clients.secrets import authenticate
@@ -76,9 +75,8 @@ async def test_no_key_and_no_secret_is_readable_on_disk(installed: Installation,
     needles = [text for key in keys for text in spellings(key)]
     needles += [secret.encode(), *spellings(base64.urlsafe_b64decode(secret.removeprefix("fds_") + "="))]
     await own_database.close()
-    owner = await asyncpg.connect(installed.postgres.dsn("postgres"))
-    await owner.execute("CHECKPOINT")
-    await owner.close()
+    installed.postgres.end()  # writes everything to the tables' files
+    installed.postgres.start()
     looked_into = 0
     client_id_seen = False
     for path in installed.folder.rglob("*"):
@@ -99,7 +97,7 @@ async def test_the_data_directory_and_the_sockets_are_for_their_owner_alone(inst
     assert stat.S_IMODE((installed.folder / "secret.key").stat().st_mode) == 0o600
     data = installed.folder / "postgres" / "data"
     assert stat.S_IMODE(data.stat().st_mode) & 0o077 == 0
-    sockets = Path(installed.postgres.dsn("postgres").split("host=")[1].split("&")[0].replace("%2F", "/"))
+    sockets = Path(installed.postgres.dsn(SERVICE_ROLE).split("host=")[1].split("&")[0].replace("%2F", "/"))
     assert stat.S_IMODE(sockets.stat().st_mode) & 0o077 == 0
     assert stat.S_IMODE((sockets / ".s.PGSQL.5432").stat().st_mode) & 0o077 == 0
 

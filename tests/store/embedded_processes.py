@@ -12,9 +12,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
+import pytest
+
 from frontdesk.store.embedded import server
 from frontdesk.store.embedded.account import Account, wheel_binaries
-from frontdesk.store.embedded.server import EmbeddedPostgres
+from frontdesk.store.embedded.server import LOGINS, OWNER_ROLE, EmbeddedPostgres
 
 OURSELVES = Account()
 SOURCE = Path(server.__file__).parents[3]
@@ -45,6 +47,14 @@ def copy_of(made: Path) -> Iterator[Path]:
     with temporary_home() as home:
         subprocess.run(["cp", "-a", made, home], check=True)
         yield home
+
+
+@contextmanager
+def superuser_login() -> Iterator[None]:
+    """Lets the superuser log in to servers that this process starts meanwhile."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server, "LOGINS", (*LOGINS, "postgres"))
+        yield
 
 
 @contextmanager
@@ -81,7 +91,7 @@ def until_ready(process: subprocess.Popen[str]) -> list[str]:
     raise AssertionError(f"the process ended after {steps}")
 
 
-def query(pg: EmbeddedPostgres, sql: str, role: str = "postgres") -> str:
+def query(pg: EmbeddedPostgres, sql: str, role: str = OWNER_ROLE) -> str:
     command = [str(wheel_binaries() / "psql"), "-X", "-A", "-t", "-d", pg.dsn(role), "-c", sql]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:

@@ -13,15 +13,18 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from frontdesk.store.database import SERVICE_ROLE
 from frontdesk.store.embedded import account, server
 from frontdesk.store.embedded.account import Account, account_for, reachable, wheel_binaries
-from frontdesk.store.embedded.server import EmbeddedPostgres, EmbeddedPostgresError
+from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres, EmbeddedPostgresError
+from frontdesk.store.migrate import migrate
 from tests.store.embedded_processes import (
     SOURCE,
     another_process,
     is_stopped,
     query,
     server_pid,
+    superuser_login,
     temporary_home,
     until_ready,
     wait_until,
@@ -63,14 +66,72 @@ def test_folders_are_private_and_the_server_is_not_root(running: EmbeddedPostgre
 
 
 async def test_both_roles_connect_with_the_driver(running: EmbeddedPostgres) -> None:
-    query(running, "CREATE ROLE frontdesk_service LOGIN")
-    for role in ("postgres", "frontdesk_service"):
+    for role in (OWNER_ROLE, SERVICE_ROLE):
         connection = await asyncpg.connect(running.dsn(role))
         assert await connection.fetchval("SELECT current_user || ' ' || current_database()") == f"{role} frontdesk"
         await connection.close()
-    query(running, "CREATE ROLE other LOGIN")
-    with pytest.raises(AssertionError, match="no pg_hba"):
-        query(running, "SELECT 1", role="other")
+
+
+async def test_no_login_is_a_superuser_or_can_become_one(running: EmbeddedPostgres) -> None:
+    for role in ("postgres", "other"):
+        with pytest.raises(AssertionError, match="no pg_hba"):
+            query(running, "SELECT 1", role=role)
+    for role in (OWNER_ROLE, SERVICE_ROLE):
+        rights = query(running, "SELECT rolsuper, rolcreaterole, rolcreatedb, rolreplication FROM pg_roles "
+                                f"WHERE rolname = '{role}'")  # fmt: skip
+        assert rights == "f|f|f|f", role
+        for statement in (
+            "COPY (SELECT 1) TO PROGRAM 'true'",
+            "COPY (SELECT 1) TO '/tmp/stolen'",
+            "SELECT pg_read_file('/etc/passwd')",
+            "SET ROLE postgres",
+            "SET ROLE pg_execute_server_program",
+            f"GRANT pg_execute_server_program TO {role}",
+            f"ALTER ROLE {role} SUPERUSER",
+            "ALTER SYSTEM SET archive_command = 'true'",
+            "CREATE EXTENSION plpython3u",
+            "CREATE FUNCTION run(text) RETURNS integer LANGUAGE c AS 'libc', 'system'",
+            "SELECT lo_export(1, '/tmp/stolen')",
+            "CREATE EXTENSION adminpack",
+        ):
+            with pytest.raises(AssertionError, match=r"permission denied|not available"):
+                query(running, statement, role=role)
+
+
+async def test_a_database_of_an_older_release_gets_its_owner_at_the_next_start(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = EmbeddedPostgres(home)
+    with monkeypatch.context() as patch, superuser_login():
+        patch.setattr(EmbeddedPostgres, "_has_roles", lambda _self: True)
+        older.start()
+        await migrate(older.dsn("postgres"))
+    assert query(older, "SELECT schema_owner FROM information_schema.schemata WHERE schema_name = 'frontdesk'",
+                 role="postgres") == "postgres"  # fmt: skip
+    newer = EmbeddedPostgres(home)
+    with pytest.raises(EmbeddedPostgresError, match="another version of frontdesk: stop that one first"):
+        newer.start()
+    older.end()
+
+    newer.start()
+    state = await migrate(newer.dsn(OWNER_ROLE))
+    assert state.pending == 0
+    others = query(newer, """
+        SELECT classid::regclass, objid FROM pg_shdepend
+        WHERE deptype = 'o' AND dbid = (SELECT oid FROM pg_database WHERE datname = 'frontdesk')
+        AND refobjid <> 'frontdesk_owner'::regrole
+        UNION ALL SELECT 'pg_class'::regclass, oid FROM pg_class
+        WHERE relnamespace = 'frontdesk'::regnamespace AND relowner <> 'frontdesk_owner'::regrole
+        UNION ALL SELECT 'pg_type'::regclass, t.oid FROM pg_type t JOIN pg_class c ON c.oid = t.typrelid
+        WHERE typnamespace = 'frontdesk'::regnamespace AND typowner <> 'frontdesk_owner'::regrole
+        UNION ALL SELECT 'pg_proc'::regclass, oid FROM pg_proc p
+        WHERE pronamespace = 'frontdesk'::regnamespace AND proowner <> 'frontdesk_owner'::regrole
+        AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = p.oid AND deptype = 'e')
+    """)  # fmt: skip
+    assert others == ""
+    assert query(newer, "SELECT count(*) FROM frontdesk.practice", role=SERVICE_ROLE) == "0"
+    query(newer, "ALTER TABLE frontdesk.practice ADD COLUMN later text; DROP FUNCTION frontdesk.load_directory")
+    newer.stop()
 
 
 @only_root
@@ -78,7 +139,7 @@ def test_other_accounts_cannot_connect(running: EmbeddedPostgres) -> None:
     running.home.parent.chmod(0o755)
     server_account = account_for(running.home / "data")
     stranger = pwd.getpwnam("daemon")
-    psql = [str(wheel_binaries() / "psql"), "-X", "-U", "postgres", "-d", "frontdesk", "-c", "SELECT 1"]
+    psql = [str(wheel_binaries() / "psql"), "-X", "-U", OWNER_ROLE, "-d", "frontdesk", "-c", "SELECT 1"]
     by_path = subprocess.run(
         [*psql, "-h", running.home / "run"], capture_output=True, text=True, user=stranger.pw_uid, extra_groups=[]
     )
@@ -104,7 +165,7 @@ def test_ordinary_account_runs_its_own_server(home: Path, folder: str) -> None:
         assert until_ready(other) == ["Creating the database", "Starting PostgreSQL"]
         assert Path(f"/proc/{server_pid(place / folder)}").stat().st_uid == nobody.pw_uid
         (socket,) = place.rglob(".s.PGSQL.5432")
-        psql = [str(wheel_binaries() / "psql"), "-X", "-h", str(socket.parent), "-U", "postgres", "-d", "frontdesk"]
+        psql = [str(wheel_binaries() / "psql"), "-X", "-h", str(socket.parent), "-U", OWNER_ROLE, "-d", "frontdesk"]
         own = subprocess.run([*psql, "-c", "CREATE TABLE kept ()"], capture_output=True, text=True, **asdict(account))
         assert own.stdout == "CREATE TABLE\n"
         foreign = subprocess.run([*psql, "-c", "SELECT 1"], capture_output=True, text=True)
@@ -154,7 +215,7 @@ def test_socket_folder_planted_by_another_account_is_refused(
         pytest.skip("only root can act for another account")
     monkeypatch.setattr(server, "SHORT_SOCKETS", home.parent)
     pg = EmbeddedPostgres(home / ("long/" * 30))
-    sockets = Path(pg.dsn("postgres").partition("host=")[2].partition("&")[0]).parent
+    sockets = Path(pg.dsn(OWNER_ROLE).partition("host=")[2].partition("&")[0]).parent
     if planted == "folder":
         sockets.mkdir()
         os.chown(sockets, pwd.getpwnam("nobody").pw_uid, -1)

@@ -118,8 +118,10 @@ def service_dsn(settings: "Settings") -> str:
 
 def owner_dsn(settings: "Settings") -> str:
     """A login that may change the schema."""
+    from frontdesk.store.embedded.server import OWNER_ROLE
+
     given = settings.migration_database_url or settings.database_url
-    return given or _embedded(settings).dsn("postgres")
+    return given or _embedded(settings).dsn(OWNER_ROLE)
 
 
 @contextmanager

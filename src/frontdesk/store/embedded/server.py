@@ -19,6 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import quote
 
+from frontdesk.store.database import SERVICE_ROLE
 from frontdesk.store.embedded.account import (
     Account,
     EmbeddedPostgresError,
@@ -34,9 +35,11 @@ from frontdesk.store.embedded.account import (
 __all__ = ["EmbeddedPostgres", "EmbeddedPostgresError"]
 
 DATABASE = "frontdesk"
-ROLES = ("postgres", "frontdesk_service")
+OWNER_ROLE = "frontdesk_owner"
+LOGINS = (OWNER_ROLE, SERVICE_ROLE)  # never the superuser: it only sets up the database, in single-user mode
 PORT = "5432"  # names the socket file
 GUARD = Path(__file__).with_name("guard.py")
+ROLES = Path(__file__).with_name("roles.sql")
 # Fixed, not from the environment: server and command line must look in the same place.
 SHORT_SOCKETS = Path("/tmp")  # noqa: S108 (the folder made there is private, and checked)
 LONGEST_SOCKET_FOLDER = 85  # a socket address holds 104 bytes at least, of which PostgreSQL's file name takes 15
@@ -80,6 +83,7 @@ class EmbeddedPostgres:
         self.home = home.resolve()
         self.log_path = self.home / "postgres.log"
         self._data = self.home / "data"
+        self._roles = self.home / "roles"
         self._sockets = _socket_parent(self.home) / "run"
         self._users: int | None = None
 
@@ -134,10 +138,17 @@ class EmbeddedPostgres:
                         raise EmbeddedPostgresError(self._why_not_started(log_start))
                     progress("Starting PostgreSQL")
                     os.close(self._lock("server.lock", fcntl.LOCK_EX, deadline))
-                    log_start = self._launch(account_for(self._data), name, guard)
+                    account = account_for(self._data)
+                    if not self._has_roles():
+                        self._set_up_roles(account, (gate, guard))
+                    log_start = self._launch(account, name, guard)
                 finally:
                     os.close(guard)
             if self._accepts():
+                if not self._has_roles():
+                    raise EmbeddedPostgresError(
+                        f"PostgreSQL in {self.home} was started by another version of frontdesk: stop that one first."
+                    )
                 return
             self._wait(deadline)
 
@@ -153,14 +164,28 @@ class EmbeddedPostgres:
             with reachable(account, new) as ((path,), descriptors):
                 kept = (gate, *descriptors)  # the next start waits for these if we are killed
                 self._run([binaries / "initdb", "-D", path, *INITDB_OPTIONS], "", account, kept)
-                alone = ["--single", "-D", path, "-c", "exit_on_error=on", "postgres"]
-                self._run([binaries / "postgres", *alone], f"CREATE DATABASE {DATABASE}\n", account, kept)
+                self._run_alone(path, "postgres", f"CREATE DATABASE {DATABASE};\n\n", account, kept)
             new.rename(self._data)
         finally:
             shutil.rmtree(new, ignore_errors=True)
         folder = os.open(self.home, os.O_RDONLY)
         os.fsync(folder)
         os.close(folder)
+
+    def _has_roles(self) -> bool:
+        return self._roles.exists() and self._roles.read_text() == _checksum(ROLES)
+
+    def _set_up_roles(self, account: Account, kept: tuple[int, ...]) -> None:
+        """Apply `roles.sql` to a database that is new or of an older release."""
+        (self._data / "postmaster.pid").unlink(missing_ok=True)  # stale: we hold the locks
+        with reachable(account, self._data) as ((path,), descriptors):
+            self._run_alone(path, DATABASE, ROLES.read_text(), account, (*kept, *descriptors))
+        self._roles.write_text(_checksum(ROLES))
+
+    def _run_alone(self, data: str, database: str, sql: str, account: Account, kept: tuple[int, ...]) -> None:
+        """Run statements as the superuser in single-user mode; a blank line ends each."""
+        options = ["--single", "-j", "-D", data, "-c", "exit_on_error=on", database]
+        self._run([binaries_for(account) / "postgres", *options], sql, account, kept)
 
     def _run(self, command: list[str | Path], text: str, account: Account, kept: tuple[int, ...]) -> None:
         done = subprocess.run(  # noqa: S603 (our own command)
@@ -217,8 +242,8 @@ class EmbeddedPostgres:
         """Allow connections of this process's account only, by peer authentication."""
         folder = self.home / "access"
         rules = {
-            "pg_hba.conf": [f"local all {','.join(ROLES)} peer map=frontdesk"],
-            "pg_ident.conf": [f'frontdesk "{name}" {role}' for role in ROLES],
+            "pg_hba.conf": [f"local all {','.join(LOGINS)} peer map=frontdesk"],
+            "pg_ident.conf": [f'frontdesk "{name}" {role}' for role in LOGINS],
         }
         folder.mkdir(exist_ok=True)
         folder.chmod(0o755)  # for the server's account; the home around it is private
@@ -229,7 +254,7 @@ class EmbeddedPostgres:
 
     def _accepts(self) -> bool:
         asked = subprocess.run(  # noqa: S603 (our own command)
-            [wheel_binaries() / "pg_isready", "-q", "-t", "2", "-d", self.dsn("postgres")], env=ENVIRONMENT, check=False
+            [wheel_binaries() / "pg_isready", "-q", "-t", "2", "-d", self.dsn(OWNER_ROLE)], env=ENVIRONMENT, check=False
         )
         return asked.returncode == 0
 
@@ -274,3 +299,7 @@ def _socket_parent(home: Path) -> Path:
     if plain and len(str(home / "run")) <= LONGEST_SOCKET_FOLDER:
         return home
     return SHORT_SOCKETS / f"frontdesk-{os.geteuid()}-{hashlib.sha256(os.fsencode(home)).hexdigest()[:16]}"
+
+
+def _checksum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,9 +1,12 @@
+-- formerly: ac7d67b5e2a6696d2dd3d37b819aff04095c843718bcddc026f4c2c729140cde
 -- Tenant isolation: the service's role owns nothing, and sees only the rows of the practice that its transaction named.
 -- A statement that names no practice is refused: the setting does not exist.
 
 DO $$
 BEGIN
-    CREATE ROLE frontdesk_service LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS;
+    IF to_regrole('frontdesk_service') IS NULL THEN  -- a login without CREATEROLE needs the role made beforehand
+        CREATE ROLE frontdesk_service LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS;
+    END IF;
 EXCEPTION WHEN duplicate_object OR unique_violation THEN
     NULL;  -- roles belong to the whole cluster: another database made it
 END $$;
