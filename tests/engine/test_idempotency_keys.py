@@ -1,9 +1,12 @@
 """Integrations write at once; with an Idempotency-Key they do so exactly once."""
 
 import asyncio
+from typing import Any
 
+import httpx
 import pytest
 
+from tests.doors.mcp_speech import framed
 from tests.world import World, patient_id, slots
 
 
@@ -83,3 +86,49 @@ async def test_a_key_of_255_characters_is_fine(world: World) -> None:
     assert (
         await integration.post("/api/appointments", json=await _body(integration), headers=headers)
     ).status_code == 201
+
+
+async def _call_tool(
+    client: httpx.AsyncClient, tool: str, arguments: dict[str, str], meta: dict[str, Any], **headers: str
+) -> dict[str, Any]:
+    params = {"name": tool, "arguments": arguments, "_meta": meta}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    sent = {"Accept": "application/json, text/event-stream", **headers}
+    result: dict[str, Any] = framed(await client.post("/mcp", json=message, headers=sent))["result"]
+    return result
+
+
+async def test_a_key_is_one_key_at_both_doors(world: World) -> None:
+    integration = await world.client(grant="integration")
+    body = await _body(integration)
+    in_header, in_meta = {"Idempotency-Key": "call-1"}, {"idempotencyKey": "call-1"}
+    first = await _call_tool(integration, "book_appointment", body, {}, **in_header)
+    assert first["isError"] is False
+    for meta, headers in (({}, in_header), (in_meta, {}), (in_meta, in_header)):
+        again = await _call_tool(integration, "book_appointment", body, meta, **headers)
+        assert again["structuredContent"] == first["structuredContent"]
+    over_rest = await integration.post("/api/appointments", json=body, headers=in_header)
+    assert (over_rest.status_code, over_rest.json()) == (201, first["structuredContent"])
+    assert len((await integration.get("/api/appointments")).json()["items"]) == 1
+    other = {**body, "patientId": await patient_id(integration, "Alan")}
+    refused = await _call_tool(integration, "book_appointment", other, in_meta)
+    assert refused["structuredContent"]["code"] == "conflict"
+
+
+async def test_a_key_in_the_metadata_must_be_text_and_agree_with_the_header(world: World) -> None:
+    integration, agent = await world.client(grant="integration"), await world.client()
+    body = await _body(integration)
+    for meta, headers, status, rule in (
+        ({"idempotencyKey": 7}, {}, 400, "Binding"),
+        ({"idempotencyKey": "a"}, {"Idempotency-Key": "b"}, 400, "Binding"),
+        ({"idempotencyKey": "  "}, {}, 422, "notBlank"),
+        ({"idempotencyKey": "x" * 256}, {}, 422, "maxLength"),
+    ):
+        refused = await _call_tool(integration, "book_appointment", body, meta, **headers)
+        problem = refused["structuredContent"]
+        assert (problem["status"], [each["rule"] for each in problem["errors"]]) == (status, [rule])
+    assert (await integration.get("/api/appointments")).json()["items"] == []
+    proposed = await _call_tool(agent, "book_appointment", body, {"idempotencyKey": "a"})
+    assert proposed["structuredContent"]["code"] == "confirmation_required", "a key is no consent of a person"
+    read = await _call_tool(agent, "list_locations", {}, {"idempotencyKey": 7})
+    assert read["isError"] is False, "reads take no key"

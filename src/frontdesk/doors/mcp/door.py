@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from frontdesk.domain.errors import BY_GATEWAY, Problem
+from frontdesk.domain.errors import BINDING, BY_GATEWAY, FieldError, Problem
 from frontdesk.doors.bodies import read_body, require_json_body
 from frontdesk.doors.http_request import (
     SIMULATE,
@@ -56,6 +56,7 @@ _STREAM = [
 ]
 _JSON = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), _NO_SNIFFING]
 _OF_HTTP = BY_GATEWAY | {"unauthorized", "forbidden_tenant"}  # never a tool's result
+_KEY_IN_META = "idempotencyKey"
 _ANY_TOKEN_MAY = BY_NAME["get_capabilities"]
 
 
@@ -126,11 +127,13 @@ class McpDoor:
     async def _call_tool(self, request: McpRequest, operation: Operation, message: Message) -> Reply:
         http, given = request.http, message.params.get("arguments") or {}
         request.operation = operation
+        key, key_errors = _idempotency_key(operation, message, http.headers)
         request.call = Call(
             operation,
             http.token,
-            lambda: from_tool(operation, given, message.repeated),
+            lambda: _arguments(operation, message, given, key_errors),
             http.request_id,
+            key,
             simulate=_simulated(message, http.headers),
             caller=http.caller,
             cache_key=None if message.repeated else _cache_key(operation, given),
@@ -193,6 +196,30 @@ def _cache_key(operation: Operation, given: dict[str, Any]) -> CacheKey | None:
         return operation.name, orjson.dumps(given, option=orjson.OPT_SORT_KEYS)
     except TypeError:  # orjson reads deeper nesting than it writes
         return None
+
+
+def _arguments(
+    operation: Operation, message: Message, given: dict[str, Any], key_errors: list[FieldError]
+) -> Arguments:
+    arguments = from_tool(operation, given, message.repeated)
+    arguments.errors += key_errors
+    return arguments
+
+
+def _idempotency_key(
+    operation: Operation, message: Message, headers: Mapping[bytes, bytes]
+) -> tuple[str | None, list[FieldError]]:
+    """A write's key: from the header, as at the REST door, or from the call's metadata."""
+    in_header = decoded(headers.get(b"idempotency-key"))
+    in_meta = message.params.get("_meta", {}).get(_KEY_IN_META)
+    if operation.kind != "write" or in_meta is None:
+        return in_header, []
+    if not isinstance(in_meta, str):
+        return None, [FieldError(_KEY_IN_META, BINDING, f"{_KEY_IN_META} must be text")]
+    if in_header not in (None, in_meta):
+        differs = f"{_KEY_IN_META} must equal the header Idempotency-Key"
+        return None, [FieldError(_KEY_IN_META, BINDING, differs)]
+    return in_meta, []
 
 
 def _simulated(message: Message, headers: Mapping[bytes, bytes]) -> str | None:
