@@ -22,6 +22,7 @@ from frontdesk.access.limits.failed_attempts import FailedAttempts
 from frontdesk.access.limits.rate_limiter import RateLimiter
 from frontdesk.access.limits.usage import UsageCounts
 from frontdesk.access.staff.sessions import StaffSessions
+from frontdesk.audit.heads import AuditHeads
 from frontdesk.audit.trail import AuditTrail
 from frontdesk.background import Background, Step
 from frontdesk.console.actions.agent_view import AgentView
@@ -91,6 +92,7 @@ class Service:
     requests: RequestLog
     usage: UsageCounts
     engine: Engine
+    audit_heads: AuditHeads
     desk: Desk
     sign_in: StaffSessions
     feeds: CalendarFeeds
@@ -162,6 +164,7 @@ def build_service(
         requests=requests or RequestLog(log_line),
         usage=UsageCounts(database, now),
         engine=engine,
+        audit_heads=AuditHeads(database, audit, ring, now, settings.audit_heads_file),
         desk=Desk(
             engine=engine,
             calendar=Calendar(database, system_of),
@@ -173,7 +176,7 @@ def build_service(
             clients=Clients(database, ring),
             usage=Usage(database),
             confirmations=Confirmations(database),
-            audit=AuditRecords(database, now),
+            audit=AuditRecords(database, ring, now),
             practice_file=PracticeFiles(database),
             checklist=Checklist(database),
             health=SystemHealth(database, fhir.condition, os.environ),
@@ -198,6 +201,7 @@ def build_background(service: Service) -> Background:
             NotificationListener(database.dsn, service.on_change, service.desk.live.wake_all).step,
             service.ring.step,
             service.engine.audit.step,
+            service.audit_heads.step,
             service.calendar_notifier.step,
             service.webhooks.step,
             service.limiter.step,

@@ -120,6 +120,8 @@ class Settings(BaseSettings):
     token_lifetime_seconds: Annotated[int, _between(60, 86400)] = 3600
     confirmation_seconds: Annotated[int, _between(10, 86400)] = 600
     database_pool_size: Annotated[int, _between(2, 500)] = 16
+    audit_heads_file: Path | None = None
+    """A file to which signed heads of the audit trails are appended, as JSON lines. Absent: they are logged only."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     @model_validator(mode="after")

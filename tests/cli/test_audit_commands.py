@@ -183,6 +183,7 @@ def test_an_export_can_be_checked_with_nothing_but_sha256(line: CommandLine, tra
 
 def test_tampering_is_found_and_named(line: CommandLine, trails: dict[str, list[int]]) -> None:
     async def tamper(connection: Any) -> None:
+        await connection.execute("ALTER TABLE audit_head DISABLE TRIGGER audit_head_forward")
         for slug, (statements, _) in TAMPERING.items():
             practice = await connection.fetchval("SELECT practice_id FROM practice WHERE slug = $1", slug)
             numbered = {f"r{place}": record for place, record in enumerate(trails[slug], 1)}

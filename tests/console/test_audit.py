@@ -215,7 +215,7 @@ async def test_only_one_check_runs_and_its_progress_is_told_by_every_node(
     verify = audit.verify_chain
     runs = []
 
-    async def held(database: Any, practice: int, now: Any, progress: Any) -> Any:
+    async def held(database: Any, practice: int, now: Any, progress: Any, **options: Any) -> Any:
         async def heard(checked: int, expected: int) -> None:
             await progress(checked, expected)
             if checked:
@@ -223,7 +223,7 @@ async def test_only_one_check_runs_and_its_progress_is_told_by_every_node(
                 await go.wait()
 
         runs.append(practice)
-        return await verify(database, practice, now, heard)
+        return await verify(database, practice, now, heard, **options)
 
     monkeypatch.setattr(audit, "verify_chain", held)
     await admin.post("/console/audit/verify")

@@ -27,8 +27,9 @@ ORDER BY r.record_id DESC LIMIT $10
 """
 _CHAIN = """
 SELECT s.sequence, s.record_id AS sealed_id, s.hash, r.practice_id, r.record_id, r.at, r.actor, r.operation, r.outcome,
-       r.subject_ids, r.request_id
+       r.subject_ids, r.request_id, g.hash AS signed_hash, g.signed_at, g.key_id, g.signature
 FROM audit_seal s LEFT JOIN audit_record r ON r.practice_id = s.practice_id AND r.record_id = s.record_id
+LEFT JOIN audit_signed_head g ON g.practice_id = s.practice_id AND g.sequence = s.sequence
 WHERE s.practice_id = $1 AND s.sequence > $2 ORDER BY s.sequence LIMIT $3
 """
 _UNSEALED = """
@@ -98,7 +99,8 @@ async def find_records(
 
 
 async def sealed_records(database: Database, practice_id: int) -> AsyncIterator[Any]:
-    """The chain in order: a row per seal with its record; `record_id` is None if the record was removed."""
+    """The chain in order: a row per seal with its record and its signature, if there is one; `record_id` is None if the
+    record was removed."""
     sequence = 0
     while True:
         async with database.transaction(practice_id) as connection:

@@ -1,17 +1,19 @@
 """Verifies a practice's audit trail and reports records that are unsealed, changed, removed or reordered.
 
-The owner of the database can forge a chain from some record on; only a head of the chain stored elsewhere reveals that.
+The owner of the database can remove the newest records with their signed heads; only a head stored elsewhere reveals
+that.
 """
 
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import asyncpg
 
-from frontdesk.audit.reading import BATCH, seal_pending, sealed_records
+from frontdesk.audit.heads import Head, HeadKeys, head_message
+from frontdesk.audit.reading import BATCH, exact_time, seal_pending, sealed_records
 from frontdesk.audit.trail import chain_hash
 from frontdesk.store.database import Database
 
@@ -22,7 +24,8 @@ _SAID_EVERY = 200
 _HEAD = """
 SELECT (SELECT sequence FROM audit_head WHERE practice_id = $1) AS sequence,
        (SELECT hash FROM audit_head WHERE practice_id = $1) AS hash,
-       (SELECT max(sequence) FROM audit_seal WHERE practice_id = $1) AS last_seal
+       (SELECT max(sequence) FROM audit_seal WHERE practice_id = $1) AS last_seal,
+       (SELECT max(sequence) FROM audit_signed_head WHERE practice_id = $1) AS last_signed
 """
 _RECORDS = """
 SELECT r.record_id, r.at, s.sequence, u.record_id IS NOT NULL AS waiting
@@ -43,7 +46,10 @@ _MISFITS = {
 }
 
 Progress = Callable[[int, int], Awaitable[None]]
-FaultKind = Literal["changed", "reordered", "removed", "sealMissing", "headMismatch", "unsealed"]
+FaultKind = Literal[
+    "changed", "reordered", "removed", "sealMissing", "headMismatch", "unsealed", "signedHeadMismatch",
+    "signatureInvalid", "keptHeadMissing",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +61,37 @@ class ChainFault:
 
 
 @dataclass(frozen=True, slots=True)
+class SignedHeads:
+    """The first and the last signed head. What stands before the first one was not signed when it was written."""
+
+    first_sequence: int
+    first_signed_at: datetime
+    last_sequence: int
+    last_signed_at: datetime
+    checked: bool
+    """False: without the key, the signatures were only compared with the chain."""
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "first": {"sequence": self.first_sequence, "signedAt": exact_time(self.first_signed_at)},
+            "last": {"sequence": self.last_sequence, "signedAt": exact_time(self.last_signed_at)},
+            "signaturesChecked": self.checked,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class ChainReport:
     sequence: int
     """Of the head: how many records are sealed."""
     hash: bytes
+    signed: SignedHeads | None
     faults: tuple[ChainFault, ...]
     """At most MOST_FAULTS of them."""
 
     def document(self) -> dict[str, Any]:
         return {
             "head": {"sequence": self.sequence, "hash": self.hash.hex()},
+            "signed": None if self.signed is None else self.signed.document(),
             "faults": [
                 {"kind": fault.kind, "sequence": fault.sequence, "recordId": fault.record_id, "message": fault.message}
                 for fault in self.faults
@@ -81,23 +108,78 @@ class _Misfit:
 
 
 async def verify_chain(
-    database: Database, practice_id: int, now: datetime, progress: Progress | None = None
+    database: Database,
+    practice_id: int,
+    now: datetime,
+    progress: Progress | None = None,
+    *,
+    keys: HeadKeys | None = None,
+    kept: Collection[Head] = (),
 ) -> ChainReport:
-    """Seal pending records, then check everything. `progress(checked, expected)` is awaited from time to time."""
+    """Seal pending records, then check everything. `progress(checked, expected)` is awaited from time to time.
+
+    `keys` verify the signatures of heads; `kept` are heads stored elsewhere, which the chain must contain.
+    """
     with contextlib.suppress(asyncpg.UniqueViolationError):  # the head points back into the chain: found below
         await seal_pending(database, practice_id)
     async with database.transaction(practice_id) as connection:
         head = await connection.fetchrow(_HEAD, practice_id)
-    faults = await _broken_links(database, practice_id, head, progress)
+    signatures = _Signatures(practice_id, keys)
+    faults = await _broken_links(database, practice_id, head, progress, signatures, kept)
     faults += await _unsealed_records(database, practice_id, now)
-    return ChainReport(head["sequence"] or 0, head["hash"] or b"", tuple(faults[:MOST_FAULTS]))
+    return ChainReport(head["sequence"] or 0, head["hash"] or b"", signatures.report(), tuple(faults[:MOST_FAULTS]))
 
 
-async def _broken_links(database: Database, practice_id: int, head: Any, progress: Progress | None) -> list[ChainFault]:
+class _Signatures:
+    """Checks the signed heads of one chain as they come by."""
+
+    def __init__(self, practice_id: int, keys: HeadKeys | None) -> None:
+        self._practice_id = practice_id
+        self._keys = keys
+        self._first: Any = None
+        self._last: Any = None
+        self._differs = False
+
+    def faults(self, row: Any) -> Iterable[ChainFault]:
+        if row["signature"] is None:
+            return
+        self._first, self._last = self._first or row, row
+        sequence = row["sequence"]
+        signed = Head(sequence, row["signed_hash"])
+        message = head_message(self._practice_id, signed, row["signed_at"])
+        if self._keys is not None and not self._keys.verify_audit_head(row["key_id"], message, row["signature"]):
+            text = f"The signature of the head with sequence {sequence} is not valid."
+            yield ChainFault("signatureInvalid", text, sequence)
+        if signed.hash != row["hash"] and not self._differs:  # those that follow differ as well
+            self._differs = True
+            text = f"The trail differs from its signed head with sequence {sequence}: records before it were rewritten."
+            yield ChainFault("signedHeadMismatch", text, sequence)
+
+    def report(self) -> SignedHeads | None:
+        if self._first is None:
+            return None
+        return SignedHeads(
+            self._first["sequence"],
+            self._first["signed_at"],
+            self._last["sequence"],
+            self._last["signed_at"],
+            checked=self._keys is not None,
+        )
+
+
+async def _broken_links(
+    database: Database,
+    practice_id: int,
+    head: Any,
+    progress: Progress | None,
+    signatures: _Signatures,
+    kept: Collection[Head],
+) -> list[ChainFault]:
     faults: list[ChainFault] = []
     misfits: list[_Misfit] = []
     sequence, previous, head_hash = 0, b"", b""
     followed = 0
+    missing = set(kept)
     async for row in sealed_records(database, practice_id):
         if progress is not None and followed % _SAID_EVERY == 0:
             await progress(followed, head["sequence"] or 0)
@@ -112,25 +194,37 @@ async def _broken_links(database: Database, practice_id: int, head: Any, progres
             faults.append(ChainFault("removed", message, row["sequence"], row["sealed_id"]))
         elif linked and not _fits(previous, row, row["hash"]):
             misfits.append(_Misfit(previous, row))
+        faults += signatures.faults(row)
         sequence, previous = row["sequence"], row["hash"]
+        missing.discard(Head(sequence, previous))
         if sequence == head["sequence"]:
             head_hash = previous
     else:
         faults += _head_faults(head, sequence, head_hash)
+        faults += [_kept_head_missing(each, sequence) for each in missing]
     return sorted([*faults, *_named(misfits)], key=lambda fault: fault.sequence or 0)
 
 
 def _head_faults(head: Any, last_seen: int, hash_seen: bytes) -> list[ChainFault]:
     """`last_seen` may be beyond the head that was read before, because sealing continues."""
-    said, last_seal = head["sequence"] or 0, head["last_seal"] or 0
+    said, last_seal, signed = head["sequence"] or 0, head["last_seal"] or 0, head["last_signed"] or 0
     if said > last_seen:
         return [_missing_seals(last_seen + 1, said)]
+    if signed > last_seen:
+        message = f"The trail ends at sequence {last_seen}, and a head with sequence {signed} was signed."
+        return [ChainFault("signedHeadMismatch", message, signed)]
     if said != last_seal:
         message = f"The head of the chain is at sequence {said}, and its last seal at {last_seal}."
         return [ChainFault("headMismatch", message, said)]
     if (head["hash"] or b"") != hash_seen:
         return [ChainFault("headMismatch", f"The head of the chain differs from its last seal, {said}.", said)]
     return []
+
+
+def _kept_head_missing(head: Head, last_seen: int) -> ChainFault:
+    what = "has another hash there" if head.sequence <= last_seen else f"ends at sequence {last_seen}"
+    message = f"The trail does not contain the head with sequence {head.sequence} that was kept elsewhere: it {what}."
+    return ChainFault("keptHeadMissing", message, head.sequence)
 
 
 def _missing_seals(first: int, last: int) -> ChainFault:

@@ -4,11 +4,13 @@ import argparse
 import sys
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.connection import CommandContext, with_database
-from frontdesk.cli.output import FAILURE, BadInput, answer, table
+from frontdesk.cli.kept_heads import kept_heads
+from frontdesk.cli.output import FAILURE, BadInput, answer, instant, table
 
 if TYPE_CHECKING:
     from frontdesk.audit.verify import ChainReport
@@ -24,7 +26,21 @@ def add_commands(commands: Commands) -> None:
     command.add_argument("--subject", metavar="ID", help="only records about this patient or appointment")
     command.add_argument("--limit", metavar="N", type=int, default=50, help="maximum number of records (default 50)")
 
-    _add_practice(add_command(group, "verify", _verify, "Check that no record was changed, removed or reordered."))
+    command = add_command(group, "verify", _verify, "Check that no record was changed, removed or reordered.")
+    _add_practice(command)
+    command.add_argument(
+        "--head",
+        metavar="[SLUG:]SEQUENCE:HASH",
+        action="append",
+        default=[],
+        help="a head kept elsewhere, which the trail must contain; repeatable",
+    )
+    command.add_argument(
+        "--heads",
+        metavar="FILE",
+        type=Path,
+        help="heads kept elsewhere: a file of FRONTDESK_AUDIT_HEADS_FILE, or a log of the service",
+    )
 
     command = add_command(
         group,
@@ -85,22 +101,36 @@ def _verify(args: argparse.Namespace) -> int:
     async def work(context: CommandContext) -> "list[tuple[str, ChainReport]]":
         from frontdesk.audit.verify import verify_chain
 
+        practices = await _practices(context, args.practice)
+        kept = kept_heads(args.head, args.heads, [slug for slug, _ in practices], args.practice)
+        keys = await context.present_ring()
+        now = datetime.now(UTC)
         return [
-            (slug, await verify_chain(context.database, practice_id, datetime.now(UTC)))
-            for slug, practice_id in await _practices(context, args.practice)
+            (slug, await verify_chain(context.database, practice_id, now, keys=keys, kept=kept[slug]))
+            for slug, practice_id in practices
         ]
 
     reports = with_database(work)
     whole = not any(report.faults for _, report in reports)
     document = {"whole": whole, "practices": [{"practice": slug, **report.document()} for slug, report in reports]}
     rows = [
-        (slug, report.sequence, report.hash.hex() or None, "broken" if report.faults else "whole")
+        (
+            slug,
+            report.sequence,
+            report.signed and report.signed.last_sequence,
+            report.signed and instant(report.signed.first_signed_at),
+            report.hash.hex() or None,
+            "broken" if report.faults else "whole",
+        )
         for slug, report in reports
     ]
-    answer(args, document, table(("PRACTICE", "SEALED", "HEAD", "TRAIL"), rows, "There is no practice yet."))
+    headings = ("PRACTICE", "SEALED", "SIGNED", "SIGNED SINCE", "HEAD", "TRAIL")
+    answer(args, document, table(headings, rows, "There is no practice yet."))
     for slug, report in reports:
         for fault in report.faults:
             print(f"{slug}: {fault.message}", file=sys.stderr)
+    if any(report.signed and not report.signed.checked for _, report in reports):
+        print("There is no secret key here: signatures were not checked.", file=sys.stderr)
     return 0 if whole else FAILURE
 
 

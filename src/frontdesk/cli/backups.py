@@ -151,14 +151,13 @@ async def _check(context: CommandContext, *, keys: bool) -> int:
     from frontdesk.store.practices import practice_ids
 
     found = await practice_ids(context.database)
+    ring = await context.ring() if keys else None
     for practice_id in found.values():
-        report = await verify_chain(context.database, practice_id, datetime.now(UTC))
+        report = await verify_chain(context.database, practice_id, datetime.now(UTC), keys=ring)
         if report.faults:
             raise CommandError(
                 f"The audit trail in this backup is broken: {report.faults[0].message} Nothing was restored."
             )
-    if keys:
-        await context.ring()
     return len(found)
 
 

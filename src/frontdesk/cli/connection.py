@@ -46,6 +46,17 @@ class CommandContext:
         await ring.load()
         return ring
 
+    async def present_ring(self) -> "KeyRing | None":
+        """The keys as they are, None without the secret key. Creates neither keys nor a secret key."""
+        from frontdesk.access.keys.encryption import has_secret_key
+        from frontdesk.access.keys.ring import KeyRing
+
+        if not has_secret_key(self.settings):
+            return None
+        ring = KeyRing(self.database, self.cipher())
+        await ring.refresh()
+        return ring
+
     def cipher(self) -> "KeyCipher":
         from frontdesk.access.keys.encryption import load_secret_key
 

@@ -199,12 +199,12 @@ def _migrations(schema: "SchemaState") -> tuple[State, str]:
 
 
 async def _keys(settings: "Settings", database: "Database") -> tuple[State, str]:
-    from frontdesk.access.keys.encryption import load_secret_key
+    from frontdesk.access.keys.encryption import has_secret_key, load_secret_key
     from frontdesk.access.keys.ring import PURPOSES, examine_keys, has_keys
 
     if not await has_keys(database):
         return "skipped", "there are none yet: the first start creates them"
-    if settings.secret_key is None and not (settings.data_dir / "secret.key").exists():
+    if not has_secret_key(settings):
         return "failed", f"the secret key file {settings.data_dir}/secret.key is missing"
     found = await examine_keys(database, load_secret_key(settings))
     in_use = {record.purpose: record for record, _ in found if record.retired_at is None}

@@ -9,7 +9,13 @@ from typing import Literal
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 
 Work = Literal[
-    "unsealed records", "old intents", "old events", "ended deliveries", "old fine counts", "old coarse counts"
+    "unsealed records",
+    "unsigned heads",
+    "old intents",
+    "old events",
+    "ended deliveries",
+    "old fine counts",
+    "old coarse counts",
 ]
 _OUTAGE = 3  # practices in a row: a single one may wait for a lock of its own
 _log = logging.getLogger(__name__)

@@ -55,6 +55,10 @@ class KeyCipher:
         return sealed[:1] == self._keys[0][0]
 
 
+def has_secret_key(settings: Settings) -> bool:
+    return settings.secret_key is not None or (settings.data_dir / _FILE).exists()
+
+
 def load_secret_key(settings: Settings) -> KeyCipher:
     """From FRONTDESK_SECRET_KEY, else from a file in the data directory, which is created at the first start."""
     if settings.secret_key is not None:

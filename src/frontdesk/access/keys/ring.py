@@ -1,4 +1,4 @@
-"""The key ring: keys for tokens, slot ids and cursors, stored encrypted in the database and rotated without downtime.
+"""The key ring: the keys of the service, stored encrypted in the database and rotated without downtime.
 
 Processes read new keys every `REFRESH_SECONDS`, and a key is used only `SETTLING` after its creation. A replaced key
 verifies until everything made with it has expired.
@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from jwt.utils import base64url_encode
 
@@ -25,7 +26,8 @@ TOKEN_SIGNING = "token-signing"  # noqa: S105 - a purpose, not a secret
 SLOT_IDS = "slot-ids"
 CURSORS = "cursors"
 CLIENT_SECRETS = "client-secrets"
-PURPOSES = (TOKEN_SIGNING, SLOT_IDS, CURSORS, CLIENT_SECRETS)
+AUDIT_HEADS = "audit-heads"
+PURPOSES = (TOKEN_SIGNING, SLOT_IDS, CURSORS, CLIENT_SECRETS, AUDIT_HEADS)
 
 REFRESH_SECONDS = 5.0
 SETTLING = timedelta(seconds=10)
@@ -84,6 +86,7 @@ class KeyRing:
             SLOT_IDS: _ID_LIFETIME,
             CURSORS: _ID_LIFETIME,
             CLIENT_SECRETS: None,
+            AUDIT_HEADS: None,
         }
         self._keys: dict[str, list[_Key]] = {}  # by purpose, newest first
         self._generation = 0
@@ -104,6 +107,20 @@ class KeyRing:
     def secrets(self, purpose: str) -> list[bytes]:
         """The first one signs, all of them verify."""
         return [key.secret for key in self._usable(purpose)]
+
+    def sign_audit_head(self, message: bytes) -> tuple[str, bytes]:
+        """The id of the key, and the Ed25519 signature."""
+        key = self._usable(AUDIT_HEADS)[0]
+        return key.record.key_id, _key_pair(key.secret)[0].sign(message)
+
+    def verify_audit_head(self, key_id: str, message: bytes, signature: bytes) -> bool:
+        found = [key for key in self._keys.get(AUDIT_HEADS, ()) if key.record.key_id == key_id]
+        try:
+            for key in found:
+                _key_pair(key.secret)[1].verify(signature, message)
+        except InvalidSignature:
+            return False
+        return bool(found)
 
     def state(self, seconds: float) -> int:
         """A number that changes when the usable keys change."""
@@ -185,6 +202,8 @@ class KeyRing:
         found: dict[str, list[_Key]] = {}
         for row in await self._database.fetch(_SELECT):
             record = _record(row)
+            if record.purpose not in self._lifetimes:  # of a newer release that shares the database
+                continue
             secret = known.get(record.key_id) or self._cipher.decrypt(
                 row["sealed"], _context(record.purpose, record.key_id)
             )

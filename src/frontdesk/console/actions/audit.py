@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import orjson
 
+from frontdesk.audit.heads import HeadKeys
 from frontdesk.audit.reading import AFTER_ALL, AuditFilter, exported_lines, find_records
 from frontdesk.audit.verify import ChainReport, verify_chain
 from frontdesk.console.actions.actors import actors_of
@@ -73,6 +74,7 @@ class Check:
 @dataclass(slots=True)
 class AuditRecords:
     database: Database
+    keys: HeadKeys
     clock: Callable[[], datetime]
     _running: set[asyncio.Task[None]] = field(default_factory=set)  # the event loop keeps weak references only
 
@@ -92,7 +94,11 @@ class AuditRecords:
         if len(rows) > PAGE:
             rows, next_page = rows[:PAGE], rows[PAGE - 1]["record_id"]
         named = await actors_of(self.database, context.practice_id, (row["actor"] for row in rows))
-        return RecordPage([{**row, "actor": named[row["actor"]]} for row in rows], next_page)
+        records = [
+            {**row, "actor": named[row["actor"]], "subject_ids": _wanted_first(row["subject_ids"], wanted.subject)}
+            for row in rows
+        ]
+        return RecordPage(records, next_page)
 
     async def export(self, context: ActionContext) -> AsyncIterator[str]:
         """Every sealed record as a line of JSON, the record of this export included."""
@@ -153,7 +159,7 @@ class AuditRecords:
                 await self._write(_SAY, practice_id, check_id, checked, expected, self.clock())
 
         try:
-            report: ChainReport = await verify_chain(self.database, practice_id, self.clock(), progress)
+            report: ChainReport = await verify_chain(self.database, practice_id, self.clock(), progress, keys=self.keys)
             document = orjson.dumps(report.document()).decode()
             await self._write(_END, practice_id, check_id, report.sequence, self.clock(), document)
         except (DatabaseUnavailable, OutcomeUnknown):
@@ -164,3 +170,8 @@ class AuditRecords:
     async def _write(self, sql: str, practice_id: int, *values: Any) -> None:
         async with self.database.transaction(practice_id) as connection:
             await connection.execute(sql, practice_id, *values)
+
+
+def _wanted_first(subjects: Sequence[str], wanted: str | None) -> list[str]:
+    """A page shows the first subjects of a long list: the one that was searched for must be among them."""
+    return sorted(subjects, key=lambda subject: subject != wanted)

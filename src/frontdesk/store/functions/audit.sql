@@ -84,6 +84,19 @@ BEGIN
     RETURN done;
 END $$;
 
+-- The service may update a head, because it seals: this keeps it from moving one back or replacing its hash.
+CREATE OR REPLACE FUNCTION guard_audit_head() RETURNS trigger
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.sequence <= OLD.sequence THEN
+        RAISE insufficient_privilege USING MESSAGE = 'the head of an audit trail moves forward only';
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE OR REPLACE TRIGGER audit_head_forward BEFORE UPDATE ON audit_head
+    FOR EACH ROW EXECUTE FUNCTION guard_audit_head();
+
 -- Sealed records come from appointment_trail, which sealing fills; the others are read from the unsealed records.
 CREATE OR REPLACE FUNCTION appointment_history(p_practice bigint, p_appointments text[], p_operation text)
 RETURNS TABLE (

@@ -11,6 +11,13 @@ BEGIN
         PERFORM set_config('frontdesk.practice_id', v_id::text, true);
         IF p_chore = 'unsealed records' THEN
             v_found := EXISTS (SELECT FROM audit_unsealed u WHERE u.practice_id = v_id);
+        ELSIF p_chore = 'unsigned heads' THEN
+            v_found := EXISTS (
+                SELECT FROM audit_head h
+                WHERE h.practice_id = v_id AND h.sequence > coalesce((
+                    SELECT max(g.sequence) FROM audit_signed_head g WHERE g.practice_id = v_id
+                ), 0)
+            );
         ELSIF p_chore = 'old intents' THEN
             v_found := EXISTS (
                 SELECT FROM intent i
