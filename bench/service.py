@@ -23,7 +23,7 @@ from urllib.parse import urlencode
 
 import asyncpg
 
-from frontdesk.access.clients.records import add_client
+from frontdesk.access.clients.records import PatientAccess, add_client
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.keys.encryption import load_secret_key
 from frontdesk.access.keys.ring import SLOT_IDS, KeyRing
@@ -139,6 +139,7 @@ class Service:
                     scopes=SCOPES,
                     per_minute=10**9,
                     quota=10**12,
+                    patient_access=PatientAccess(patients_per_hour=0, patients_per_day=0, match_misses=0),
                 )
                 for slug in slugs
             ]

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from frontdesk.access.clients.records import add_client
+from frontdesk.access.clients.records import AS_THE_PRACTICE, PatientAccess, add_client
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.app import Service, build_app, build_service
 from frontdesk.practice_file import parse
@@ -103,6 +103,7 @@ class World:
         scopes: Sequence[str] = SCOPES,
         per_minute: int = 1_000_000,
         quota: int = 1_000_000,
+        patient_access: PatientAccess = AS_THE_PRACTICE,
     ) -> httpx.AsyncClient:
         """An HTTP client that carries a fresh token of a new client."""
         record, secret = await add_client(
@@ -114,6 +115,7 @@ class World:
             scopes=list(scopes),
             per_minute=per_minute,
             quota=quota,
+            patient_access=patient_access,
         )
         opened = self.anonymous()
         opened.headers["X-Test-Client"] = record.client_id

@@ -55,7 +55,7 @@ class AuditContext:
 
 class AuditTrail:
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self.database = database
         self._to_seal: set[int] = set()
         self._failed: set[int] = set()  # practices not tried again before the next look
         self._look_at = 0.0
@@ -73,7 +73,7 @@ class AuditTrail:
     async def append(self, entry: AuditEntry, *, read: bool) -> None:
         """Writes a record that belongs to no other write."""
         function = "append_read_audit" if read else "append_audit"
-        await self._database.write(f"SELECT {function}($1, $2, $3, $4, $5, $6, $7)", *entry.values())
+        await self.database.write(f"SELECT {function}($1, $2, $3, $4, $5, $6, $7)", *entry.values())
         self.seal_soon(entry.practice_id)
 
     async def seal_due(self) -> None:
@@ -84,7 +84,7 @@ class AuditTrail:
 
     async def find_unsealed(self) -> None:
         """Finds records that a worker left unsealed when it ended, and those of practices that failed."""
-        self._to_seal.update(await practices_with(self._database, "unsealed records", datetime.now(UTC)))
+        self._to_seal.update(await practices_with(self.database, "unsealed records", datetime.now(UTC)))
         self._failed.clear()
 
     async def seal_pending(self) -> None:
@@ -96,7 +96,7 @@ class AuditTrail:
             raise
 
     async def _seal(self, practice_id: int) -> None:
-        if await seal(self._database, practice_id) == _SEAL_AT_ONCE:
+        if await seal(self.database, practice_id) == _SEAL_AT_ONCE:
             self.seal_soon(practice_id)
 
 

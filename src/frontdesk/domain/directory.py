@@ -113,6 +113,10 @@ class Practice:
     slot_interval_minutes: int = 15
     scheduling_system: Mapping[str, Any] = field(default_factory=lambda: {"kind": "native"})
     sandbox: bool = False
+    patients_per_hour: int = 60  # that an agent may read; 0: unlimited
+    patients_per_day: int = 400
+    match_misses: int = 5  # of a client that asks for one person, until matching is locked; 0: unlimited
+    known_patients_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

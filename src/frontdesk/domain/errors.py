@@ -107,8 +107,9 @@ _KINDS = (
         "rate_limited",
         (429,),
         "Too many requests",
-        "The client has exceeded its rate limit per minute, or the limit on failed token requests. The gateway sends "
-        "this error, so there is no requestId.",
+        "The client has exceeded its rate limit per minute or the limit on failed token requests: the gateway sends "
+        "these, without a requestId. Or it has read as many patients as it may in an hour or a day, or failed too "
+        "often to match a person: the detail says which.",
         "After the seconds in the Retry-After header.",
     ),
     ErrorKind(
@@ -166,7 +167,7 @@ _KINDS = (
 )
 
 CATALOGUE: Mapping[str, ErrorKind] = {kind.code: kind for kind in _KINDS}
-BY_GATEWAY = frozenset(("quota_exceeded", "rate_limited"))  # sent before a call has a request id
+BY_GATEWAY = frozenset(("quota_exceeded", "rate_limited"))  # sent by the gateway, before a call has a request id
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
-from frontdesk.domain.errors import BY_GATEWAY, Problem
+from frontdesk.domain.errors import Problem
 from frontdesk.doors.http_request import RawHeaders
-from frontdesk.engine.sandbox import RETRY_SECONDS
+from frontdesk.engine.sandbox import RETRY_SECONDS, SimulatedByGateway
 from frontdesk.settings import Settings
 
 TRACE_HEADER = "X-SVC-TRACE-ID"
@@ -53,7 +53,7 @@ def door_problem(
     problem: Problem, settings: Settings, request_id: str, resource: str, methods: Iterable[str]
 ) -> tuple[RawHeaders, bytes]:
     """Headers and body of a problem that a call was answered with. `methods` are those of its path."""
-    if problem.code in BY_GATEWAY:  # only simulations answer these codes in a door
+    if isinstance(problem, SimulatedByGateway):
         headers, body = problem_answer(problem, settings, None, resource)
         limit = "quota" if problem.code == "quota_exceeded" else "minute"
         return [*headers, (b"ratelimit", f'"{limit}";r=0;t={RETRY_SECONDS}'.encode())], body

@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from frontdesk.access.limits.patient_budget import check_spent
 from frontdesk.audit.trail import AuditEntry, AuditTrail
 from frontdesk.domain.appointments import conflict_detail
 from frontdesk.domain.errors import FieldError, Problem, declined, invalid
@@ -102,11 +103,12 @@ class Writes:
         assert isinstance(proposal, Proposal)
         token, now = secrets.token_hex(16), write.context.now
         expires_at = (now + self.token_lifetime).replace(microsecond=0)
-        await self.database.write(
-            "SELECT open_challenge($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-            write.context.caller.practice_id,
+        caller = write.context.caller
+        row = await self.database.write(
+            "SELECT * FROM issue_challenge($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+            caller.practice_id,
             _hash(token),
-            write.context.caller.client_id,
+            caller.client_id,
             write.operation.name,
             write.fingerprint,
             now,
@@ -114,8 +116,11 @@ class Writes:
             expires_at,
             list(dict.fromkeys(write.context.subjects)),
             write.request_id,
+            caller.patient_limits.per_hour,
+            caller.patient_limits.per_day,
         )
-        self.audit.seal_soon(write.context.caller.practice_id)
+        self.audit.seal_soon(caller.practice_id)
+        check_spent(row, caller.patient_limits)
         return Problem(
             "confirmation_required",
             extra={

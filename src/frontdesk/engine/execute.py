@@ -11,6 +11,7 @@ import orjson
 
 from frontdesk.access.clients.authentication import Authenticator
 from frontdesk.access.clients.caller import Caller
+from frontdesk.access.limits.patient_budget import record_read
 from frontdesk.audit.trail import AuditTrail
 from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.errors import Problem
@@ -121,12 +122,14 @@ class Engine:
         return await self.writes.execute(write)
 
     async def _audited_read(self, call: Call, context: Context, given: Any) -> Mapping[str, Any]:
-        """Records a read of protected data before it is answered, also when nothing was found."""
+        """Records a read of protected data and counts its patients before it is answered, also when nothing was found.
+
+        Over budget, nothing is answered.
+        """
         outcome = "internal"
         try:
             body: Mapping[str, Any] = await _run(call.operation, context, given)
             outcome = "executed"
-            return body
         except Problem as problem:
             outcome = problem.code
             raise
@@ -135,7 +138,9 @@ class Engine:
             raise
         finally:
             if outcome != "validation":
-                await self.audit.append(audit_entry(call.operation, context, outcome, call.request_id), read=True)
+                entry = audit_entry(call.operation, context, outcome, call.request_id)
+                await record_read(self.audit, entry, context.caller.patient_limits)
+        return body
 
 
 async def _today(context: Context) -> date:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Literal, NoReturn
 
-from frontdesk.domain.errors import CATALOGUE, FieldError, Problem, declined, invalid
+from frontdesk.domain.errors import BY_GATEWAY, CATALOGUE, FieldError, Problem, declined, invalid
 from frontdesk.domain.local_time import iso_utc
 from frontdesk.engine.answer_cache import Answer
 from frontdesk.engine.confirmation import Write
@@ -139,9 +139,14 @@ def _judgement(code: str, context: Context) -> Exception:
     return _simulated(code)
 
 
+class SimulatedByGateway(Problem):
+    """Looks like an error of the gateway, although the engine raised it."""
+
+
 def _simulated(code: str) -> Problem:
     retry_after = RETRY_SECONDS if code == "rate_limited" else None
-    return Problem(code, f"Simulated: {CATALOGUE[code].meaning}", retry_after=retry_after)
+    kind = SimulatedByGateway if code in BY_GATEWAY else Problem
+    return kind(code, f"Simulated: {CATALOGUE[code].meaning}", retry_after=retry_after)
 
 
 def _refusal(message: str) -> Problem:

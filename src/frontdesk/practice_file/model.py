@@ -91,6 +91,10 @@ class PracticePart(Part):
     slot_interval_minutes: fields.Duration = 15
     scheduling_system: SchedulingSystemPart | None = None
     sandbox: bool = False
+    patients_per_hour: fields.Budget = 60
+    patients_per_day: fields.Budget = 400
+    match_misses: fields.Misses = 5
+    known_patients_only: bool = False
 
 
 class AddressPart(Part):

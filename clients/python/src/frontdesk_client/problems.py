@@ -110,8 +110,9 @@ class ConfirmationRequired(FrontdeskError):
 
 
 class RateLimited(FrontdeskError):
-    """The client has exceeded its rate limit per minute, or the limit on failed token requests. The gateway sends this
-    error, so there is no requestId.
+    """The client has exceeded its rate limit per minute or the limit on failed token requests: the gateway sends
+    these, without a requestId. Or it has read as many patients as it may in an hour or a day, or failed too often
+    to match a person: the detail says which.
 
     Send again? After the seconds in the Retry-After header.
     """

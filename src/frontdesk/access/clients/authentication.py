@@ -10,15 +10,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from frontdesk.access.clients.caller import Caller, Grant
+from frontdesk.access.clients.caller import Caller, Grant, PatientLimits
 from frontdesk.access.clients.tokens import Tokens, microseconds
 from frontdesk.cache import BoundedCache
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database, DatabaseUnavailable
+from frontdesk.store.rows import from_row
 
 FRESH_SECONDS = 2.0
 STATUS_TTL_SECONDS = 5.0
 _CACHED = 10_000
+
+# The practice's budgets are for agents: an integration has the ones that it was given.
+_STATUS = """
+SELECT p.practice_id, p.slug AS practice_slug, p.version AS directory_version, c.disabled, p.suspended,
+       c.grant_kind, c.scopes, c.tokens_not_before,
+       coalesce(c.patients_per_hour, CASE WHEN c.grant_kind = 'agent' THEN p.patients_per_hour ELSE 0 END) AS per_hour,
+       coalesce(c.patients_per_day, CASE WHEN c.grant_kind = 'agent' THEN p.patients_per_day ELSE 0 END) AS per_day,
+       coalesce(c.match_misses, p.match_misses) AS match_misses,
+       coalesce(c.known_patients_only, p.known_patients_only) AS known_only
+FROM client c JOIN practice p USING (practice_id) WHERE c.client_id = $1
+"""
 
 
 class _Checked(NamedTuple):
@@ -38,6 +50,7 @@ class _Status:
     grant: Grant
     scopes: frozenset[str]
     tokens_not_before: int
+    patient_limits: PatientLimits
 
 
 class Authenticator:
@@ -100,6 +113,7 @@ class Authenticator:
             claims.scopes & status.scopes,
             claims.grant,
             status.directory_version,
+            status.patient_limits,
         )
         self._checked.put(token, _Checked(caller, status, claims.expires_at.timestamp()))
         return caller
@@ -141,9 +155,7 @@ class Authenticator:
         read_at = self._monotonic()
         try:
             row = await self._database.fetchrow(
-                """SELECT p.practice_id, p.slug, p.version, c.disabled, p.suspended, c.grant_kind, c.scopes,
-                          c.tokens_not_before
-                   FROM client c JOIN practice p USING (practice_id) WHERE c.client_id = $1""",
+                _STATUS,
                 client_id,
             )
         finally:
@@ -155,13 +167,14 @@ class Authenticator:
         status = _Status(
             read_at=read_at,
             practice_id=row["practice_id"],
-            practice_slug=row["slug"],
-            directory_version=row["version"],
+            practice_slug=row["practice_slug"],
+            directory_version=row["directory_version"],
             disabled=row["disabled"],
             suspended=row["suspended"],
             grant=row["grant_kind"],
             scopes=frozenset(row["scopes"]),
             tokens_not_before=microseconds(row["tokens_not_before"]),
+            patient_limits=from_row(PatientLimits, row),
         )
         if current:
             self._statuses.put(client_id, status)

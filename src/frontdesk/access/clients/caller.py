@@ -7,6 +7,16 @@ Grant = Literal["agent", "integration"]
 
 
 @dataclass(frozen=True, slots=True)
+class PatientLimits:
+    """What a caller may read of patients; 0 is unlimited. Staff have no limits."""
+
+    per_hour: int = 0  # distinct patients
+    per_day: int = 0
+    match_misses: int = 0  # of one person, until matching this person is locked
+    known_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Caller:
     client_id: str
     practice_id: int
@@ -14,3 +24,4 @@ class Caller:
     scopes: frozenset[str]
     grant: Grant
     directory_version: int  # version of the directory, at most a few seconds old
+    patient_limits: PatientLimits = PatientLimits()

@@ -3,7 +3,7 @@
 import secrets
 import string
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +12,7 @@ from frontdesk.access.clients.secrets import insert_secret, new_secret
 from frontdesk.access.clients.validation import (
     ClientError,
     check_limits,
+    check_patient_access,
     checked_grant,
     checked_name,
     checked_scopes,
@@ -21,6 +22,7 @@ from frontdesk.access.keys.ring import KeyRing
 from frontdesk.domain.spelling import closest
 from frontdesk.store.database import Database
 from frontdesk.store.notifications import notify
+from frontdesk.store.rows import field_names
 
 DEFAULT_PER_MINUTE = 600
 DEFAULT_QUOTA = 1_000_000
@@ -30,7 +32,8 @@ _ALPHABET = string.digits + string.ascii_letters
 
 _SELECT = """
 SELECT c.client_id, p.slug AS practice_slug, c.name, c.grant_kind AS "grant", c.scopes, c.per_minute, c.quota,
-       c.disabled, c.created_at, c.tokens_not_before,
+       c.patients_per_hour, c.patients_per_day, c.match_misses, c.known_patients_only, c.disabled, c.created_at,
+       c.tokens_not_before,
        ARRAY(SELECT s.created_at FROM client_secret s WHERE s.client_id = c.client_id ORDER BY s.retires_at NULLS FIRST)
            AS secrets_created,
        ARRAY(SELECT s.retires_at FROM client_secret s WHERE s.client_id = c.client_id ORDER BY s.retires_at NULLS FIRST)
@@ -38,8 +41,9 @@ SELECT c.client_id, p.slug AS practice_slug, c.name, c.grant_kind AS "grant", c.
 FROM client c JOIN practice p USING (practice_id)
 """
 _ADD = """
-INSERT INTO client (client_id, practice_id, name, grant_kind, scopes, per_minute, quota, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+INSERT INTO client (client_id, practice_id, name, grant_kind, scopes, per_minute, quota, created_at,
+    patients_per_hour, patients_per_day, match_misses, known_patients_only)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 """
 _LOCK = "SELECT practice_id, grant_kind, scopes, tokens_not_before FROM client WHERE client_id = $1 FOR UPDATE"
 
@@ -55,6 +59,19 @@ class SecretRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class PatientAccess:
+    """A client's own limits on reading patients; 0 is unlimited, None means as the practice says."""
+
+    patients_per_hour: int | None = None
+    patients_per_day: int | None = None
+    match_misses: int | None = None
+    known_patients_only: bool | None = None
+
+
+AS_THE_PRACTICE = PatientAccess()
+
+
+@dataclass(frozen=True, slots=True)
 class ClientRecord:
     client_id: str
     practice_slug: str
@@ -63,6 +80,7 @@ class ClientRecord:
     scopes: tuple[str, ...]
     per_minute: int
     quota: int
+    patient_access: PatientAccess
     disabled: bool
     created_at: datetime
     secrets: tuple[SecretRecord, ...]  # newest first
@@ -83,12 +101,14 @@ async def add_client(
     scopes: Sequence[str],
     per_minute: int = DEFAULT_PER_MINUTE,
     quota: int = DEFAULT_QUOTA,
+    patient_access: PatientAccess = AS_THE_PRACTICE,
     also: Also | None = None,
     clock: Clock = _utc_now,
 ) -> tuple[ClientRecord, str]:
     """The new client and its secret, which cannot be shown again."""
     name, kind, held = checked_name(name), checked_grant(grant), checked_scopes(scopes)
     check_limits(per_minute, quota)
+    check_patient_access(**asdict(patient_access))
     client_id = "fd_" + "".join(secrets.choice(_ALPHABET) for _ in range(20))
     secret, now = new_secret(), clock()
     async with database.transaction() as connection:
@@ -96,7 +116,9 @@ async def add_client(
         if practice_id is None:
             slugs = [row["slug"] for row in await connection.fetch("SELECT slug FROM practice")]
             raise ClientError(f"There is no practice {practice!r}{closest(practice, slugs)}.")
-        await connection.execute(_ADD, client_id, practice_id, name, kind, list(held), per_minute, quota, now)
+        await connection.execute(
+            _ADD, client_id, practice_id, name, kind, list(held), per_minute, quota, now, *astuple(patient_access)
+        )
         await insert_secret(connection, ring, client_id, secret, now)
         if also is not None:
             await also(connection, practice_id, client_id)
@@ -152,23 +174,32 @@ async def change_client(
     scopes: Sequence[str] | None = None,
     per_minute: int | None = None,
     quota: int | None = None,
+    patient_access: PatientAccess | None = None,
     also: Also | None = None,
     clock: Clock = _utc_now,
 ) -> ClientRecord:
     """None leaves a value unchanged. A change of grant or scopes ends every token issued before."""
     check_limits(per_minute, quota)
+    if patient_access is not None:
+        check_patient_access(**asdict(patient_access))
     return await _change(
         database,
         client_id,
         also,
         clock,
         """name = coalesce($2, name), grant_kind = coalesce($3, grant_kind), scopes = coalesce($4, scopes),
-           per_minute = coalesce($5::integer, per_minute), quota = coalesce($6::bigint, quota)""",
+           per_minute = coalesce($5::integer, per_minute), quota = coalesce($6::bigint, quota),
+           patients_per_hour = CASE WHEN $7 THEN $8::integer ELSE patients_per_hour END,
+           patients_per_day = CASE WHEN $7 THEN $9::integer ELSE patients_per_day END,
+           match_misses = CASE WHEN $7 THEN $10::integer ELSE match_misses END,
+           known_patients_only = CASE WHEN $7 THEN $11::boolean ELSE known_patients_only END""",
         None if name is None else checked_name(name),
         None if grant is None else checked_grant(grant),
         None if scopes is None else list(checked_scopes(scopes)),
         per_minute,
         quota,
+        patient_access is not None,
+        *astuple(patient_access or AS_THE_PRACTICE),
     )
 
 
@@ -244,5 +275,6 @@ async def _end_tokens(connection: Any, client_id: str, held: Any, now: datetime)
 def _record(row: Any) -> ClientRecord:
     fields = dict(row)
     fields["scopes"] = ordered(fields["scopes"])
+    fields["patient_access"] = PatientAccess(**{name: fields.pop(name) for name in field_names(PatientAccess)})
     fields["secrets"] = tuple(map(SecretRecord, fields.pop("secrets_created"), fields.pop("secrets_retire")))
     return ClientRecord(**fields)

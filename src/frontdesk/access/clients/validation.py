@@ -10,6 +10,8 @@ from frontdesk.domain.spelling import closest
 _LONGEST_NAME = 100
 _LARGEST_PER_MINUTE = 2**31 - 1
 _LARGEST_QUOTA = 2**63 - 1
+_LARGEST_BUDGET = 1_000_000
+_LARGEST_MISSES = 100
 
 
 class ClientError(Exception):
@@ -49,6 +51,18 @@ def check_limits(per_minute: int | None, quota: int | None) -> None:
     ):
         if value is not None and not 1 <= value <= most:
             raise ClientError(f"The {name} must be between 1 and {most}.", field)
+
+
+def check_patient_access(**limits: int | None) -> None:
+    """Each by its field of `PatientAccess`; None follows the practice."""
+    for field, name, most in (
+        ("patients_per_hour", "budget of patients an hour", _LARGEST_BUDGET),
+        ("patients_per_day", "budget of patients a day", _LARGEST_BUDGET),
+        ("match_misses", "number of failed matches", _LARGEST_MISSES),
+    ):
+        value = limits.get(field)
+        if value is not None and not 0 <= value <= most:
+            raise ClientError(f"The {name} must be between 1 and {most}, or 0 for no limit.", field)
 
 
 def ordered(scopes: Collection[str]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from frontdesk.domain.errors import BINDING, BY_GATEWAY, FieldError, Problem
+from frontdesk.domain.errors import BINDING, FieldError, Problem
 from frontdesk.doors.bodies import read_body, require_json_body
 from frontdesk.doors.http_request import (
     SIMULATE,
@@ -42,7 +42,7 @@ from frontdesk.doors.responses import TRACE, door_problem
 from frontdesk.engine.answer_cache import CacheKey
 from frontdesk.engine.arguments import Arguments, from_tool
 from frontdesk.engine.execute import Call, Engine
-from frontdesk.engine.sandbox import META_KEY
+from frontdesk.engine.sandbox import META_KEY, SimulatedByGateway
 from frontdesk.operations import BY_NAME, Operation
 from frontdesk.settings import Settings
 
@@ -55,7 +55,7 @@ _STREAM = [
     _NO_SNIFFING,
 ]
 _JSON = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), _NO_SNIFFING]
-_OF_HTTP = BY_GATEWAY | {"unauthorized", "forbidden_tenant"}  # never a tool's result
+_OF_HTTP = frozenset(("unauthorized", "forbidden_tenant"))  # never a tool's result
 _KEY_IN_META = "idempotencyKey"
 _ANY_TOKEN_MAY = BY_NAME["get_capabilities"]
 
@@ -142,7 +142,7 @@ class McpDoor:
         try:
             answer = await self._engine.execute(request.call)
         except Problem as problem:
-            if problem.code in _OF_HTTP:
+            if problem.code in _OF_HTTP or isinstance(problem, SimulatedByGateway):
                 raise
             status, code = problem.status, problem.code
             if code == "confirmation_required":

@@ -18,8 +18,9 @@ EVENT_TYPES = (
     "appointment.noShow",
     "patient.created",
     "patient.updated",
+    "client.patientBudgetExceeded",
 )
-_IDS_AND_TIMES = ("Id", "At")
+_IDS_AND_TIMES = ("Id", "At", "budget")  # the budget is "hour" or "day"
 _AFTER = "SELECT * FROM outbox WHERE practice_id = $1 AND event_id > $2 ORDER BY event_id LIMIT $3"
 _NEWEST = "SELECT * FROM outbox WHERE practice_id = $1 ORDER BY event_id DESC LIMIT $2"
 
@@ -29,7 +30,7 @@ def event_name(event_id: int) -> str:
 
 
 def event_document(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The message to a receiver, with ids and times only."""
+    """The message to a receiver, with ids, times and names of budgets only."""
     subject: dict[str, Any] = orjson.loads(row["subject"])
     return {
         "type": row["type"],

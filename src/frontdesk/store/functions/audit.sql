@@ -14,6 +14,13 @@ BEGIN
     VALUES (p_practice, p_at, p_actor, p_operation, p_outcome, p_subjects, p_request_id)
     RETURNING record_id INTO new_id;
     INSERT INTO audit_unsealed (practice_id, record_id) VALUES (p_practice, new_id);
+    -- Every write and every match is recorded here, whichever scheduling system executed it.
+    IF p_outcome = 'executed' AND p_actor LIKE 'fd\_%'
+       AND p_operation IN ('match_patient', 'create_patient', 'book_appointment') THEN
+        INSERT INTO known_patient (practice_id, client_id, patient_id, known_since)
+        SELECT DISTINCT p_practice, p_actor, s.id, p_at FROM unnest(p_subjects) AS s (id) WHERE s.id LIKE 'pat\_%'
+        ON CONFLICT DO NOTHING;
+    END IF;
 END $$;
 
 -- Does not wait for the disk: a crash may lose the last reads from the trail, never a write.

@@ -7,14 +7,25 @@ BEGIN
     RETURN QUERY SELECT * FROM intent i WHERE i.practice_id = p_practice AND i.intent_id = p_intent;
 END $$;
 
-CREATE OR REPLACE FUNCTION open_challenge(
+-- Stores a challenge, unless its read-back discloses more patients than the client may read.
+CREATE OR REPLACE FUNCTION issue_challenge(
     p_practice bigint, p_intent bytea, p_client text, p_operation text, p_fingerprint bytea, p_now timestamptz,
-    p_expires timestamptz, p_keep_until timestamptz, p_subjects text[], p_request_id text
+    p_expires timestamptz, p_keep_until timestamptz, p_subjects text[], p_request_id text, p_per_hour integer,
+    p_per_day integer, OUT exceeded text, OUT seconds integer
 )
-RETURNS void
 LANGUAGE plpgsql AS $$
+DECLARE
+    spent record;
 BEGIN
-    PERFORM append_audit(p_practice, p_now, p_client, p_operation, 'confirmation_required', p_subjects, p_request_id);
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    spent := spend_patient_budget(p_practice, p_client, p_subjects, p_now, p_per_hour, p_per_day);
+    exceeded := spent.exceeded;
+    seconds := spent.seconds;
+    PERFORM append_audit(p_practice, p_now, p_client, p_operation,
+        CASE WHEN exceeded IS NULL THEN 'confirmation_required' ELSE 'rate_limited' END, p_subjects, p_request_id);
+    IF exceeded IS NOT NULL THEN
+        RETURN;
+    END IF;
     INSERT INTO intent (
         practice_id, intent_id, client_id, operation, fingerprint, state, created_at, expires_at, keep_until
     ) VALUES (

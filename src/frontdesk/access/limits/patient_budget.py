@@ -1,0 +1,38 @@
+"""Budgets of distinct patients that a client may read in an hour and in a day, exact across workers and nodes."""
+
+from typing import Any
+
+from frontdesk.access.clients.caller import PatientLimits
+from frontdesk.audit.trail import AuditEntry, AuditTrail
+from frontdesk.domain.errors import Problem
+
+_RECORD = "SELECT * FROM record_read($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+
+
+async def record_read(audit: AuditTrail, entry: AuditEntry, limits: PatientLimits) -> None:
+    """Records a read and counts the patients it discloses. Raises `rate_limited` if they exceed a budget."""
+    row = await audit.database.write(_RECORD, *entry.values(), limits.per_hour, limits.per_day)
+    audit.seal_soon(entry.practice_id)
+    check_spent(row, limits)
+
+
+def check_spent(row: Any, limits: PatientLimits) -> None:
+    """Raises `rate_limited` if the row of a counted answer names an exceeded budget."""
+    if row["exceeded"] is None:
+        return
+    budget = limits.per_hour if row["exceeded"] == "hour" else limits.per_day
+    article = "an" if row["exceeded"] == "hour" else "a"
+    raise Problem(
+        "rate_limited",
+        f"The budget of {budget} patients {article} {row['exceeded']} of this client does not allow this answer. Try "
+        f"again in {spoken(row['seconds'])}, or ask for fewer patients at a time.",
+        retry_after=row["seconds"],
+    )
+
+
+def spoken(seconds: int) -> str:
+    """A duration in the largest unit that it fills, rounded up."""
+    for unit, length in (("hour", 3600), ("minute", 60)):
+        if seconds > length:
+            return f"{-(-seconds // length)} {unit}s"
+    return f"{seconds} seconds"

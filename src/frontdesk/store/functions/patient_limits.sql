@@ -1,0 +1,107 @@
+-- Limits on the patients that a client reads: budgets per hour and day, known patients, failed matches.
+
+-- The seconds until a budget allows these patients, null if it allows them now. A patient that was read within the
+-- window costs nothing.
+CREATE OR REPLACE FUNCTION patient_budget_wait(
+    p_practice bigint, p_client text, p_patients text[], p_now timestamptz, p_window interval, p_budget integer
+)
+RETURNS integer
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_since  timestamptz := p_now - p_window;
+    v_new    integer;
+    v_excess integer;
+    v_frees  timestamptz;
+BEGIN
+    IF p_budget = 0 THEN
+        RETURN NULL;
+    END IF;
+    SELECT cardinality(p_patients) - count(*) INTO v_new FROM patient_read r
+    WHERE r.practice_id = p_practice AND r.client_id = p_client AND r.patient_id = ANY (p_patients)
+      AND r.read_at > v_since;
+    IF v_new = 0 THEN
+        RETURN NULL;
+    END IF;
+    SELECT v_new + count(*) - p_budget INTO v_excess FROM patient_read r
+    WHERE r.practice_id = p_practice AND r.client_id = p_client AND r.read_at > v_since;
+    IF v_excess <= 0 THEN
+        RETURN NULL;
+    END IF;
+    SELECT r.read_at INTO v_frees FROM patient_read r
+    WHERE r.practice_id = p_practice AND r.client_id = p_client AND r.read_at > v_since
+      AND r.patient_id <> ALL (p_patients)
+    ORDER BY r.read_at OFFSET v_excess - 1 LIMIT 1;
+    RETURN ceil(extract(epoch FROM coalesce(v_frees, p_now) + p_window - p_now));
+END $$;
+
+-- Counts the patients of an answer against the client's budgets. Returns the exceeded budget and the seconds until it
+-- allows the answer, or nulls. All or nothing: an answer that is refused costs nothing. The first refusal in a window
+-- raises an alarm and an event.
+CREATE OR REPLACE FUNCTION spend_patient_budget(
+    p_practice bigint, p_client text, p_subjects text[], p_now timestamptz, p_per_hour integer, p_per_day integer,
+    OUT exceeded text, OUT seconds integer
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    b          patient_budget;
+    v_patients text[] := ARRAY(SELECT DISTINCT s.id FROM unnest(p_subjects) AS s (id) WHERE s.id LIKE 'pat\_%');
+    v_alarm    boolean;
+BEGIN
+    IF cardinality(v_patients) = 0 OR (p_per_hour = 0 AND p_per_day = 0) THEN
+        RETURN;
+    END IF;
+    INSERT INTO patient_budget (practice_id, client_id) VALUES (p_practice, p_client) ON CONFLICT DO NOTHING;
+    SELECT * INTO b FROM patient_budget t WHERE t.practice_id = p_practice AND t.client_id = p_client FOR UPDATE;
+    DELETE FROM patient_read r
+    WHERE r.practice_id = p_practice AND r.client_id = p_client AND r.read_at <= p_now - interval '1 day';
+
+    exceeded := 'day';
+    seconds := patient_budget_wait(p_practice, p_client, v_patients, p_now, interval '1 day', p_per_day);
+    IF seconds IS NULL THEN
+        exceeded := 'hour';
+        seconds := patient_budget_wait(p_practice, p_client, v_patients, p_now, interval '1 hour', p_per_hour);
+    END IF;
+    IF seconds IS NULL THEN
+        exceeded := NULL;
+        INSERT INTO patient_read (practice_id, client_id, patient_id, read_at)
+        SELECT p_practice, p_client, s.id, p_now FROM unnest(v_patients) AS s (id)
+        ON CONFLICT (practice_id, client_id, patient_id)
+        DO UPDATE SET read_at = greatest(patient_read.read_at, excluded.read_at);
+        RETURN;
+    END IF;
+    IF exceeded = 'day' THEN
+        v_alarm := coalesce(b.day_alarm_at <= p_now - interval '1 day', true);
+        UPDATE patient_budget t SET day_alarm_at = p_now
+        WHERE t.practice_id = p_practice AND t.client_id = p_client AND v_alarm;
+    ELSE
+        v_alarm := coalesce(b.hour_alarm_at <= p_now - interval '1 hour', true);
+        UPDATE patient_budget t SET hour_alarm_at = p_now
+        WHERE t.practice_id = p_practice AND t.client_id = p_client AND v_alarm;
+    END IF;
+    IF v_alarm THEN
+        INSERT INTO outbox (practice_id, type, subject, occurred_at)
+        VALUES (p_practice, 'client.patientBudgetExceeded',
+                jsonb_build_object('clientId', p_client, 'budget', exceeded), p_now);
+    END IF;
+END $$;
+
+-- Records a read of protected data and counts its patients, in one round trip before the answer is sent. A read over
+-- budget is recorded as rate_limited. Does not wait for the disk: a crash may lose the last reads, never a write.
+CREATE OR REPLACE FUNCTION record_read(
+    p_practice bigint, p_at timestamptz, p_actor text, p_operation text, p_outcome text, p_subjects text[],
+    p_request_id text, p_per_hour integer, p_per_day integer, OUT exceeded text, OUT seconds integer
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    spent record;
+BEGIN
+    PERFORM set_config('synchronous_commit', 'off', true);
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    IF p_outcome = 'executed' THEN
+        spent := spend_patient_budget(p_practice, p_actor, p_subjects, p_at, p_per_hour, p_per_day);
+        exceeded := spent.exceeded;
+        seconds := spent.seconds;
+    END IF;
+    PERFORM append_audit(p_practice, p_at, p_actor, p_operation,
+        CASE WHEN exceeded IS NULL THEN p_outcome ELSE 'rate_limited' END, p_subjects, p_request_id);
+END $$;
