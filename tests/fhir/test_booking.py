@@ -48,6 +48,18 @@ async def test_the_server_gets_an_appointment_that_says_everything(fhir: World, 
     assert await upstream.busy_slots() == {f"{CHEN}540"}
 
 
+async def test_a_move_to_its_own_slot_sends_nothing(fhir: World, upstream: Upstream) -> None:
+    integration = await fhir.client(grant="integration")
+    own = (await slots(integration))[0]["id"]
+    path = f"/api/appointments/{await book(await fhir.client())}"
+    assert (await integration.post(f"{path}/confirm")).status_code == 200
+    before, stored = (await integration.get(path)).json(), await upstream.live_appointments()
+    answer = await integration.post(f"{path}/reschedule", json={"slotId": own})
+    assert (answer.status_code, answer.json()["status"]) == (200, "confirmed")
+    assert (await integration.get(path)).json() == before
+    assert await upstream.live_appointments() == stored, "the same version"
+
+
 async def test_a_healthcare_service_takes_part(fhir: World, upstream: Upstream) -> None:
     await book(await fhir.client(), visitTypeId=22, procedureId=103)
     [stored] = await upstream.live_appointments()

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.world import MONDAY, World, book, confirmed, patient_id, slots
+from tests.world import MONDAY, PRACTICE, World, book, confirmed, patient_id, slots
 
 
 async def _book(client: httpx.AsyncClient, **body: Any) -> httpx.Response:
@@ -130,6 +130,41 @@ async def test_moving_an_appointment_books_it_anew(world: World, integration: ht
     assert moved["rescheduledFrom"] == "2026-11-16T09:00:00-05:00"
     assert "attendanceConfirmedAt" not in moved
     assert (await slots(integration))[0]["start"] == "2026-11-16T09:00:00-05:00", "the old time is free again"
+
+
+async def test_a_move_to_its_own_slot_changes_nothing(world: World, integration: httpx.AsyncClient) -> None:
+    agent, own = await world.client(), (await slots(integration))[0]["id"]
+    appointment = await book(agent)
+    path = f"/api/appointments/{appointment}"
+    await integration.post(f"{path}/confirm")
+    before, events = (await integration.get(path)).json(), await _events(world)
+    world.clock.advance(minutes=5)
+    # Nobody could book the slot any more, and the directory has changed: the appointment has it all the same.
+    closed = PRACTICE.replace("SLUG", "harbor").replace(
+        "Family Medicine,", "Family Medicine, minimumNoticeMinutes: 9999,"
+    )
+    await world.import_file(closed)
+    kept = {"appointmentId": appointment, "status": "confirmed"}
+    answer = await integration.post(f"{path}/reschedule", json={"slotId": own})
+    assert (answer.status_code, answer.json()) == (200, kept)
+    challenge = await agent.post(f"{path}/reschedule", json={"slotId": own})
+    assert challenge.status_code == 428, "an agent's write is proposed first, whatever it would change"
+    assert challenge.json()["readBack"]["start"] == before["start"]
+    token = challenge.json()["confirmationToken"]
+    for _ in range(2):
+        answer = await agent.post(f"{path}/reschedule", json={"slotId": own, "confirmationToken": token})
+        assert (answer.status_code, answer.json()) == (200, kept)
+    assert (await integration.get(path)).json() == before
+    assert await _events(world) == events
+    await integration.post(f"{path}/cancel")
+    refused = await integration.post(f"{path}/reschedule", json={"slotId": own})
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+
+
+async def _events(world: World) -> int:
+    async with world.database.transaction(1) as connection:
+        count: int = await connection.fetchval("SELECT count(*) FROM outbox WHERE practice_id = 1")
+    return count
 
 
 async def test_an_appointment_can_move_into_a_time_that_overlaps_its_own(

@@ -1,4 +1,7 @@
-from frontdesk.domain.appointments import RESCHEDULABLE
+from datetime import UTC, datetime, timedelta
+
+from frontdesk.domain.appointments import RESCHEDULABLE, Appointment
+from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._booking import bookable, booking_of
 from frontdesk.operations._fields import AppointmentId, SlotId, WriteInput
@@ -6,7 +9,7 @@ from frontdesk.operations._lookups import existing_appointment
 from frontdesk.operations._operation import APPOINTMENTS, Context, Operation, Proposal
 from frontdesk.operations._records import AppointmentWritten, visit_read_back
 from frontdesk.operations._status_changes import require_state
-from frontdesk.systems.changes import Reschedule
+from frontdesk.systems.changes import ChangeStatus, Reschedule
 from frontdesk.systems.port import Capability
 
 
@@ -18,25 +21,45 @@ class Request(WriteInput):
 async def run(context: Context, given: Request) -> Proposal:
     """Moves an appointment to another open slot; the old time is kept until the move has succeeded. Find the slot with
     search_slots first. The first call only proposes: read the new time aloud, and after a clear yes call again with the
-    same arguments plus confirmationToken. The moved appointment is booked, its attendance to be confirmed anew."""
+    same arguments plus confirmationToken. The moved appointment is booked, its attendance to be confirmed anew. A move
+    to the slot that it has already changes nothing."""
     appointment = await existing_appointment(context, given.appointment_id)
     require_state(appointment, RESCHEDULABLE, context.now, only_upcoming=True)
-    slot, checked = await bookable(context, given.slot_id, appointment.patient_id, moved=appointment)
-    change = Reschedule(
-        checked.version,
-        appointment.id,
-        appointment.patient_id,
-        from_provider_id=appointment.provider_id,
-        from_states=RESCHEDULABLE,
-        booking=booking_of(slot, checked),
-    )
+    slot = context.slot_ids.decode(given.slot_id)
+    change: Reschedule | ChangeStatus
+    if slot is not None and _is_own(slot, appointment):  # it may have it, even where nobody could book it now
+        directory = await context.system.directory()
+        change = ChangeStatus(appointment.id, appointment.status, (appointment.status,), only_upcoming=True)
+    else:
+        slot, checked = await bookable(context, given.slot_id, appointment.patient_id, moved=appointment)
+        directory = checked.slot.directory
+        change = Reschedule(
+            checked.version,
+            appointment.id,
+            appointment.patient_id,
+            from_provider_id=appointment.provider_id,
+            from_states=RESCHEDULABLE,
+            booking=booking_of(slot, checked),
+        )
     read_back = {
         "appointmentId": appointment.id,
         "patientId": appointment.patient_id,
         "slotId": given.slot_id,
-        **visit_read_back(slot, checked.slot.directory),
+        **visit_read_back(slot, directory),
     }
     return Proposal(read_back, change)
+
+
+def _is_own(slot: SlotRef, appointment: Appointment) -> bool:
+    starts = datetime.fromtimestamp(slot.start * 60, tz=UTC)
+    return (
+        slot.provider_id == appointment.provider_id
+        and slot.location_id == appointment.location_id
+        and slot.visit_type_id == appointment.visit_type_id
+        and slot.procedure_id == appointment.procedure_id
+        and starts == appointment.starts_at
+        and starts + timedelta(minutes=slot.duration_minutes) == appointment.ends_at
+    )
 
 
 OPERATION = Operation(

@@ -429,7 +429,7 @@ class AsyncFrontdesk(AsyncSession):
         Moves an appointment to another open slot; the old time is kept until the move has succeeded. Find the slot
         with search_slots first. The first call only proposes: read the new time aloud, and after a clear yes call
         again with the same arguments plus confirmationToken. The moved appointment is booked, its attendance to be
-        confirmed anew.
+        confirmed anew. A move to the slot that it has already changes nothing.
 
         Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.
 
