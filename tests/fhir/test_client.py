@@ -75,6 +75,11 @@ async def test_a_read_takes_nothing_for_a_record_that_is_none(
 async def test_a_record_that_is_gone_is_none(open_client: Open, server: Server, status: int) -> None:
     server.answers = lambda method, target: Answer(status, {}, b"")
     assert await open_client().read(Deadline(30), "Patient/1") is None
+    server.answers = lambda method, target: Answer(status, {}, b'{"resourceType": "OperationOutcome"}')
+    assert await open_client().read(Deadline(30), "Patient/1") is None
+    server.answers = lambda method, target: Answer(status, {}, b"<html>the server moved out</html>")
+    with pytest.raises(SystemUnavailable):
+        await open_client().read(Deadline(30), "Patient/1")
 
 
 async def test_a_write_carries_its_condition(open_client: Open, server: Server, door: Door) -> None:

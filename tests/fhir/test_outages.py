@@ -5,6 +5,7 @@ import logging
 import time
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.fhir.door import Answer, Door, Fault, Request
 from tests.fhir.misbehaving import Gathering, lose_answers
 from tests.fhir.practice import Upstream, fhir_world, forgive, give, settle
 from tests.running import running
-from tests.world import World, book, confirmed, slots
+from tests.world import World, book, confirmed, patient_id, slots
 
 
 @pytest.mark.parametrize("fault", ["delay", "drip", "cut_before", "half", "garbage", "error_before", "gateway", "busy"])
@@ -62,6 +63,45 @@ async def test_a_refused_connection_leaves_the_token_valid(fhir: World, upstream
     forgive(fhir)
     booked = await agent.post("/api/appointments", json=body)
     assert booked.status_code == 201
+
+
+async def _page_of_a_proxy(_request: Request, _answer: Answer) -> Answer:
+    return Answer(404, {"Content-Type": "text/html"}, b"<html>Not found</html>")
+
+
+@pytest.mark.parametrize("how", ["closed", "replaced"])
+async def test_a_server_that_is_gone_is_unavailable_whatever_was_read_before(
+    fhir: World, upstream: Upstream, how: str
+) -> None:
+    agent = await fhir.client()
+    free, other = (await slots(agent))[:2]
+    moved = (await booking(agent))["slotId"]
+    path = f"/api/appointments/{await book(agent)}"
+    body = {"patientId": await patient_id(agent), "slotId": other["id"]}
+    beyond = {**SEARCH, "from": "2027-06-01", "to": "2027-06-10"}
+    without_schedule = {**SEARCH, "providerId": 12, "locationId": 1}
+    assert (await agent.get("/api/slots", params=beyond)).json()["items"] == []
+    if how == "closed":
+        await upstream.door.close()
+    else:
+        upstream.door.rewrite = _page_of_a_proxy
+    for method, address, sent in (
+        ("GET", f"/api/slots?{urlencode(SEARCH)}", None),
+        ("GET", f"/api/slots?{urlencode(beyond)}", None),
+        ("GET", f"/api/slots?{urlencode(without_schedule)}", None),
+        ("GET", "/api/slots/first-available?visitTypeId=21&procedureId=101", None),
+        ("GET", f"/api/slots/{free['id']}", None),
+        ("GET", f"/api/slots/{other['id']}", None),
+        ("POST", "/api/appointments", body),
+        ("GET", "/api/appointments", None),
+        ("GET", path, None),
+        ("POST", f"{path}/reschedule", {"slotId": moved}),
+        ("POST", f"{path}/cancel", {}),
+        ("GET", f"/api/patients/{body['patientId']}", None),
+    ):
+        forgive(fhir)
+        answer = await agent.request(method, address, json=sent)
+        assert (answer.status_code, answer.json()["code"]) == (502, "upstream_unavailable"), address
 
 
 async def test_the_servers_wish_to_be_left_alone_is_respected(fhir: World, upstream: Upstream) -> None:

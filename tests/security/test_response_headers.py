@@ -80,8 +80,10 @@ async def test_pages_allow_no_script_frame_or_form_but_their_own(world: World) -
 
 
 async def test_everything_public_says_what_it_is(world: World) -> None:
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
     for path in (*PAGES, *PUBLIC, "/healthz", "/readyz"):
-        answer = await world.anonymous().get(path)
+        answer = await world.anonymous().get(path, headers={"traceparent": f"00-{trace}-00f067aa0ba902b7-01"})
+        assert answer.headers["x-svc-trace-id"] == trace, path
         assert answer.status_code == 200, path
         assert answer.headers["x-content-type-options"] == "nosniff", path
         assert answer.headers["content-type"].split(";")[0] in ("text/html", "application/json"), path

@@ -97,11 +97,13 @@ class Upstream:
             self._map = (version, PracticeMap(settings, directory, locations, providers))
         return self._map[1]
 
-    async def schedules(self, deadline: Deadline, version: int, practice: PracticeMap) -> list[Schedule]:
-        """The schedules of all providers, cached for some minutes because they seldom change."""
+    async def schedules(
+        self, deadline: Deadline, version: int, practice: PracticeMap, *, live: bool = False
+    ) -> list[Schedule]:
+        """The schedules of all providers, cached for some minutes because they seldom change. `live`: read now."""
         async with self._reading:
             kept = self._schedules
-            if kept is None or kept[0] != version or self._monotonic() >= kept[1]:
+            if live or kept is None or kept[0] != version or self._monotonic() >= kept[1]:
                 found = await self.read_schedules(deadline, practice)
                 kept = self._schedules = (version, self._monotonic() + SCHEDULE_SECONDS, found)
         return kept[2]

@@ -15,6 +15,7 @@ from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.elements import stamp
 from frontdesk.systems.fhir.resources.slots import Schedule, Slot, fits, open_runs, slot
+from frontdesk.systems.fhir.settings import Service
 from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.offers import offered_pairs
@@ -45,10 +46,10 @@ class SlotFinder:
         }
         wanted = {(provider.id, place.id) for provider, place in pairs}
         services = self._practice.services(visit_type.id, procedure.id)
-        known = await self._schedules() if wanted else []
-        calendars = [s for s in known if (s.provider_id, s.location_id) in wanted and fits(s, services)]
+        windows = list(self._windows(bounds.values(), query, after))
+        calendars = await self._calendars(wanted, services, live=not windows) if wanted else []
         found: list[Position] = []
-        for first, last in self._windows(bounds.values(), query, after) if calendars else ():
+        for first, last in windows if calendars else ():
             runs = await self._runs(calendars, visit_type, procedure, first, last + procedure.duration_minutes)
             starts = {
                 (start, calendar.provider_id, calendar.location_id)
@@ -75,18 +76,22 @@ class SlotFinder:
         if procedure.duration_minutes != ref.duration_minutes or not earliest <= ref.start < latest:
             return None
         services = self._practice.services(visit_type.id, procedure.id)
-        calendars = [
-            schedule
-            for schedule in await self._schedules()
-            if (schedule.provider_id, schedule.location_id) == (ref.provider_id, ref.location_id)
-            and fits(schedule, services)
-        ]
+        calendars = await self._calendars({(ref.provider_id, ref.location_id)}, services)
         until = ref.start + ref.duration_minutes
         runs = await self._runs(calendars, visit_type, procedure, ref.start, until, held=held, only_free=not held)
         return next((run for (_, start), run in sorted(runs.items()) if start == ref.start), None)
 
-    async def _schedules(self) -> list[Schedule]:
-        return await self._upstream.schedules(self._deadline, self._version, self._practice)
+    async def _calendars(
+        self, wanted: AbstractSet[tuple[int, int]], services: Sequence[Service], *, live: bool = False
+    ) -> list[Schedule]:
+        """The schedules of these providers and locations. Whether none fits, or no slot will be read (`live`), only a
+        live answer says: a server that is gone has no empty calendar."""
+        for again in (live, True):
+            known = await self._upstream.schedules(self._deadline, self._version, self._practice, live=again)
+            found = [each for each in known if (each.provider_id, each.location_id) in wanted and fits(each, services)]
+            if found or live:
+                return found
+        return []
 
     async def _runs(
         self,

@@ -69,6 +69,7 @@ class _Answer:
     status: int
     resource: Resource | None  # None: no readable resource
     retry_after: int
+    is_foreign: bool = False  # a body that no FHIR server sends, such as a proxy's page
 
     @property
     def found(self) -> Resource | None:
@@ -105,7 +106,7 @@ class FhirClient:
     async def read(self, deadline: Deadline, reference: str) -> Resource | None:
         """One record, or None if the server has none."""
         answer = await self._ask(deadline, f"{self._base_url}/{reference}")
-        if answer.status in (404, 410):
+        if answer.status in (404, 410) and not answer.is_foreign:
             return None
         found = self._readable(answer)
         if reference != "metadata" and f"{found['resourceType']}/{found.get('id')}" != reference:
@@ -239,7 +240,10 @@ class FhirClient:
                 asyncio.timeout(deadline.remaining(write=body is not None)),
                 self._http.stream(method, url, content=body, headers=headers) as response,
             ):
-                return _Answer(response.status_code, await _resource(response), _retry_after(response))
+                body = await _body(response)
+                resource = _resource(body)
+                is_foreign = resource is None and bool(body)
+                return _Answer(response.status_code, resource, _retry_after(response), is_foreign)
         except (httpx.HTTPError, TimeoutError):
             self.breaker.failed()
             raise
@@ -278,12 +282,16 @@ def _trusted_authorities() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-async def _resource(response: httpx.Response) -> Resource | None:
+async def _body(response: httpx.Response) -> bytes:
     body = bytearray()
     async for part in response.aiter_bytes():
         body += part
         if len(body) > LARGEST_ANSWER:
             raise httpx.ReadError("the answer is too large")
+    return bytes(body)
+
+
+def _resource(body: bytes) -> Resource | None:
     try:
         document: Any = orjson.loads(body)
     except orjson.JSONDecodeError:
