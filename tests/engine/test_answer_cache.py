@@ -309,7 +309,7 @@ async def test_a_simulated_refusal_is_neither_cached_nor_hidden_by_a_cached_answ
 
 
 async def test_the_cache_is_bounded_and_keeps_what_was_used_last(world: World) -> None:
-    answers, most = world.service.engine.answers, 150_000
+    answers, most = world.service.engine.answers, 300_000
     answers._entries = BoundedCache(most)
     agent = await world.client()
     for number in range(1, 150):
@@ -327,7 +327,7 @@ async def test_an_answer_that_is_too_large_is_not_cached(world: World) -> None:
     caller = await world.service.authenticator.identify(agent.headers["Authorization"].removeprefix("Bearer "))
     operation = next(each for each in OPERATIONS if each.name == "list_providers")
     cache = empty_cache(world)
-    for size, stored in ((MAX_ENTRY_BYTES, 0), (MAX_ENTRY_BYTES // 2, 1)):
+    for size, stored in ((MAX_ENTRY_BYTES, 0), (MAX_ENTRY_BYTES // 3, 1)):
         cache.store(caller, operation, key[1:], Answer(200, b"x" * size), entry.versions, entry.stamp)
         assert len(cache._entries) == stored
 

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import orjson
@@ -26,10 +27,15 @@ _VERSIONS = "SELECT practice, version, calendar FROM unnest($1::bigint[]) AS pra
 CacheKey = tuple[str, bytes]  # a request as it was sent: path and query, or tool name and arguments
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Answer:
     status: int
     content: bytes  # JSON
+
+    @cached_property
+    def quoted(self) -> orjson.Fragment:
+        """The content as a JSON string."""
+        return orjson.Fragment(orjson.dumps(self.content.decode()))
 
     @property
     def body(self) -> Mapping[str, Any]:
@@ -72,7 +78,7 @@ class AnswerCache:
         self.misses: Counter[str] = Counter()
 
     def lookup(self, caller: Caller, key: CacheKey) -> Entry | None:
-        """An entry that is fresh as far as memory can tell; `is_fresh` decides."""
+        """An entry that is fresh as far as memory can tell. For one from the calendar `is_fresh` decides."""
         entry = self._entries.get((caller.practice_id, *key))
         if entry is None:
             return None
@@ -86,8 +92,6 @@ class AnswerCache:
 
     async def is_fresh(self, entry: Entry, caller: Caller) -> bool:
         """Compares the versions of an answer from the calendar with those in the database."""
-        if entry.versions.calendar is None:
-            return True
         return await self._current_versions.read(caller.practice_id) == entry.versions
 
     def stamp(self, seconds: float) -> Stamp:
@@ -99,7 +103,7 @@ class AnswerCache:
     ) -> None:
         if (operation.depends_on == "calendar") != (versions.calendar is not None):
             return
-        size = len(answer.content) + len(key[0]) + len(key[1]) + _ENTRY_OVERHEAD
+        size = 2 * len(answer.content) + len(key[0]) + len(key[1]) + _ENTRY_OVERHEAD  # twice: plain and quoted
         if size <= MAX_ENTRY_BYTES:
             self._entries.put((caller.practice_id, *key), Entry(answer, versions, stamp), size)
 

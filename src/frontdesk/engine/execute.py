@@ -77,7 +77,7 @@ class Engine:
         key = call.cache_key if operation.depends_on is not None else None
         if key is not None:
             entry = self.answers.lookup(caller, key)
-            if entry is not None and await self.answers.is_fresh(entry, caller):
+            if entry is not None and (entry.versions.calendar is None or await self.answers.is_fresh(entry, caller)):
                 self.answers.hits[operation.name] += 1
                 return entry.answer
             self.answers.misses[operation.name] += 1

@@ -68,7 +68,7 @@ def initialized(requested: Any) -> dict[str, Any]:
 
 
 def executed(answer: Answer, *, modern: bool) -> dict[str, Any]:
-    return _result(answer.content.decode(), orjson.Fragment(answer.content), modern)
+    return _result(answer.quoted, orjson.Fragment(answer.content), modern)
 
 
 def pending(operation: Operation, problem: Problem, *, modern: bool) -> dict[str, Any]:
@@ -96,6 +96,6 @@ def failed(problem: Problem, document: Mapping[str, Any], *, modern: bool) -> di
     return _result("\n".join(lines), document, modern) | {"isError": True}
 
 
-def _result(text: str, structured: Any, modern: bool) -> dict[str, Any]:
+def _result(text: str | orjson.Fragment, structured: Any, modern: bool) -> dict[str, Any]:
     result = {"content": [{"type": "text", "text": text}], "structuredContent": structured, "isError": False}
     return result | _MODERN if modern else result
