@@ -21,6 +21,8 @@ class Sizes:
     """How long and how large a run is."""
 
     rounds: int
+    restarts: int
+    """How many processes of each server share the rounds: one may be a third faster than the next, all its life."""
     seconds: float
     pgbench_seconds: int
     growth: tuple[int, ...]
@@ -35,6 +37,7 @@ class Sizes:
 
 FULL = Sizes(
     rounds=30,
+    restarts=6,
     seconds=0.6,
     pgbench_seconds=2,
     growth=(10, 100, 1_000, 10_000),
@@ -46,6 +49,7 @@ FULL = Sizes(
 )
 QUICK = Sizes(
     rounds=2,
+    restarts=1,
     seconds=0.4,
     pgbench_seconds=1,
     growth=(20,),

@@ -59,65 +59,69 @@ def throughput(
     service: Service, requests: Requests, folder: Path, sizes: Sizes, generators: Generators, progress: Progress
 ) -> list[Row]:
     """Everything that has floor (a), and the bare handler, in the same rounds."""
-    with memory_server(
-        service, [*requests.searches, *requests.slots, requests.directory], requests.token, folder
-    ) as floor:
-        bookings = office_bookings(requests.token, service.slot_ids([requests.practice])[0])
-        never_asked = requests.unheard()
+    searches, slots = requests.get(*requests.searches), requests.get(*requests.slots)
+    directory = requests.get(requests.directory)
+    bookings = office_bookings(requests.token, service.slot_ids([requests.practice])[0])
+    never_asked = requests.unheard()
 
-        def measured(target: Service | Floor, function: Callable[..., load.Measured], *arguments: Any) -> load.Measured:
-            found: load.Measured = accounted(
-                lambda: target.processes, lambda: generators.run(function, target.port, *arguments)
-            )
-            return found
+    def measured(target: Service | Floor, function: Callable[..., load.Measured], *arguments: Any) -> load.Measured:
+        found: load.Measured = accounted(
+            lambda: target.processes, lambda: generators.run(function, target.port, *arguments)
+        )
+        return found
 
-        def way(target: Service | Floor, wanted: Sequence[bytes]) -> Callable[[], load.Measured]:
-            return lambda: measured(target, load.repeat, wanted, CONNECTIONS, sizes.seconds)
+    def way(target: Service | Floor, wanted: Sequence[bytes]) -> Callable[[], load.Measured]:
+        return lambda: measured(target, load.repeat, wanted, CONNECTIONS, sizes.seconds)
 
-        def cold() -> load.Measured:
-            wanted = list(itertools.islice(never_asked, int(_MOST_COLD * sizes.seconds)))
-            return measured(service, load.each_once, wanted, CONNECTIONS, sizes.seconds)
+    def cold() -> load.Measured:
+        wanted = list(itertools.islice(never_asked, int(_MOST_COLD * sizes.seconds)))
+        return measured(service, load.each_once, wanted, CONNECTIONS, sizes.seconds)
 
-        def while_booking() -> load.Measured:
-            arguments = (requests.get(*requests.searches), bookings, CONNECTIONS, sizes.seconds, _SEARCHES_PER_BOOKING)
-            found = measured(service, load.read_and_book, *arguments)
-            del bookings[: found.drained.get("booked", 0) + CONNECTIONS]
-            return found
+    def while_booking() -> load.Measured:
+        arguments = (searches, bookings, CONNECTIONS, sizes.seconds, _SEARCHES_PER_BOOKING)
+        found = measured(service, load.read_and_book, *arguments)
+        del bookings[: found.drained.get("booked", 0) + CONNECTIONS]
+        return found
 
-        searches, slots = requests.get(*requests.searches), requests.get(*requests.slots)
-        directory = requests.get(requests.directory)
-        ways = {
-            "bare": way(floor, requests.get(BARE)),
-            "search": way(service, searches),
-            "search from memory": way(floor, searches),
-            "mcp": way(service, mcp_searches(requests)),
-            "search never asked": cold,
-            "search while booking": while_booking,
-            "slot": way(service, slots),
-            "slot from memory": way(floor, slots),
-            "directory": way(service, directory),
-            "directory from memory": way(floor, directory),
-        }
-        taken = interleaved(ways, sizes.rounds, progress)
-        many = f"{len(searches)} searches in rotation"
-        rows = [
-            _against(taken, "search", "search from memory", f"search_slots, 14 days, 50 items, {many}, warm", 0.42),
-            _against(taken, "search never asked", "search from memory", "search_slots, never asked before", None),
-            _against(
-                taken,
-                "search while booking",
-                "search from memory",
-                f"search_slots, a booking after every {_SEARCHES_PER_BOOKING}",
-                None,
-                "read",
-            ),
-            _against(taken, "slot", "slot from memory", f"get_slot, {len(slots)} in rotation", 0.42),
-            _against(taken, "directory", "directory from memory", "list_providers", 0.55),
-            _against(taken, "mcp", "search", "search_slots over MCP, against REST", 0.6),
-        ]
-        rows.append(_generator_room(taken, floor, requests, sizes, generators))
-        rows.append(_paced(service, floor, requests, taken, sizes, generators, progress))
-    return rows
+    taken: dict[str, list[load.Measured]] = {}
+    for restart in range(sizes.restarts):
+        if restart:
+            service.restart()
+        paths = [*requests.searches, *requests.slots, requests.directory]
+        with memory_server(service, paths, requests.token, folder) as floor:
+            ways = {
+                "bare": way(floor, requests.get(BARE)),
+                "search": way(service, searches),
+                "search from memory": way(floor, searches),
+                "mcp": way(service, mcp_searches(requests)),
+                "search never asked": cold,
+                "search while booking": while_booking,
+                "slot": way(service, slots),
+                "slot from memory": way(floor, slots),
+                "directory": way(service, directory),
+                "directory from memory": way(floor, directory),
+            }
+            for name, found in interleaved(ways, sizes.rounds // sizes.restarts, progress).items():
+                taken.setdefault(name, []).extend(found)
+            if restart == sizes.restarts - 1:
+                rows = [
+                    _generator_room(taken, floor, requests, sizes, generators),
+                    _paced(service, floor, requests, taken, sizes, generators, progress),
+                ]
+    return [*_rates(taken, len(searches), len(slots)), *rows]
+
+
+def _rates(taken: dict[str, list[load.Measured]], searches: int, slots: int) -> list[Row]:
+    warm = f"search_slots, 14 days, 50 items, {searches} searches in rotation, warm"
+    booking = f"search_slots, a booking after every {_SEARCHES_PER_BOOKING}"
+    return [
+        _against(taken, "search", "search from memory", warm, 0.42),
+        _against(taken, "search never asked", "search from memory", "search_slots, never asked before", None),
+        _against(taken, "search while booking", "search from memory", booking, None, "read"),
+        _against(taken, "slot", "slot from memory", f"get_slot, {slots} in rotation", 0.42),
+        _against(taken, "directory", "directory from memory", "list_providers", 0.55),
+        _against(taken, "mcp", "search", "search_slots over MCP, against REST", 0.6),
+    ]
 
 
 def mcp_searches(requests: Requests) -> list[bytes]:
