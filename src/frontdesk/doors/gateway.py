@@ -76,20 +76,19 @@ class Gateway:
             self._find_client(scope)
         try:
             _check_sizes(request)
-            if request.token and request.path.startswith(_COUNTED):
+            if request.token and request.path.startswith(_COUNTED) and not self._try_count(request, request.token):
                 await self._count(request, request.token)
         except Refused as refused:
             request.added[:0] = refused.headers
             await self._refuse(request, send, refused.problem)
+            return
         except Problem as problem:
             await self._refuse(request, send, problem)
+            return
         except Exception:
             _log.exception("unexpected error")
             await self._refuse(request, send, Problem("internal"))
-        else:
-            await self._hand_on(scope, request, receive, send)
-
-    async def _hand_on(self, scope: Scope, request: HttpRequest, receive: Receive, send: Send) -> None:
+            return
         door = self._door_of(request.path)
         if door is None:
             await self._app(scope, receive, _adding(send, request) if request.added else send)
@@ -115,17 +114,21 @@ class Gateway:
         ]
         return False
 
-    async def _count(self, request: HttpRequest, token: str) -> None:
-        request.caller = self._authenticator.lookup(token) or await self._authenticator.identify_or_none(token)
-        if request.caller is None:
-            return
-        limits = self._limiter.try_charge(request.caller)
+    def _try_count(self, request: HttpRequest, token: str) -> bool:
+        """Counts a call whose caller is known and has calls left: nearly every call, and without waiting."""
+        caller = request.caller = self._authenticator.lookup(token)
+        limits = None if caller is None else self._limiter.try_charge(caller)
         if limits is None:
-            limits = await self._limiter.charge(request.caller)
-            request.caller = await self._authenticator.identify_or_none(
-                token
-            )  # the client may have been disabled meanwhile
+            return False
         request.added += limits
+        return True
+
+    async def _count(self, request: HttpRequest, token: str) -> None:
+        caller = request.caller or await self._authenticator.identify_or_none(token)
+        if caller is not None:
+            request.added += await self._limiter.charge(caller)
+            caller = await self._authenticator.identify_or_none(token)  # it may have been disabled meanwhile
+        request.caller = caller
 
     async def _refuse(self, request: HttpRequest, send: Send, problem: Problem) -> None:
         headers, body = problem_answer(problem, self._settings, None)

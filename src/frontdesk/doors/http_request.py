@@ -61,7 +61,7 @@ def _read(scope: Scope) -> HttpRequest:
         time.monotonic(),
         headers,
         _bearer_token(headers.get(b"authorization")),
-        _request_id(decoded(headers.get(b"traceparent"))),
+        _request_id(headers.get(b"traceparent")),
     )
 
 
@@ -71,8 +71,8 @@ def _bearer_token(authorization: bytes | None) -> str | None:
     return authorization[7:].strip().decode("latin-1")
 
 
-def _request_id(traceparent: str | None) -> str:
-    found = _TRACEPARENT.match(traceparent.strip()) if traceparent else None
+def _request_id(traceparent: bytes | None) -> str:
+    found = None if traceparent is None else _TRACEPARENT.match(traceparent.decode("latin-1").strip())
     return found.group(1) if found else os.urandom(16).hex()
 
 

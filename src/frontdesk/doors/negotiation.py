@@ -13,11 +13,11 @@ OFFERED = tuple(_RAW)
 
 
 @lru_cache(maxsize=256)
-def response_type(accept: str | None) -> bytes:
+def response_type(accept: bytes | None) -> bytes:
     """The Content-Type of the response; Problem `not_acceptable` if none is acceptable."""
     if accept is None or not accept.strip():
         return _RAW[OFFERED[0]]
-    ranges = [_range(part) for part in accept.lower().split(",") if part.strip()]
+    ranges = [_range(part) for part in accept.decode("latin-1").lower().split(",") if part.strip()]
     best, chosen = 0.0, None
     for offered in OFFERED:
         quality = _quality(offered, ranges)

@@ -100,7 +100,7 @@ class Routes:
 
 def _media_type(request: HttpRequest, faults: list[Problem]) -> bytes:
     try:
-        return response_type(decoded(request.headers.get(b"accept")))
+        return response_type(request.headers.get(b"accept"))
     except Problem as problem:
         faults.append(problem)
         return b""

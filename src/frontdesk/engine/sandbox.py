@@ -1,7 +1,7 @@
 """Simulates errors on request at sandbox practices, with the side effects of the real ones."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Literal, NoReturn
@@ -68,17 +68,18 @@ SCENARIOS: Mapping[str, Scenario] = {
 class SimulatingEngine(Engine):
     """An engine that simulates the error that a call asks for."""
 
-    async def answer(self, call: Call) -> Answer:
-        if call.simulate is None:
-            return await super().answer(call)
+    def answer(self, call: Call) -> Coroutine[Any, Any, Answer]:
+        return super().answer(call) if call.simulate is None else self._simulate(call, call.simulate)
+
+    async def _simulate(self, call: Call, code: str) -> Answer:
         system = await self.systems(await self.admit(call))
         if not (await system.directory()).practice.sandbox:
             raise _refusal(f"{HEADER} is available only for sandbox practices")
-        scenario = SCENARIOS.get(call.simulate)
+        scenario = SCENARIOS.get(code)
         if scenario is None:
             raise _refusal(f"{HEADER} must be a code of the error catalogue")
         if scenario.moment == "before reading":
-            raise _simulated(call.simulate)
+            raise _simulated(code)
         return await super().answer(replace(call, operation=_simulated_operation(call), cache_key=None))
 
     async def write(self, call: Call, write: Write) -> Mapping[str, Any]:
