@@ -16,6 +16,7 @@ from frontdesk.access.clients.authentication import STATUS_TTL_SECONDS
 from frontdesk.access.clients.records import disable_client
 from frontdesk.access.keys.ring import CURSORS, SETTLING, SLOT_IDS
 from frontdesk.cache import BoundedCache
+from frontdesk.doors.mcp.messages import PARSE_ERROR
 from frontdesk.doors.rest import RestDoor
 from frontdesk.engine.answer_cache import MAX_ENTRY_BYTES, Answer, AnswerCache, CurrentVersions, Entry
 from frontdesk.operations import OPERATIONS
@@ -363,6 +364,6 @@ async def test_deeply_nested_arguments_are_refused_and_not_cached(world: World) 
     agent, nested = await world.client(), "[" * 600 + "]" * 600
     body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_providers","arguments":{"limit":%s}}}'
     named = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-    answer = framed(await agent.post("/mcp", content=body % nested, headers=named))
-    assert answer["result"]["structuredContent"]["code"] == "validation"
+    answer = await agent.post("/mcp", content=body % nested, headers=named)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, PARSE_ERROR)
     assert not entries(world)
