@@ -159,7 +159,7 @@ class BookingFloor:
         return found
 
 
-def create() -> Any:
+def create(_on_database_down: Any) -> Any:
     """What the floor's worker serves."""
     for address, (headers, body) in json.loads(Path(os.environ[_FILE]).read_text()).items():
         raw = [(name.encode(), value.encode()) for name, value in headers]

@@ -94,6 +94,8 @@ class Settings(BaseSettings):
     """A login that may change the schema, when the service's own may not."""
     secret_key: str | None = Field(default=None, repr=False)
     """Encrypts the keys at rest. Absent: a file of mode 0600 in the data directory, made on first start."""
+    run_as: str | None = None
+    """The account that the service runs as when root starts it. Absent: frontdesk if there is one, else nobody."""
     host: str = "127.0.0.1"
     port: Annotated[int, _between(1, 65535)] = 8080
     workers: Annotated[int, _between(1, 256)] = 1
@@ -131,6 +133,10 @@ class Settings(BaseSettings):
             names = f"{_PREFIX}OIDC_ISSUER, {_PREFIX}OIDC_CLIENT_ID and {_PREFIX}OIDC_CLIENT_SECRET"
             raise ValueError(f"{names} belong together: set all of them or none")
         return self
+
+    @property
+    def uses_data_dir(self) -> bool:
+        return self.database_url is None or self.secret_key is None or self.metrics_token is not None
 
     @property
     def postgres_dir(self) -> Path:

@@ -18,6 +18,8 @@ import httpx
 from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
 from tests.ports import free_port
 
+# Tests of root share its data directory with commands, also where there is a dedicated account.
+SAME_ACCOUNT = {"FRONTDESK_RUN_AS": "nobody"} if os.geteuid() == 0 else {}
 COMMAND = str(Path(sys.executable).parent / "frontdesk")
 
 
@@ -34,7 +36,7 @@ class CommandLine:
 
     def environment(self, **settings: str) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("FRONTDESK_")}
-        return {**inherited, "FRONTDESK_DATA_DIR": str(self.data_dir), **settings}
+        return {**inherited, **SAME_ACCOUNT, "FRONTDESK_DATA_DIR": str(self.data_dir), **settings}
 
     def run(self, *words: str, stdin: str = "", **settings: str) -> Done:
         done = subprocess.run(

@@ -3,11 +3,12 @@
 import argparse
 import json
 import logging
+import os
 from typing import Any
 
 import pytest
 
-from frontdesk.cli.exposure import network
+from frontdesk.cli.exposure import network, warnings
 from frontdesk.cli.serve import _announce
 from frontdesk.settings import Settings
 
@@ -36,11 +37,17 @@ def test_plain_http_to_a_network_needs_a_declared_proxy_or_consent(settings: dic
 
 @pytest.mark.parametrize(("insecure", "warned"), [(False, True), (True, False)])
 def test_serve_warns_of_plain_http_to_a_network(
-    insecure: bool, warned: bool, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+    insecure: bool,
+    warned: bool,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    settings = Settings(host="0.0.0.0", insecure_http=insecure)
-    _announce(argparse.Namespace(json=False), settings, None)
+    settings = Settings(host="0.0.0.0", run_as=None, insecure_http=insecure)
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    found = warnings(settings)
+    _announce(argparse.Namespace(json=False), settings, None, found)
     assert ("WARNING: plain HTTP on 0.0.0.0" in capsys.readouterr().out) is warned
     assert [record.levelno for record in caplog.records] == [logging.WARNING] * warned
-    _announce(argparse.Namespace(json=True), settings, None)
+    _announce(argparse.Namespace(json=True), settings, None, found)
     assert len(json.loads(capsys.readouterr().out)["warnings"]) == warned

@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from frontdesk.cli.output import BadInput, CommandError
+from frontdesk.cli.ownership import act_as_service_account, give_data_dir
 from frontdesk.domain.spelling import closest
+from frontdesk.privileges import acting_account, as_caller
 
 if TYPE_CHECKING:
     from frontdesk.access.keys.encryption import KeyCipher
@@ -83,6 +85,7 @@ def started_settings() -> "Settings":
     from frontdesk.settings import load_settings
 
     settings = load_settings()
+    act_as_service_account(settings)
     start_database(settings, _to_terminal)
     return settings
 
@@ -115,7 +118,7 @@ async def on_database(settings: "Settings", work: Callable[[CommandContext], Awa
 
 def start_database(settings: "Settings", progress: Progress) -> None:
     """The embedded server runs from now until this process ends; a database given by URL is left alone."""
-    if settings.database_url is None or settings.secret_key is None:
+    if settings.uses_data_dir:
         prepare_data_dir(settings.data_dir)
     if settings.database_url is None:
         _embedded(settings).start(progress=progress)
@@ -165,8 +168,12 @@ def explain_database_errors(settings: "Settings") -> Iterator[None]:
 def prepare_data_dir(folder: Path) -> None:
     """A folder that is ours to write to; a new one is private."""
     advice = "choose another with FRONTDESK_DATA_DIR"
+    account = acting_account()
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with as_caller():
+            if account is not None and not folder.exists():
+                give_data_dir(folder, account)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         reason = "it is a file" if error.errno == errno.EEXIST else _reason(error)
         raise CommandError(f"The data directory {folder} cannot be made ({reason}): {advice}.") from None
@@ -175,7 +182,7 @@ def prepare_data_dir(folder: Path) -> None:
         raise CommandError(
             f"The data directory {folder} belongs to {_account(owner)}: run frontdesk as that account, or {advice}."
         )
-    if not os.access(folder, os.W_OK | os.X_OK):
+    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
         raise CommandError(f"The data directory {folder} cannot be written to: {advice}.")
 
 

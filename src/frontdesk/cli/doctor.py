@@ -24,6 +24,8 @@ from frontdesk.cli.connection import (
     wait_for,
 )
 from frontdesk.cli.output import FAILURE, CommandError, answer, table, to_document
+from frontdesk.cli.ownership import act_as_service_account
+from frontdesk.privileges import AccountError
 
 if TYPE_CHECKING:
     from frontdesk.settings import Settings
@@ -68,8 +70,11 @@ def _examine() -> list[CheckResult]:
         settings = load_settings()
     except SettingsError as error:
         return [CheckResult("configuration", "failed", str(error))]
+    found = [_told("account", exposure.account, settings)]
+    with contextlib.suppress(AccountError):  # found above
+        act_as_service_account(settings)
     where = "embedded" if settings.database_url is None else "given by FRONTDESK_DATABASE_URL"
-    found = [CheckResult("configuration", "ok", f"{settings.public_url}; database {where}")]
+    found.insert(0, CheckResult("configuration", "ok", f"{settings.public_url}; database {where}"))
     looks = {
         "data directory": _data_dir,
         "disk": _disk,
@@ -110,7 +115,7 @@ async def _examine_database(settings: "Settings") -> list[CheckResult]:
 
 def _data_dir(settings: "Settings") -> tuple[State, str]:
     folder = settings.data_dir
-    if settings.database_url is not None and settings.secret_key is not None:
+    if not settings.uses_data_dir:
         return "skipped", "not used"
     if not folder.exists():
         return "skipped", f"{folder} does not exist yet: frontdesk serve creates it"
@@ -260,7 +265,7 @@ async def _practices(database: "Database") -> list[int]:
 def _told(check: str, look: "Callable[[Settings], tuple[State, str]]", settings: "Settings") -> CheckResult:
     try:
         return CheckResult(check, *look(settings))
-    except (CommandError, OSError) as error:
+    except (CommandError, AccountError, OSError) as error:
         return CheckResult(check, "failed", _sentence(error))
 
 
@@ -276,7 +281,7 @@ def _sentence(error: Exception) -> str:
     from frontdesk.access.keys.encryption import SecretKeyError
     from frontdesk.store.embedded.server import EmbeddedPostgresError
 
-    if isinstance(error, CommandError | SecretKeyError | EmbeddedPostgresError):
+    if isinstance(error, CommandError | AccountError | SecretKeyError | EmbeddedPostgresError):
         return str(error)
     if isinstance(error, OSError) and error.strerror:
         return error.strerror

@@ -1,8 +1,11 @@
 """Checks what the service exposes to others: `doctor` reports a problem, and `serve` warns of it."""
 
+import os
 import socket
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Literal
+
+from frontdesk.privileges import DEDICATED, service_account, unreadable
 
 if TYPE_CHECKING:
     from frontdesk.settings import Settings
@@ -12,13 +15,20 @@ Finding = tuple[Literal["ok", "warning", "failed", "skipped"], str]
 
 def warnings(settings: "Settings") -> list[str]:
     """What `serve` warns of when it starts."""
-    return [detail for state, detail in (network(settings),) if state == "failed"]
+    plain_http, shared_account = network(settings), account(settings)
+    return [
+        *([plain_http[1]] if plain_http[0] == "failed" else []),
+        *([shared_account[1]] if shared_account[0] != "ok" else []),
+    ]
 
 
 def network(settings: "Settings") -> Finding:
     """Whether tokens and patient data can be read on their way."""
-    if _is_loopback(settings.host):
-        return "ok", f"only this machine can connect to {settings.host}"
+    try:
+        if _is_loopback(settings.host):
+            return "ok", f"only this machine can connect to {settings.host}"
+    except OSError:
+        return "skipped", f"{settings.host} is not an address of this machine"
     if settings.trusted_proxies and settings.public_url.startswith("https://"):
         return "ok", "the proxies of FRONTDESK_TRUSTED_PROXIES terminate TLS"
     if settings.insecure_http:
@@ -28,6 +38,28 @@ def network(settings: "Settings") -> Finding:
         "reverse proxy and set FRONTDESK_TRUSTED_PROXIES and an https FRONTDESK_BASE_URL, or accept plain HTTP with "
         "--insecure-http or FRONTDESK_INSECURE_HTTP=true"
     )
+
+
+def account(settings: "Settings") -> Finding:
+    """Whether the service runs as an account of its own."""
+    if os.getuid() != 0:
+        service_account(settings.run_as)
+        return "ok", "the service does not run as root"
+    found = service_account(settings.run_as)
+    if found is None:
+        return "failed", "the service runs as root: start it as an ordinary account"
+    if not found.is_dedicated:
+        return "failed", (
+            f"root starts the service without an account of its own, so that workers and the embedded database run as "
+            f"{found.name}, and other processes of {found.name} can read the database. Run useradd --system "
+            f"{DEDICATED} and restart"
+        )
+    if (folder := unreadable(found, settings.data_dir)) is not None:
+        return "warning", (
+            f"{found.name} may not enter {folder}, so that the service keeps the right to read every file: keep "
+            "the installation and the data directory where that account can read them"
+        )
+    return "ok", f"the service runs as {found.name}"
 
 
 def _is_loopback(host: str) -> bool:

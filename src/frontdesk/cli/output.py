@@ -116,6 +116,7 @@ def _explain(error: BaseException) -> tuple[str, int]:
     from frontdesk.outbound.feeds import FeedError
     from frontdesk.outbound.webhooks.endpoints import WebhookError
     from frontdesk.outbound.webhooks.targets import TargetError
+    from frontdesk.privileges import AccountError
     from frontdesk.serving import ServingError
     from frontdesk.settings import SettingsError
     from frontdesk.store.database import OutcomeUnknown
@@ -126,7 +127,14 @@ def _explain(error: BaseException) -> tuple[str, int]:
     match error:
         case SettingsError() | ClientError() | StaffError() | FeedError() | WebhookError() | TargetError():
             return str(error), BAD_INPUT
-        case EmbeddedPostgresError() | MigrationError() | SecretKeyError() | BackupError() | ServingError():
+        case (
+            EmbeddedPostgresError()
+            | MigrationError()
+            | SecretKeyError()
+            | BackupError()
+            | ServingError()
+            | AccountError()
+        ):
             return str(error), FAILURE
         case OutcomeUnknown():
             return "The connection to the database was lost, and it is not known whether the change was made.", FAILURE

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.connection import CommandContext, with_database
 from frontdesk.cli.output import BAD_INPUT, FAILURE, BadInput, answer, details, table, to_document, to_json
+from frontdesk.privileges import as_caller
 
 if TYPE_CHECKING:
     from frontdesk.practice_file import PracticeFile
@@ -88,7 +89,7 @@ def _read(name: str) -> str:
         if name == "-":
             data = sys.stdin.buffer.read(MAX_BYTES + 1)
         else:
-            with Path(name).open("rb") as file:
+            with as_caller(), Path(name).open("rb") as file:
                 data = file.read(MAX_BYTES + 1)
         return data.decode()
     except OSError as error:
@@ -114,7 +115,8 @@ def _export(args: argparse.Namespace) -> None:
         sys.stdout.write(text)
         return
     try:
-        descriptor = os.open(args.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with as_caller():
+            descriptor = os.open(args.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     except OSError as error:
         raise BadInput(f"{args.output} cannot be written: {error.strerror}.") from None
     with os.fdopen(descriptor, "w", encoding="utf-8") as output:

@@ -20,6 +20,7 @@ from frontdesk.cli.connection import (
 )
 from frontdesk.cli.exposure import warnings
 from frontdesk.cli.output import to_json
+from frontdesk.cli.ownership import become_service_account
 from frontdesk.cli.staff import sign_in_link
 
 if TYPE_CHECKING:
@@ -81,12 +82,14 @@ def _serve(args: argparse.Namespace) -> None:
         "FRONTDESK_PORT": str(settings.port),
         "FRONTDESK_WORKERS": str(settings.workers),
     }
+    found = warnings(settings)
+    become_service_account(settings)
     from frontdesk.serving import serve
 
     def prepare() -> Callable[[], None]:
         start_database(settings, _say(args))
         prepared = wait_for(_prepare(args, settings))
-        return lambda: _announce(args, settings, prepared)
+        return lambda: _announce(args, settings, prepared, found)
 
     serve(settings, prepare)
 
@@ -114,9 +117,10 @@ async def _prepare(args: argparse.Namespace, settings: "Settings") -> "tuple[Dem
     return await on_database(settings, work)
 
 
-def _announce(args: argparse.Namespace, settings: "Settings", prepared: "tuple[Demo, str] | None") -> None:
+def _announce(
+    args: argparse.Namespace, settings: "Settings", prepared: "tuple[Demo, str] | None", found: list[str]
+) -> None:
     url = settings.public_url
-    found = warnings(settings)
     for warning in found:
         _log.warning("%s", warning)
     if args.json:

@@ -4,6 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
+from frontdesk.privileges import service_account
 from frontdesk.serving.address import ServingError
 from frontdesk.settings import Settings
 
@@ -15,6 +16,7 @@ class MetricsFolder:
 
     def __init__(self, settings: Settings, address: str) -> None:
         self._path: Path | None = None
+        self._run_as = settings.run_as
         if settings.metrics_token is not None:
             self._path = settings.data_dir / "metrics" / f"{address}-{settings.port}"
             os.environ[_VARIABLE] = str(self._path)  # how it reaches the workers
@@ -27,6 +29,8 @@ class MetricsFolder:
             if self._path.exists():
                 shutil.rmtree(self._path)
             self._path.mkdir(mode=0o700, parents=True)
+            if (account := service_account(self._run_as)) is not None:
+                os.chown(self._path, account.user, account.group)
         except OSError as error:
             raise ServingError(f"The folder {self._path} for metrics cannot be used: {error.strerror}.") from None
 

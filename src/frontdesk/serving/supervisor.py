@@ -1,7 +1,7 @@
 """The supervisor: starts the workers, replaces those that end, and stops them all when it is told to stop.
 
-Each worker is a fresh interpreter with a socket pair to the supervisor, which carries "go" and "ready" and closes when
-either side ends.
+Each worker is a fresh interpreter with a socket pair to the supervisor, which carries "go", "ready" and "database down"
+and closes when either side ends.
 """
 
 import contextlib
@@ -15,12 +15,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from frontdesk.privileges import protect_process
 from frontdesk.serving.address import ServingError, free_address, shared_socket
+from frontdesk.serving.database_restarter import DatabaseRestarter
 from frontdesk.serving.metrics_folder import MetricsFolder
 from frontdesk.settings import Settings
 
 SERVICE = "frontdesk.serving.lifespan:create"
-GO, READY = b"g", b"r"
+GO, READY, DATABASE_DOWN = b"g", b"r", b"d"
 _STOP_SECONDS = 5.0
 _RESTART_SECONDS = 3.0  # least time between two starts of a worker, in case it always fails
 _MOMENT_SECONDS = 0.1
@@ -54,9 +56,11 @@ def serve(settings: Settings, prepare: Callable[[], Callable[[], None]], factory
     Workers import while `prepare` runs and start afterwards; once all are ready, the function that `prepare` returned
     is called. Settings reach the workers through the environment.
     """
+    protect_process()
     address = free_address(settings.host, settings.port)
     command = [sys.executable, "-P", "-m", "frontdesk.serving.worker", address, str(settings.port), factory]
     metrics = MetricsFolder(settings, address)
+    database = DatabaseRestarter(settings)
     workers: list[_Worker] = []
     try:
         workers += [_start(command) for _ in range(settings.workers)]
@@ -70,7 +74,7 @@ def serve(settings: Settings, prepare: Callable[[], Callable[[], None]], factory
             from frontdesk.logs import configure_logging  # imported late, while the workers start
 
             configure_logging(settings.log_level)
-            _supervise(workers, command, told, on_ready, metrics)
+            _supervise(workers, command, told, on_ready, metrics, database)
     finally:
         _stop(workers)
 
@@ -110,6 +114,7 @@ def _supervise(
     told: socket.socket,
     on_ready: Callable[[], None],
     metrics: MetricsFolder,
+    database: DatabaseRestarter,
 ) -> None:
     starting: set[_Worker] | None = set(workers)  # None once all have been ready
     due: list[float] = []  # when ended workers are replaced
@@ -119,9 +124,12 @@ def _supervise(
         if told in readable:
             return
         for worker in [worker for worker in workers if worker.control in readable]:
-            if _receive(worker) == READY:
-                if starting is not None:
-                    starting.discard(worker)
+            message = _receive(worker)
+            if message == READY and starting is not None:
+                starting.discard(worker)
+            if message == DATABASE_DOWN:
+                database.restart()
+            if message:
                 continue
             status = worker.end(_STOP_SECONDS)
             workers.remove(worker)

@@ -14,9 +14,10 @@ import socket
 import sys
 import threading
 
+from frontdesk.privileges import READ_EVERYTHING, become, protect_process, service_account
 from frontdesk.serving.address import shared_socket
-from frontdesk.serving.supervisor import GO, READY
-from frontdesk.settings import load_settings
+from frontdesk.serving.supervisor import DATABASE_DOWN, GO, READY
+from frontdesk.settings import Settings, load_settings
 
 _MAX_CONNECTIONS = 8192
 _OTHER_FILES = 256
@@ -41,13 +42,28 @@ def main(address: str, port: str, factory: str, descriptor: str) -> int:
     logging.getLogger("uvicorn.error").addFilter(_is_worth_a_line)
     try:
         bound = shared_socket(address, int(port))
-        app = create()
+        _drop_privileges(settings)
+        app = create(lambda: _report_database_down(supervisor))
     except Exception:
         _log.exception("A worker could not start")
         return _CANNOT_START
     gc.enable()
     serve_http(bound, app, settings, _max_connections(), on_started=lambda: supervisor.sendall(READY))
     return 0
+
+
+def _drop_privileges(settings: Settings) -> None:
+    """Root's data directory, and an installation in root's home, stay readable."""
+    account = service_account(settings.run_as)
+    if account is None:
+        protect_process()
+    else:
+        become(account, {READ_EVERYTHING})
+
+
+def _report_database_down(supervisor: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # a full buffer holds enough of these
+        supervisor.send(DATABASE_DOWN, socket.MSG_DONTWAIT)
 
 
 def _exit_with(supervisor: socket.socket) -> None:

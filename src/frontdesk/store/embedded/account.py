@@ -18,7 +18,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-ACCOUNTS = ("frontdesk", "nobody")
+from frontdesk.privileges import DEDICATED, SHARED
+
+ACCOUNTS = (DEDICATED, SHARED)
 BINARIES_CACHE = Path("/var/cache/frontdesk")
 
 

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 
 import asyncpg
 
+from frontdesk.privileges import child_options
 from frontdesk.store.database import SCHEMA, SERVICE_ROLE, session_settings
 from frontdesk.store.embedded.account import wheel_binaries
 from frontdesk.store.embedded.server import ENVIRONMENT
@@ -157,6 +158,7 @@ async def _run(program: str, *arguments: str) -> None:
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
+        **child_options(),
     )
     try:
         status = await process.wait()

@@ -19,8 +19,10 @@ from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import quote
 
+from frontdesk.privileges import child_options
 from frontdesk.store.database import SERVICE_ROLE
 from frontdesk.store.embedded.account import (
+    ACCOUNTS,
     Account,
     EmbeddedPostgresError,
     account_for,
@@ -198,6 +200,7 @@ class EmbeddedPostgres:
             env=ENVIRONMENT,
             pass_fds=kept,
             **asdict(account),
+            **child_options(),
         )
         if done.returncode != 0:
             raise EmbeddedPostgresError(self._sentence(done.stderr))
@@ -205,7 +208,7 @@ class EmbeddedPostgres:
     def _launch(self, account: Account, name: str, guard: int) -> int:
         """Start the guard, which holds its lock and starts the server; return where the log of this start begins."""
         handed_folder(self._sockets, account)
-        access = self._write_access_rules(name)
+        access = self._write_access_rules(name, account)
         with reachable(account, self._data, self._sockets, access) as ((data, sockets, rules), descriptors):
             settings = {
                 **SETTINGS,
@@ -234,17 +237,21 @@ class EmbeddedPostgres:
                     stderr=log,
                     check=False,  # a guard that fails releases its lock
                     pass_fds=[guard, *descriptors],
+                    env=_guard_environment(),
                     start_new_session=True,
+                    **child_options(),
                 )
         return log_start
 
-    def _write_access_rules(self, name: str) -> Path:
-        """Allow connections of this process's account only, by peer authentication."""
+    def _write_access_rules(self, name: str, account: Account) -> Path:
+        """Allow connections of this process's account, and of root's workers as the service, by peer authentication."""
         folder = self.home / "access"
         rules = {
             "pg_hba.conf": [f"local all {','.join(LOGINS)} peer map=frontdesk"],
             "pg_ident.conf": [f'frontdesk "{name}" {role}' for role in LOGINS],
         }
+        if not account.is_ours:
+            rules["pg_ident.conf"] += [f'frontdesk "{worker}" {SERVICE_ROLE}' for worker in ACCOUNTS]
         folder.mkdir(exist_ok=True)
         folder.chmod(0o755)  # for the server's account; the home around it is private
         for file, lines in rules.items():
@@ -254,7 +261,10 @@ class EmbeddedPostgres:
 
     def _accepts(self) -> bool:
         asked = subprocess.run(  # noqa: S603 (our own command)
-            [wheel_binaries() / "pg_isready", "-q", "-t", "2", "-d", self.dsn(OWNER_ROLE)], env=ENVIRONMENT, check=False
+            [wheel_binaries() / "pg_isready", "-q", "-t", "2", "-d", self.dsn(OWNER_ROLE)],
+            env=ENVIRONMENT,
+            check=False,
+            **child_options(),
         )
         return asked.returncode == 0
 
@@ -298,7 +308,14 @@ def _socket_parent(home: Path) -> Path:
     plain = re.fullmatch(r"[A-Za-z0-9/._-]+", str(home)) is not None
     if plain and len(str(home / "run")) <= LONGEST_SOCKET_FOLDER:
         return home
-    return SHORT_SOCKETS / f"frontdesk-{os.geteuid()}-{hashlib.sha256(os.fsencode(home)).hexdigest()[:16]}"
+    owner = home.stat().st_uid if home.exists() else os.geteuid()  # workers of root run as another account
+    return SHORT_SOCKETS / f"frontdesk-{owner}-{hashlib.sha256(os.fsencode(home)).hexdigest()[:16]}"
+
+
+def _guard_environment() -> dict[str, str]:
+    """Without our settings: the guard's account can read its environment."""
+    libraries = {name: value for name, value in os.environ.items() if name == "LD_LIBRARY_PATH"}  # of the interpreter
+    return ENVIRONMENT | libraries
 
 
 def _checksum(path: Path) -> str:
