@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frontdesk.domain.directory import matches_name
-from frontdesk.domain.names import digits, words
+from frontdesk.domain.names import digits, has_letter, words
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,8 @@ from frontdesk.domain.names import digits, words
         ("Room 12b", ["room", "12b"]),
         ("Мария-Луиза", ["мария", "луиза"]),
         ("田中 さくら", ["田中", "さくら"]),
+        ("Łukasz Søren Đorđe Guðmundur Þór", ["lukasz", "soren", "dorde", "gudmundur", "thor"]),
+        ("Ægir Œuvre ẞ Işık Ħal Ŋgũgĩ Ǿ", ["aegir", "oeuvre", "ss", "isik", "hal", "nggugi", "o"]),
     ],
 )
 def test_text_is_folded_into_words(text: str, expected: list[str]) -> None:
@@ -89,6 +91,32 @@ def test_a_word_that_starts_no_word_of_one_name_or_alias_finds_nobody(wanted: st
     assert not matches_name(wanted, "Dr. Robert Chen", ["Bob Chen"])
 
 
+@pytest.mark.parametrize("wanted", ["followup", "follow up", "follow-up", "Follow–Up", "fol u", "up", "FOLLOW.UP"])
+def test_punctuation_inside_a_word_counts_as_nothing_and_as_a_space(wanted: str) -> None:
+    assert matches_name(wanted, "Long Follow-up", [])
+
+
+@pytest.mark.parametrize("name", ["O'Brien", "O’Brien", "O´Brien", "O-Brien"])
+@pytest.mark.parametrize("wanted", ["o'brien", "o brien", "obrien", "O.Brien"])
+def test_a_name_is_found_however_its_punctuation_is_typed(name: str, wanted: str) -> None:
+    assert matches_name(wanted, f"Dr. Ann {name}", [])
+    assert matches_name(f"{wanted}-smith", f"{name} Smith", [])
+
+
+def test_typed_punctuation_finds_a_name_without_it() -> None:
+    assert matches_name("o'brien", "Ann Obrien", [])
+    assert matches_name("o'brien", "Ann O Brien", [])
+
+
+@pytest.mark.parametrize("wanted", ["upfollow", "follow-down", "followups", "low"])
+def test_joining_words_finds_no_more_than_the_name_says(wanted: str) -> None:
+    assert not matches_name(wanted, "Follow-up", [])
+
+
+def test_a_filter_of_many_parts_is_decided_quickly() -> None:
+    assert not matches_name("a-" * 49 + "b", "a" * 100, ["a-" * 49])
+
+
 def test_a_title_is_no_part_of_the_name_that_is_searched() -> None:
     assert not matches_name("d", "Dr. Robert Chen", ["Doctor Bob"])
     assert matches_name("d", "Dr. Diana Chen", [])
@@ -103,3 +131,13 @@ def test_words_that_only_begin_like_a_title_are_names() -> None:
 def test_no_wanted_word_finds_everybody(wanted: str) -> None:
     assert matches_name(wanted, "Dr. Robert Chen", [])
     assert matches_name(wanted, "Downtown", ["Main Street"])
+
+
+@pytest.mark.parametrize("name", ["Ada", "Ł", "李", "ب", "3M", "-x-"])
+def test_a_name_has_a_letter(name: str) -> None:
+    assert has_letter(name)
+
+
+@pytest.mark.parametrize("name", ["", "...", "-", "'", "ʼ", "ʻ", "12", "\u0301", "❤️", "½"])
+def test_digits_punctuation_and_marks_are_no_letters(name: str) -> None:
+    assert not has_letter(name)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, Literal
 
-from frontdesk.domain.names import words
+from frontdesk.domain.names import word_parts
 
 PatientKind = Literal["new", "existing", "any"]
 
@@ -132,14 +132,31 @@ class Directory:
 def matches_name(wanted: str, name: str, aliases: Iterable[str]) -> bool:
     """Whether every wanted word is the beginning of a word of the name or of one alias, ignoring titles.
 
-    An empty filter matches everything.
+    Punctuation inside a word counts both as nothing and as a space. An empty filter matches everything.
     """
     asked = _untitled(wanted)
     return not asked or any(
-        all(any(word.startswith(a) for word in candidate) for a in asked)
-        for candidate in map(_untitled, (name, *aliases))
+        all(_begin_words(parts, candidate) for parts in asked)
+        for candidate in ([*_beginnings(_untitled(each))] for each in (name, *aliases))
     )
 
 
-def _untitled(text: str) -> list[str]:
-    return [word for word in words(text) if word not in _TITLES]
+def _untitled(text: str) -> list[list[str]]:
+    return [kept for parts in word_parts(text) if (kept := [part for part in parts if part not in _TITLES])]
+
+
+def _beginnings(words: list[list[str]]) -> Iterable[str]:
+    """The rest of each word from each of its parts on: follow-up gives followup and up."""
+    return ("".join(parts[at:]) for parts in words for at in range(len(parts)))
+
+
+def _begin_words(parts: list[str], candidate: list[str]) -> bool:
+    """Whether the parts, some of them joined, begin words of the candidate: o'brien begins Obrien and O Brien."""
+    reached = {0}  # how many of the parts can be matched
+    for start in range(len(parts)):
+        for end in range(start + 1, len(parts) + 1) if start in reached else ():
+            joined = "".join(parts[start:end])
+            if not any(word.startswith(joined) for word in candidate):
+                break
+            reached.add(end)
+    return len(parts) in reached

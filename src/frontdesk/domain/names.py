@@ -2,23 +2,46 @@
 
 import unicodedata
 
-# Apostrophes and dots do not separate words: O'Neil is oneil and J.R. is jr. They are removed before decomposition,
-# because an accent used as an apostrophe decomposes into a space, and after it, because some letters decompose into an
-# apostrophe.
-_INSIDE_WORDS = dict.fromkeys(map(ord, "'’‘‛＇´`′ʹʻʼʽʾʿ.·"))
+# An accent used as an apostrophe decomposes into a space, and some letters decompose into an apostrophe, so apostrophes
+# and dots are unified before and after decomposition.
+_APOSTROPHES = str.maketrans(dict.fromkeys("'’‘‛＇´`′ʹʻʼʽʾʿ.·", "'"))
+# Letters that do not decompose, as people usually transcribe them.
+_TRANSCRIPTIONS = str.maketrans(
+    {
+        "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i", "ħ": "h", "ŋ": "ng",
+        "ŧ": "t", "ĸ": "k", "ə": "e", "ɛ": "e", "ɔ": "o", "ɓ": "b", "ɖ": "d", "ɗ": "d", "ƙ": "k", "ƴ": "y",
+    }
+)  # fmt: skip
 
 
 def words(text: str) -> list[str]:
     """The normalised words of a text: 'Dr. José  O’Neil-Smith' gives dr, jose, oneil, smith."""
-    decomposed = unicodedata.normalize("NFKD", text.translate(_INSIDE_WORDS).casefold())
+    return _normalised(text).replace("'", "").replace("-", " ").split()
+
+
+def word_parts(text: str) -> list[list[str]]:
+    """The normalised words of a text, split at their punctuation: 'Dr. O’Neil-Smith' gives [dr], [o, neil, smith]."""
+    found = ([part for part in word.split("-") if part] for word in _normalised(text).replace("'", "-").split())
+    return [parts for parts in found if parts]
+
+
+def has_letter(text: str) -> bool:
+    return any(char.isalpha() for word in words(text) for char in word)
+
+
+def _normalised(text: str) -> str:
+    """Letters and digits without case and accents, ' for apostrophes and dots, - for other punctuation."""
+    decomposed = unicodedata.normalize("NFKD", text.translate(_APOSTROPHES).casefold()).translate(_APOSTROPHES)
     kept = []
-    for char in decomposed.translate(_INSIDE_WORDS):
+    for char in decomposed.casefold().translate(_TRANSCRIPTIONS):
         category = unicodedata.category(char)
-        if category[0] in "LN":
+        if category[0] in "LN" or char == "'":
             kept.append(char)
-        elif category[0] != "M" and category != "Cf":  # accents and invisible marks do not separate words
+        elif category[0] == "Z" or char.isspace():
             kept.append(" ")
-    return "".join(kept).casefold().split()
+        elif category[0] != "M" and category != "Cf":  # accents and invisible marks do not separate words
+            kept.append("-")
+    return "".join(kept)
 
 
 def digits(text: str) -> str:
