@@ -166,6 +166,8 @@ def test_numbers_have_limits(least: int, most: int, text: str, path: str) -> Non
         ('"a\\0b"', "must not contain control characters"),
         ('"a\\nb"', "must not contain control characters"),
         ('"a\\x85b"', "must not contain control characters"),
+        ('"a\\u202Eb"', "must not contain invisible or direction-changing characters"),
+        ('"a\\U000E0041b"', "must not contain invisible or direction-changing characters"),
     ],
 )
 def test_names_are_short_visible_text(name: str, message: str) -> None:
@@ -175,6 +177,11 @@ def test_names_are_short_visible_text(name: str, message: str) -> None:
         ("locations[0].aliases[1]", message)
     ]
     assert faults(patient(lastName=name)) == [("patients[0].lastName", message)]
+
+
+def test_a_patient_s_name_has_a_letter() -> None:
+    assert faults(patient(lastName="'...'")) == [("patients[0].lastName", "must contain a letter")]
+    parse(PRACTICE + "locations: [{id: 1, name: '42'}]")
 
 
 def test_phones_are_short_and_have_enough_digits() -> None:

@@ -5,7 +5,6 @@ the value.
 """
 
 import re
-import unicodedata
 from collections.abc import Callable
 from datetime import date
 from typing import Annotated, Any, ClassVar
@@ -16,12 +15,14 @@ from pydantic_core import PydanticCustomError
 
 from frontdesk.domain.errors import BINDING
 from frontdesk.domain.ids import PATIENT_ID
-from frontdesk.domain.names import digits
+from frontdesk.domain.names import digits, has_letter
+from frontdesk.domain.text import character_fault
 
 INT32_MAX = 2**31 - 1
 DEFAULT_LIMIT, MOST_LIMIT = 50, 200
 NAME_LENGTH, PHONE_LENGTH, REASON_LENGTH, EMAIL_LENGTH = 100, 32, 500, 254
 MOST_PHONE_DIGITS = 15
+NULL_REMOVES = "x-null-removes"  # marks the schema of a field where null removes what is stored; elsewhere it is absent
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z", re.ASCII)
 _EMAIL = re.compile(r"[^@\s]+@[^@\s.]+(?:\.[^@\s.]+)*\Z")
@@ -97,9 +98,10 @@ def _not_future(value: date, info: ValidationInfo) -> date:
     return value
 
 
-def _printable(value: str) -> str:
-    if any(unicodedata.category(char) in ("Cc", "Cs") for char in value):
-        raise broken("characters", "must not contain control characters")
+def _visible(value: str) -> str:
+    fault = character_fault(value)
+    if fault is not None:
+        raise broken("characters", fault)
     return value
 
 
@@ -107,6 +109,16 @@ def _not_blank(value: str) -> str:
     if not value.strip():
         raise broken("notBlank", "must not be blank")
     return value
+
+
+def _with_letter(value: str) -> str:
+    if not has_letter(value):
+        raise broken("characters", "must contain a letter")
+    return value
+
+
+def blank_as_none(value: Any) -> Any:
+    return None if isinstance(value, str) and not value.strip() else value
 
 
 def _at_most(length: int) -> Callable[[str], str]:
@@ -192,47 +204,58 @@ BirthDate = Annotated[
 ]
 Name = Annotated[
     str,
-    AfterValidator(_printable),
+    AfterValidator(_visible),
     AfterValidator(_not_blank),
+    AfterValidator(_with_letter),
     AfterValidator(_at_most(NAME_LENGTH)),
     _text_schema(minLength=1, maxLength=NAME_LENGTH, pattern=_NOT_BLANK, description="The legal name."),
 ]
 NameFilter = Annotated[
     str,
-    AfterValidator(_printable),
+    AfterValidator(_visible),
     AfterValidator(_at_most(NAME_LENGTH)),
     _text_schema(
         maxLength=NAME_LENGTH,
         pattern=_PRINTABLE,
-        description="Words of the name or of an alias, or their beginnings. Titles, case and accents do not matter.",
+        description="Words of the name or of an alias, or their beginnings. Titles, case, accents and punctuation are "
+        "ignored.",
     ),
 ]
 
 
 PhonePart = Annotated[
     str,
-    AfterValidator(_printable),
+    AfterValidator(_visible),
     AfterValidator(_at_most(PHONE_LENGTH)),
     AfterValidator(_digits_from(4)),
     _phone_schema(4, "The phone number, or at least four digits of it, punctuation as people write it."),
 ]
 Phone = Annotated[
     str,
-    AfterValidator(_printable),
+    AfterValidator(_visible),
     AfterValidator(_at_most(PHONE_LENGTH)),
     AfterValidator(_digits_from(7)),
     _phone_schema(7, "A whole phone number, at least seven digits, punctuation as people write it."),
 ]
 Email = Annotated[
     str,
-    AfterValidator(_printable),
+    AfterValidator(_visible),
     AfterValidator(_at_most(EMAIL_LENGTH)),
     AfterValidator(_email),
     _text_schema(format="email", maxLength=EMAIL_LENGTH, description="An e-mail address."),
 ]
+RemovableEmail = Annotated[
+    Email | None,
+    _text_schema(
+        format="email",
+        maxLength=EMAIL_LENGTH,
+        description="An e-mail address; null removes it.",
+        **{NULL_REMOVES: True},
+    ),
+]
 Reason = Annotated[
     str,
-    AfterValidator(_printable),
+    AfterValidator(_visible),
     AfterValidator(_at_most(REASON_LENGTH)),
     _text_schema(maxLength=REASON_LENGTH, pattern=_PRINTABLE),
 ]

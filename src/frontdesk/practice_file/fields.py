@@ -1,7 +1,6 @@
 """Field types of a practice file, with their rules and messages. Messages never repeat a value."""
 
 import re
-import unicodedata
 from collections.abc import Callable
 from datetime import date, datetime
 from functools import cache
@@ -11,7 +10,8 @@ from zoneinfo import available_timezones
 from pydantic import AfterValidator, BeforeValidator
 from pydantic_core import PydanticCustomError
 
-from frontdesk.domain.names import digits
+from frontdesk.domain.names import digits, has_letter
+from frontdesk.domain.text import character_fault
 
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _CLOCK = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
@@ -49,8 +49,9 @@ def _text(most: int, *, lines: bool = False) -> AfterValidator:
             raise broken("must not be blank")
         if len(value) > most:
             raise broken(f"must be at most {most} characters long")
-        if any(unicodedata.category(char) in ("Cc", "Cs") and not (lines and char == "\n") for char in value):
-            raise broken("must not contain control characters")
+        fault = character_fault(value.replace("\n", " ") if lines else value)
+        if fault is not None:
+            raise broken(fault)
         return value
 
     return AfterValidator(check)
@@ -98,6 +99,7 @@ def _local_time(value: object) -> datetime:
 Slug = Annotated[str, rule(_SLUG.fullmatch, "must be 1 to 63 of a-z, 0-9 and -, neither beginning nor ending with -")]
 Id = Annotated[int, within(1, 2**31 - 1)]
 Name = Annotated[str, _text(100)]
+PersonName = Annotated[Name, rule(has_letter, "must contain a letter")]
 Reason = Annotated[str, _text(500)]
 Description = Annotated[str, _text(1000, lines=True)]
 AddressText = Annotated[str, BeforeValidator(_unquoted_number), _text(100)]

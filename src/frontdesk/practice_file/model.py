@@ -175,8 +175,8 @@ class VisitTypePart(Part):
 
 class PatientPart(Part):
     number: fields.Id
-    first_name: fields.Name
-    last_name: fields.Name
+    first_name: fields.PersonName
+    last_name: fields.PersonName
     dob: Annotated[fields.Day, AfterValidator(_not_future)]
     phone: fields.PatientPhone
     email: fields.Email | None = None

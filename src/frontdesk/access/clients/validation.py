@@ -6,6 +6,7 @@ from typing import cast, get_args
 from frontdesk.access.clients.caller import Grant
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.domain.spelling import closest
+from frontdesk.domain.text import character_fault
 
 _LONGEST_NAME = 100
 _LARGEST_PER_MINUTE = 2**31 - 1
@@ -24,7 +25,7 @@ class ClientError(Exception):
 
 def checked_name(name: str) -> str:
     name = name.strip()
-    if not name or len(name) > _LONGEST_NAME or not name.isprintable():
+    if not name or len(name) > _LONGEST_NAME or character_fault(name):
         raise ClientError(f"A client's name is one line of 1 to {_LONGEST_NAME} characters.", "name")
     return name
 

@@ -15,6 +15,7 @@ from frontdesk.access.clients.caller import Caller
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.domain.spelling import closest
+from frontdesk.domain.text import character_fault
 from frontdesk.store.database import Database
 
 Role = Literal["staff", "admin"]
@@ -172,7 +173,7 @@ async def _change(
 
 def _checked_name(name: str) -> str:
     name = name.strip()
-    if not name or len(name) > _LONGEST_NAME or not name.isprintable():
+    if not name or len(name) > _LONGEST_NAME or character_fault(name):
         raise StaffError(f"A staff member's name is one line of 1 to {_LONGEST_NAME} characters.")
     return name
 
@@ -187,6 +188,6 @@ def _checked_email(email: str | None) -> str | None:
     if email is None or not email.strip():
         return None
     email = email.strip().lower()
-    if not _EMAIL.match(email) or not email.isprintable():
+    if not _EMAIL.match(email) or character_fault(email):
         raise StaffError("An e-mail address looks like name@example.com.")
     return email

@@ -23,7 +23,7 @@ RULES = {
     "maxLength": "The text is too long.",
     "notBlank": "The text is blank.",
     "notFuture": "The date is in the future.",
-    "characters": "The text contains control or invisible characters.",
+    "characters": "The text contains control, invisible or direction-changing characters, or a name has no letter.",
     "cursor": "The cursor does not belong to this query.",
     "declined": "The practice’s scheduling system declined the write. `detail` contains the reason.",
 }

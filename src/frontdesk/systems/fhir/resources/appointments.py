@@ -7,6 +7,7 @@ from typing import Any
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory, Procedure, VisitType
+from frontdesk.domain.text import cleaned
 from frontdesk.systems.fhir.resources.elements import (
     INTENTS,
     Resource,
@@ -269,4 +270,5 @@ def patient_of(resource: Resource) -> str | None:
 def _reason(resource: Resource) -> str | None:
     reason = inside(resource, "cancelationReason")
     spelt = [reason.get("text"), *(coding.get("display") for coding in listed(reason.get("coding")))]
-    return next((text for text in spelt if isinstance(text, str) and text), None)
+    texts = (cleaned(text).strip() for text in spelt if isinstance(text, str))
+    return next((text for text in texts if text), None)

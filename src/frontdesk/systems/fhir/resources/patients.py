@@ -5,6 +5,7 @@ from typing import Any
 
 from frontdesk.domain.names import words
 from frontdesk.domain.patients import Patient, name_key, same_phone
+from frontdesk.domain.text import cleaned
 from frontdesk.systems.changes import PatientDetails
 from frontdesk.systems.fhir.resources.elements import INTENTS, Resource, listed, stated, with_identifier
 
@@ -67,12 +68,15 @@ def changed_patient(resource: Resource, details: PatientDetails, intent: str) ->
         given = [details.first_name, *_given(name)[1:]]
         names[names.index(name)] = {**kept, "family": details.last_name, "given": given}
     telecom = [dict(each) for each in listed(resource.get("telecom"))]
+    if details.email is None:
+        removed = _contact_elements(resource, "email")
+        telecom = [each for each in telecom if each not in removed]
     for contact in _telecom(details):
         preferred = _PREFERRED_PHONES if contact["system"] == "phone" else ()
         current = _contact_elements(resource, contact["system"], preferred)
         if not current:
             telecom.append(contact)
-        elif current[0].get("value") != contact["value"]:
+        elif _value(current[0]) != contact["value"]:
             telecom[telecom.index(current[0])] = {**current[0], "value": contact["value"]}
     return stated(
         {
@@ -93,6 +97,7 @@ def differs(resource: Resource, details: PatientDetails) -> bool:
         or [words(part) for part in name] != [words(details.first_name), words(details.last_name)]
         or resource.get("birthDate") != details.dob.isoformat()
         or not any(same_phone(details.phone, stored) for stored in _contacts(resource, "phone"))
+        or (details.email is None and bool(emails))
         or (details.email is not None and details.email.casefold() not in map(str.casefold, emails))
     )
 
@@ -120,7 +125,9 @@ def _names(resource: Resource) -> list[tuple[str, str]]:
     """All first and last names of the record, with and without middle names."""
     elements = [each for each in listed(resource.get("name")) if _spelt(each) is not None]
     return [
-        (first, element["family"]) for element in elements for first in (_given(element)[0], " ".join(_given(element)))
+        (first, cleaned(element["family"]))
+        for element in elements
+        for first in (_given(element)[0], " ".join(_given(element)))
     ]
 
 
@@ -131,23 +138,30 @@ def _name_element(resource: Resource) -> Resource | None:
 
 def _spelt(element: Resource) -> tuple[str, str] | None:
     given, family = _given(element), element.get("family")
-    return (given[0], family) if given and isinstance(family, str) and family else None
+    last_name = cleaned(family) if isinstance(family, str) else ""
+    return (given[0], last_name) if given and last_name else None
 
 
 def _given(element: Resource) -> list[str]:
     given = element.get("given")
-    return [part for part in given if isinstance(part, str) and part] if isinstance(given, list) else []
+    spelt = [cleaned(part) for part in given if isinstance(part, str)] if isinstance(given, list) else []
+    return [part for part in spelt if part]
 
 
 def _contacts(resource: Resource, system: str, preferred: tuple[str, ...] = ()) -> list[str]:
-    return [str(element["value"]) for element in _contact_elements(resource, system, preferred)]
+    return [_value(element) for element in _contact_elements(resource, system, preferred)]
 
 
-def _contact_elements(resource: Resource, system: str, preferred: tuple[str, ...]) -> list[Resource]:
+def _value(element: Resource) -> str:
+    value = element.get("value")
+    return cleaned(value) if isinstance(value, str) else ""
+
+
+def _contact_elements(resource: Resource, system: str, preferred: tuple[str, ...] = ()) -> list[Resource]:
     usable = [
         each
         for each in listed(resource.get("telecom"))
-        if each.get("system") == system and each.get("use") != "old" and isinstance(each.get("value"), str)
+        if each.get("system") == system and each.get("use") != "old" and _value(each)
     ]
     return sorted(usable, key=lambda each: (_number(each.get("rank")), _rank(each.get("use"), preferred)))
 
