@@ -138,11 +138,15 @@ def is_clear_yes(text: str) -> bool:
 def read_back(told: dict[str, Any]) -> str:
     """The proposed change in words, without ids."""
     if "start" in told:
+        whose = f"{told['firstName']} {told['lastName']}, " if "lastName" in told else ""
+        instead = f", instead of {spoken(told['rescheduledFrom'])}" if "rescheduledFrom" in told else ""
         return (
-            f"Let me read that back: {told['visitTypeName']} with {told['providerName']}, {told['locationName']}, "
-            f"{spoken(told['start'])}. Is that right?"
+            f"Let me read that back: {whose}{told['visitTypeName']} with {told['providerName']}, "
+            f"{told['locationName']}, {spoken(told['start'])}{instead}. Is that right?"
         )
-    said = ", ".join(f"{name} {value}" for name, value in told.items() if not name.endswith("Id"))
+    said = ", ".join(
+        f"{name} {'removed' if value is None else value}" for name, value in told.items() if not name.endswith("Id")
+    )
     return f"Let me read that back: {said}. Is that right?"
 
 

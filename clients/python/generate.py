@@ -70,12 +70,15 @@ def _exports(record_names: list[str]) -> str:
         "_sync.pages": ["Page"],
         "_sync.proposals": ["Proposal"],
         "_version": ["__version__"],
+        "null": ["NULL"],
         "errors": ["AnswerLost", "ExecutedAtOnce", "FrontdeskError"],
         "problems": problem_names(),
         "records": record_names,
     }
     imports = [f"from frontdesk_client.{module} import {', '.join(names)}" for module, names in sources.items()]
-    names = sorted(name for names in sources.values() for name in names)
+    names = sorted(
+        (name for names in sources.values() for name in names), key=lambda name: (name != name.upper(), name)
+    )
     documentation = "The Python client of frontdesk: a medical practice's calendar."
     return head(documentation, "\n".join(imports)) + f"\n__all__ = {names}\n"
 

@@ -4,6 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from frontdesk_client import (
+    NULL,
     Conflict,
     ExecutedAtOnce,
     Frontdesk,
@@ -127,6 +128,8 @@ def test_patients_are_created_and_updated(desk: Desk, grant: str) -> None:
         client.update_patient(patient_id=created.patient_id, email="kj@example.com").confirm()
         patient = client.get_patient(patient_id=created.patient_id)
         assert (patient.email, patient.dob, patient.patient_kind) == ("kj@example.com", date(1918, 8, 26), "new")
+        client.update_patient(patient_id=created.patient_id, email=NULL).confirm()
+        assert client.get_patient(patient_id=created.patient_id).email is None
 
 
 def test_directory_records_are_read_whole(direct: Frontdesk) -> None:

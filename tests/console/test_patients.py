@@ -191,7 +191,9 @@ async def test_only_what_was_changed_is_written(world: World, staff: httpx.Async
     changed = await staff.post(path, data={**form, "phone": "+1 555 010 7777", "email": "", "key": "b"})
     assert changed.headers["Location"].endswith("?notice=patient_changed")
     [row] = await stored(world, "SELECT * FROM patient WHERE practice_id = $1 AND patient_id = $2", grace)
-    assert (row["phone"], row["email"], row["last_name"]) == ("+1 555 010 7777", "grace@example.com", "Hopper")
+    assert (row["phone"], row["email"], row["last_name"]) == ("+1 555 010 7777", None, "Hopper")
+    hidden = await staff.post(path, data={**form, "lastName": "Hop\u202eper", "key": "c"})
+    assert (hidden.status_code, "invisible" in hidden.text) == (422, True)
 
 
 async def test_a_patient_who_does_not_exist_is_not_found(world: World, staff: httpx.AsyncClient) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.doors.mcp_speech import call
 from tests.world import MONDAY, PRACTICE, World, book, confirmed, patient_id, slots
 
 
@@ -220,11 +221,27 @@ async def test_a_past_appointment_can_be_cancelled_but_not_confirmed_or_moved(
     assert (await integration.post(f"{path}/cancel")).status_code == 200
 
 
+@pytest.mark.parametrize("blank", ["", "  ", "\u00a0\u3000", "\t\n", " " * 600])
+async def test_a_blank_reason_counts_as_none(world: World, blank: str) -> None:
+    agent = await world.client()
+    appointment = await book(agent)
+    path = f"/api/appointments/{appointment}/cancel"
+    challenge = (await agent.post(path, json={"reason": blank})).json()
+    assert "reason" not in challenge["readBack"]
+    cancelled = await agent.post(path, json={"confirmationToken": challenge["confirmationToken"]})
+    assert cancelled.status_code == 200, "the same request as one without a reason"
+    assert "cancellationReason" not in (await agent.get(f"/api/appointments/{appointment}")).json()
+    again = await call(agent, "cancel_appointment", appointmentId=await book(agent), reason=blank)
+    assert "reason" not in again["structuredContent"]["readBack"]
+
+
 async def test_the_read_back_of_cancelling_tells_the_appointment(world: World) -> None:
     agent = await world.client()
     appointment = await book(agent)
     challenge = await agent.post(f"/api/appointments/{appointment}/cancel", json={"reason": "Travelling"})
     assert challenge.json()["readBack"] == {
+        "firstName": "Ada",
+        "lastName": "Lovelace",
         "appointmentId": appointment,
         "patientId": await patient_id(agent),
         "status": "booked",

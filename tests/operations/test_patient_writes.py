@@ -5,6 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.doors.mcp_speech import call
 from tests.world import World, confirmed, patient_id
 
 MARY = {"firstName": "Mary", "lastName": "Seacole", "phone": "+1 555 010 0111", "dob": "1980-05-14"}
@@ -50,6 +51,7 @@ async def test_the_read_back_of_a_new_patient_is_what_will_be_written(world: Wor
         ({"firstName": " "}, 422, "firstName", "notBlank"),
         ({"lastName": "x" * 101}, 422, "lastName", "maxLength"),
         ({"firstName": "a\u0007"}, 422, "firstName", "characters"),
+        ({"lastName": "-'."}, 422, "lastName", "characters"),
         ({"phone": "555 010"}, 422, "phone", "minDigits"),
         ({"phone": "1" * 16}, 422, "phone", "maxLength"),
         ({"phone": "1234567" + " " * 26}, 422, "phone", "maxLength"),
@@ -100,12 +102,17 @@ async def test_the_read_back_of_an_update_is_what_will_be_written(world: World) 
     agent = await world.client()
     grace = await patient_id(agent, "Grace")
     challenge = await agent.patch(f"/api/patients/{grace}", json={"lastName": "Murray"})
-    assert challenge.json()["readBack"] == {"patientId": grace, "lastName": "Murray"}
+    assert challenge.json()["readBack"] == {
+        "patientId": grace,
+        "firstName": "Grace",
+        "lastName": "Murray",
+        "previousLastName": "Hopper",
+    }
 
 
 async def test_an_update_without_a_field_is_refused(integration: httpx.AsyncClient) -> None:
     grace = await patient_id(integration, "Grace")
-    for body in ({}, {"email": None}, {"confirmationToken": "0" * 32}):
+    for body in ({}, {"phone": None}, {"confirmationToken": "0" * 32}):
         answer = await integration.patch(f"/api/patients/{grace}", json=body)
         assert answer.status_code == 422
         assert [(e["field"], e["rule"]) for e in answer.json()["errors"]] == [("$", "required")]
@@ -122,3 +129,42 @@ async def test_an_unknown_patient_cannot_be_updated(integration: httpx.AsyncClie
     for patient in ("pat_" + "0" * 22, "nobody"):
         answer = await integration.patch(f"/api/patients/{patient}", json={"firstName": "X"})
         assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
+async def test_an_e_mail_of_null_removes_it(world: World) -> None:
+    agent = await world.client()
+    grace = await patient_id(agent, "Grace")
+    path = f"/api/patients/{grace}"
+    assert (await agent.get(path)).json()["email"] == "grace@example.com"
+    challenge = (await agent.patch(path, json={"email": None})).json()
+    assert challenge["readBack"] == {"patientId": grace, "firstName": "Grace", "lastName": "Hopper", "email": None}
+    token = {"confirmationToken": challenge["confirmationToken"]}
+    other = await agent.patch(path, json={"phone": "+1 555 010 0142", **token})
+    assert other.json()["code"] == "confirmation_mismatch"
+    assert (await agent.patch(path, json=token)).json()["code"] == "validation", "not given is not null"
+    assert (await agent.patch(path, json={"EMAIL": None, **token})).status_code == 200
+    assert "email" not in (await agent.get(path)).json()
+    proposed = await call(agent, "update_patient", patientId=grace, email=None)
+    assert proposed["structuredContent"]["readBack"]["email"] is None
+    created = await confirmed(agent, "POST", "/api/patients", {**MARY, "email": None})
+    assert created.status_code == 201, "elsewhere null counts as absent"
+
+
+@pytest.mark.parametrize(
+    ("written", "asked"),
+    [
+        ("Łukasz Sørensen", "Lukasz Sorensen"),
+        ("Guðrún Þórsdóttir", "Gudrun Thorsdottir"),
+        ("Işık Æbelø", "Isik Aebelo"),
+    ],
+)
+async def test_letters_match_their_usual_transcription(
+    integration: httpx.AsyncClient, written: str, asked: str
+) -> None:
+    (first, last), (first_asked, last_asked) = written.split(), asked.split()
+    made = await integration.post("/api/patients", json={**MARY, "firstName": first, "lastName": last})
+    for names in ((first, last), (first_asked, last_asked)):
+        person = {**MARY, "firstName": names[0], "lastName": names[1]}
+        found = await integration.post("/api/patients/match", json=person)
+        assert [item["id"] for item in found.json()["items"]] == [made.json()["patientId"]]
+        assert (await integration.post("/api/patients", json=person)).json()["code"] == "conflict"

@@ -14,6 +14,7 @@ from frontdesk_client._async.pages import AsyncPage
 from frontdesk_client._async.proposals import AsyncProposal
 from frontdesk_client._async.session import AsyncSession
 from frontdesk_client._wire import Request, in_path, new_key
+from frontdesk_client.null import Null
 """
 _CLASS = '''
 class AsyncFrontdesk(AsyncSession):
@@ -25,6 +26,7 @@ class AsyncFrontdesk(AsyncSession):
 '''
 _TOKEN, _KEY = "confirmationToken", "Idempotency-Key"
 _SIMULATE = "Frontdesk-Simulate"  # for testing only, so not an argument of the methods
+_REMOVABLE = "x-null-removes"
 _OF_WRITES = (
     "Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.",
     "Credentials of the integration grant execute it at once, and only once for each `idempotency_key`; one is made up "
@@ -64,10 +66,14 @@ def _signature(entry: Schema, schemas: Schema) -> str:
     body = _body(entry, schemas)
     wanted = [each for each in entry["parameters"] if each["name"] != _SIMULATE]
     given = [(each["name"], type_of(each["schema"]), each["required"]) for each in wanted]
-    given += [(wire, type_of(field), wire in body["required"]) for wire, field in body["properties"].items()]
+    given += [(wire, _body_type(field), wire in body["required"]) for wire, field in body["properties"].items()]
     given.sort(key=lambda each: (not each[2], each[0] in (_TOKEN, _KEY)))
     written = [f"{argument(wire)}: {kind}{'' if required else ' | None = None'}" for wire, kind, required in given]
     return ", ".join(["self", *(["*"] if written else []), *written])
+
+
+def _body_type(field: Schema) -> str:
+    return f"{type_of(field)} | Null" if field.get(_REMOVABLE) else type_of(field)
 
 
 def _request(verb: str, path: str, entry: Schema, schemas: Schema) -> Iterable[str]:

@@ -40,7 +40,7 @@ never name a practice.
 sent. A token of the integration grant writes with one call, and may send an `Idempotency-Key`.
 
 **Names** of query parameters and JSON properties are case-insensitive. Unknown names are refused. A null field counts
-as absent; responses omit null fields.
+as absent, except that `"email": null` in an update removes the e-mail. Responses omit null fields.
 
 **Errors** are RFC 7807 problem documents with a stable `code`, described at {docs}/errors.html.
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from frontdesk.domain.errors import BINDING, FieldError, invalid
 from frontdesk.engine.json_documents import UnreadableJson, read_json
 from frontdesk.operations import Operation
+from frontdesk.operations._fields import NULL_REMOVES
 from frontdesk.operations._schemas import plain_schema
 
 MOST_ERRORS = 100
@@ -42,6 +43,7 @@ class InputNames:
     query: dict[str, str]
     body: dict[str, str]
     integers: frozenset[str]
+    nullable: frozenset[str]  # null is a value of its own here, and counts as absent elsewhere
 
 
 @cache
@@ -54,6 +56,7 @@ def input_names(operation: Operation) -> InputNames:
         query=rest if operation.method == "GET" else {},
         body=rest if operation.method != "GET" else {},
         integers=frozenset(name for name, schema in properties.items() if schema.get("type") == "integer"),
+        nullable=frozenset(name for name, schema in properties.items() if NULL_REMOVES in schema),
     )
 
 
@@ -64,7 +67,7 @@ def from_http(
     names, arguments = input_names(operation), Arguments()
     for name, text in path.items():
         arguments.values[name] = _number(text) if name in names.integers else text
-    _collect(arguments, names.query, query, names.integers)
+    _collect(arguments, names.query, query, integers=names.integers)
     if operation.method != "GET" and body.strip():
         try:
             document, repeated = read_json(body)
@@ -73,7 +76,7 @@ def from_http(
         if not isinstance(document, dict):
             raise invalid([FieldError("$", BINDING, "the body must be a JSON object")])
         _refuse_repeated(arguments, names.body, repeated)
-        _collect(arguments, names.body, document.items(), frozenset())
+        _collect(arguments, names.body, document.items(), nullable=names.nullable)
     return arguments
 
 
@@ -83,7 +86,7 @@ def from_tool(operation: Operation, given: Mapping[str, Any], repeated: Iterable
     names, arguments = input_names(operation), Arguments()
     known = {**names.path, **names.query, **names.body}
     _refuse_repeated(arguments, known, repeated)
-    _collect(arguments, known, given.items(), frozenset())
+    _collect(arguments, known, given.items(), nullable=names.nullable)
     return arguments
 
 
@@ -105,9 +108,14 @@ def read(operation: Operation, arguments: Arguments, today: date | None) -> Base
 
 
 def _collect(
-    arguments: Arguments, known: Mapping[str, str], given: Iterable[tuple[str, Any]], integers: frozenset[str]
+    arguments: Arguments,
+    known: Mapping[str, str],
+    given: Iterable[tuple[str, Any]],
+    *,
+    integers: frozenset[str] = frozenset(),
+    nullable: frozenset[str] = frozenset(),
 ) -> None:
-    """Null counts as absent. A name that occurs twice, in any case, is an error."""
+    """Null counts as absent, unless the field is nullable. A name that occurs twice, in any case, is an error."""
     seen: set[str] = set()
     for spelt, value in given:
         if len(arguments.errors) >= MOST_ERRORS:  # naming each of thousands would cost more than the rest of the call
@@ -124,7 +132,7 @@ def _collect(
             seen.add(lower)
             if isinstance(value, str) and not _is_text(value):
                 arguments.errors.append(FieldError(name, BINDING, f"{name} must be valid UTF-8"))
-            elif value is not None:
+            elif value is not None or name in nullable:
                 arguments.values[name] = _number(value) if name in integers else value
 
 

@@ -22,7 +22,7 @@ from frontdesk.domain.local_time import iso_utc
 from frontdesk.operations import Context, Operation, Proposal
 from frontdesk.operations._fields import WriteInput
 from frontdesk.store.database import Database, DatabaseUnavailable
-from frontdesk.systems.port import Intent, Outcome, SystemUnavailable, WriteRecord
+from frontdesk.systems.port import Capability, Intent, Outcome, SystemUnavailable, WriteRecord
 
 KEEP_RESULTS = timedelta(hours=24)
 LONGEST_KEY = 255
@@ -101,6 +101,7 @@ class Writes:
         """Issues a token for exactly this request, with what to read aloud. Executes nothing."""
         proposal = await self._propose(write, None)
         assert isinstance(proposal, Proposal)
+        read_back = {**await _patient_name(write.context, proposal.patient_id), **proposal.read_back}
         token, now = secrets.token_hex(16), write.context.now
         expires_at = (now + self.token_lifetime).replace(microsecond=0)
         caller = write.context.caller
@@ -126,7 +127,7 @@ class Writes:
             extra={
                 "confirmationToken": token,
                 "expiresAt": iso_utc(expires_at),
-                "readBack": dict(proposal.read_back),
+                "readBack": read_back,
             },
         )
 
@@ -199,6 +200,14 @@ class Writes:
     async def _stored_result(self, write: Write, intent: Intent) -> Mapping[str, Any] | None:
         found = await self._find(write, intent)
         return None if found is None else _replayed(found, intent)
+
+
+async def _patient_name(context: Context, patient_id: str | None) -> Mapping[str, Any]:
+    """The name that a person hears, to notice that it is the wrong patient; empty if the system does not tell it."""
+    if patient_id is None or Capability.READ_PATIENTS not in context.system.capabilities:
+        return {}
+    contact = (await context.system.contacts([patient_id])).get(patient_id)
+    return {} if contact is None else {"firstName": contact.first_name, "lastName": contact.last_name}
 
 
 def _check_key(key: str) -> None:

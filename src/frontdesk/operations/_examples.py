@@ -42,7 +42,9 @@ VISIT_TYPE: dict[str, Any] = {
 SLOT: dict[str, Any] = {"id": SLOT_ID, **_TIMES, **IDS}
 APPOINTMENT: dict[str, Any] = {"id": APPOINTMENT_ID, "status": "booked", **_TIMES, "patientId": PATIENT_ID, **IDS}
 VISIT_READ_BACK: dict[str, Any] = {**_TIMES, **NAMES, "weekday": "Monday"}
+PATIENT_NAME = {"firstName": "Ada", "lastName": "Lovelace"}
 APPOINTMENT_READ_BACK: dict[str, Any] = {
+    **PATIENT_NAME,
     "appointmentId": APPOINTMENT_ID,
     "patientId": PATIENT_ID,
     "status": "booked",

@@ -33,6 +33,7 @@ class Proposal:
 
     read_back: Mapping[str, Any]
     change: Change
+    patient_id: str | None = None  # the patient whose name a challenge adds to the read-back
 
 
 class Group(NamedTuple):

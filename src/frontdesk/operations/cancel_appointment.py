@@ -1,10 +1,10 @@
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from frontdesk.domain.appointments import CANCELLABLE
 from frontdesk.operations import _examples as examples
-from frontdesk.operations._fields import AppointmentId, Reason, WriteInput
+from frontdesk.operations._fields import AppointmentId, Reason, WriteInput, blank_as_none
 from frontdesk.operations._operation import APPOINTMENTS, Context, Operation, Proposal
 from frontdesk.operations._records import AppointmentWritten
 from frontdesk.operations._status_changes import propose_status
@@ -13,13 +13,15 @@ from frontdesk.systems.port import Capability
 
 class Request(WriteInput):
     appointment_id: AppointmentId
-    reason: Annotated[Reason | None, Field(description="Why, in the person's words.")] = None
+    reason: Annotated[
+        Reason | None, BeforeValidator(blank_as_none), Field(description="Why, in the person's words.")
+    ] = None
 
 
 async def run(context: Context, given: Request) -> Proposal:
     """Cancels an appointment and frees its time. Offer reschedule_appointment first. The first call only proposes: read
-    the appointment back, and after a clear yes call again with the same arguments plus confirmationToken. A cancelled
-    appointment cannot be brought back; book a new one instead."""
+    the patient's name and the appointment back, and after a clear yes call again with the same arguments plus
+    confirmationToken. A cancelled appointment cannot be brought back; book a new one instead."""
     return await propose_status(context, given.appointment_id, "cancelled", CANCELLABLE, reason=given.reason)
 
 

@@ -14,7 +14,8 @@ class Request(WriteInput):
 async def run(context: Context, given: Request) -> Proposal:
     """Records that the patient will attend an upcoming appointment. Find it with list_appointments; never confirm for a
     person who has not said that they will come. Confirming twice changes nothing. The first call only proposes: read
-    the appointment back, and after a clear yes call again with the same arguments plus confirmationToken."""
+    the patient's name and the appointment back, and after a clear yes call again with the same arguments plus
+    confirmationToken."""
     return await propose_status(context, given.appointment_id, "confirmed", CONFIRMABLE, only_upcoming=True)
 
 

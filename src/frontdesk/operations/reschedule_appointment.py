@@ -7,7 +7,7 @@ from frontdesk.operations._booking import bookable, booking_of
 from frontdesk.operations._fields import AppointmentId, SlotId, WriteInput
 from frontdesk.operations._lookups import existing_appointment
 from frontdesk.operations._operation import APPOINTMENTS, Context, Operation, Proposal
-from frontdesk.operations._records import AppointmentWritten, visit_read_back
+from frontdesk.operations._records import AppointmentWritten, visit_read_back, visit_times
 from frontdesk.operations._status_changes import require_state
 from frontdesk.systems.changes import ChangeStatus, Reschedule
 from frontdesk.systems.port import Capability
@@ -20,9 +20,10 @@ class Request(WriteInput):
 
 async def run(context: Context, given: Request) -> Proposal:
     """Moves an appointment to another open slot; the old time is kept until the move has succeeded. Find the slot with
-    search_slots first. The first call only proposes: read the new time aloud, and after a clear yes call again with the
-    same arguments plus confirmationToken. The moved appointment is booked, its attendance to be confirmed anew. A move
-    to the slot that it has already changes nothing."""
+    search_slots first. The first call only proposes: read the patient's name, the old time (rescheduledFrom) and the
+    new time aloud, and after a clear yes call again with the same arguments plus confirmationToken. The moved
+    appointment is booked, its attendance to be confirmed anew. A move to the slot that it has already changes
+    nothing."""
     appointment = await existing_appointment(context, given.appointment_id)
     require_state(appointment, RESCHEDULABLE, context.now, only_upcoming=True)
     slot = context.slot_ids.decode(given.slot_id)
@@ -45,9 +46,10 @@ async def run(context: Context, given: Request) -> Proposal:
         "appointmentId": appointment.id,
         "patientId": appointment.patient_id,
         "slotId": given.slot_id,
+        "rescheduledFrom": visit_times(appointment, directory)["start"],
         **visit_read_back(slot, directory),
     }
-    return Proposal(read_back, change)
+    return Proposal(read_back, change, appointment.patient_id)
 
 
 def _is_own(slot: SlotRef, appointment: Appointment) -> bool:
@@ -79,9 +81,11 @@ OPERATION = Operation(
     example={"appointmentId": examples.APPOINTMENT_ID, "slotId": examples.SLOT_ID},
     example_answer={"appointmentId": examples.APPOINTMENT_ID, "status": "booked"},
     example_read_back={
+        **examples.PATIENT_NAME,
         "appointmentId": examples.APPOINTMENT_ID,
         "patientId": examples.PATIENT_ID,
         "slotId": examples.SLOT_ID,
+        "rescheduledFrom": "2026-11-13T14:30:00-05:00",
         **examples.VISIT_READ_BACK,
     },
 )

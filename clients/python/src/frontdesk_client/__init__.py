@@ -10,6 +10,7 @@ from frontdesk_client._sync.pages import Page
 from frontdesk_client._sync.proposals import Proposal
 from frontdesk_client._version import __version__
 from frontdesk_client.errors import AnswerLost, ExecutedAtOnce, FrontdeskError
+from frontdesk_client.null import NULL
 from frontdesk_client.problems import (
     CapabilityNotSupported,
     ConfirmationIncomplete,
@@ -53,6 +54,7 @@ from frontdesk_client.records import (
 )
 
 __all__ = [
+    "NULL",
     "Address",
     "AnswerLost",
     "Appointment",

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from frontdesk_client.errors import AnswerLost, FrontdeskError
+from frontdesk_client.null import NULL
 from frontdesk_client.problems import BY_CODE
 from frontdesk_client.records import FieldError
 
@@ -99,11 +100,13 @@ class Answer:
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments in wire format, without those that were not given."""
-    return {
-        name: value.isoformat() if isinstance(value, date) else value
-        for name, value in values.items()
-        if value is not None
-    }
+    return {name: _wire_value(value) for name, value in values.items() if value is not None}
+
+
+def _wire_value(value: Any) -> Any:
+    if value is NULL:
+        return None
+    return value.isoformat() if isinstance(value, date) else value
 
 
 def in_path(value: str | int) -> str:

@@ -115,11 +115,18 @@ def read_back(told: Any) -> str:
         return ""
     if "start" in told and "providerName" in told:
         about = f"{told.get('visitTypeName')} with {told['providerName']} at {told.get('locationName')}"
-        said = f"“{about}, {spoken(str(told['start']))}."
+        if "lastName" in told:
+            about = f"{told.get('firstName')} {told['lastName']}: {about}"
+        said = f"“{about}, {spoken(str(told['start']))}"
+        if told.get("rescheduledFrom"):
+            said += f", instead of {spoken(str(told['rescheduledFrom']))}"
+        said += "."
         if told.get("reason"):
             said += f" Reason: {told['reason']}."
         return f"{said} Is that right?”"
-    said = ", ".join(f"{name} {value}" for name, value in told.items() if not name.endswith("Id"))
+    said = ", ".join(
+        f"{name} {'removed' if value is None else value}" for name, value in told.items() if not name.endswith("Id")
+    )
     return f"“{said}. Is that right?”"
 
 

@@ -110,8 +110,8 @@ async def _update(request: ConsoleRequest) -> Response:
     before = await request.run("get_patient", {"patientId": patient_id})
     given = {name: request.form.get(name) for name in FIELDS}
     changed: dict[str, Any] = {name: value for name, value in given.items() if value != before.get(name, "")}
-    if not changed.get("email", "unchanged"):
-        del changed["email"]  # an e-mail address can be changed, not removed
+    if changed.get("email") == "":
+        changed["email"] = None  # removes it
     if not changed:
         return request.redirect(f"/patients/{patient_id}", notice="nothing_changed")
     try:

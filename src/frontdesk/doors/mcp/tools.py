@@ -11,6 +11,7 @@ too, then let them through instead of hiding them from the model.
 from typing import Any
 
 from frontdesk.operations import Operation
+from frontdesk.operations._fields import NULL_REMOVES
 from frontdesk.operations._schemas import plain_schema
 
 _FOR_CHECKING = frozenset(("pattern", "examples"))
@@ -19,7 +20,7 @@ _CHALLENGE = {
     "code": {"type": "string", "description": "confirmation_required: nothing has been changed yet."},
     "confirmationToken": {"type": "string", "description": "For the identical second call, after a clear yes."},
     "expiresAt": {"type": "string", "format": "date-time", "description": "The token is valid until then. UTC."},
-    "readBack": {"type": "object", "description": "What would change. Read it aloud, without ids."},
+    "readBack": {"type": "object", "description": "What would change, and whose. Read it aloud, without ids."},
 }
 _ON_ERROR = "With isError: the problem document instead (code, detail, errors)."
 _EITHER = "First call of an agent: code, confirmationToken, expiresAt and readBack. Executed: the other fields. "
@@ -58,6 +59,9 @@ def _for_a_model(node: Any, drop: frozenset[str] = frozenset()) -> Any:
         return [_for_a_model(item, drop) for item in node]
     if not isinstance(node, dict):
         return node
+    if NULL_REMOVES in node:
+        field = {key: value for key, value in node.items() if key not in (NULL_REMOVES, "description")}
+        return {"anyOf": [_for_a_model(field, drop), {"type": "null"}], "description": node["description"]}
     return {
         key: {name: _for_a_model(field, drop) for name, field in value.items()}
         if key == "properties"

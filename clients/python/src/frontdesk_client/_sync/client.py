@@ -9,6 +9,7 @@ from frontdesk_client._sync.pages import Page
 from frontdesk_client._sync.proposals import Proposal
 from frontdesk_client._sync.session import Session
 from frontdesk_client._wire import Request, in_path, new_key
+from frontdesk_client.null import Null
 
 
 class Frontdesk(Session):
@@ -224,15 +225,16 @@ class Frontdesk(Session):
         last_name: str | None = None,
         phone: str | None = None,
         dob: date | None = None,
-        email: str | None = None,
+        email: str | Null | None = None,
         idempotency_key: str | None = None,
         confirmation_token: str | None = None,
     ) -> Proposal[records.PatientWritten]:
         """Update a patient.
 
-        Changes a patient's name, phone, date of birth or e-mail; send only what changes. Identify the person with
-        match_patient first; never change what they did not ask for. The first call only proposes: read the readBack
-        aloud, and after a clear yes call again with the same arguments plus confirmationToken.
+        Changes a patient's name, phone, date of birth or e-mail; send only what changes. An e-mail of null removes
+        it. Identify the person with match_patient first; never change what they did not ask for. The first call
+        only proposes: read the readBack aloud, and after a clear yes call again with the same arguments plus
+        confirmationToken.
 
         Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.
 
@@ -375,8 +377,8 @@ class Frontdesk(Session):
         """Cancel an appointment.
 
         Cancels an appointment and frees its time. Offer reschedule_appointment first. The first call only proposes:
-        read the appointment back, and after a clear yes call again with the same arguments plus confirmationToken.
-        A cancelled appointment cannot be brought back; book a new one instead.
+        read the patient's name and the appointment back, and after a clear yes call again with the same arguments
+        plus confirmationToken. A cancelled appointment cannot be brought back; book a new one instead.
 
         Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.
 
@@ -398,8 +400,8 @@ class Frontdesk(Session):
 
         Records that the patient will attend an upcoming appointment. Find it with list_appointments; never confirm
         for a person who has not said that they will come. Confirming twice changes nothing. The first call only
-        proposes: read the appointment back, and after a clear yes call again with the same arguments plus
-        confirmationToken.
+        proposes: read the patient's name and the appointment back, and after a clear yes call again with the same
+        arguments plus confirmationToken.
 
         Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.
 
@@ -425,9 +427,10 @@ class Frontdesk(Session):
         """Move an appointment.
 
         Moves an appointment to another open slot; the old time is kept until the move has succeeded. Find the slot
-        with search_slots first. The first call only proposes: read the new time aloud, and after a clear yes call
-        again with the same arguments plus confirmationToken. The moved appointment is booked, its attendance to be
-        confirmed anew. A move to the slot that it has already changes nothing.
+        with search_slots first. The first call only proposes: read the patient's name, the old time
+        (rescheduledFrom) and the new time aloud, and after a clear yes call again with the same arguments plus
+        confirmationToken. The moved appointment is booked, its attendance to be confirmed anew. A move to the slot
+        that it has already changes nothing.
 
         Returns a proposal. Its `confirm()` is that second call: nothing has to be sent again by hand.
 

@@ -61,12 +61,19 @@ class Reader:
         records = {record.reference: record.local_id for record in await self._upstream.records.find_all(patient_ids)}
         people = [reference.removeprefix("Patient/") for reference in records if reference.startswith("Patient/")]
         found: dict[str, Contact] = {}
-        for resource in await self._client.search_any(self._deadline, "Patient", "_id", people):
+        for resource in await self._people(people):
             local_id = records.get(reference_of(resource))
             known = None if local_id is None else person(resource, local_id, 0, seen=False)
             if known is not None:
                 found[known.id] = Contact(known.first_name, known.last_name, known.dob, known.phone)
         return found
+
+    async def _people(self, ids: Sequence[str]) -> list[Resource]:
+        """A single patient is read, because some servers cannot be searched for patients."""
+        if len(ids) != 1:
+            return await self._client.search_any(self._deadline, "Patient", "_id", ids)
+        resource = await self._client.read(self._deadline, f"Patient/{ids[0]}")
+        return [] if resource is None else [resource]
 
     async def seen(self, patient: str) -> bool:
         """Whether the patient has been to the practice before, as far as the server can be searched for it."""
