@@ -1,4 +1,4 @@
-"""The real command in a process of its own, on a data directory of the test's."""
+"""The command on a data directory of the test's: `run` in a fork of a preloaded process, `serving` as installed."""
 
 import asyncio
 import contextlib
@@ -16,6 +16,7 @@ import asyncpg
 import httpx
 
 from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
+from tests.cli.preloaded import preloaded
 from tests.ports import free_port
 
 # Tests of root share its data directory with commands, also where there is a dedicated account.
@@ -39,15 +40,7 @@ class CommandLine:
         return {**inherited, **SAME_ACCOUNT, "FRONTDESK_DATA_DIR": str(self.data_dir), **settings}
 
     def run(self, *words: str, stdin: str = "", **settings: str) -> Done:
-        done = subprocess.run(
-            [COMMAND, *words],
-            input=stdin,
-            capture_output=True,
-            encoding="utf-8",
-            env=self.environment(**settings),
-            timeout=120,
-        )
-        return Done(done.returncode, done.stdout, done.stderr)
+        return Done(*preloaded().run(words, stdin, self.environment(**settings), timeout=120))
 
     def json(self, *words: str, stdin: str = "", **settings: str) -> Any:
         """The document that a command prints when all is well: it, and nothing else."""
