@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.access.clients.records import ClientRecord, SecretRecord
+from frontdesk.access.clients.records import ClientRecord, PatientAccess, SecretRecord
 from frontdesk.access.keys.ring import KeyRecord
 from frontdesk.cli.output import to_document
 from frontdesk.outbound.feeds import Feed
@@ -19,7 +19,17 @@ MADE = datetime(2026, 11, 16, 9, 30, 15, 999, tzinfo=UTC)
     [
         (
             ClientRecord(
-                "fd_1", "harbor", "Bot", "agent", ("slots.read",), 60, 900, False, MADE, (SecretRecord(MADE, None),)
+                "fd_1",
+                "harbor",
+                "Bot",
+                "agent",
+                ("slots.read",),
+                60,
+                900,
+                PatientAccess(30, None, 5, True),
+                False,
+                MADE,
+                (SecretRecord(MADE, None),),
             ),
             {
                 "clientId": "fd_1",
@@ -29,6 +39,12 @@ MADE = datetime(2026, 11, 16, 9, 30, 15, 999, tzinfo=UTC)
                 "scopes": ["slots.read"],
                 "perMinute": 60,
                 "quota": 900,
+                "patientAccess": {
+                    "patientsPerHour": 30,
+                    "patientsPerDay": None,
+                    "matchMisses": 5,
+                    "knownPatientsOnly": True,
+                },
                 "disabled": False,
                 "createdAt": "2026-11-16T09:30:15Z",
                 "secrets": [{"createdAt": "2026-11-16T09:30:15Z", "retiresAt": None}],
