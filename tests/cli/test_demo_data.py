@@ -73,6 +73,11 @@ async def test_the_first_start_brings_a_practice_a_living_calendar_and_two_clien
     for grant in ("agent", "integration"):
         client = getattr(demo, grant)
         assert (await authenticate(desk.database, desk.ring, client.client_id, client.client_secret)).grant == grant
+    practice = await practice_id_of(desk.database, "demo")
+    async with desk.database.transaction(practice) as connection:
+        rows = await connection.fetch("SELECT operation FROM audit_record WHERE practice_id = $1", practice)
+    made = ["console.add_client", "console.add_client", "console.add_staff", "console.import_practice_file"]
+    assert sorted(row["operation"] for row in rows) == made
 
 
 async def test_a_later_start_changes_nothing_while_the_calendar_lasts(desk: Desk) -> None:

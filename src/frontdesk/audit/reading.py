@@ -1,10 +1,13 @@
 """Searches and exports audit records, in batches, so that a long trail needs little memory and no long statements."""
 
+import contextlib
 import json
 from collections.abc import AsyncIterator
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+import asyncpg
 
 from frontdesk.audit.trail import seal
 from frontdesk.store.database import Database
@@ -59,9 +62,10 @@ class AuditPage:
 
 
 async def seal_pending(database: Database, practice_id: int) -> None:
-    """Seal pending records; later ones may stay pending."""
-    while await seal(database, practice_id) >= _FEW:
-        pass
+    """Seal pending records; later ones may stay pending, and all of them if the head points back into the chain."""
+    with contextlib.suppress(asyncpg.UniqueViolationError):
+        while await seal(database, practice_id) >= _FEW:
+            pass
 
 
 async def count_unsealed(database: Database, practice_id: int) -> tuple[int, datetime | None]:

@@ -6,8 +6,8 @@ Records commit with their write and are sealed a moment later, so that writers n
 import asyncio
 import hashlib
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +20,10 @@ _SEAL_PAUSE_SECONDS = 0.5
 _LOOK_SECONDS = 60.0
 
 COMMAND_LINE = "command-line"  # the actor of changes made by commands
+_MOST_SUBJECTS = 200  # of one record of a bulk disclosure
+
+Also = Callable[[Any, int, str], Awaitable[None]]
+"""What commits together with a change: it is given the connection, the practice's id and the subject's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,14 @@ class AuditContext:
         self, practice_id: int, operation: str, subjects: Sequence[str] = (), outcome: str = "executed"
     ) -> AuditEntry:
         return AuditEntry(practice_id, self.now, self.actor, operation, outcome, subjects, self.request_id)
+
+    def recorded(self, operation: str) -> Also:
+        """Adds an audit record to the transaction of a change."""
+
+        async def also(connection: Any, practice_id: int, subject: str) -> None:
+            await append_audit(connection, self.entry(practice_id, operation, [subject]))
+
+        return also
 
 
 class AuditTrail:
@@ -103,6 +115,12 @@ class AuditTrail:
 async def append_audit(connection: Any, entry: AuditEntry) -> None:
     """Adds a record to the transaction of the change that it is about."""
     await connection.execute("SELECT append_audit($1, $2, $3, $4, $5, $6, $7)", *entry.values())
+
+
+async def append_disclosure(connection: Any, entry: AuditEntry) -> None:
+    """Records the disclosure of any number of subjects, in as many records as it takes."""
+    for first in range(0, max(len(entry.subjects), 1), _MOST_SUBJECTS):
+        await append_audit(connection, replace(entry, subjects=entry.subjects[first : first + _MOST_SUBJECTS]))
 
 
 async def seal(database: Database, practice_id: int) -> int:

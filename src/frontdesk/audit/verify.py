@@ -4,13 +4,10 @@ The owner of the database can remove the newest records with their signed heads;
 that.
 """
 
-import contextlib
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
-
-import asyncpg
 
 from frontdesk.audit.heads import Head, HeadKeys, head_message
 from frontdesk.audit.reading import BATCH, exact_time, seal_pending, sealed_records
@@ -120,8 +117,7 @@ async def verify_chain(
 
     `keys` verify the signatures of heads; `kept` are heads stored elsewhere, which the chain must contain.
     """
-    with contextlib.suppress(asyncpg.UniqueViolationError):  # the head points back into the chain: found below
-        await seal_pending(database, practice_id)
+    await seal_pending(database, practice_id)
     async with database.transaction(practice_id) as connection:
         head = await connection.fetchrow(_HEAD, practice_id)
     signatures = _Signatures(practice_id, keys)

@@ -46,7 +46,8 @@ def add_commands(commands: Commands) -> None:
         group,
         "export",
         _export,
-        "Write every sealed record as one JSON line, in the order of the chain. A record's hash is the SHA-256 of the "
+        "Write every sealed record as one JSON line, in the order of the chain; the last one is about this export. A "
+        "record's hash is the SHA-256 of the "
         "previous record's hash followed by practiceId, recordId, microseconds since 1970, actor, operation, outcome, "
         "subjectIds joined by commas and requestId, each written as its length in bytes, a colon and the text.",
     )
@@ -137,8 +138,11 @@ def _verify(args: argparse.Namespace) -> int:
 def _export(args: argparse.Namespace) -> None:
     async def lines(context: CommandContext) -> AsyncIterator[str]:
         from frontdesk.audit.reading import exported_lines
+        from frontdesk.audit.trail import append_audit
 
         for slug, practice_id in await _practices(context, args.practice):
+            async with context.database.transaction(practice_id) as connection:
+                await append_audit(connection, context.audit.entry(practice_id, "console.export_audit"))
             async for line in exported_lines(context.database, slug, practice_id):
                 yield line
 

@@ -55,7 +55,11 @@ def _backup(args: argparse.Namespace) -> None:
         if secret_key is not None:
             shutil.copyfile(secret_key, folder / SECRET_KEY)
 
-        content = wait_for(on_database(settings, lambda _context: dump(owner_dsn(settings), folder)))
+        async def work(context: CommandContext) -> Any:
+            await context.record_everywhere("command.backup")  # before the dump, which then contains the record
+            return await dump(owner_dsn(settings), folder)
+
+        content = wait_for(on_database(settings, work))
         manifest = pack(folder, args.file, content, __version__, now)
     document = {
         "file": str(args.file),
@@ -146,7 +150,7 @@ def _restore_aside(file: Path, staging: Path, settings: "Settings") -> dict[str,
 
 
 async def _check(context: CommandContext, *, keys: bool) -> int:
-    """Verify every audit trail and, with a secret, the keys; returns the number of practices."""
+    """Verify every audit trail and, with a secret, the keys; record the restore; returns the number of practices."""
     from frontdesk.audit.verify import verify_chain
     from frontdesk.store.practices import practice_ids
 
@@ -158,6 +162,7 @@ async def _check(context: CommandContext, *, keys: bool) -> int:
             raise CommandError(
                 f"The audit trail in this backup is broken: {report.faults[0].message} Nothing was restored."
             )
+    await context.record_everywhere("command.restore")
     return len(found)
 
 

@@ -10,7 +10,8 @@ from frontdesk.cli.connection import CommandContext, with_database
 from frontdesk.cli.output import BadInput, answer, details, instant, table, to_document
 
 if TYPE_CHECKING:
-    from frontdesk.access.clients.records import Also, ClientRecord
+    from frontdesk.access.clients.records import ClientRecord
+    from frontdesk.audit.trail import Also
     from frontdesk.store.database import Database
 
 
@@ -76,7 +77,7 @@ def _add(args: argparse.Namespace) -> None:
             scopes=scopes,
             per_minute=DEFAULT_PER_MINUTE if args.per_minute is None else args.per_minute,
             quota=DEFAULT_QUOTA if args.quota is None else args.quota,
-            also=_recorded(context, "console.add_client"),
+            also=context.audit.recorded("console.add_client"),
         )
 
     _answer_secret(args, *with_database(work))
@@ -136,7 +137,7 @@ def _rotate_secret(args: argparse.Namespace) -> None:
             await context.ring(),
             args.id,
             retire_old_after=timedelta(0) if args.at_once else DEFAULT_RETIREMENT,
-            also=_recorded(context, "console.rotate_client_secret"),
+            also=context.audit.recorded("console.rotate_client_secret"),
         )
 
     _answer_secret(args, *with_database(work))
@@ -169,18 +170,7 @@ def _set_limits(args: argparse.Namespace) -> None:
 def _change(
     args: argparse.Namespace, operation: str, change: "Callable[[Database, Also], Awaitable[ClientRecord]]"
 ) -> None:
-    _answer_one(args, with_database(lambda context: change(context.database, _recorded(context, operation))))
-
-
-def _recorded(context: CommandContext, operation: str) -> "Also":
-    """An audit record in the same transaction as the change, with the console's name for the action."""
-
-    async def also(connection: Any, practice_id: int, client_id: str) -> None:
-        from frontdesk.audit.trail import append_audit
-
-        await append_audit(connection, context.audit.entry(practice_id, operation, [client_id]))
-
-    return also
+    _answer_one(args, with_database(lambda context: change(context.database, context.audit.recorded(operation))))
 
 
 def _answer_secret(args: argparse.Namespace, client: "ClientRecord", secret: str) -> None:

@@ -64,6 +64,15 @@ class CommandContext:
 
         return load_secret_key(self.settings)
 
+    async def record_everywhere(self, operation: str, *subjects: str) -> None:
+        """Adds an audit record to the trail of every practice, for a command that concerns all of them."""
+        from frontdesk.audit.trail import append_audit
+        from frontdesk.store.practices import practice_ids
+
+        for practice_id in (await practice_ids(self.database)).values():
+            async with self.database.transaction(practice_id) as connection:
+                await append_audit(connection, self.audit.entry(practice_id, operation, subjects))
+
     async def practice_id(self, slug: str) -> int:
         """Raises BadInput with the closest slug if there is no such practice."""
         from frontdesk.store.practices import practice_ids

@@ -19,10 +19,10 @@ from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.clients.secrets import authenticate
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.access.staff.members import StaffError, add_staff, show_staff
+from frontdesk.audit.trail import append_audit
 from frontdesk.cli.connection import CommandContext, Progress
 from frontdesk.demo import demo_practice
 from frontdesk.domain.errors import Problem
-from frontdesk.store.database import Database
 from frontdesk.store.practices import export_practice, import_practice, practice_id_of
 from frontdesk.systems.native.demo_calendar import count_ahead, fill_calendar
 
@@ -62,9 +62,9 @@ async def prepare_demo(context: CommandContext, ring: KeyRing, now: datetime, pr
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
         known = _read(path)
         demo = Demo(
-            placed_on=await _prepare_practice(context.database, known, now, progress),
-            agent=await _client(context.database, ring, "agent", known.agent if known else None),
-            integration=await _client(context.database, ring, "integration", known.integration if known else None),
+            placed_on=await _prepare_practice(context, known, now, progress),
+            agent=await _client(context, ring, "agent", known.agent if known else None),
+            integration=await _client(context, ring, "integration", known.integration if known else None),
             staff_id=await _staff_member(context, known.staff_id if known else None),
         )
         if demo != known:
@@ -72,14 +72,18 @@ async def prepare_demo(context: CommandContext, ring: KeyRing, now: datetime, pr
     return demo
 
 
-async def _prepare_practice(database: Database, known: Demo | None, now: datetime, progress: Progress) -> date:
+async def _prepare_practice(context: CommandContext, known: Demo | None, now: datetime, progress: Progress) -> date:
     """Import the directory; returns the day that it was generated for."""
-    today = now.date()
+
+    async def also(connection: Any, practice_id: int) -> None:
+        await append_audit(connection, context.audit.entry(practice_id, "console.import_practice_file"))
+
+    database, today = context.database, now.date()
     practice_id = await practice_id_of(database, SLUG)
     if practice_id is None:
         progress("Importing the demo practice")
         file = demo_practice(today)
-        practice_id = await import_practice(database, file, now)
+        practice_id = await import_practice(database, file, now, also=also)
         await fill_calendar(database, practice_id, file, now, past=True)
         return today
     if known is None or await count_ahead(database, practice_id, now) >= _ENOUGH_AHEAD:
@@ -89,22 +93,30 @@ async def _prepare_practice(database: Database, known: Demo | None, now: datetim
     stored = await export_practice(database, SLUG, with_patients=True)
     assert stored is not None
     if stored.directory == demo_practice(placed_on).directory:
-        await import_practice(database, replace(demo_practice(today), patients=()), now)
+        await import_practice(database, replace(demo_practice(today), patients=()), now, also=also)
         stored, placed_on = replace(stored, directory=demo_practice(today).directory), today
     await fill_calendar(database, practice_id, stored, now)
     return placed_on
 
 
-async def _client(database: Database, ring: KeyRing, grant: str, known: DemoCredentials | None) -> DemoCredentials:
+async def _client(context: CommandContext, ring: KeyRing, grant: str, known: DemoCredentials | None) -> DemoCredentials:
     """The stored credentials if they still work, else those of a new client."""
     if known is not None:
         try:
-            await authenticate(database, ring, known.client_id, known.client_secret)
+            await authenticate(context.database, ring, known.client_id, known.client_secret)
             return known
         except Problem as problem:
             if problem.code == "forbidden_tenant":
                 return known  # suspended: the credentials are still right
-    client, secret = await add_client(database, ring, practice=SLUG, name=f"Demo {grant}", grant=grant, scopes=SCOPES)
+    client, secret = await add_client(
+        context.database,
+        ring,
+        practice=SLUG,
+        name=f"Demo {grant}",
+        grant=grant,
+        scopes=SCOPES,
+        also=context.audit.recorded("console.add_client"),
+    )
     return DemoCredentials(client.client_id, secret)
 
 

@@ -38,9 +38,21 @@ def _tail(args: argparse.Namespace) -> None:
         print(to_json(document, indent=None) if args.json else line, flush=args.follow)
 
     async def work(context: CommandContext) -> None:
-        from frontdesk.outbound.webhooks.events import events_after, newest_events
+        from frontdesk.audit.trail import append_disclosure
+        from frontdesk.outbound.webhooks.events import event_subjects, events_after, newest_events
 
         practice_id = await context.practice_id(args.practice)
+
+        async def show_all(rows: Sequence[Any]) -> None:
+            """Records the patients and appointments of the events, then prints them."""
+            if not rows:
+                return
+            ids = dict.fromkeys(each for row in rows for each in event_subjects(row))
+            entry = context.audit.entry(practice_id, "command.read_events", list(ids))
+            async with context.database.transaction(practice_id) as connection:
+                await append_disclosure(connection, entry)
+            for row in rows:
+                show(row)
 
         async def after(event_id: int) -> list[Any]:
             return await events_after(context.database, practice_id, event_id, _PAGE)
@@ -50,21 +62,23 @@ def _tail(args: argparse.Namespace) -> None:
         rows = await newest_events(context.database, practice_id, _PAGE) if since is None else await after(since)
         shown = rows[-_SHOWN:] if since is None else rows
         while rows:
-            for row in shown:
-                show(row)
+            await show_all(shown)
             known = [*known, *(row["event_id"] for row in rows)]
             if len(known) >= _PAGE:  # one page covers every late commit
                 known = known[-_PAGE:]
                 floor = known[0] - 1
             rows = shown = await after(known[-1])
         if args.follow:
-            await _follow(after, floor, known, show)
+            await _follow(after, floor, known, show_all)
 
     with_database(work)
 
 
 async def _follow(
-    after: Callable[[int], Awaitable[list[Any]]], floor: int, known: Sequence[int], show: Callable[[Any], None]
+    after: Callable[[int], Awaitable[list[Any]]],
+    floor: int,
+    known: Sequence[int],
+    show_all: Callable[[Sequence[Any]], Awaitable[None]],
 ) -> None:
     """Print new events. Recent ids are read again, because events may commit in a different order than their ids."""
     import asyncio
@@ -76,10 +90,9 @@ async def _follow(
         now = time.monotonic()
         place = floor
         while rows := await after(place):
-            for row in rows:
-                if row["event_id"] not in recent:
-                    show(row)
-                    recent[row["event_id"]] = now
+            new = [row for row in rows if row["event_id"] not in recent]
+            await show_all(new)
+            recent |= {row["event_id"]: now for row in new}
             place = rows[-1]["event_id"]
         old = [event_id for event_id, seen in recent.items() if seen < now - _SETTLED_SECONDS]
         floor = max(old, default=floor)

@@ -32,9 +32,14 @@ def _add(args: argparse.Namespace) -> None:
 
         practice_id = await context.practice_id(args.practice)
         directory = (await load_directory(context.database, practice_id)).directory
-        now = context.audit.now
         feed, path = await add_feed(
-            context.database, practice_id, directory, args.provider, with_names=args.with_names, now=now
+            context.database,
+            practice_id,
+            directory,
+            args.provider,
+            with_names=args.with_names,
+            now=context.audit.now,
+            also=context.audit.recorded("command.add_feed_with_names" if args.with_names else "command.add_feed"),
         )
         return feed, context.settings.public_url + path
 
@@ -57,9 +62,13 @@ def _list(args: argparse.Namespace) -> None:
 
 
 def _revoke(args: argparse.Namespace) -> None:
-    from frontdesk.outbound.feeds import revoke_feed
+    async def work(context: CommandContext) -> "Feed":
+        from frontdesk.outbound.feeds import revoke_feed
 
-    feed = with_database(lambda context: revoke_feed(context.database, args.id, context.audit.now))
+        also = context.audit.recorded("command.revoke_feed")
+        return await revoke_feed(context.database, args.id, context.audit.now, also=also)
+
+    feed = with_database(work)
     answer(args, to_document(feed), f"The feed {feed.feed_id} is closed.")
 
 

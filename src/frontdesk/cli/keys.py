@@ -33,7 +33,9 @@ def _rotate(args: argparse.Namespace) -> None:
 
     async def work(context: CommandContext) -> "list[KeyRecord]":
         ring = await context.ring()
-        return [await ring.rotate(purpose) for purpose in PURPOSES if args.purpose in (None, purpose)]
+        made = [await ring.rotate(purpose) for purpose in PURPOSES if args.purpose in (None, purpose)]
+        await context.record_everywhere("command.rotate_keys", *(key.purpose for key in made))
+        return made
 
     _answer_keys(args, with_database(work))
 
@@ -50,7 +52,9 @@ def _reseal(args: argparse.Namespace) -> None:
         from frontdesk.outbound.webhooks.endpoints import reencrypt_secrets
 
         ring = await context.ring()
-        return await ring.reencrypt() + await reencrypt_secrets(context.database, context.cipher())
+        count = await ring.reencrypt() + await reencrypt_secrets(context.database, context.cipher())
+        await context.record_everywhere("command.reseal_keys")
+        return count
 
     count = with_database(work)
     answer(args, {"resealed": count}, f"Sealed {count} keys anew.")

@@ -100,11 +100,16 @@ def _read(name: str) -> str:
 
 def _export(args: argparse.Namespace) -> None:
     async def work(context: CommandContext) -> "PracticeFile":
-        from frontdesk.store.practices import export_practice
+        from frontdesk.audit.trail import append_disclosure
+        from frontdesk.store.practices import export_practice, stored_patient_ids
 
-        await context.practice_id(args.slug)
+        practice_id = await context.practice_id(args.slug)
         file = await export_practice(context.database, args.slug, with_patients=args.with_patients)
         assert file is not None
+        operation = "command.export_patients" if args.with_patients else "console.export_practice_file"
+        patients = await stored_patient_ids(context.database, practice_id) if args.with_patients else []
+        async with context.database.transaction(practice_id) as connection:
+            await append_disclosure(connection, context.audit.entry(practice_id, operation, patients))
         return file
 
     from frontdesk.practice_file import dump, dump_json
@@ -151,11 +156,17 @@ def _answer_one(args: argparse.Namespace, *, suspended: bool | None = None) -> N
     """Show the practice, after suspending or resuming it if that was asked for."""
 
     async def work(context: CommandContext) -> "PracticeSummary":
+        from frontdesk.audit.trail import append_audit
         from frontdesk.store.practices import list_practices, set_suspended
 
         await context.practice_id(args.slug)
         if suspended is not None:
-            await set_suspended(context.database, args.slug, suspended=suspended)
+            operation = "command.suspend_practice" if suspended else "command.resume_practice"
+
+            async def also(connection: Any, practice_id: int) -> None:
+                await append_audit(connection, context.audit.entry(practice_id, operation))
+
+            await set_suspended(context.database, args.slug, suspended=suspended, also=also)
         return (await list_practices(context.database, args.slug))[0]
 
     practice = with_database(work)

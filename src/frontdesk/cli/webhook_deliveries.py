@@ -1,9 +1,10 @@
 """`frontdesk webhook deliveries` and `replay`: lists deliveries and sends them again."""
 
 import argparse
+from collections.abc import Awaitable
 
 from frontdesk.cli.commands import Commands, add_command
-from frontdesk.cli.connection import with_database
+from frontdesk.cli.connection import CommandContext, with_database
 from frontdesk.cli.events import event_number
 from frontdesk.cli.output import BadInput, answer, instant, table, to_document
 
@@ -62,6 +63,11 @@ def _replay(args: argparse.Namespace) -> None:
     from frontdesk.outbound.webhooks.deliveries import replay
 
     event_id = None if args.event is None else event_number(args.event)
-    numbers = with_database(lambda context: replay(context.database, args.id, event_id, context.audit.now))
+
+    def work(context: CommandContext) -> Awaitable[list[int]]:
+        also = context.audit.recorded("console.replay_webhook")
+        return replay(context.database, args.id, event_id, context.audit.now, also=also)
+
+    numbers = with_database(work)
     replayed = [f"evt_{number}" for number in numbers]
     answer(args, {"replayed": replayed}, f"Queued for redelivery: {' '.join(replayed) or 'nothing'}.")

@@ -1,6 +1,7 @@
 """`frontdesk webhook`: manages webhook endpoints. A secret is printed only once."""
 
 import argparse
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -56,8 +57,15 @@ def _add(args: argparse.Namespace) -> None:
             await sender.check(args.url)
         finally:
             await sender.close()
-        events = args.event or ()
-        return await add_endpoint(context.database, context.cipher(), practice_id, args.url, events, context.audit.now)
+        return await add_endpoint(
+            context.database,
+            context.cipher(),
+            practice_id,
+            args.url,
+            args.event or (),
+            context.audit.now,
+            also=context.audit.recorded("command.add_webhook"),
+        )
 
     _answer_secret(args, *with_database(work))
 
@@ -111,19 +119,27 @@ def _test(args: argparse.Namespace) -> int:
 def _pause(args: argparse.Namespace) -> None:
     from frontdesk.outbound.webhooks.endpoints import pause_endpoint
 
-    _answer_one(args, with_database(lambda context: pause_endpoint(context.database, args.id, context.audit.now)))
+    _change(args, "console.pause_webhook", pause_endpoint)
 
 
 def _resume(args: argparse.Namespace) -> None:
     from frontdesk.outbound.webhooks.endpoints import resume_endpoint
 
-    _answer_one(args, with_database(lambda context: resume_endpoint(context.database, args.id, context.audit.now)))
+    _change(args, "console.resume_webhook", resume_endpoint)
+
+
+def _change(args: argparse.Namespace, operation: str, change: "Callable[..., Awaitable[Endpoint]]") -> None:
+    def work(context: CommandContext) -> "Awaitable[Endpoint]":
+        return change(context.database, args.id, context.audit.now, also=context.audit.recorded(operation))
+
+    _answer_one(args, with_database(work))
 
 
 def _remove(args: argparse.Namespace) -> None:
     from frontdesk.outbound.webhooks.endpoints import remove_endpoint
 
-    with_database(lambda context: remove_endpoint(context.database, args.id))
+    operation = "command.remove_webhook"
+    with_database(lambda context: remove_endpoint(context.database, args.id, also=context.audit.recorded(operation)))
     answer(args, {"removed": args.id}, f"The endpoint {args.id} was removed.")
 
 
@@ -133,7 +149,12 @@ def _rotate_secret(args: argparse.Namespace) -> None:
     retirement = timedelta(0) if args.at_once else DEFAULT_RETIREMENT
     rotated = with_database(
         lambda context: rotate_secret(
-            context.database, context.cipher(), args.id, context.audit.now, retire_old_after=retirement
+            context.database,
+            context.cipher(),
+            args.id,
+            context.audit.now,
+            retire_old_after=retirement,
+            also=context.audit.recorded("command.rotate_webhook_secret"),
         )
     )
     _answer_secret(args, *rotated)

@@ -14,7 +14,7 @@ from typing import Any
 
 from frontdesk import __version__
 from frontdesk.access.clients.caller import Caller
-from frontdesk.audit.trail import AuditEntry, AuditTrail
+from frontdesk.audit.trail import Also, AuditEntry, AuditTrail
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
@@ -53,7 +53,14 @@ class Feed:
 
 
 async def add_feed(
-    database: Database, practice_id: int, directory: Directory, provider_id: int, *, with_names: bool, now: datetime
+    database: Database,
+    practice_id: int,
+    directory: Directory,
+    provider_id: int,
+    *,
+    with_names: bool,
+    now: datetime,
+    also: Also | None = None,
 ) -> tuple[Feed, str]:
     """The new feed and its path, which cannot be shown again."""
     if provider_id not in directory.providers:
@@ -62,6 +69,8 @@ async def add_feed(
     secret = secrets.token_urlsafe(32)
     async with database.transaction(practice_id) as connection:
         await connection.execute(_INSERT, practice_id, feed_id, provider_id, _digest(secret), with_names, now)
+        if also is not None:
+            await also(connection, practice_id, feed_id)
     feed = Feed(feed_id, directory.practice.slug, provider_id, with_names, now, None)
     return feed, f"/feeds/{practice_id}-{secret}.ics"
 
@@ -72,15 +81,17 @@ async def list_feeds(database: Database, practice_id: int) -> list[Feed]:
     return [Feed(**row) for row in rows]
 
 
-async def revoke_feed(database: Database, feed_id: str, now: datetime) -> Feed:
+async def revoke_feed(database: Database, feed_id: str, now: datetime, *, also: Also | None = None) -> Feed:
     """Revoke the feed; its address stops working."""
     named = _ID.match(feed_id)
     practice_id = int(named.group(1)) if named else 0
     async with database.transaction(practice_id) as connection:
         await connection.execute(_REVOKE, practice_id, feed_id, now)
-    for feed in await list_feeds(database, practice_id):
-        if feed.feed_id == feed_id:
-            return feed
+        for row in await connection.fetch(_SELECT, practice_id):
+            if row["feed_id"] == feed_id:
+                if also is not None:
+                    await also(connection, practice_id, feed_id)
+                return Feed(**row)
     raise FeedError(f"There is no calendar feed {feed_id!r}.")
 
 

@@ -18,7 +18,7 @@ from frontdesk.store.notifications import notify
 from frontdesk.store.rows import field_names, from_row, upsert_sql
 
 Also = Callable[[Any, int], Awaitable[None]]
-"""Work in the same transaction as an import, given the connection and the practice's id."""
+"""Work in the same transaction as a change, given the connection and the practice's id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,18 @@ async def stored_patients(
     return tuple(from_row(PatientRecord, row) for row in rows)
 
 
+async def stored_patient_ids(database: Database, practice_id: int, numbers: Collection[int] | None = None) -> list[str]:
+    """The ids of the patients of a practice, all or those with the given numbers."""
+    async with database.transaction(practice_id) as connection:
+        rows = await connection.fetch(
+            """SELECT patient_id FROM patient WHERE practice_id = $1 AND ($2::integer[] IS NULL OR number = ANY ($2))
+               ORDER BY number""",
+            practice_id,
+            None if numbers is None else list(numbers),
+        )
+    return [row["patient_id"] for row in rows]
+
+
 async def list_practices(database: Database, slug: str | None = None) -> list[PracticeSummary]:
     rows = await database.fetch(
         """SELECT p.*, (SELECT count(*) FROM client c WHERE c.practice_id = p.practice_id) AS clients
@@ -111,12 +123,14 @@ async def list_practices(database: Database, slug: str | None = None) -> list[Pr
     return found
 
 
-async def set_suspended(database: Database, slug: str, *, suspended: bool) -> bool:
+async def set_suspended(database: Database, slug: str, *, suspended: bool, also: Also | None = None) -> bool:
     """Suspends or resumes a practice on all nodes; False if there is no such practice."""
     async with database.transaction() as connection:
         found = await connection.fetchval(
             "UPDATE practice SET suspended = $2 WHERE slug = $1 RETURNING practice_id", slug, suspended
         )
+        if also is not None and found is not None:
+            await also(connection, found)
         await notify(connection, "practice", slug)
     return found is not None
 

@@ -2,7 +2,7 @@
 
 import secrets
 import string
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, astuple, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,6 +19,7 @@ from frontdesk.access.clients.validation import (
     ordered,
 )
 from frontdesk.access.keys.ring import KeyRing
+from frontdesk.audit.trail import Also
 from frontdesk.domain.spelling import closest
 from frontdesk.store.database import Database
 from frontdesk.store.notifications import notify
@@ -48,8 +49,6 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 _LOCK = "SELECT practice_id, grant_kind, scopes, tokens_not_before FROM client WHERE client_id = $1 FOR UPDATE"
 
 Clock = Callable[[], datetime]
-Also = Callable[[Any, int, str], Awaitable[None]]
-"""What commits together with a change: it is given the connection, the practice's id and the client's."""
 
 
 @dataclass(frozen=True, slots=True)

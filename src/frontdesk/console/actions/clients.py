@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import Any
 
 from frontdesk.access.clients.records import (
-    Also,
     ClientRecord,
     add_client,
     change_client,
@@ -23,6 +22,7 @@ from frontdesk.access.clients.records import (
 )
 from frontdesk.access.clients.validation import ClientError, check_limits, checked_grant, checked_name, checked_scopes
 from frontdesk.access.keys.ring import KeyRing
+from frontdesk.audit.trail import Also
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.engine.confirmation import KEEP_RESULTS

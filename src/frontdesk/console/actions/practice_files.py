@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from frontdesk.audit.trail import append_disclosure
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
@@ -15,7 +16,7 @@ from frontdesk.practice_file import Fault, PracticeFile, PracticeFileError, dump
 from frontdesk.store.database import Database
 from frontdesk.store.directories import StoredDirectory, load_directory
 from frontdesk.store.practice_import import Difference, differences, parsed, stated_slug
-from frontdesk.store.practices import export_practice, import_practice, stored_patients
+from frontdesk.store.practices import export_practice, import_practice, stored_patient_ids, stored_patients
 
 LARGEST_FILE = 1024 * 1024  # larger files take seconds to parse; the command line accepts them
 _reading = asyncio.Semaphore(1)
@@ -51,6 +52,12 @@ class PracticeFiles:
         stored, file = await self._judged(context, text, prune=prune)
         numbers = [patient.number for patient in file.patients]
         patients = {row.number: row for row in await stored_patients(self.database, context.practice_id, numbers)}
+        compared = await stored_patient_ids(self.database, context.practice_id, numbers)
+        if compared:  # the counts tell whether a patient's data equal what the file says
+            entry = context.audit.entry(context.practice_id, "console.compare_patients", compared)
+            async with self.database.transaction(context.practice_id) as connection:
+                await append_disclosure(connection, entry)
+            context.seal_soon()
         return Preview(stored.version, differences(stored.directory, patients, file, prune=prune))
 
     async def apply(self, context: ActionContext, text: str, *, prune: bool, version: int) -> None:

@@ -44,16 +44,17 @@ class Webhooks:
     async def replay_dead(self, context: ActionContext, endpoint_id: str) -> None:
         """Sends every dead letter of an endpoint again."""
         await self._own(context, endpoint_id)
-        await replay(self.database, endpoint_id, None, context.now)
-        await context.record("console.replay_webhook", endpoint_id)
+        also = context.audit.recorded("console.replay_webhook")
+        await replay(self.database, endpoint_id, None, context.now, also=also)
+        context.seal_soon()
 
     async def set_paused(self, context: ActionContext, endpoint_id: str, *, paused: bool) -> None:
         await self._own(context, endpoint_id)
         change, operation = (
             (pause_endpoint, "console.pause_webhook") if paused else (resume_endpoint, "console.resume_webhook")
         )
-        await change(self.database, endpoint_id, context.now)
-        await context.record(operation, endpoint_id)
+        await change(self.database, endpoint_id, context.now, also=context.audit.recorded(operation))
+        context.seal_soon()
 
     async def _own(self, context: ActionContext, endpoint_id: str) -> Endpoint:
         context.require("admin")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from frontdesk.audit.trail import Also
 from frontdesk.outbound.webhooks.endpoints import WebhookError, show_endpoint
 from frontdesk.store.database import Database
 
@@ -69,11 +70,15 @@ async def list_attempts(database: Database, endpoint_id: str, event_id: int) -> 
     return [Attempt(**row) for row in rows]
 
 
-async def replay(database: Database, endpoint_id: str, event_id: int | None, now: datetime) -> list[int]:
+async def replay(
+    database: Database, endpoint_id: str, event_id: int | None, now: datetime, *, also: Also | None = None
+) -> list[int]:
     """Send all dead letters again, or one event that is dead or delivered; returns the event ids."""
     endpoint = await show_endpoint(database, endpoint_id)
     async with database.transaction(endpoint.practice_id) as connection:
         rows = await connection.fetch(_REPLAY, endpoint.practice_id, endpoint_id, event_id, now)
+        if also is not None and rows:
+            await also(connection, endpoint.practice_id, endpoint_id)
     if event_id is not None and not rows:
         raise WebhookError(
             "This event is still pending at this endpoint, or was never sent to it: there is nothing to replay."

@@ -8,8 +8,10 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from frontdesk.access.keys.encryption import KeyCipher
+from frontdesk.audit.trail import Also
 from frontdesk.domain.spelling import closest
 from frontdesk.outbound.webhooks.events import EVENT_TYPES
 from frontdesk.outbound.webhooks.signing import new_secret, secret_text
@@ -93,7 +95,14 @@ def no_such_endpoint(endpoint_id: str) -> WebhookError:
 
 
 async def add_endpoint(
-    database: Database, cipher: KeyCipher, practice_id: int, url: str, events: Sequence[str], now: datetime
+    database: Database,
+    cipher: KeyCipher,
+    practice_id: int,
+    url: str,
+    events: Sequence[str],
+    now: datetime,
+    *,
+    also: Also | None = None,
 ) -> tuple[Endpoint, str]:
     """The new endpoint and its secret. The caller has checked the URL."""
     for event in events:
@@ -106,6 +115,7 @@ async def add_endpoint(
         await connection.execute(_ADD, practice_id, endpoint_id, url, list(dict.fromkeys(events)), now)
         sealed = cipher.encrypt(secret, _context(endpoint_id))
         await connection.execute(_ADD_SEALED, practice_id, endpoint_id, sealed, now)
+        await _finish(connection, practice_id, endpoint_id, also)
     return await show_endpoint(database, endpoint_id), secret_text(secret)
 
 
@@ -122,30 +132,32 @@ async def show_endpoint(database: Database, endpoint_id: str) -> Endpoint:
     return found[0]
 
 
-async def pause_endpoint(database: Database, endpoint_id: str, now: datetime) -> Endpoint:
+async def pause_endpoint(database: Database, endpoint_id: str, now: datetime, *, also: Also | None = None) -> Endpoint:
     """Stop sending until the endpoint is resumed; events are kept."""
     practice_id = practice_of(endpoint_id)
     async with database.transaction(practice_id) as connection:
         await connection.execute(_PAUSE, practice_id, endpoint_id, now)
+        await _finish(connection, practice_id, endpoint_id, also)
     return await show_endpoint(database, endpoint_id)
 
 
-async def resume_endpoint(database: Database, endpoint_id: str, now: datetime) -> Endpoint:
+async def resume_endpoint(database: Database, endpoint_id: str, now: datetime, *, also: Also | None = None) -> Endpoint:
     """Waiting deliveries become due immediately, with all their attempts."""
     practice_id = practice_of(endpoint_id)
     async with database.transaction(practice_id) as connection:
         # Lock deliveries before their endpoint, like finishing a delivery does, to avoid deadlocks.
         await connection.execute(_MAKE_DUE, practice_id, endpoint_id, now)
         await connection.execute(_RESUME, practice_id, endpoint_id)
+        await _finish(connection, practice_id, endpoint_id, also)
     return await show_endpoint(database, endpoint_id)
 
 
-async def remove_endpoint(database: Database, endpoint_id: str) -> None:
+async def remove_endpoint(database: Database, endpoint_id: str, *, also: Also | None = None) -> None:
     practice_id = practice_of(endpoint_id)
-    await show_endpoint(database, endpoint_id)
     async with database.transaction(practice_id) as connection:
         # Lock out the assignment of deliveries, so that none is added before the endpoint is gone.
         await connection.execute("SELECT FROM practice WHERE practice_id = $1 FOR NO KEY UPDATE", practice_id)
+        await _finish(connection, practice_id, endpoint_id, also)
         # Lock out the recording of attempts, so that none is added either.
         await connection.execute(f"SELECT FROM webhook_delivery {_OF_ENDPOINT} FOR UPDATE", practice_id, endpoint_id)
         for table in ("webhook_attempt", "webhook_delivery", "webhook_secret", "webhook_endpoint"):
@@ -154,7 +166,13 @@ async def remove_endpoint(database: Database, endpoint_id: str) -> None:
 
 
 async def rotate_secret(
-    database: Database, cipher: KeyCipher, endpoint_id: str, now: datetime, *, retire_old_after: timedelta
+    database: Database,
+    cipher: KeyCipher,
+    endpoint_id: str,
+    now: datetime,
+    *,
+    retire_old_after: timedelta,
+    also: Also | None = None,
 ) -> tuple[Endpoint, str]:
     """Add a second secret. Messages are signed with both until the previous one expires; older ones are revoked now."""
     practice_id = practice_of(endpoint_id)
@@ -170,6 +188,7 @@ async def rotate_secret(
         await connection.execute(retire, practice_id, endpoint_id, now + retire_old_after)
         sealed = cipher.encrypt(secret, _context(endpoint_id))
         await connection.execute(_ADD_SEALED, practice_id, endpoint_id, sealed, now)
+        await _finish(connection, practice_id, endpoint_id, also)
     return await show_endpoint(database, endpoint_id), secret_text(secret)
 
 
@@ -197,6 +216,14 @@ async def reencrypt_secrets(database: Database, cipher: KeyCipher) -> int:
 
 def opened_secrets(cipher: KeyCipher, endpoint_id: str, sealed: Sequence[bytes]) -> list[bytes]:
     return [cipher.decrypt(one, _context(endpoint_id)) for one in sealed]
+
+
+async def _finish(connection: Any, practice_id: int, endpoint_id: str, also: Also | None) -> None:
+    """What commits with a change of an endpoint; raises if there is no such endpoint."""
+    if not await connection.fetch(f"SELECT FROM webhook_endpoint {_OF_ENDPOINT}", practice_id, endpoint_id):
+        raise no_such_endpoint(endpoint_id)
+    if also is not None:
+        await also(connection, practice_id, endpoint_id)
 
 
 def _context(endpoint_id: str) -> bytes:

@@ -39,6 +39,12 @@ def event_document(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def event_subjects(row: Mapping[str, Any]) -> list[str]:
+    """The appointment and the patient of an event."""
+    subject = orjson.loads(row["subject"])
+    return [subject[name] for name in ("appointmentId", "patientId") if name in subject]
+
+
 async def events_after(database: Database, practice_id: int, event_id: int, most: int) -> list[Any]:
     """The oldest events with a higher id. An event that commits late may appear below ids seen before."""
     async with database.transaction(practice_id) as connection:
