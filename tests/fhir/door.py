@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
@@ -49,7 +50,15 @@ class Request:
 
     @property
     def is_write(self) -> bool:
-        return self.method in ("POST", "PUT")
+        return any(method in ("POST", "PUT") for method, _ in self.parts)
+
+    @property
+    def parts(self) -> list[tuple[str, str]]:
+        """Method and target of the request, or of each request in a batch."""
+        if self.target != "/fhir":
+            return [(self.method, self.target)]
+        entries = [entry["request"] for entry in json.loads(self.body)["entry"]]
+        return [(each["method"], f"/fhir/{each['url']}") for each in entries]
 
 
 Rewrite = Callable[[Request, Answer], Awaitable[Answer]]

@@ -16,8 +16,11 @@ Resource = dict[str, Any]
 
 
 class Fake:
-    def __init__(self, public_base: str) -> None:
+    """`batches`: it takes several requests in one, and says so."""
+
+    def __init__(self, public_base: str, *, batches: bool = False) -> None:
         self._public_base = public_base
+        self.batches = batches
         self._kept: dict[str, Resource] = {}
         self._ids = count(1)
 
@@ -27,11 +30,10 @@ class Fake:
         query = parse_qsl(parts.query)
         document = json.loads(body) if body else {}
         if method == "POST" and document.get("type") == "batch":
-            for entry in document["entry"]:
-                self._store(entry["resource"])
-            return _json(200, document)
+            entries = [await self._entry(entry) for entry in document["entry"]]
+            return _json(200, {"resourceType": "Bundle", "type": "batch-response", "entry": entries})
         if path == ["metadata"]:
-            return _json(200, statement())
+            return _json(200, statement(batches=self.batches))
         if method == "GET" and len(path) == 1:
             return _json(200, self._bundle(path[0], query))
         if method == "GET":
@@ -40,6 +42,18 @@ class Fake:
         if method == "POST":
             return self._create(document, headers.get("if-none-exist"))
         return self._update("/".join(path), document, headers.get("if-match"))
+
+    async def _entry(self, entry: Resource) -> Resource:
+        request, resource = entry["request"], entry.get("resource")
+        if request["method"] == "PUT" and "ifMatch" not in request:
+            return {"resource": self._store(entry["resource"]), "response": {"status": "200"}}
+        body = b"" if resource is None else json.dumps(resource).encode()
+        headers = {"if-match": request.get("ifMatch", "")}
+        answer = await self.answer(request["method"], f"/{request['url']}", headers, body)
+        found = json.loads(answer.body)
+        if answer.status >= 400:
+            return {"response": {"status": str(answer.status), "outcome": found}}
+        return {"resource": found, "response": {"status": f"{answer.status} OK"}}
 
     def _create(self, document: Resource, unless: str | None) -> Answer:
         if unless is not None:
@@ -83,6 +97,8 @@ class Fake:
 def _fits(resource: Resource, name: str, value: str) -> bool:
     wanted = value.split(",")
     if name in ("start", "date"):
+        if "start" not in resource:
+            return False
         moment, limit = datetime.fromisoformat(resource["start"]), datetime.fromisoformat(value[2:])
         return moment >= limit if value.startswith("ge") else moment < limit
     if name == "_id":
@@ -103,13 +119,15 @@ def _fits(resource: Resource, name: str, value: str) -> bool:
     return any(each["reference"] in wanted for each in references)
 
 
-def statement() -> Resource:
+def statement(*, batches: bool = False) -> Resource:
     interaction = [{"code": code} for code in ("read", "search-type", "create", "update")]
     resource = [
         {"type": kind, "interaction": interaction, "versioning": "versioned", "conditionalCreate": True}
         for kind in (*KINDS, "Schedule", "Slot")
     ]
-    rest = [{"mode": "server", "resource": resource}]
+    rest: list[Resource] = [{"mode": "server", "resource": resource}]
+    if batches:
+        rest[0]["interaction"] = [{"code": "batch"}]
     return {"resourceType": "CapabilityStatement", "fhirVersion": "4.0.1", "rest": rest}
 
 

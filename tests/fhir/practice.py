@@ -128,11 +128,12 @@ def _text(moment: datetime) -> str:
 
 @asynccontextmanager
 async def opened(server: str) -> AsyncIterator[Door]:
-    """The way to an empty FHIR server: our small one, or one that nobody here wrote."""
+    """The way to an empty FHIR server: our small one, or one that nobody here wrote, with or without batches."""
     door = Door()
     await door.open()
-    repository = medplum().repository(token_hex(8), door.address) if server == "medplum" else None
-    door.backend = repository or Fake(door.address)
+    kind, _, batches = server.partition("-")
+    repository = medplum().repository(f"{batches}-{token_hex(8)}", door.address) if kind == "medplum" else None
+    door.backend = repository or Fake(door.address, batches=bool(batches))
     try:
         yield door
     finally:
@@ -148,11 +149,7 @@ class Upstream:
         self.door = door
 
     async def seed(self, days: int = DAYS) -> None:
-        entries = [
-            {"resource": each, "request": {"method": "PUT", "url": f"{each['resourceType']}/{each['id']}"}}
-            for each in resources(days)
-        ]
-        await self._ask("POST", "", {"resourceType": "Bundle", "type": "batch", "entry": entries})
+        await self.store(*resources(days))
 
     async def read(self, reference: str) -> Resource:
         return await self._ask("GET", f"/{reference}")
@@ -162,6 +159,14 @@ class Upstream:
         reference = f"{resource['resourceType']}/{resource['id']}"
         version = (await self.read(reference)).get("meta", {}).get("versionId")
         return await self._ask("PUT", f"/{reference}", resource, {"if-match": f'W/"{version}"'})
+
+    async def store(self, *records: Resource) -> None:
+        """Stores records under the ids that they have."""
+        entries = [
+            {"resource": each, "request": {"method": "PUT", "url": f"{each['resourceType']}/{each['id']}"}}
+            for each in records
+        ]
+        await self._ask("POST", "", {"resourceType": "Bundle", "type": "batch", "entry": entries})
 
     async def create(self, resource: Resource) -> Resource:
         return await self._ask("POST", f"/{resource['resourceType']}", resource)
@@ -220,7 +225,7 @@ async def settle(world: World, *, every: float = 30) -> None:
 
 def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that is busy with other things is not taken for a server that is away."""
-    monkeypatch.setattr("frontdesk.systems.fhir.transport.client.CONNECT_SECONDS", 30.0)
+    monkeypatch.setattr("frontdesk.systems.fhir.transport.exchange.CONNECT_SECONDS", 30.0)
     monkeypatch.setattr("frontdesk.systems.fhir.upstream.FIRST_STATEMENT_SECONDS", 30.0)
 
 
@@ -247,5 +252,5 @@ def forgive(world: World) -> UsageBucket:
     """The server is asked again at once, whatever it did or wished before; returns the time that breakers go by."""
     now = UsageBucket()
     for each in world.service.fhir._upstreams.values():
-        each.client.breaker = Breaker(now)
+        each.client.exchange.breaker = Breaker(now)
     return now

@@ -30,7 +30,8 @@ function repository(name) {
   return repositories.get(name);
 }
 
-function statement() {
+// A repository whose name begins with "batch-" says that it takes several requests in one.
+function statement(name) {
   const interaction = ['read', 'search-type', 'create', 'update'].map((code) => ({ code }));
   return {
     resourceType: 'CapabilityStatement',
@@ -43,6 +44,7 @@ function statement() {
     rest: [
       {
         mode: 'server',
+        ...(name.startsWith('batch-') && { interaction: [{ code: 'batch' }] }),
         resource: KINDS.map((type) => ({ type, interaction, versioning: 'versioned', conditionalCreate: true })),
       },
     ],
@@ -75,7 +77,7 @@ async function answer(request) {
   const url = new URL(request.url, 'http://localhost');
   const [, name, ...rest] = url.pathname.split('/');
   if (request.method === 'GET' && rest.join('/') === 'metadata') {
-    return [200, statement()];
+    return [200, statement(name)];
   }
   const body = await bodyOf(request);
   const checked = body?.resourceType === 'Bundle' ? body.entry.map((entry) => entry.resource) : [body];
@@ -97,6 +99,12 @@ async function answer(request) {
     repository(name)
   );
   const found = resource?.resourceType === 'Bundle' ? links(request, resource, url) : resource;
+  found?.entry?.forEach((entry, index) => {
+    if (found.type === 'batch-response' && entry.resource?.resourceType === 'Bundle') {
+      const asked = new URL(`/${name}/${body.entry[index].request.url}`, 'http://localhost');
+      entry.resource = links(request, entry.resource, asked);
+    }
+  });
   return [getStatus(outcome), found ?? outcome];
 }
 

@@ -12,7 +12,7 @@ from frontdesk.systems.fhir.resources.appointments import Facts, PracticeMap
 from frontdesk.systems.fhir.resources.elements import version_of
 from frontdesk.systems.fhir.resources.outcomes import refusal_reason
 from frontdesk.systems.fhir.resources.patients import changed_patient, is_same, person
-from frontdesk.systems.fhir.resources.slots import schedules, slot
+from frontdesk.systems.fhir.resources.slots import calendars, slot
 
 Resource = dict[str, Any]
 
@@ -52,7 +52,7 @@ def test_whatever_a_server_sends_is_read_or_left_alone(practice: PracticeMap, me
     practice.put_back(resource, practice.place_and_time(resource), "intent")
     practice.differs(resource, resource)
     slot(resource)
-    schedules([resource], [resource], practice)
+    calendars([resource], [resource], practice)
     read_statement(resource)
     refusal_reason(resource)
     version_of(resource)

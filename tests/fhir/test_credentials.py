@@ -10,10 +10,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from frontdesk.systems.fhir.transport.auth import Misconfigured
 from frontdesk.systems.fhir.transport.client import AnswerLost, FhirClient
 from frontdesk.systems.fhir.transport.deadline import Deadline
-from frontdesk.systems.port import SystemUnavailable
+from frontdesk.systems.port import Misconfigured, SystemUnavailable
 from tests.fhir.door import Answer, Door, Request
 from tests.fhir.token_server import Open, Server, a_patient, as_json, door, open_client, server
 

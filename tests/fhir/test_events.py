@@ -129,7 +129,7 @@ async def test_a_feed_of_a_server_that_is_away_says_so(fhir: World, upstream: Up
     path = await _feed(fhir, with_names=True)
 
     def away(request: Request) -> Any:
-        return "error_before" if f"/{harmed}?" in request.target else None
+        return "error_before" if f"/{harmed}" in request.target else None
 
     upstream.door.harm = away
     answer = await fhir.anonymous().get(path)

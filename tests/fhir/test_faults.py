@@ -74,7 +74,7 @@ async def test_a_fault_at_any_request_leaves_exactly_one_execution(scene: Scene,
             assert point >= 2
             return
         if answer.status_code == 502:
-            assert int(answer.headers["retry-after"]) >= 1
+            assert fault == "garbage" or int(answer.headers["retry-after"]) >= 1
             assert not await write.happened() or fault in ("late", "error_late")
         await _heal(scene, write, token, answer, fault)
         await _nothing_is_left_over(scene, write)
@@ -134,15 +134,15 @@ async def test_several_faults_at_once_leave_exactly_one_execution(scene: Scene, 
 
 
 def _documented(earlier: list[Request], hit: Request | None, fault: Fault) -> set[tuple[int, str]]:
-    written = any(each.is_write and "/Slot/" not in each.target for each in earlier)
+    written = any(each.is_write and "/Slot/" not in each.parts[0][1] for each in earlier)
     if fault in SLOW and (hit is None or written):
         # Only a machine so slow that another request ran out of its short time.
         return READ | HOLD | OPEN
     if hit is None:
         return set()
     if not hit.is_write:
-        return READ
-    if "/Slot/" in hit.target:
+        return OPEN if written else READ
+    if "/Slot/" in hit.parts[0][1]:
         return HOLD
     return READ if fault in CERTAINLY_NOT_EXECUTED or fault == "error_late" else OPEN
 
@@ -156,7 +156,7 @@ async def _heal(scene: Scene, write: Write, token: str, answer: httpx.Response, 
         again = await scene.send(write, token)  # the token is still valid
         if again.status_code not in (200, 201):
             # What a server does after it has said that it failed stands in the way until it is undone.
-            allowed = {"slot_unavailable"} | ({"validation", "conflict"} if fault == "error_late" else set())
+            allowed = {"slot_unavailable", "validation", "conflict"} if fault == "error_late" else set()
             assert again.json()["code"] in allowed, again.text
     elif answer.status_code == 409 and answer.json()["code"] == "confirmation_incomplete":
         again = await scene.send(write, token)  # and stays so, until somebody has looked

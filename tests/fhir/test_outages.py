@@ -13,6 +13,7 @@ from frontdesk.store.database import Database
 from frontdesk.systems.fhir.transport import breaker
 from tests.fhir.calls import SEARCH, ZAPHOD, booking, challenged, search
 from tests.fhir.door import Answer, Door, Fault, Request
+from tests.fhir.fake import Fake
 from tests.fhir.misbehaving import Gathering, lose_answers
 from tests.fhir.practice import Upstream, fhir_world, forgive, give, settle
 from tests.running import running
@@ -32,7 +33,10 @@ async def test_a_read_that_fails_is_upstream_unavailable_in_bounded_time(
     answer = await agent.get("/api/slots", params=SEARCH)
     assert time.monotonic() - began < 30, "the server would have kept it for longer"
     assert (answer.status_code, answer.json()["code"]) == (502, "upstream_unavailable")
-    assert int(answer.headers["retry-after"]) >= 1
+    if fault == "garbage":  # a page of some other server, which a retry would get as well
+        assert "retry-after" not in answer.headers
+    else:
+        assert int(answer.headers["retry-after"]) >= 1
 
 
 async def test_requests_of_one_call_share_its_time(fhir: World, upstream: Upstream) -> None:
@@ -41,7 +45,7 @@ async def test_requests_of_one_call_share_its_time(fhir: World, upstream: Upstre
     body = await challenged(agent, "/api/appointments", await booking(agent))
 
     async def slowly(request: Request, answer: Answer) -> Answer:
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.7)
         return answer
 
     upstream.door.rewrite = slowly
@@ -105,6 +109,7 @@ async def test_a_server_that_is_gone_is_unavailable_whatever_was_read_before(
 
 
 async def test_the_servers_wish_to_be_left_alone_is_respected(fhir: World, upstream: Upstream) -> None:
+    _search_with_one_request(upstream)
     agent = await fhir.client()
     await slots(agent)
     now = forgive(fhir)
@@ -118,6 +123,7 @@ async def test_the_servers_wish_to_be_left_alone_is_respected(fhir: World, upstr
 
 
 async def test_the_breaker_opens_and_heals(fhir: World, upstream: Upstream) -> None:
+    _search_with_one_request(upstream)
     agent = await fhir.client()
     await slots(agent)
     now = forgive(fhir)
@@ -198,6 +204,11 @@ async def test_nothing_about_a_person_and_no_secret_is_logged(
     assert caplog.records
     for mark in ("Zaphod", "Beeblebrox", "0155", "1978-08-26", "a-very-secret-token"):
         assert mark not in caplog.text
+
+
+def _search_with_one_request(upstream: Upstream) -> None:
+    assert isinstance(upstream.door.backend, Fake)
+    upstream.door.backend.batches = True
 
 
 def _harm_writes(door: Door, fault: Fault | None) -> None:

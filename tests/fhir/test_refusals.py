@@ -4,7 +4,9 @@ import logging
 
 import pytest
 
+from frontdesk.systems.fhir.writing import steps
 from tests.fhir.calls import ZAPHOD, booking, challenged
+from tests.fhir.door import Answer, Request
 from tests.fhir.misbehaving import Refusing
 from tests.fhir.practice import Upstream
 from tests.world import World, book, patient_id, slots
@@ -13,11 +15,16 @@ RULE = "A rule of the practice's scheduling system does not allow this."
 QUOTED = "Ada Q. LOVELACE (10 Dec 1985, MRN 4711, 555-0199) has an HIV test in the slot of Grace Hopper"
 
 
+@pytest.fixture(autouse=True)
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "RETRY_SECONDS", 0.0)
+
+
 @pytest.mark.parametrize(
     ("status", "code", "detail"),
     [
-        (409, "slot_unavailable", None),
-        (412, "slot_unavailable", None),
+        (409, "upstream_unavailable", None),  # nobody is seen who would have been faster
+        (412, "upstream_unavailable", None),
         (422, "validation", RULE),
         (400, "validation", RULE),
         (200, "validation", RULE),  # it says success, and that it did nothing
@@ -41,12 +48,29 @@ async def test_a_booking_that_the_server_declines_is_told(
     assert answer.status_code == 201, "the token stays valid"
 
 
-async def test_a_person_whom_the_server_has_already_is_a_conflict(fhir: World, upstream: Upstream) -> None:
+async def test_a_person_is_on_file_only_if_somebody_matches(fhir: World, upstream: Upstream) -> None:
     agent = await fhir.client()
     body = await challenged(agent, "/api/patients", ZAPHOD)
-    upstream.door.backend = Refusing(upstream.door.backend, 409, "A duplicate", "Patient")
+    inner = upstream.door.backend
+    upstream.door.backend = Refusing(inner, 409, "A duplicate", "Patient")
     refused = await agent.post("/api/patients", json=body)
-    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+    assert (refused.status_code, refused.json()["code"]) == (502, "upstream_unavailable")
+    again = await agent.post("/api/patients", json=body)
+    assert again.json()["code"] == "upstream_unavailable"
+    name = [{"family": ZAPHOD["lastName"], "given": [ZAPHOD["firstName"]]}]
+    telecom = [{"system": "phone", "value": ZAPHOD["phone"]}]
+
+    async def faster(request: Request, answer: Answer) -> Answer:
+        if request.method == "POST":
+            upstream.door.rewrite = None
+            person = {"resourceType": "Patient", "active": True, "birthDate": ZAPHOD["dob"]}
+            upstream.door.backend = inner
+            await upstream.create({**person, "name": name, "telecom": telecom})
+        return answer
+
+    upstream.door.rewrite = faster
+    known = await agent.post("/api/patients", json=body)
+    assert (known.status_code, known.json()["code"]) == (409, "conflict")
 
 
 @pytest.mark.parametrize("status", [422, 200])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
-from frontdesk.systems.fhir.resources.slots import Slot, fits, open_runs, schedules, slot
+from frontdesk.systems.fhir.resources.slots import Slot, calendars, fits, open_runs, slot
 from frontdesk.systems.fhir.settings import Coding
 from tests.fhir.practice import VISITS
 
@@ -96,7 +96,7 @@ def test_schedules_belong_to_a_provider_at_a_location(practice: PracticeMap) -> 
         of(7, "Practitioner/chen", "Location/downtown", active=False),
         of(8, "Practitioner/chen", serviceType=[{"coding": [{"system": VISITS, "code": "NEW"}]}]),
     ]
-    known = schedules(found, [role], practice)
+    known = calendars(found, [role], practice).offered
     assert [(each.reference, each.provider_id, each.location_id) for each in known] == [
         ("Schedule/1", 10, 1),
         ("Schedule/8", 10, 1),

@@ -9,6 +9,7 @@ import pytest
 
 from frontdesk.systems.fhir.settings import fhir_settings
 from frontdesk.systems.fhir.transport.client import FhirClient
+from frontdesk.systems.fhir.transport.exchange import Exchange
 from tests.fhir.door import Answer, Door
 
 SECRETS = {"HARBOR_TOKEN": "fixed-token", "HARBOR_SECRET": "s3cret&more"}
@@ -67,7 +68,8 @@ async def open_client(door: Door) -> AsyncIterator[Open]:
     def make(monotonic: Any = None, **settings: Any) -> FhirClient:
         config = {"kind": "fhir", "baseUrl": door.address, "timeoutSeconds": 30, **settings}
         extra = {} if monotonic is None else {"monotonic": monotonic}
-        opened.append(FhirClient(fhir_settings(config), SECRETS, **extra))
+        known = fhir_settings(config)
+        opened.append(FhirClient(known.base_url, Exchange(known, SECRETS, **extra)))
         return opened[-1]
 
     yield make

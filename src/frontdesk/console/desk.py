@@ -62,7 +62,9 @@ def outages_as_problems() -> Iterator[None]:
     """Turns an outage of the database or the scheduling system into the Problem that a page shows."""
     try:
         yield
-    except (DatabaseUnavailable, SystemUnavailable) as error:
+    except SystemUnavailable as error:
+        raise Problem("upstream_unavailable", error.detail, retry_after=error.retry_after) from error
+    except DatabaseUnavailable as error:
         raise Problem("upstream_unavailable", retry_after=2) from error
     except OutcomeUnknown as error:
         raise Problem("upstream_unavailable", _MAY_BE_SAVED) from error

@@ -61,9 +61,12 @@ class Engine:
             return await self.answer(call)
         except Problem:
             raise
-        except (SystemUnavailable, DatabaseUnavailable) as error:
+        except SystemUnavailable as error:
             _log.warning("the scheduling system is unavailable", extra={"requestId": call.request_id})
-            raise Problem("upstream_unavailable", retry_after=getattr(error, "retry_after", 2)) from error
+            raise Problem("upstream_unavailable", error.detail, retry_after=error.retry_after) from error
+        except DatabaseUnavailable as error:
+            _log.warning("the database is unavailable", extra={"requestId": call.request_id})
+            raise Problem("upstream_unavailable", retry_after=2) from error
         except OutcomeUnknown as error:
             _log.error("the connection broke during a write", exc_info=error, extra={"requestId": call.request_id})
             raise Problem("internal") from error

@@ -108,8 +108,10 @@ class CalendarFeeds:
         """The calendar of an address. Unknown and revoked addresses get the same response."""
         try:
             return await self._read(address, request_id)
-        except (SystemUnavailable, DatabaseUnavailable) as error:
-            raise Problem("upstream_unavailable", retry_after=getattr(error, "retry_after", 2)) from error
+        except SystemUnavailable as error:
+            raise Problem("upstream_unavailable", error.detail, retry_after=error.retry_after) from error
+        except DatabaseUnavailable as error:
+            raise Problem("upstream_unavailable", retry_after=2) from error
         except OutcomeUnknown as error:  # the audit record may be missing: show nothing
             raise Problem("internal") from error
 

@@ -18,9 +18,25 @@ PAGE_OF_APPOINTMENTS = 500
 class SystemUnavailable(Exception):  # noqa: N818 - a state, not an error
     """The system cannot be reached or cannot do it now. Nothing was executed."""
 
-    def __init__(self, retry_after: int = 2) -> None:
+    detail: str | None = None  # what a caller is told; None: the usual text
+
+    def __init__(self, retry_after: int | None = 2) -> None:
         super().__init__("the scheduling system is unavailable")
         self.retry_after = retry_after
+
+
+class Misconfigured(SystemUnavailable):
+    """The settings or our rights are wrong, and a retry does not help. `reason` tells the operator what to correct,
+    without secrets and personal data."""
+
+    detail = (
+        "The practice's scheduling system refuses the requests of this service, or its settings are wrong. The request "
+        "was not executed. Retrying does not help: the practice's operator has to correct this."
+    )
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(retry_after=None)
+        self.reason = reason
 
 
 class Capability(Enum):

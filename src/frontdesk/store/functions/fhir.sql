@@ -261,6 +261,17 @@ BEGIN
     END IF;
 END $$;
 
+-- Slots that writes which have ended still hold, with the claims that may be on them.
+CREATE OR REPLACE FUNCTION abandoned_upstream_claims(p_practice bigint) RETURNS TABLE (slot text, claims text[])
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    RETURN QUERY
+    SELECT entry ->> 'slot', ARRAY(SELECT jsonb_array_elements_text(entry -> 'claims'))
+    FROM upstream_write w CROSS JOIN jsonb_array_elements(w.data -> 'releases') AS entry
+    WHERE w.practice_id = p_practice AND w.phase = 'releasing' AND entry ? 'slot';
+END $$;
+
 CREATE OR REPLACE FUNCTION waiting_upstream_writes(p_practice bigint) RETURNS integer
 LANGUAGE plpgsql AS $$
 BEGIN

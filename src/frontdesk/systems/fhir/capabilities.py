@@ -34,6 +34,7 @@ class ServerCapabilities:
     able: frozenset[str] | None
     fhir_version: str | None = None
     software: str | None = None
+    batches: bool = False
 
     def can(self, ability: str) -> bool:
         return self.able is None or ability in self.able
@@ -58,6 +59,7 @@ def read_statement(statement: Resource) -> ServerCapabilities:
         else None,
         str(statement.get("fhirVersion")) if statement.get("fhirVersion") else None,
         str(software.get("name")) if isinstance(software, dict) and software.get("name") else None,
+        any(each.get("code") == "batch" for rest in servers for each in listed(rest.get("interaction"))),
     )
 
 

@@ -10,11 +10,10 @@ from frontdesk.systems.fhir.capabilities import read_statement
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.elements import stamp
 from frontdesk.systems.fhir.resources.slots import Schedule
-from frontdesk.systems.fhir.transport.auth import Misconfigured
-from frontdesk.systems.fhir.transport.client import Parameters
+from frontdesk.systems.fhir.transport.queries import Parameters, Search
 from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.findings import Finding
-from frontdesk.systems.port import Capability, SystemUnavailable
+from frontdesk.systems.port import Capability, Misconfigured, SystemUnavailable
 
 _FHIR_VERSION = "4.0."
 _UNREACHABLE = "the server did not answer or returned an error"
@@ -35,7 +34,7 @@ async def check(
     calendars: list[Schedule] = []
 
     async def read_schedules() -> str:
-        calendars.extend(await upstream.read_schedules(upstream.deadline(), practice))
+        calendars.extend((await upstream.read_calendars(upstream.deadline(), practice)).offered)
         return f"{len(calendars)} read"
 
     yield await _tried("schedules", read_schedules)
@@ -99,6 +98,5 @@ async def _slots(upstream: Upstream, calendars: list[Schedule], practice: Practi
 
 
 async def _searched(upstream: Upstream, kind: str, parameters: Parameters) -> str:
-    async for page in upstream.client.pages(upstream.deadline(), kind, parameters, size=1):
-        return "found" if page else "nothing found yet"
-    return "nothing found yet"
+    [found] = await upstream.client.query_all(upstream.deadline(), [Search(kind, parameters, one=True)])
+    return "found" if found else "nothing found yet"

@@ -58,8 +58,8 @@ class FhirSystems:
         known = self._upstreams.get(practice_id)
         if known is None:
             return None
-        client = known.client
-        return Condition(client.breaker.state, client.breaker.retry_in, client.answered_at, known.server.software)
+        exchange = known.client.exchange
+        return Condition(exchange.breaker.state, exchange.breaker.retry_in, exchange.answered_at, known.server.software)
 
     async def _find(self, practice_id: int) -> "tuple[Upstream, PracticeMap] | None":
         try:

@@ -56,7 +56,7 @@ class WriteOutcome:
     event_subject: Mapping[str, Any] = field(default_factory=dict)
     record: Mapping[str, Any] | None = None
     reason: str | None = None
-    retry_after: int = 2
+    unavailable: SystemUnavailable = field(default_factory=SystemUnavailable)  # what a caller is told, not stored
 
 
 class Records:
@@ -200,6 +200,13 @@ class Records:
             )
             for row in rows
         ]
+
+    async def abandoned_claims(self) -> dict[str, set[str]]:
+        """The claims by slot of writes that have ended and did not free the slot yet: the slot is ours to take."""
+        claims: dict[str, set[str]] = {}
+        for row in await self._fetch("SELECT * FROM abandoned_upstream_claims($1)"):
+            claims.setdefault(row["slot"], set()).update(row["claims"])
+        return claims
 
     async def waiting(self) -> int:
         """How many writes are not settled yet."""

@@ -24,7 +24,7 @@ from frontdesk.systems.fhir.records import PendingWrite
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.elements import CLAIMS, Resource, identifier_values, reference_of, references
 from frontdesk.systems.fhir.resources.slots import Slot
-from frontdesk.systems.fhir.transport.deadline import gather_all
+from frontdesk.systems.fhir.transport.queries import Reading
 from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, OutcomeOpen
 from frontdesk.systems.fhir.writing.writes import WriteInput, Writer
@@ -60,7 +60,8 @@ class FhirSystem:
         self._on_open = on_open
         deadline = upstream.deadline()
         self._reader = Reader(upstream, practice, deadline)
-        self._finder = SlotFinder(upstream, version, practice, deadline)
+        self._finder = SlotFinder(upstream, practice, deadline)
+        self._deadline = deadline
         self._read: dict[str, Resource] = {}  # by our id
         self._patients: dict[str, str] = {}  # patient ids by appointment id
         self._runs: dict[tuple[int, int, int], tuple[Slot, ...]] = {}  # by provider, location and start
@@ -80,7 +81,9 @@ class FhirSystem:
         provider, location, visit_type, procedure = found
         available = offered(provider, visit_type, procedure, location)
         if available:
-            available = await self._finder.run(slot, visit_type, procedure, now, frozenset()) is not None
+            reading = await self._finder.run(slot, visit_type, procedure, now)
+            [run] = await self._upstream.client.read_all(self._deadline, reading)
+            available = run is not None
         return SlotState(available, self._practice.directory, visit_type, procedure)
 
     async def check_booking(
@@ -90,22 +93,21 @@ class FhirSystem:
         if found is None:
             return None
         provider, location, visit_type, procedure = found
-        held: frozenset[str] = frozenset()
-        if moved is not None:
-            held = frozenset(references(self._read[moved.id].get("slot"), "Slot"))
+        before = None if moved is None else self._read[moved.id]
         starts = datetime.fromtimestamp(slot.start * 60, tz=UTC)
         ends = starts + timedelta(minutes=slot.duration_minutes)
-        patient, run = await gather_all(
-            self._reader.patient(patient_id), self._finder.run(slot, visit_type, procedure, now, held)
-        )
+        record = await self._reader.patient_record(patient_id)
+        readings: list[Reading[Any]] = [await self._finder.run(slot, visit_type, procedure, now, before)]
+        if record is not None:
+            own = frozenset() if before is None else frozenset((reference_of(before),))
+            readings += [self._reader.person(record), self._reader.is_busy(record.reference, starts, ends, own)]
+        run, patient, busy = (*await self._upstream.client.read_all(self._deadline, *readings), None, False)[:3]
         if run is not None:
             self._runs[slot.provider_id, slot.location_id, slot.start] = run
-        seen, busy = None, False
+        seen = None
         if patient is not None:
             person, self._read[patient_id] = patient
             seen = person.seen
-            moving = None if moved is None else reference_of(self._read[moved.id])
-            busy = await self._reader.is_busy(reference_of(self._read[patient_id]), starts, ends, moving)
         available = offered(provider, visit_type, procedure, location) and run is not None
         return BookingCheck(
             SlotState(available, self._practice.directory, visit_type, procedure), seen, busy, self._version
@@ -183,7 +185,7 @@ class FhirSystem:
         if result is None:  # the lease ended, and the reconciler settles it
             return Outcome("incomplete")
         if ending.outcome == UNAVAILABLE:
-            raise SystemUnavailable(ending.retry_after)
+            raise ending.unavailable
         executed = ending.outcome in ("executed", "unchanged")
         return Outcome(ending.outcome, ending.reason, result if executed else None)  # type: ignore[arg-type]
 

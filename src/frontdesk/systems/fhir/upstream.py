@@ -10,17 +10,17 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import httpx
-
 from frontdesk.domain.directory import Directory
 from frontdesk.store.database import Database
 from frontdesk.systems.fhir.capabilities import UNKNOWN, ServerCapabilities, read_statement
 from frontdesk.systems.fhir.records import Records
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
-from frontdesk.systems.fhir.resources.slots import Schedule, schedules
+from frontdesk.systems.fhir.resources.elements import reference_of
+from frontdesk.systems.fhir.resources.slots import Calendars, calendars
 from frontdesk.systems.fhir.settings import FhirSettings, Service, fhir_settings, token
 from frontdesk.systems.fhir.transport.client import FhirClient
 from frontdesk.systems.fhir.transport.deadline import Deadline
+from frontdesk.systems.fhir.transport.exchange import Exchange
 from frontdesk.systems.port import SystemUnavailable
 
 STATEMENT_SECONDS = 600.0
@@ -41,11 +41,12 @@ class Upstream:
         environment: Mapping[str, str],
         *,
         monotonic: Callable[[], float] = time.monotonic,
-        transport: httpx.AsyncBaseTransport | None = None,
+        on_recovery: Callable[[], None] = lambda: None,
     ) -> None:
         self.config = config
         self.settings: FhirSettings = fhir_settings(config)
-        self.client = FhirClient(self.settings, environment, monotonic=monotonic, transport=transport)
+        exchange = Exchange(self.settings, environment, monotonic=monotonic, on_recovery=on_recovery)
+        self.client = FhirClient(self.settings.base_url, exchange)
         self.records = Records(database, practice_id)
         self.server: ServerCapabilities = UNKNOWN
         self._monotonic = monotonic
@@ -53,7 +54,7 @@ class Upstream:
         self._asked = False
         self._asking: asyncio.Task[None] | None = None
         self._map: tuple[int, PracticeMap] | None = None
-        self._schedules: tuple[int, float, list[Schedule]] | None = None
+        self._calendars: tuple[PracticeMap, float, Calendars] | None = None
         self._reading = asyncio.Lock()
 
     def deadline(self) -> Deadline:
@@ -73,6 +74,7 @@ class Upstream:
             statement = await self.client.read(Deadline(seconds, self._monotonic), "metadata")
             if statement is not None and statement["resourceType"] == "CapabilityStatement":
                 self.server = read_statement(statement)
+                self.client.batches = self.server.batches
                 self._ask_again_at = self._monotonic() + STATEMENT_SECONDS
         except SystemUnavailable:
             _log.info("the CapabilityStatement of a scheduling system could not be read")
@@ -97,25 +99,24 @@ class Upstream:
             self._map = (version, PracticeMap(settings, directory, locations, providers))
         return self._map[1]
 
-    async def schedules(
-        self, deadline: Deadline, version: int, practice: PracticeMap, *, live: bool = False
-    ) -> list[Schedule]:
-        """The schedules of all providers, cached for some minutes because they seldom change. `live`: read now."""
+    async def calendars(self, deadline: Deadline, practice: PracticeMap, *, live: bool = False) -> Calendars:
+        """The schedules of all providers and locations, cached for some minutes because they seldom change. `live`:
+        read now."""
         async with self._reading:
-            kept = self._schedules
-            if live or kept is None or kept[0] != version or self._monotonic() >= kept[1]:
-                found = await self.read_schedules(deadline, practice)
-                kept = self._schedules = (version, self._monotonic() + SCHEDULE_SECONDS, found)
+            kept = self._calendars
+            if live or kept is None or kept[0] is not practice or self._monotonic() >= kept[1]:
+                found = await self.read_calendars(deadline, practice)
+                kept = self._calendars = (practice, self._monotonic() + SCHEDULE_SECONDS, found)
         return kept[2]
 
-    async def read_schedules(self, deadline: Deadline, practice: PracticeMap) -> list[Schedule]:
+    async def read_calendars(self, deadline: Deadline, practice: PracticeMap) -> Calendars:
         people = list(self.settings.providers.values())
         roles = []
         if self.server.can("PractitionerRole search-type"):
             roles = await self.client.search_any(deadline, "PractitionerRole", "practitioner", people)
-        actors = people + [f"PractitionerRole/{role['id']}" for role in roles]
+        actors = [*people, *map(reference_of, roles), *self.settings.locations.values()]
         found = {each["id"]: each for each in await self.client.search_any(deadline, "Schedule", "actor", actors)}
-        return schedules(found.values(), roles, practice)
+        return calendars(found.values(), roles, practice)
 
     async def close(self) -> None:
         if self._asking is not None:

@@ -1,18 +1,27 @@
 """Reads patients and appointments from a FHIR server and returns domain records with our ids."""
 
 from collections.abc import Container, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import UTC, date, datetime, timedelta
 from operator import itemgetter
+from typing import Any
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.local_time import local_date
 from frontdesk.domain.patients import Contact, Patient
 from frontdesk.systems.fhir.records import KnownRecord
-from frontdesk.systems.fhir.resources.appointments import ATTENDED, TAKES_TIME, Facts, PracticeMap, patient_of
-from frontdesk.systems.fhir.resources.elements import Resource, instant, reference_of, stamp
+from frontdesk.systems.fhir.resources.appointments import (
+    ATTENDED,
+    Facts,
+    PracticeMap,
+    attending,
+    patient_of,
+    time_taken,
+)
+from frontdesk.systems.fhir.resources.elements import Resource, instant, reference_of, stamp, whole_minutes
 from frontdesk.systems.fhir.resources.patients import is_same, person
-from frontdesk.systems.fhir.transport.client import Parameters
 from frontdesk.systems.fhir.transport.deadline import Deadline, gather_all
+from frontdesk.systems.fhir.transport.queries import Query, Read, Reading, Search
 from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.port import AppointmentFilter, AppointmentPage, AppointmentPosition
 
@@ -38,7 +47,7 @@ class Reader:
         references = [reference_of(resource) for resource in resources]
         known, seen = await gather_all(
             self._upstream.records.known(references),
-            gather_all(*(self.seen(reference) for reference in references)),
+            self._client.read_all(self._deadline, *(self._seen(reference) for reference in references)),
         )
         found = []
         for resource, reference, was_seen in zip(resources, references, seen, strict=True):
@@ -48,14 +57,29 @@ class Reader:
         return sorted(found, key=lambda patient: patient.number)
 
     async def patient(self, local: str | int) -> tuple[Patient, Resource] | None:
-        record = await self._upstream.records.find(local)
-        if record is None or not record.reference.startswith("Patient/"):
+        record = await self.patient_record(local)
+        if record is None:
             return None
-        resource, seen = await gather_all(
-            self._client.read(self._deadline, record.reference), self.seen(record.reference)
-        )
-        patient = None if resource is None else person(resource, record.local_id, record.number or 0, seen=seen)
-        return None if patient is None or resource is None else (patient, resource)
+        found: tuple[Patient, Resource] | None
+        [found] = await self._client.read_all(self._deadline, self.person(record))
+        return found
+
+    async def patient_record(self, local: str | int) -> KnownRecord | None:
+        record = await self._upstream.records.find(local)
+        return record if record is not None and record.reference.startswith("Patient/") else None
+
+    def person(self, record: KnownRecord) -> Reading[tuple[Patient, Resource] | None]:
+        """Reads a patient, and whether the practice has seen them."""
+        seen = self._seen(record.reference)
+
+        def result(found: Sequence[Any]) -> tuple[Patient, Resource] | None:
+            resource = found[0]
+            if resource is None:
+                return None
+            patient = person(resource, record.local_id, record.number or 0, seen=seen.result(found[1:]))
+            return None if patient is None else (patient, resource)
+
+        return Reading([Read(record.reference), *seen.queries], result)
 
     async def contacts(self, patient_ids: Sequence[str]) -> dict[str, Contact]:
         records = {record.reference: record.local_id for record in await self._upstream.records.find_all(patient_ids)}
@@ -75,38 +99,35 @@ class Reader:
         resource = await self._client.read(self._deadline, f"Patient/{ids[0]}")
         return [] if resource is None else [resource]
 
-    async def seen(self, patient: str) -> bool:
+    def _seen(self, patient: str) -> Reading[bool]:
         """Whether the patient has been to the practice before, as far as the server can be searched for it."""
-        return await self._any("Appointment", patient, ATTENDED) or await self._any("Encounter", patient, _ENCOUNTERED)
+        queries: list[Query] = [
+            Search(kind, [("patient", patient), ("status", ",".join(statuses))], one=True)
+            for kind, statuses in (("Appointment", ATTENDED), ("Encounter", _ENCOUNTERED))
+            if self._upstream.server.can(f"{kind} search-type")
+        ]
+        return Reading(queries, lambda found: any(found))
 
-    async def _any(self, kind: str, patient: str, statuses: Sequence[str]) -> bool:
-        if not self._upstream.server.can(f"{kind} search-type"):
-            return False
-        parameters = [("patient", patient), ("status", ",".join(statuses))]
-        async for page in self._client.pages(self._deadline, kind, parameters, size=1):
-            if page:
-                return True
-        return False
-
-    async def is_busy(self, patient: str, starts: datetime, ends: datetime, moved: str | None) -> bool:
-        """Whether the patient has another appointment that overlaps [starts, ends)."""
-        wanted: Parameters = [
+    def is_busy(self, patient: str, starts: datetime, ends: datetime, own: AbstractSet[str]) -> Reading[bool]:
+        """Whether the patient has an appointment that overlaps [starts, ends), other than their `own` one."""
+        wanted = [
             ("patient", patient),
             ("date", f"ge{stamp(starts - LONGEST_APPOINTMENT)}"),
             ("date", f"lt{stamp(ends)}"),
         ]
-        for resource in await self._client.search(self._deadline, "Appointment", wanted):
-            begins, is_over = instant(resource.get("start")), instant(resource.get("end"))
-            if (
-                resource.get("status") in TAKES_TIME
-                and patient_of(resource) == patient
-                and reference_of(resource) != moved
-                and begins is not None
-                and begins < ends
-                and (is_over is None or is_over > starts)
-            ):
-                return True
-        return False
+        first, last = whole_minutes(starts, ends)
+
+        def overlaps(resource: Resource) -> bool:
+            span = time_taken(resource)
+            return (
+                span is not None
+                and span[0] < last
+                and span[1] > first
+                and patient in attending(resource)
+                and reference_of(resource) not in own
+            )
+
+        return Reading([Search("Appointment", wanted)], lambda found: any(map(overlaps, found[0])))
 
     async def appointment(self, appointment_id: str) -> tuple[Appointment, Resource] | None:
         record = await self._upstream.records.find(appointment_id)

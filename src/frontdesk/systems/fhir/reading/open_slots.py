@@ -1,35 +1,50 @@
 """Finds open slots on a FHIR server, for search, live read and booking alike.
 
-Chooses the schedules and the time window to ask for; `resources/slots.py` decides which starts are open.
+A time is open if free slots cover it and neither the provider nor the location is busy then: slots of any other status
+and live appointments are read together with the free slots.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 from frontdesk.domain.availability import OpenTimes
 from frontdesk.domain.directory import Procedure, VisitType
 from frontdesk.domain.local_time import DAY_MINUTES
 from frontdesk.domain.slot_ids import SlotRef
+from frontdesk.systems.fhir.reading.lookups import LONGEST_APPOINTMENT
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
-from frontdesk.systems.fhir.resources.elements import stamp
-from frontdesk.systems.fhir.resources.slots import Schedule, Slot, fits, open_runs, slot
-from frontdesk.systems.fhir.settings import Service
+from frontdesk.systems.fhir.resources.busy import BusyTimes, busy_times
+from frontdesk.systems.fhir.resources.elements import Resource, reference_of, references, stamp
+from frontdesk.systems.fhir.resources.slots import NO_CLAIMS, Claims, Slot, fits, open_runs, slot
 from frontdesk.systems.fhir.transport.deadline import Deadline
+from frontdesk.systems.fhir.transport.queries import Query, Reading, searches
 from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.offers import offered_pairs
 from frontdesk.systems.port import FoundSlots, OpenSlots, SlotQuery
 
 _FIRST_LOOK_DAYS = 7  # first window of an open-ended search; the next ones double
+_LONGEST_SLOT = timedelta(days=1)
+_LONGEST_ABSENCE = timedelta(days=31)  # how far back a slot that is busy-unavailable may have begun
 
 Position = tuple[int, int, int]  # start, provider, location
+Run = tuple[Slot, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What was read of a stretch of time."""
+
+    slots: Sequence[Resource]
+    appointments: Sequence[Resource]
+    busy: BusyTimes
 
 
 class SlotFinder:
-    def __init__(self, upstream: Upstream, version: int, practice: PracticeMap, deadline: Deadline) -> None:
+    def __init__(self, upstream: Upstream, practice: PracticeMap, deadline: Deadline) -> None:
         self._upstream = upstream
-        self._version = version
         self._practice = practice
         self._deadline = deadline
 
@@ -45,74 +60,130 @@ class SlotFinder:
             for provider, place in pairs
         }
         wanted = {(provider.id, place.id) for provider, place in pairs}
-        services = self._practice.services(visit_type.id, procedure.id)
         windows = list(self._windows(bounds.values(), query, after))
-        calendars = await self._calendars(wanted, services, live=not windows) if wanted else []
+        places = await self._places(wanted, visit_type, procedure, live=not windows) if wanted else {}
+        held = await self._upstream.records.abandoned_claims() if places else NO_CLAIMS
         found: list[Position] = []
-        for first, last in windows if calendars else ():
-            runs = await self._runs(calendars, visit_type, procedure, first, last + procedure.duration_minutes)
-            starts = {
-                (start, calendar.provider_id, calendar.location_id)
-                for calendar in calendars
-                for schedule, start in runs
-                if schedule == calendar.reference and first <= start < last
-            }
+        for first, last in windows if places else ():
+            reading = await self._reading(set(places), first, last + procedure.duration_minutes, held=held)
+            [window] = await self._upstream.client.read_all(self._deadline, reading)
+            runs = self._runs(window, visit_type, procedure, places, held)
             found += sorted(
                 position
-                for position in starts
-                if bounds[position[2]][0] <= position[0] < bounds[position[2]][1] and (not after or position > after)
+                for position in runs
+                if first <= position[0] < last
+                and bounds[position[2]][0] <= position[0] < bounds[position[2]][1]
+                and (not after or position > after)
             )
             if len(found) >= most:
                 break
         return FoundSlots(query.visit_type_id, procedure, self._grouped(found[:most]))
 
     async def run(
-        self, ref: SlotRef, visit_type: VisitType, procedure: Procedure, now: datetime, held: AbstractSet[str]
-    ) -> tuple[Slot, ...] | None:
-        """The slots that a booking would take, or None if they are not available."""
+        self, ref: SlotRef, visit_type: VisitType, procedure: Procedure, now: datetime, moved: Resource | None = None
+    ) -> Reading[Run | None]:
+        """Reads the slots that a booking would take, None if they are not available. The time of an appointment that
+        is to be `moved` counts as free."""
         directory = self._practice.directory
         provider, place = directory.providers[ref.provider_id], directory.locations[ref.location_id]
         earliest, latest = OpenTimes(directory.practice, provider, place).reach(None, None, now.timestamp())
         if procedure.duration_minutes != ref.duration_minutes or not earliest <= ref.start < latest:
-            return None
-        services = self._practice.services(visit_type.id, procedure.id)
-        calendars = await self._calendars({(ref.provider_id, ref.location_id)}, services)
-        until = ref.start + ref.duration_minutes
-        runs = await self._runs(calendars, visit_type, procedure, ref.start, until, held=held, only_free=not held)
-        return next((run for (_, start), run in sorted(runs.items()) if start == ref.start), None)
+            return Reading((), lambda _: None)
+        wanted = {(ref.provider_id, ref.location_id)}
+        places = await self._places(wanted, visit_type, procedure)
+        held = await self._upstream.records.abandoned_claims()
+        own = frozenset() if moved is None else records_of(moved)
+        reading = await self._reading(wanted, ref.start, ref.start + ref.duration_minutes, ignored=own, held=held)
 
-    async def _calendars(
-        self, wanted: AbstractSet[tuple[int, int]], services: Sequence[Service], *, live: bool = False
-    ) -> list[Schedule]:
-        """The schedules of these providers and locations. Whether none fits, or no slot will be read (`live`), only a
-        live answer says: a server that is gone has no empty calendar."""
-        for again in (live, True):
-            known = await self._upstream.schedules(self._deadline, self._version, self._practice, live=again)
-            found = [each for each in known if (each.provider_id, each.location_id) in wanted and fits(each, services)]
-            if found or live:
-                return found
-        return []
+        def result(found: Sequence[list[Resource]]) -> Run | None:
+            runs = self._runs(reading.result(found), visit_type, procedure, places, held, own)
+            return runs.get((ref.start, ref.provider_id, ref.location_id))
 
-    async def _runs(
+        return Reading(reading.queries, result)
+
+    async def window(
+        self, provider_id: int, location_id: int, starts: datetime, ends: datetime, ignored: AbstractSet[str]
+    ) -> Reading[Window]:
+        """Reads when a provider and a location are busy around a time."""
+        first, last = int(starts.timestamp()) // 60, int(ends.timestamp()) // 60
+        return await self._reading({(provider_id, location_id)}, first, last, ignored=ignored, held=NO_CLAIMS)
+
+    async def _places(
         self,
-        calendars: Sequence[Schedule],
+        wanted: AbstractSet[tuple[int, int]],
         visit_type: VisitType,
         procedure: Procedure,
+        *,
+        live: bool = False,
+    ) -> dict[tuple[int, int], set[str]]:
+        """The schedules that offer the procedure, by provider and location. Whether none fits, or no slot will be read
+        (`live`), only a live answer says: a server that is gone has no empty calendar."""
+        services = self._practice.services(visit_type.id, procedure.id)
+        for again in (live, True):
+            known = await self._upstream.calendars(self._deadline, self._practice, live=again)
+            places: dict[tuple[int, int], set[str]] = {}
+            for each in known.offered:
+                if (each.provider_id, each.location_id) in wanted and fits(each, services):
+                    places.setdefault((each.provider_id, each.location_id), set()).add(each.reference)
+            if places or live:
+                return places
+        return {}
+
+    async def _reading(
+        self,
+        pairs: AbstractSet[tuple[int, int]],
         first: int,
         last: int,
         *,
-        held: AbstractSet[str] = frozenset(),
-        only_free: bool = True,
-    ) -> dict[tuple[str, int], tuple[Slot, ...]]:
-        """Runs of slots that start at `first` or later, read up to `last`."""
-        references = list(dict.fromkeys(calendar.reference for calendar in calendars))
-        wanted = [("start", f"ge{_stamp(first)}"), ("start", f"lt{_stamp(last)}")]
-        if only_free:
-            wanted.append(("status", "free"))
-        found = await self._upstream.client.search_any(self._deadline, "Slot", "schedule", references, wanted)
-        slots = [known for resource in found if (known := slot(resource)) is not None]
-        services = self._practice.services(visit_type.id, procedure.id)
-        return open_runs(slots, services, procedure.duration_minutes, held)
+        ignored: AbstractSet[str] = frozenset(),
+        held: Claims,
+    ) -> Reading[Window]:
+        """Reads slots and appointments of these providers and locations that lie in [first, last) or reach into it."""
+        known = await self._upstream.calendars(self._deadline, self._practice)
+        providers, locations = ({pair[at] for pair in pairs} for at in (0, 1))
+        schedules = known.busy_schedules(providers, locations)
+        starts, ends = (datetime.fromtimestamp(each * 60, tz=UTC) for each in (first, last))
+        slots: list[Query] = [
+            *searches("Slot", "schedule", schedules, _between("start", starts - _LONGEST_SLOT, ends)),
+            *searches(
+                "Slot",
+                "schedule",
+                schedules,
+                [("status", "busy-unavailable"), *_between("start", starts - _LONGEST_ABSENCE, starts - _LONGEST_SLOT)],
+            ),
+        ]
+        appointments: list[Query] = []
+        if self._upstream.server.can("Appointment search-type"):
+            dates = _between("date", starts - LONGEST_APPOINTMENT, ends)
+            appointments += searches("Appointment", "actor", known.people_of(providers), dates)
+
+        def result(found: Sequence[list[Resource]]) -> Window:
+            of_slots = _joined(found[: len(slots)])
+            of_appointments = _joined(found[len(slots) :])
+            busy = busy_times(of_slots, of_appointments, known, ignored=ignored, held=held)
+            return Window(of_slots, of_appointments, busy)
+
+        return Reading([*slots, *appointments], result)
+
+    def _runs(
+        self,
+        window: Window,
+        visit_type: VisitType,
+        procedure: Procedure,
+        places: dict[tuple[int, int], set[str]],
+        held: Claims,
+        own: AbstractSet[str] = frozenset(),
+    ) -> dict[Position, Run]:
+        """The runs of slots that are open, by position."""
+        slots = [known for resource in window.slots if (known := slot(resource, held)) is not None]
+        minutes = procedure.duration_minutes
+        runs = sorted(open_runs(slots, self._practice.services(visit_type.id, procedure.id), minutes, own).items())
+        found: dict[Position, Run] = {}
+        for (provider_id, location_id), schedules in places.items():
+            for (schedule, start), run in runs:
+                if schedule in schedules and not window.busy.overlap(provider_id, location_id, start, start + minutes):
+                    found.setdefault((start, provider_id, location_id), run)
+        return found
 
     def _windows(
         self, bounds: Iterable[tuple[int, int]], query: SlotQuery, after: Position | None
@@ -137,5 +208,14 @@ class SlotFinder:
         ]
 
 
-def _stamp(minutes: int) -> str:
-    return stamp(datetime.fromtimestamp(minutes * 60, tz=UTC))
+def records_of(appointment: Resource) -> frozenset[str]:
+    """The appointment and its slots."""
+    return frozenset((reference_of(appointment), *references(appointment.get("slot"), "Slot")))
+
+
+def _between(name: str, first: datetime, last: datetime) -> list[tuple[str, str]]:
+    return [(name, f"ge{stamp(first)}"), (name, f"lt{stamp(last)}")]
+
+
+def _joined(found: Sequence[list[Resource]]) -> list[Resource]:
+    return [resource for each in found for resource in each]

@@ -20,6 +20,7 @@ from frontdesk.systems.fhir.resources.elements import (
     relative,
     stamp,
     stated,
+    whole_minutes,
     with_identifier,
     without_identifiers,
 )
@@ -38,7 +39,7 @@ STATUSES = {
 RECORDED = {"arrived": "arrived", "completed": "fulfilled", "noShow": "noshow"}  # by the practice, after the fact
 ATTENDED = ("arrived", "checked-in", "fulfilled")
 _OF_PRACTICE = ("Practitioner", "PractitionerRole", "Location", "HealthcareService")
-TAKES_TIME = ("pending", "booked", "arrived", "checked-in", "fulfilled")
+_TAKES_NO_TIME = ("cancelled", "noshow", "entered-in-error")
 _MOVED = ("status", "serviceType", "start", "end", "minutesDuration", "slot")
 
 
@@ -250,17 +251,37 @@ def _actor_kind(participant: Resource) -> str:
     return (relative(participant.get("actor")) or "").partition("/")[0]
 
 
-def undone(resource: Resource, intent: str) -> Resource:
+def undone(resource: Resource, intent: str, reason: str) -> Resource:
     """A record that should not exist, cancelled or inactive and without its intent."""
     identifiers = without_identifiers(resource, INTENTS, intent)
     if resource["resourceType"] == "Patient":
         return stated({**resource, "identifier": identifiers, "active": False})
-    reason = {"text": "Booked differently from what was asked for"}
-    return stated({**resource, "identifier": identifiers, "status": "cancelled", "cancelationReason": reason})
+    cancelled = {"status": "cancelled", "cancelationReason": {"text": reason}}
+    return stated({**resource, "identifier": identifiers, **cancelled})
 
 
 def actors(resource: Resource) -> list[Any]:
     return [participant.get("actor") for participant in listed(resource.get("participant"))]
+
+
+def attending(resource: Resource) -> list[str]:
+    """Those who take part and have not declined."""
+    return references([each.get("actor") for each in listed(resource.get("participant")) if not _has_declined(each)])
+
+
+def _has_declined(participant: Resource) -> bool:
+    return participant.get("status") == "declined"
+
+
+def time_taken(resource: Resource) -> tuple[int, int] | None:
+    """The minutes that an appointment takes of those who attend it; None if it takes no time."""
+    starts, ends = instant(resource.get("start")), instant(resource.get("end"))
+    if starts is None or resource.get("status") in _TAKES_NO_TIME:
+        return None
+    if ends is None:
+        minutes = resource.get("minutesDuration")
+        ends = starts + timedelta(minutes=minutes if isinstance(minutes, int) and 0 < minutes < 100_000 else 1)
+    return whole_minutes(starts, max(ends, starts + timedelta(minutes=1)))
 
 
 def patient_of(resource: Resource) -> str | None:

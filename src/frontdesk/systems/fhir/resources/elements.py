@@ -76,6 +76,11 @@ def minute(text: Any) -> int | None:
     return int(moment.timestamp()) // 60
 
 
+def whole_minutes(starts: datetime, ends: datetime) -> tuple[int, int]:
+    """A time in minutes since 1970, with the minutes that it begins and ends in."""
+    return int(starts.timestamp()) // 60, -(-int(ends.timestamp()) // 60)
+
+
 def stamp(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 

@@ -3,7 +3,7 @@
 An appointment takes a run of adjacent free slots of one schedule that covers the procedure's duration.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -20,6 +20,9 @@ from frontdesk.systems.fhir.resources.elements import (
 )
 from frontdesk.systems.fhir.settings import Coding, Service
 
+Claims = Mapping[str, AbstractSet[str]]  # by slot
+NO_CLAIMS: Claims = {}
+
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
@@ -33,6 +36,25 @@ class Schedule:
 
 
 @dataclass(frozen=True, slots=True)
+class Calendars:
+    """The schedules whose slots can be booked, and all that say when a provider or a location is busy."""
+
+    offered: Sequence[Schedule]
+    provider_schedules: Mapping[str, frozenset[int]]  # provider ids by schedule, whatever its location and services
+    location_schedules: Mapping[str, frozenset[int]]  # location ids by schedule of locations alone
+    people: Mapping[str, int]  # provider ids by practitioner or role
+
+    def busy_schedules(self, providers: AbstractSet[int], locations: AbstractSet[int]) -> list[str]:
+        return [
+            *(each for each, ids in self.provider_schedules.items() if ids & providers),
+            *(each for each, ids in self.location_schedules.items() if ids & locations),
+        ]
+
+    def people_of(self, providers: AbstractSet[int]) -> list[str]:
+        return [reference for reference, provider_id in self.people.items() if provider_id in providers]
+
+
+@dataclass(frozen=True, slots=True)
 class Slot:
     reference: str
     schedule: str
@@ -43,46 +65,66 @@ class Slot:
     resource: Resource
 
 
-def schedules(found: Iterable[Resource], roles: Iterable[Resource], practice: PracticeMap) -> list[Schedule]:
-    """The schedules of the providers that the practice file names. One without a location belongs to the provider's
-    only location."""
+def calendars(found: Iterable[Resource], roles: Iterable[Resource], practice: PracticeMap) -> Calendars:
+    """The active schedules of the providers and locations that the practice file names. One of a provider without a
+    location belongs to the provider's only location."""
     provider_ids = {reference: number for number, reference in practice.settings.providers.items()}
     place_ids = {reference: number for number, reference in practice.settings.locations.items()}
     by_role = {reference_of(role): role for role in roles}
-    known = []
+    offered: list[Schedule] = []
+    of_providers: dict[str, frozenset[int]] = {}
+    of_locations: dict[str, frozenset[int]] = {}
     for resource in found:
-        if resource.get("active") is False:
-            continue
         actors = references(resource.get("actor"))
+        if resource.get("active") is False or not actors:
+            continue
         held = [by_role[actor] for actor in actors if actor in by_role]
         people = {*actors, *references([role.get("practitioner") for role in held])}
         places = {actor for actor in actors if actor.startswith("Location/")}
+        if len(places) == len(actors):
+            of_locations[reference_of(resource)] = frozenset(place_ids[each] for each in places if each in place_ids)
+            continue
         if not places:
             places = {place for role in held for place in references(role.get("location"))}
-        for provider_id in {provider_ids[each] for each in people if each in provider_ids}:
-            provider = practice.directory.providers.get(provider_id)
-            if provider is None:
-                continue
+        ids = frozenset(provider_ids[each] for each in people if each in provider_ids)
+        of_providers[reference_of(resource)] = ids
+        for provider in filter(None, map(practice.directory.providers.get, ids)):
             location_ids = {place_ids[place] for place in places if place in place_ids}
             if not places and len(provider.location_ids) == 1:
                 location_ids = set(provider.location_ids)
             codes = frozenset(codings(resource.get("serviceType")))
             services = frozenset(actor for actor in actors if actor.startswith("HealthcareService/"))
-            known += [
-                Schedule(reference_of(resource), provider_id, place, codes, services) for place in sorted(location_ids)
-            ]
-    return sorted(known, key=lambda each: (each.provider_id, each.location_id, each.reference))
+            offered += [Schedule(reference_of(resource), provider.id, place, codes, services) for place in location_ids]
+    of_roles = {
+        reference: provider_ids[person]
+        for reference, role in by_role.items()
+        for person in references([role.get("practitioner")])
+        if person in provider_ids
+    }
+    return Calendars(
+        sorted(offered, key=lambda each: (each.provider_id, each.location_id, each.reference)),
+        of_providers,
+        of_locations,
+        {**practice.provider_ids, **provider_ids, **of_roles},
+    )
 
 
-def slot(resource: Resource) -> Slot | None:
-    """None for a slot that does not start and end on whole minutes."""
+def slot(resource: Resource, held: Claims = NO_CLAIMS) -> Slot | None:
+    """None for a slot that does not start and end on whole minutes. One in `held` is free while it has no other claim:
+    it is ours."""
     schedule = relative(resource.get("schedule"))
     starts, ends = minute(resource.get("start")), minute(resource.get("end"))
     if schedule is None or starts is None or ends is None or ends <= starts:
         return None
     codes = frozenset(codings(resource.get("serviceType")))
-    free = resource.get("status") == "free" and not claims(resource)
+    free = (resource.get("status") == "free" and not claims(resource)) or is_held(resource, held)
     return Slot(reference_of(resource), schedule, starts, ends, free, codes, resource)
+
+
+def is_held(resource: Resource, held: Claims) -> bool:
+    """Whether the slot is busy only because we hold it, with one of these claims."""
+    marks = set(claims(resource))
+    return resource.get("status") == "busy" and bool(marks) and marks <= held.get(reference_of(resource), frozenset())
 
 
 def claims(resource: Resource) -> list[str]:

@@ -18,20 +18,12 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from frontdesk.systems.fhir.settings import Auth
-from frontdesk.systems.port import SystemUnavailable
+from frontdesk.systems.port import Misconfigured, SystemUnavailable
 
 ASSERTION_SECONDS = 240
 _DEFAULT_LIFETIME = 300.0
 _RENEW_BEFORE = 30.0
 _ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-
-
-class Misconfigured(SystemUnavailable):
-    """The settings are wrong. `reason` tells the operator which variable or file, never a secret."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(retry_after=30)
-        self.reason = reason
 
 
 class Credentials:

@@ -8,7 +8,7 @@ from frontdesk.systems.port import SystemUnavailable
 
 FAILURES = 5
 FIRST_PAUSE_SECONDS = 2.0
-LONGEST_PAUSE_SECONDS = 30.0
+LONGEST_PAUSE_SECONDS = 8.0  # a server that is back is noticed within this time
 LONGEST_HOLD_SECONDS = 120.0
 
 
@@ -29,11 +29,14 @@ class Breaker:
             self._pause = min(self._pause * 2, LONGEST_PAUSE_SECONDS)
             self._open_until = now + self._pause
 
-    def succeeded(self) -> None:
+    def succeeded(self) -> bool:
+        """Whether requests had failed before this one."""
+        recovered = self._failures > 0
         if self._failures >= FAILURES:
             self._open_until = 0.0
         self._failures = 0
         self._pause = FIRST_PAUSE_SECONDS
+        return recovered
 
     def failed(self) -> None:
         self._failures += 1

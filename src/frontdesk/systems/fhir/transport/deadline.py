@@ -22,9 +22,13 @@ class Deadline:
         """Seconds left. A write leaves a reserve to look up its outcome."""
         return self._ends_at - self._monotonic() - (self._reserve if write else 0)
 
+    def allows(self, *, write: bool) -> bool:
+        """Whether a request may begin; a write that times out has an unknown outcome."""
+        return self.remaining(write=write) >= (self._reserve / 2 if write else 0)
+
     def check(self, *, write: bool) -> None:
-        """Raises SystemUnavailable if it is too late to begin; a write that times out has an unknown outcome."""
-        if self.remaining(write=write) < (self._reserve / 2 if write else 0):
+        """Raises SystemUnavailable if it is too late to begin."""
+        if not self.allows(write=write):
             raise SystemUnavailable
 
 

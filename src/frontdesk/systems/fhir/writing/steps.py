@@ -1,15 +1,18 @@
 """Single steps of a write to a FHIR server: claim and free slots, create, change, undo, and look up lost answers.
 
 A step that was not executed raises `Stopped` with how the write ends, or `SystemUnavailable`; one with an unknown
-outcome raises `OutcomeOpen`.
+outcome raises `OutcomeOpen`. A 409 or 412 alone says nothing about who was faster: what is there is looked up, and the
+step is retried.
 `writes.py` says which steps make up a write.
 """
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from frontdesk.systems.fhir.records import PendingWrite, WriteOutcome
-from frontdesk.systems.fhir.resources.appointments import TAKES_TIME, undone
+from frontdesk.systems.fhir.resources.appointments import time_taken, undone
 from frontdesk.systems.fhir.resources.elements import (
     CLAIMS,
     INTENTS,
@@ -22,12 +25,15 @@ from frontdesk.systems.fhir.resources.elements import (
     with_identifier,
     without_identifiers,
 )
-from frontdesk.systems.fhir.resources.slots import Slot, claims
-from frontdesk.systems.fhir.transport.client import AnswerLost, Declined, FhirClient
+from frontdesk.systems.fhir.resources.slots import Slot, claims, slot
+from frontdesk.systems.fhir.transport.client import AnswerLost, Declined, FhirClient, Written
 from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.port import SystemUnavailable
 
 UNAVAILABLE = "upstream_unavailable"
+ARRIVED_LATE = "Created after the scheduling system had reported a failure"
+MOST_ATTEMPTS = 6
+RETRY_SECONDS = 0.1  # before the second attempt; the next pauses double
 
 
 class Stopped(Exception):  # noqa: N818 - a state of the write
@@ -47,64 +53,99 @@ class OutcomeOpen(Exception):  # noqa: N818
 
 
 class WriteSteps:
-    """The requests of one write. `releases` lists what has to be freed or watched if it ends now."""
+    """The requests of one write. `releases` lists what has to be freed or watched if it ends now, `marked` the slots
+    that the server stored with our claim."""
 
     def __init__(self, client: FhirClient, deadline: Deadline, write: PendingWrite) -> None:
         self._client = client
         self._deadline = deadline
         self._write = write
         self.releases: list[Mapping[str, Any]] = []
+        self.marked: set[str] = set()
 
     async def claim(self, slots: Sequence[Slot]) -> None:
         """Marks every slot as ours, or stops. Versioned updates make a concurrent writer fail."""
-        for slot in slots:
-            marked = {
-                **slot.resource,
-                "status": "busy",
-                "identifier": with_identifier(slot.resource, CLAIMS, self._write.id),
-            }
-            held = {"slot": slot.reference, "claims": [self._write.id], "ours": True}
-            try:
-                await self._client.update(self._deadline, marked)
-            except Declined as declined:
-                raise self._stopped(declined, WriteOutcome("slot_unavailable")) from declined
-            except AnswerLost as lost:
-                self.releases.append(held)  # the request may still arrive
-                await self._claimed(slot, lost)
-            else:
-                self.releases.append(held)
+        waiting = list(slots)
+        async for _ in self._attempts():
+            written = await self._client.update_all(self._deadline, [self._marked(each) for each in waiting])
+            answers = list(zip(waiting, written, strict=True))
+            for each, answer in answers:
+                if isinstance(answer, dict | AnswerLost):  # a lost request may still arrive
+                    self._hold(each)
+            again = [await self._after_claim(each, answer) for each, answer in answers]
+            waiting = [each for each in again if each is not None]
+            if not waiting:
+                return
+        raise Stopped(WriteOutcome(UNAVAILABLE))
 
-    async def _claimed(self, slot: Slot, lost: AnswerLost) -> None:
-        """Checks whether the slot was claimed although the answer was lost; stops if not."""
-        unavailable = Stopped(WriteOutcome(UNAVAILABLE, retry_after=lost.retry_after))
-        try:
-            now = await self._client.read(self._deadline, slot.reference)
-        except SystemUnavailable:
-            raise unavailable from lost
+    def _hold(self, slot: Slot) -> None:
+        entry = {"slot": slot.reference, "claims": [self._write.id], "ours": True}
+        if entry not in self.releases:
+            self.releases.append(entry)
+
+    def _marked(self, slot: Slot) -> Resource:
+        """The slot with our claim instead of abandoned ones."""
+        mark = {"system": CLAIMS, "value": self._write.id}
+        return {
+            **slot.resource,
+            "status": "busy",
+            "identifier": [*without_identifiers(slot.resource, CLAIMS), mark],
+        }
+
+    async def _after_claim(self, claimed: Slot, answer: Written | None) -> Slot | None:
+        """None if the slot is ours, or the slot as it is now to try again; stops if it is somebody else's."""
+        if answer is None:
+            return claimed
+        if isinstance(answer, dict):
+            if self._write.id in claims(answer):
+                self.marked.add(claimed.reference)
+            return None
+        if isinstance(answer, SystemUnavailable):
+            raise answer
+        if isinstance(answer, Declined) and not answer.contended:
+            raise Stopped(WriteOutcome("declined", reason=answer.reason)) from answer
+        now = await self._client.read(self._deadline, claimed.reference)
         if now is not None and self._write.id in claims(now):
-            return
-        if now is not None and version_of(now) != version_of(slot.resource):
-            raise Stopped(WriteOutcome("slot_unavailable")) from lost
-        raise unavailable from lost
+            self._hold(claimed)
+            self.marked.add(claimed.reference)
+            return None
+        fresh = None if now is None else slot(now)
+        is_unchanged = now is not None and version_of(now) == version_of(claimed.resource)
+        is_free = fresh is not None and fresh.free and (fresh.starts, fresh.ends) == (claimed.starts, claimed.ends)
+        if not is_unchanged and not is_free:
+            raise Stopped(WriteOutcome("slot_unavailable")) from answer
+        if isinstance(answer, AnswerLost):  # the request may still arrive
+            unavailable = SystemUnavailable(answer.retry_after)
+            raise Stopped(WriteOutcome(UNAVAILABLE, unavailable=unavailable)) from answer
+        return claimed if is_unchanged else fresh
 
-    async def create(self, resource: Resource) -> Resource:
-        """Creates the record, unless one with our intent as its identifier exists."""
-        try:
-            return await self._client.create(self._deadline, resource, f"identifier={INTENTS}|{self._write.intent}")
-        except Declined as declined:
-            taken = resource["resourceType"] == "Appointment"
-            contended = WriteOutcome("slot_unavailable") if taken else WriteOutcome("conflict", reason="patient_exists")
-            raise self._stopped(declined, contended) from declined
-        except AnswerLost as lost:
+    async def create(self, resource: Resource, look: Callable[[], Awaitable[None]]) -> Resource:
+        """Creates the record, unless one with our intent as its identifier exists. `look` stops the write if something
+        else is in the way of it."""
+        async for _ in self._attempts():
             try:
+                return await self._client.create(self._deadline, resource, f"identifier={INTENTS}|{self._write.intent}")
+            except Declined as declined:
+                if not declined.contended:
+                    raise Stopped(WriteOutcome("declined", reason=declined.reason)) from declined
                 found = await self.created(resource["resourceType"])
-            except SystemUnavailable:
-                raise OutcomeOpen from lost
-            if found is not None:
-                return found
-            if lost.failed:
-                self.releases.append({"watch": resource["resourceType"]})  # it may have been created nevertheless
-            raise self._unanswered(lost) from lost
+                if found is not None:
+                    return found
+                await look()
+            except AnswerLost as lost:
+                return await self._created_unheard(resource["resourceType"], lost)
+        raise Stopped(WriteOutcome(UNAVAILABLE))
+
+    async def _created_unheard(self, kind: str, lost: AnswerLost) -> Resource:
+        try:
+            found = await self.created(kind)
+        except SystemUnavailable:
+            raise OutcomeOpen from lost
+        if found is not None:
+            return found
+        if lost.failed:
+            self.releases.append({"watch": kind})  # it may have been created nevertheless
+        raise self._unanswered(lost) from lost
 
     async def adopt(self, stored: Resource) -> Resource:
         """Marks a record as ours that an earlier attempt of the same intent created."""
@@ -124,20 +165,31 @@ class WriteSteps:
 
     async def change(self, before: Resource, after: Resource) -> Resource:
         """Updates the record; stops as stale if it has changed since it was read."""
-        try:
-            return await self._client.update(self._deadline, after)
-        except Declined as declined:
-            raise self._stopped(declined, WriteOutcome("stale")) from declined
-        except AnswerLost as lost:
+        async for _ in self._attempts():
             try:
+                return await self._client.update(self._deadline, after)
+            except Declined as declined:
+                if not declined.contended:
+                    raise Stopped(WriteOutcome("declined", reason=declined.reason)) from declined
                 now = await self._client.read(self._deadline, reference_of(before))
-            except SystemUnavailable:
-                raise OutcomeOpen from lost
-            if now is not None and has_identifier(now, INTENTS, self._write.intent):
-                return now
-            if now is None or version_of(now) != version_of(before):
-                raise Stopped(WriteOutcome("stale")) from lost  # our update can no longer succeed
-            raise self._unanswered(lost) from lost
+                if now is not None and has_identifier(now, INTENTS, self._write.intent):
+                    return now
+                if now is None or version_of(now) != version_of(before):
+                    raise Stopped(WriteOutcome("stale")) from declined
+            except AnswerLost as lost:
+                return await self._changed_unheard(before, lost)
+        raise Stopped(WriteOutcome(UNAVAILABLE))
+
+    async def _changed_unheard(self, before: Resource, lost: AnswerLost) -> Resource:
+        try:
+            now = await self._client.read(self._deadline, reference_of(before))
+        except SystemUnavailable:
+            raise OutcomeOpen from lost
+        if now is not None and has_identifier(now, INTENTS, self._write.intent):
+            return now
+        if now is None or version_of(now) != version_of(before):
+            raise Stopped(WriteOutcome("stale")) from lost  # our update can no longer succeed
+        raise self._unanswered(lost) from lost
 
     async def undo(self, resource: Resource) -> None:
         """Undoes a wrong change; the outcome stays open until that has succeeded."""
@@ -183,29 +235,25 @@ class WriteSteps:
         if found is None:
             return False
         if identifier_values(found, CLAIMS) == [self._write.id]:
-            await self._client.update(self._deadline, undone(found, self._write.intent))
+            await self._client.update(self._deadline, undone(found, self._write.intent, ARRIVED_LATE))
         return True
 
     async def _is_used(self, slot: str) -> bool:
         found = await self._client.search(self._deadline, "Appointment", [("slot", slot)])
-        return any(each.get("status") in TAKES_TIME for each in found)
+        return any(time_taken(each) is not None for each in found)
 
-    async def are_taken(self, slots: Sequence[str]) -> bool:
-        """Whether a server that updates slots itself has marked these as taken."""
-        for slot in slots:
-            try:
-                found = await self._client.read(self._deadline, slot)
-            except SystemUnavailable as error:
-                raise OutcomeOpen from error
-            if found is not None and found.get("status") == "free":
-                return False
-        return True
-
-    def _stopped(self, declined: Declined, contended: WriteOutcome) -> Stopped:
-        return Stopped(contended if declined.contended else WriteOutcome("declined", reason=declined.reason))
+    async def _attempts(self) -> AsyncIterator[int]:
+        """Attempts of a step with growing pauses, as long as the deadline leaves time for one."""
+        for attempt in range(MOST_ATTEMPTS):
+            if attempt:
+                await asyncio.sleep(RETRY_SECONDS * 2 ** (attempt - 1) * random.uniform(0.5, 1.0))  # noqa: S311
+                if not self._deadline.allows(write=True):
+                    return
+            yield attempt
 
     def _unanswered(self, lost: AnswerLost) -> Exception:
         """Nothing was found: final if the server answered with a failure, otherwise the request may still arrive."""
         if lost.reason:
             return Stopped(WriteOutcome("declined", reason=lost.reason))
-        return Stopped(WriteOutcome(UNAVAILABLE, retry_after=lost.retry_after)) if lost.failed else OutcomeOpen()
+        unavailable = SystemUnavailable(lost.retry_after)
+        return Stopped(WriteOutcome(UNAVAILABLE, unavailable=unavailable)) if lost.failed else OutcomeOpen()

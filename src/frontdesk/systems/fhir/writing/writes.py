@@ -1,12 +1,13 @@
 """Executes writes on a FHIR server step by step, and settles those with an unknown outcome.
 
 A booking claims its slots before it creates the appointment; a cancelled or moved appointment frees its old slots last.
-If what the server stored differs from the request, it is undone and the write is declined.
+If what the server stored differs from the request, or somebody else has taken the time meanwhile, it is undone.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, NoReturn
 
 from frontdesk.systems.changes import Change, ChangeStatus, CreatePatient, PatientDetails, UpdatePatient
@@ -26,10 +27,10 @@ from frontdesk.systems.fhir.resources.elements import (
 from frontdesk.systems.fhir.resources.slots import Slot
 from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.fhir.upstream import Upstream
-from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, Stopped, WriteSteps
+from frontdesk.systems.fhir.writing.overlaps import BOOKED_OTHERWISE, TIME_TAKEN, OverlapCheck
+from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, OutcomeOpen, Stopped, WriteSteps
 from frontdesk.systems.port import SystemUnavailable
 
-BOOKED_OTHERWISE = "The scheduling system's booking differed from the request and was undone."
 NOT_CARRIED_OUT = "The scheduling system accepted the change but did not carry it out."
 
 _EVENTS = {
@@ -64,9 +65,10 @@ class Writer:
         self._write = write
         self._asked = asked or WriteInput(None)
         self._claims_slots = upstream.server.can("Slot update")
-        self._read = upstream.client.read
+        self._client = upstream.client
         self._deadline = deadline
         self._reader = Reader(upstream, practice, deadline)
+        self._overlaps = OverlapCheck(upstream, practice, deadline, write)
         self._steps = WriteSteps(upstream.client, deadline, write)
 
     @property
@@ -88,7 +90,7 @@ class Writer:
         except Stopped as stopped:
             ending = replace(stopped.ending, subjects=self.subjects)
         except SystemUnavailable as error:
-            ending = WriteOutcome(UNAVAILABLE, self.subjects, retry_after=error.retry_after)
+            ending = WriteOutcome(UNAVAILABLE, self.subjects, unavailable=error)
         await self._steps.release()
         return ending
 
@@ -99,6 +101,8 @@ class Writer:
         if found is None and not final:
             return None
         wrong = found is not None and (data.get("wrong", False) or self._is_wrong(found))
+        if found is not None and not wrong and self._is_latest(found) and self._write.change in ("book", "reschedule"):
+            wrong = await self._overlaps.find(found, self._steps.marked) is not None
         if found is None or wrong:
             self._steps.releases = [
                 {"slot": slot, "claims": [self._write.id], "ours": True} for slot in data.get("slots", ())
@@ -118,30 +122,33 @@ class Writer:
         run = self._asked.run
         if not run:
             raise Stopped(WriteOutcome("slot_unavailable"))
-        await self._refuse_overlap(None)
         if self._claims_slots:
             await self._steps.claim(run)
-        stored = await self._steps.adopt(await self._steps.create(self._wanted()))
-        right = not self._practice.differs(self._wanted(), stored) and stored.get("status") in ("booked", "pending")
-        if right and not self._claims_slots:
-            right = await self._steps.are_taken([slot.reference for slot in run])
-        if not right:
-            await self._steps.undo(undone(stored, self._write.intent))
-            raise Stopped(WriteOutcome("declined", reason=BOOKED_OTHERWISE))
+        stored = await self._steps.adopt(await self._steps.create(self._wanted(), self._stop_if_taken))
+        if self._practice.differs(self._wanted(), stored) or stored.get("status") not in ("booked", "pending"):
+            other: WriteOutcome | None = WriteOutcome("declined", reason=BOOKED_OTHERWISE)
+        else:
+            other = await self._verified(stored)
+        if other is not None:
+            text = other.reason if other.reason == BOOKED_OTHERWISE else TIME_TAKEN
+            await self._steps.undo(undone(stored, self._write.intent, text))
+            raise Stopped(other)
         return self._executed(reference_of(stored), now)
 
     async def _reschedule(self, now: datetime) -> WriteOutcome:
         before, run, data = self._asked.before, self._asked.run, self._write.data
         if before is None or not run:
             raise Stopped(WriteOutcome("slot_unavailable"))
-        await self._refuse_overlap(reference_of(before))
         if self._claims_slots:
             await self._steps.claim([slot for slot in run if slot.reference in data["slots"]])
         after = self._practice.moved(before, data, [slot.reference for slot in run], self._write.intent)
         after["identifier"] = with_identifier(after, CLAIMS, self._write.id)
         stored = await self._steps.change(before, after)
         if self._practice.differs(after, stored) or self._practice.status(stored) != "booked":
-            await self._undo_change(before, stored, BOOKED_OTHERWISE)
+            await self._undo_change(before, stored, WriteOutcome("declined", reason=BOOKED_OTHERWISE))
+        other = await self._verified(stored)
+        if other is not None:
+            await self._undo_change(before, stored, other)
         return self._executed(data["reference"], now)
 
     async def _status(self, now: datetime) -> WriteOutcome:
@@ -154,16 +161,16 @@ class Writer:
         after = self._practice.in_status(before, data["status"], change.reason, self._write.intent)
         stored = await self._steps.change(before, after)
         if self._practice.status(stored) != data["status"]:
-            await self._undo_change(before, stored, NOT_CARRIED_OUT)
+            await self._undo_change(before, stored, WriteOutcome("declined", reason=NOT_CARRIED_OUT))
         return self._executed(data["reference"], now)
 
     async def _create_patient(self, now: datetime) -> WriteOutcome:
         await self._refuse_double(None)
         wanted = patients.new_patient(self._details, self._write.intent)
         wanted["identifier"] = with_identifier(wanted, CLAIMS, self._write.id)
-        stored = await self._steps.adopt(await self._steps.create(wanted))
+        stored = await self._steps.adopt(await self._steps.create(wanted, partial(self._refuse_double, None)))
         if patients.differs(stored, self._details):
-            await self._steps.undo(undone(stored, self._write.intent))
+            await self._steps.undo(undone(stored, self._write.intent, NOT_CARRIED_OUT))
             raise Stopped(WriteOutcome("declined", reason=NOT_CARRIED_OUT))
         return self._executed(reference_of(stored), now)
 
@@ -174,29 +181,35 @@ class Writer:
         after = patients.changed_patient(before, self._details, self._write.intent)
         stored = await self._steps.change(before, after)
         if patients.differs(stored, self._details):
-            await self._undo_change(before, stored, NOT_CARRIED_OUT)
+            await self._undo_change(before, stored, WriteOutcome("declined", reason=NOT_CARRIED_OUT))
         return self._executed(self._write.data["reference"], now)
 
-    async def _undo_change(self, before: Resource, stored: Resource, reason: str) -> NoReturn:
+    async def _undo_change(self, before: Resource, stored: Resource, ending: WriteOutcome) -> NoReturn:
         await self._steps.undo({**before, "meta": stored.get("meta")})  # as it was, at the version that is now
-        raise Stopped(WriteOutcome("declined", reason=reason))
+        raise Stopped(ending)
 
     async def _undo_found(self, found: Resource) -> WriteOutcome:
         """Undoes what a lost write did instead of what it was asked for, as far as that is kept."""
         change, data, intent = self._write.change, self._write.data, self._write.intent
         if change in ("book", "create_patient"):
-            await self._steps.undo(undone(found, intent))
+            await self._steps.undo(undone(found, intent, BOOKED_OTHERWISE))
         elif change == "reschedule":
             await self._steps.undo(self._practice.put_back(found, data["before"], intent))
         booked = change in ("book", "reschedule")
         return WriteOutcome("declined", self.subjects, reason=BOOKED_OTHERWISE if booked else NOT_CARRIED_OUT)
 
-    async def _refuse_overlap(self, moved: str | None) -> None:
-        """Asked once more, now that no other write of this patient can begin."""
-        data = self._write.data
-        starts, ends = datetime.fromisoformat(data["startsAt"]), datetime.fromisoformat(data["endsAt"])
-        if await self._reader.is_busy(data["patient"], starts, ends, moved):
-            raise Stopped(WriteOutcome("declined", reason="patient_overlap"))
+    async def _stop_if_taken(self) -> None:
+        other = await self._overlaps.find(None, self._steps.marked)
+        if other is not None:
+            raise Stopped(other)
+
+    async def _verified(self, stored: Resource) -> WriteOutcome | None:
+        """None if the appointment has its time to itself, or how the write ends. Looked at once the appointment is
+        stored: who takes the time later can see it there."""
+        try:
+            return await self._overlaps.find(stored, self._steps.marked)
+        except SystemUnavailable as error:
+            raise OutcomeOpen from error
 
     async def _refuse_double(self, changed: str | None) -> None:
         asked = self._details
@@ -208,17 +221,21 @@ class Writer:
         """The record that the write created or changed, if any."""
         if self._write.change in ("book", "create_patient"):
             return await self._steps.created("Appointment" if self._write.change == "book" else "Patient")
-        found = await self._read(self._deadline, self._write.data["reference"])
+        found = await self._client.read(self._deadline, self._write.data["reference"])
         return found if found is not None and has_identifier(found, INTENTS, self._write.intent) else None
 
     def _is_wrong(self, found: Resource) -> bool:
         """Whether the record differs from what was asked for; False if a later write of ours has changed it."""
         change, data = self._write.change, self._write.data
-        if identifier_values(found, INTENTS)[-1] != self._write.intent:
+        if not self._is_latest(found):
             return False
         if change == "status":
             return bool(self._practice.status(found) == data["from"])
         return change in ("book", "reschedule") and self._practice.differs(self._wanted(), found)
+
+    def _is_latest(self, found: Resource) -> bool:
+        """Whether no later write of ours has changed the record."""
+        return identifier_values(found, INTENTS)[-1] == self._write.intent
 
     def _wanted(self) -> Resource:
         data = self._write.data

@@ -1,0 +1,150 @@
+"""Sends requests to one FHIR server: with credentials, within limits on time and concurrency, past the breaker."""
+
+import asyncio
+import logging
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+
+import httpx
+
+from frontdesk.systems.fhir.settings import FhirSettings
+from frontdesk.systems.fhir.transport.answers import Answer, receive
+from frontdesk.systems.fhir.transport.auth import Credentials
+from frontdesk.systems.fhir.transport.breaker import Breaker
+from frontdesk.systems.fhir.transport.connections import Connections
+from frontdesk.systems.fhir.transport.deadline import Deadline
+from frontdesk.systems.port import Misconfigured, SystemUnavailable
+
+CONNECT_SECONDS = 3.0
+JSON = "application/fhir+json"
+_log = logging.getLogger(__name__)
+for _chatty in ("httpx", "httpcore"):  # they log URLs, which contain search parameters
+    logging.getLogger(_chatty).setLevel(logging.WARNING)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """`name` says in logs what was asked, without personal data."""
+
+    method: str
+    url: str
+    name: str
+    body: bytes | None = None
+    headers: Mapping[str, str] | None = None
+    is_write: bool = False
+
+
+class Exchange:
+    """`on_recovery` is called on the first success after failures."""
+
+    def __init__(
+        self,
+        settings: FhirSettings,
+        environment: Mapping[str, str],
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        on_recovery: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._http = httpx.AsyncClient(
+            verify=_trusted_authorities(),  # also of a proxy that the environment names
+            transport=Connections(_trusted_authorities(), settings.max_concurrent + 1),
+            timeout=httpx.Timeout(settings.timeout_seconds, connect=min(CONNECT_SECONDS, settings.timeout_seconds)),
+            headers={"Accept": JSON, "User-Agent": "frontdesk"},
+        )
+        self._credentials = Credentials(settings.auth, self._http, environment, monotonic)
+        self._places = asyncio.Semaphore(settings.max_concurrent)
+        self._on_recovery = on_recovery
+        self.faults: dict[str, str] = {}  # by request, until one of the same name succeeds
+        self.breaker = Breaker(monotonic)
+        self.answered_at: datetime | None = None
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    def told(self, name: str, error: Misconfigured) -> Misconfigured:
+        """The fault, logged when it begins and shown to operators until a request of this name succeeds."""
+        if self.faults.get(name) != error.reason:
+            _log.error("the scheduling system or its settings have to be corrected", extra={"reason": error.reason})
+        self.faults[name] = error.reason
+        return error
+
+    async def send(self, deadline: Deadline, request: Request) -> Answer:
+        """The answer of the server. Raises SystemUnavailable if nothing was sent, else what httpx raises."""
+        deadline.check(write=request.is_write)
+        async with self._place(deadline.remaining(write=request.is_write)):
+            credentials = await self._authorized(deadline, request)
+            answer = await self._send(deadline, request, credentials)
+            if answer.status == 401 and self._credentials.forget(credentials):
+                # A 401 means that nothing was executed, so even a write may be sent again.
+                credentials = await self._authorized(deadline, request)
+                answer = await self._send(deadline, request, credentials)
+        if answer.status == 429:
+            self.breaker.hold(answer.retry_after)
+        elif answer.status >= 500:
+            self.breaker.failed()
+        else:
+            if self.breaker.succeeded():
+                self._on_recovery()
+            self.answered_at = datetime.now(UTC)
+        if not 200 <= answer.status < 300 and answer.status not in (404, 409, 410, 412, 422):
+            extra = {"upstreamStatus": answer.status, "upstreamRequest": request.name}
+            _log.warning("the scheduling system answered with an error", extra=extra)
+        return answer
+
+    async def _authorized(self, deadline: Deadline, request: Request) -> dict[str, str]:
+        """The credentials of a request, obtained within its deadline."""
+        try:
+            async with asyncio.timeout(deadline.remaining(write=request.is_write)):
+                credentials = await self._credentials.headers()
+        except (TimeoutError, SystemUnavailable) as error:
+            self.breaker.failed()
+            if isinstance(error, Misconfigured):
+                raise self.told("credentials", error) from None
+            if isinstance(error, SystemUnavailable):
+                raise
+            raise SystemUnavailable from error
+        self.faults.pop("credentials", None)
+        deadline.check(write=request.is_write)
+        return credentials
+
+    async def _send(self, deadline: Deadline, request: Request, credentials: Mapping[str, str]) -> Answer:
+        headers = {**(request.headers or {}), **credentials}
+        try:
+            async with (
+                asyncio.timeout(deadline.remaining(write=request.is_write)),
+                self._http.stream(request.method, request.url, content=request.body, headers=headers) as response,
+            ):
+                return await receive(response)
+        except (httpx.HTTPError, TimeoutError):
+            self.breaker.failed()
+            raise
+
+    @asynccontextmanager
+    async def _place(self, seconds: float) -> AsyncIterator[None]:
+        """Holds one of the concurrent requests."""
+        try:
+            self.breaker.admit()
+        except SystemUnavailable as error:
+            if "credentials" in self.faults:
+                raise Misconfigured(self.faults["credentials"]) from error
+            raise
+        try:
+            async with asyncio.timeout(min(seconds, CONNECT_SECONDS)):
+                await self._places.acquire()
+        except TimeoutError as error:
+            raise SystemUnavailable from error
+        try:
+            yield
+        finally:
+            self._places.release()
+
+
+@cache
+def _trusted_authorities() -> ssl.SSLContext:
+    """Cached, because loading it costs more than a request."""
+    return httpx.create_ssl_context()

@@ -1,0 +1,69 @@
+"""Reads and searches as values, so that several are sent to a FHIR server in one batch."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import httpx
+
+from frontdesk.systems.fhir.resources.elements import Resource
+
+Parameters = Sequence[tuple[str, str]]
+T = TypeVar("T")
+
+PAGE_SIZE = 1000  # servers send less if they want to
+_VALUES_AT_ONCE = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One record; the result is None if the server has none."""
+
+    reference: str
+
+    @property
+    def target(self) -> str:
+        return self.reference
+
+    @property
+    def name(self) -> str:
+        return f"read of {self.reference.partition('/')[0]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """All matching records, or with `one` at most the first of them."""
+
+    kind: str
+    parameters: Parameters
+    one: bool = False
+
+    @property
+    def target(self) -> str:
+        count = "1" if self.one else str(PAGE_SIZE)
+        return f"{self.kind}?{httpx.QueryParams([*self.parameters, ('_count', count)])}"
+
+    @property
+    def name(self) -> str:
+        return f"search of {self.kind}"
+
+
+Query = Read | Search
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Generic[T]):
+    """Queries, and what is made of their results. Readings are sent together by `FhirClient.read_all`."""
+
+    queries: Sequence[Query]
+    result: Callable[[Sequence[Any]], T]
+
+
+def searches(kind: str, name: str, values: Sequence[str], parameters: Parameters = ()) -> list[Search]:
+    """Searches for records that match one of the values: several, because the length of a URL is limited."""
+    chunks = [values[at : at + _VALUES_AT_ONCE] for at in range(0, len(values), _VALUES_AT_ONCE)]
+    return [Search(kind, [(name, ",".join(some)), *parameters]) for some in chunks]
+
+
+def batch(entries: Sequence[Resource]) -> Resource:
+    return {"resourceType": "Bundle", "type": "batch", "entry": list(entries)}

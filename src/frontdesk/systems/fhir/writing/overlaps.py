@@ -1,0 +1,76 @@
+"""Checks whether somebody else has taken the time of a booking, through frontdesk or not."""
+
+from collections.abc import Set as AbstractSet
+from datetime import datetime
+from typing import Any
+
+from frontdesk.systems.fhir.reading.lookups import Reader
+from frontdesk.systems.fhir.reading.open_slots import SlotFinder, records_of
+from frontdesk.systems.fhir.records import PendingWrite, WriteOutcome
+from frontdesk.systems.fhir.resources.appointments import PracticeMap, time_taken
+from frontdesk.systems.fhir.resources.elements import Resource, reference_of, references, whole_minutes
+from frontdesk.systems.fhir.resources.slots import claims
+from frontdesk.systems.fhir.transport.deadline import Deadline
+from frontdesk.systems.fhir.transport.queries import Reading, Search
+from frontdesk.systems.fhir.upstream import Upstream
+
+BOOKED_OTHERWISE = "The scheduling system's booking differed from the request and was undone."
+TIME_TAKEN = "The time was taken by another booking."
+
+
+class OverlapCheck:
+    """Of one booking or move."""
+
+    def __init__(self, upstream: Upstream, practice: PracticeMap, deadline: Deadline, write: PendingWrite) -> None:
+        self._upstream = upstream
+        self._deadline = deadline
+        self._write = write
+        self._reader = Reader(upstream, practice, deadline)
+        self._finder = SlotFinder(upstream, practice, deadline)
+
+    async def find(self, stored: Resource | None, marked: AbstractSet[str]) -> WriteOutcome | None:
+        """How the write ends because of what takes its time, None if nothing does. `stored` is the booking's own
+        appointment, `marked` the slots that were stored with its claim."""
+        data = self._write.data
+        starts, ends = datetime.fromisoformat(data["startsAt"]), datetime.fromisoformat(data["endsAt"])
+        first, last = whole_minutes(starts, ends)
+        own = self._own(stored)
+        window, patient_is_busy, users = await self._upstream.client.read_all(
+            self._deadline,
+            await self._finder.window(data["providerId"], data["locationId"], starts, ends, own),
+            self._reader.is_busy(data["patient"], starts, ends, own),
+            Reading([Search("Appointment", [("slot", ",".join(data["run"]))])], lambda found: found[0]),
+        )
+        run = [each for each in window.slots if reference_of(each) in data["run"]]
+        if (
+            window.busy.overlap(data["providerId"], data["locationId"], first, last)
+            or any(_takes(each, first, last) for each in users if reference_of(each) not in own)
+            or any(self._is_lost(each, marked) for each in run)
+        ):
+            return WriteOutcome("slot_unavailable", reason=TIME_TAKEN)
+        if patient_is_busy:
+            return WriteOutcome("declined", reason="patient_overlap")
+        marks_slots_itself = not self._upstream.server.can("Slot update")
+        if stored is not None and marks_slots_itself and any(each.get("status") == "free" for each in run):
+            return WriteOutcome("declined", reason=BOOKED_OTHERWISE)
+        return None
+
+    def _own(self, stored: Resource | None) -> set[str]:
+        """What the booking has stored itself, or gives up when it has succeeded."""
+        data: dict[str, Any] = dict(self._write.data)
+        own = {*data["run"], *references(data.get("before", {}).get("slot"), "Slot")}
+        if "reference" in data:
+            own.add(data["reference"])
+        return own if stored is None else own | records_of(stored)
+
+    def _is_lost(self, slot: Resource, marked: AbstractSet[str]) -> bool:
+        """Whether a slot that this write claimed is somebody else's now."""
+        marks, reference = claims(slot), reference_of(slot)
+        if self._write.id in marks or reference not in self._write.data["slots"]:
+            return False
+        return bool(marks) or (reference in marked and slot.get("status") != "free")
+
+
+def _takes(appointment: Resource, first: int, last: int) -> bool:
+    span = time_taken(appointment)
+    return span is not None and span[0] < last and span[1] > first
