@@ -200,6 +200,17 @@ def each_once(port: int, requests: Sequence[bytes], connections: int, seconds: f
     return drive(port, [script() for _ in range(connections)], running, seconds, None)
 
 
+def all_once(port: int, requests: Sequence[bytes], connections: int) -> Measured:
+    """Every request once, whichever connection is free, however long it takes."""
+    running, wanted = Running(), iter(requests)
+
+    def script() -> Script:
+        for each in wanted:
+            _expect_success(*(yield each))
+
+    return drive(port, [script() for _ in range(connections)], running, float("inf"), None)
+
+
 def one_by_one(port: int, wanted: Sequence[bytes]) -> float:
     """Seconds per call on one connection, for what is too slow to count in a short time."""
     running = Running()

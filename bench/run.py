@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import growth
+import neighbours
 import reads
 import report
 import resources
@@ -32,7 +33,7 @@ import writes
 from measuring import FULL, QUICK, Generators, Progress, Row, Sizes
 from service import Service, busy_seconds, running
 
-CASES = ("reads", "first-available", "workers", "bookings", "contention", "soak", "start-up", "growth")
+CASES = ("reads", "first-available", "neighbours", "workers", "bookings", "contention", "soak", "start-up", "growth")
 
 
 class Run:
@@ -66,6 +67,7 @@ class Run:
         booker = writes.Booker(service, "bookings", writes.SLOTS, self._generators)
         self._case("reads", reads.throughput, service, requests, self._folder, *common)
         self._case("first-available", wide.first_available, service, requests, *common)
+        self._case("neighbours", neighbours.noisy_neighbour, service, requests, *common)
         self._case("workers", workers.two_workers, service, requests, *common)
         self._case("bookings", lambda *rest: [writes.bookings(*rest)], service, booker, *common)
         self._case("contention", writes.contention, service, booker, *common)

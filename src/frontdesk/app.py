@@ -59,6 +59,7 @@ from frontdesk.engine.answer_cache import AnswerCache, CurrentVersions
 from frontdesk.engine.confirmation import Writes
 from frontdesk.engine.execute import Engine
 from frontdesk.engine.sandbox import SimulatingEngine
+from frontdesk.engine.turns import Turns
 from frontdesk.housekeeping import housekeeping_steps
 from frontdesk.outbound.calendar_notifier import CalendarNotifier
 from frontdesk.outbound.feeds import CalendarFeeds
@@ -150,6 +151,8 @@ def build_service(
         audit=audit,
         writes=Writes(database, audit, timedelta(seconds=settings.confirmation_seconds), calendar_notifier.changed),
         answers=AnswerCache(CurrentVersions(database), directories.version, ring.state, seconds),
+        turns=Turns(at_once=settings.database_pool_size, per_practice=max(1, settings.database_pool_size // 2)),
+        search_turns=Turns(at_once=4, per_practice=2),
         clock=now,
     )
     return Service(

@@ -20,6 +20,7 @@ from frontdesk.domain.slot_ids import SlotIds
 from frontdesk.engine.answer_cache import Answer, AnswerCache, CacheKey
 from frontdesk.engine.arguments import Arguments, read
 from frontdesk.engine.confirmation import Write, Writes, audit_entry
+from frontdesk.engine.turns import Turns
 from frontdesk.operations import Context, Operation, supported
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.port import SchedulingSystem, SystemUnavailable
@@ -53,6 +54,8 @@ class Engine:
     audit: AuditTrail
     writes: Writes
     answers: AnswerCache
+    turns: Turns
+    search_turns: Turns  # fewer: searches need the processor, other calls wait for the database
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def execute(self, call: Call) -> Answer:
@@ -87,6 +90,18 @@ class Engine:
         system = await self.systems(caller)
         if operation.needs is not None and operation.needs not in system.capabilities:
             raise Problem("capability_not_supported")
+        if system.remote:  # most of the time it waits for a server with limits of its own
+            return await self._work(call, caller, system, key)
+        turns = self.turns if operation.depends_on is None else self.search_turns
+        await turns.take(caller)
+        try:
+            return await self._work(call, caller, system, key)
+        finally:
+            turns.give_back(caller.practice_id)
+
+    async def _work(self, call: Call, caller: Caller, system: SchedulingSystem, key: CacheKey | None) -> Answer:
+        """Runs the operation, and caches its answer under the key."""
+        operation = call.operation
         now = self.clock()
         stamp = self.answers.stamp(now.timestamp())
         context = Context(

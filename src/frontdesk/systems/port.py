@@ -203,6 +203,8 @@ class SchedulingSystem(Protocol):
     """One practice's scheduling system. Every method may raise SystemUnavailable."""
 
     kind: str
+    remote: bool
+    """Whether calls mostly wait for another server, whose connections are limited per practice."""
     capabilities: frozenset[Capability]
     versions: Versions | None
     """Versions of what this call has read so far: equal versions mean equal reads. None: the system has none."""

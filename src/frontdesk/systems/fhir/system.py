@@ -50,6 +50,7 @@ _TURNS, _TURN_SECONDS = 20, 0.1  # how long a write waits for another of the sam
 
 class FhirSystem:
     kind = "fhir"
+    remote = True
     versions: Versions | None = None
 
     def __init__(self, upstream: Upstream, version: int, practice: PracticeMap, on_open: Callable[[int], None]) -> None:

@@ -60,6 +60,7 @@ class NativeCalendar:
 
 class NativeSystem:
     kind = "native"
+    remote = False
     capabilities = frozenset(Capability)
 
     def __init__(self, calendar: NativeCalendar, practice_id: int, known_version: int) -> None:

@@ -1,0 +1,58 @@
+"""Noisy neighbours: what a practice notices of another that spends its cap on searches never asked before."""
+
+import itertools
+from collections.abc import Iterator
+
+import load
+from measuring import Generators, Progress, Row, Sizes, interleaved, median, ratios
+from practices import calendar_sql, office, office_queries, patients_sql, unheard
+from reads import Requests
+from service import Service
+
+_NOISY_CONNECTIONS = 32
+_QUIET_CONNECTIONS = 8
+_QUIET_RATE = 100.0  # searches a second: far from what the service can do
+_CAP = 600  # calls of the default cap, spent as fast as they are answered
+_THIRD = "s % 3 = 0 AND s NOT BETWEEN 16 AND 19"
+
+
+def noisy_neighbour(
+    service: Service, requests: Requests, sizes: Sizes, generators: Generators, progress: Progress
+) -> list[Row]:
+    """The same searches at the same rate, alone and beside the neighbour."""
+    practice = service.import_practice(office("neighbour"))
+    service.execute(patients_sql(practice, 100) + calendar_sql(practice, "08:00", 15, 40, _THIRD, 60))
+    token = service.tokens(["neighbour"])[0]
+    never_asked: Iterator[bytes] = (load.request("GET", path, token) for path in unheard(office_queries()))
+    quiet = (service.port, requests.get(*requests.searches), _QUIET_CONNECTIONS, sizes.seconds, _QUIET_RATE)
+
+    def alone() -> load.Measured:
+        return generators.run(load.repeat, *quiet)
+
+    def beside() -> load.Measured:
+        wanted = list(itertools.islice(never_asked, _CAP))
+        noise = generators.start(load.all_once, service.port, wanted, _NOISY_CONNECTIONS)
+        found = generators.run(load.repeat, *quiet)
+        noise.result()
+        return found
+
+    taken = interleaved({"alone": alone, "beside": beside}, sizes.rounds, progress)
+    value, low, high = ratios([each.p99 for each in taken["beside"]], [each.p99 for each in taken["alone"]])
+    times = {
+        name: [median([getattr(each, part) for each in found]) * 1e3 for part in ("p50", "p99")]
+        for name, found in taken.items()
+    }
+    return [
+        Row(
+            "noisy neighbour",
+            f"search_slots, warm, p99 beside a practice that spends {_CAP} calls on cold searches, against alone",
+            value,
+            2.0,
+            at_most=True,
+            low=low,
+            high=high,
+            figures=f"p50 {times['beside'][0]:.2f} of {times['alone'][0]:.2f} ms, "
+            f"p99 {times['beside'][1]:.2f} of {times['alone'][1]:.2f} ms at {_QUIET_RATE:,.0f}/s",
+            details=times,
+        )
+    ]

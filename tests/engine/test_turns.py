@@ -1,0 +1,155 @@
+"""Fair turns: a practice that sends many calls at once delays neither other practices nor answers from the cache."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+
+from frontdesk.access.clients.caller import Caller
+from frontdesk.app import build_app
+from frontdesk.domain.errors import Problem
+from frontdesk.engine import turns
+from frontdesk.engine.turns import Turns
+from frontdesk.systems.native import NativeSystem
+from tests.world import MONDAY, World
+
+
+def caller(practice_id: int, client_id: str = "fd_one") -> Caller:
+    return Caller(client_id, practice_id, "slug", frozenset(), "agent", 1)
+
+
+class Calls:
+    """Calls that take a turn and keep it until they are told to end; `started` is their order."""
+
+    def __init__(self, at_once: int, per_practice: int) -> None:
+        self.turns = Turns(at_once, per_practice)
+        self.started: list[str] = []
+        self.running: dict[str, asyncio.Event] = {}
+
+    async def _work(self, name: str, who: Caller) -> None:
+        await self.turns.take(who)
+        try:
+            self.started.append(name)
+            self.running[name] = asyncio.Event()
+            await self.running[name].wait()
+        finally:
+            self.turns.give_back(who.practice_id)
+
+    async def begin(self, name: str, practice_id: int, client_id: str = "fd_one") -> asyncio.Task[None]:
+        task = asyncio.create_task(self._work(name, caller(practice_id, client_id)))
+        await asyncio.sleep(0)
+        return task
+
+    async def end(self, name: str) -> None:
+        self.running.pop(name).set()
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+    async def end_all(self) -> None:
+        while self.running:
+            await self.end(next(iter(self.running)))
+
+
+async def test_a_practice_has_its_share_and_the_others_theirs() -> None:
+    calls = Calls(at_once=4, per_practice=2)
+    for n in range(5):
+        await calls.begin(f"a{n}", 1)
+    await calls.begin("b0", 2)
+    assert calls.started == ["a0", "a1", "b0"], "two of the noisy practice, and the other one at once"
+    await calls.end("a0")
+    assert calls.started == ["a0", "a1", "b0", "a2"]
+    await calls.end_all()
+    assert calls.started == ["a0", "a1", "b0", "a2", "a3", "a4"]
+    assert calls.turns._free == 4
+    assert not calls.turns._running
+    assert not calls.turns._waiting
+
+
+async def test_practices_take_turns_and_so_do_the_clients_of_a_practice() -> None:
+    calls = Calls(at_once=1, per_practice=1)
+    await calls.begin("first", 1)
+    for n in range(3):
+        await calls.begin(f"a-loud-{n}", 1, "fd_loud")
+    await calls.begin("a-quiet", 1, "fd_quiet")
+    for n in range(2):
+        await calls.begin(f"b-{n}", 2)
+    await calls.end_all()
+    assert calls.started == ["first", "a-loud-0", "b-0", "a-quiet", "b-1", "a-loud-1", "a-loud-2"]
+
+
+async def test_a_call_that_gives_up_loses_nobodys_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = Calls(at_once=1, per_practice=1)
+    await calls.begin("first", 1)
+    impatient = await calls.begin("impatient", 1)
+    unlucky = await calls.begin("unlucky", 2)
+    await calls.begin("patient", 2)
+    impatient.cancel()
+    await asyncio.sleep(0)
+    calls.running["first"].set()
+    await asyncio.sleep(0)  # the turn is handed to the unlucky one ...
+    unlucky.cancel()  # ... before it could begin
+    for _ in range(4):
+        await asyncio.sleep(0)
+    assert calls.started == ["first", "patient"]
+    monkeypatch.setattr(turns, "WAIT_SECONDS", 0)
+    with pytest.raises(Problem) as raised:
+        await calls.turns.take(caller(3))
+    assert (raised.value.code, raised.value.retry_after) == ("upstream_unavailable", 2)
+    await calls.end("patient")
+    assert calls.turns._free == 1
+
+
+Search = Callable[..., Awaitable[httpx.Response]]
+
+
+def searches(client: httpx.AsyncClient) -> Search:
+    async def search(day: int) -> httpx.Response:
+        date = MONDAY.replace(day=MONDAY.day + day).isoformat()
+        ids = {"providerId": 10, "locationId": 1, "visitTypeId": 21, "procedureId": 101}
+        return await client.get("/api/slots", params={**ids, "from": date, "to": date})
+
+    return search
+
+
+async def test_cold_searches_of_one_practice_hold_up_neither_another_nor_warm_answers(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noisy, quiet = [searches(await world.client(slug)) for slug in ("harbor", "other")]
+    assert (await noisy(0)).status_code == 200
+    blocked, entered, find_slots = asyncio.Event(), [], NativeSystem.find_slots
+
+    async def slow(self: NativeSystem, *args: Any, **options: Any) -> Any:
+        entered.append(self._practice_id)
+        if self._practice_id == 1:
+            await blocked.wait()
+        return await find_slots(self, *args, **options)
+
+    monkeypatch.setattr(NativeSystem, "find_slots", slow)
+    burst = [asyncio.create_task(noisy(day)) for day in range(1, 11)]
+    while entered.count(1) < 2:
+        await asyncio.sleep(0.001)
+    assert (await quiet(3)).status_code == 200
+    assert (await noisy(0)).status_code == 200, "from the cache"
+    assert entered.count(1) == 2
+    blocked.set()
+    assert {answer.status_code for answer in await asyncio.gather(*burst)} == {200}
+    assert entered.count(1) == 10
+
+
+async def test_calls_of_a_remote_system_take_no_turn(world: World) -> None:
+    client = await world.client()
+    engine = world.service.engine
+    full = Turns(at_once=0, per_practice=0)
+
+    async def remote(who: Caller) -> Any:
+        system = await engine.systems(who)
+        system.remote = True
+        return system
+
+    service = replace(world.service, engine=replace(engine, systems=remote, turns=full, search_turns=full))
+    transport = httpx.ASGITransport(app=build_app(service))
+    async with httpx.AsyncClient(transport=transport, base_url="http://test", headers=client.headers) as other:
+        assert (await other.get("/api/practice")).status_code == 200
