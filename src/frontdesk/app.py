@@ -19,6 +19,7 @@ from frontdesk.access.clients.tokens import Tokens
 from frontdesk.access.keys.encryption import load_secret_key
 from frontdesk.access.keys.ring import CURSORS, SLOT_IDS, KeyRing
 from frontdesk.access.limits.failed_attempts import FailedAttempts
+from frontdesk.access.limits.match_attempts import MatchAttempts
 from frontdesk.access.limits.rate_limiter import RateLimiter
 from frontdesk.access.limits.usage import UsageCounts
 from frontdesk.access.staff.sessions import StaffSessions
@@ -34,6 +35,7 @@ from frontdesk.console.actions.checklist import Checklist
 from frontdesk.console.actions.clients import Clients
 from frontdesk.console.actions.confirmations import Confirmations
 from frontdesk.console.actions.health import SystemHealth
+from frontdesk.console.actions.patient_reads import PatientReads
 from frontdesk.console.actions.patients import Patients
 from frontdesk.console.actions.practice_files import PracticeFiles
 from frontdesk.console.actions.staff import Staff
@@ -58,6 +60,7 @@ from frontdesk.doors.rest import PREFIX, RestDoor
 from frontdesk.engine.answer_cache import AnswerCache, CurrentVersions
 from frontdesk.engine.confirmation import Writes
 from frontdesk.engine.execute import Engine
+from frontdesk.engine.patient_guard import PatientGuard
 from frontdesk.engine.sandbox import SimulatingEngine
 from frontdesk.engine.turns import Turns
 from frontdesk.housekeeping import housekeeping_steps
@@ -153,6 +156,7 @@ def build_service(
         answers=AnswerCache(CurrentVersions(database), directories.version, ring.state, seconds),
         turns=Turns(at_once=settings.database_pool_size, per_practice=max(1, settings.database_pool_size // 2)),
         search_turns=Turns(at_once=4, per_practice=2),
+        patient_guard=PatientGuard(database, MatchAttempts(database, ring)),
         clock=now,
     )
     return Service(
@@ -173,6 +177,7 @@ def build_service(
             calendar=Calendar(database, system_of),
             appointments=Appointments(database, engine),
             patients=Patients(system_of),
+            patient_reads=PatientReads(database),
             blocks=Blocks(database, system_of, calendar_notifier.changed),
             live=LiveCalendars(),
             agent_view=AgentView(engine, tokens, settings.public_url),

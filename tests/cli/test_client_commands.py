@@ -1,5 +1,7 @@
 """`frontdesk client` and `frontdesk keys`: who may call, and the keys behind it."""
 
+import re
+
 import pytest
 
 from frontdesk.access.clients.scopes import SCOPES
@@ -37,6 +39,28 @@ def test_scopes_and_limits_are_what_was_asked_for(line: CommandLine) -> None:
     changed = line.json("client", "set-limits", client, "--quota", "200")
     assert (changed["perMinute"], changed["quota"]) == (5, 200)
     assert line.run("client", "set-limits", client).status == 2
+    follows = {"patientsPerHour": None, "patientsPerDay": None, "matchMisses": None, "knownPatientsOnly": None}
+    assert changed["patientAccess"] == follows
+    words = (
+        "--patients-per-hour",
+        "0",
+        "--patients-per-day",
+        "30",
+        "--match-misses",
+        "3",
+        "--known-patients-only",
+        "yes",
+    )
+    changed = line.json("client", "set-limits", client, *words)
+    own = {"patientsPerHour": 0, "patientsPerDay": 30, "matchMisses": 3, "knownPatientsOnly": True}
+    assert changed["patientAccess"] == own
+    changed = line.json("client", "set-limits", client, "--patients-per-day", "practice", "--match-misses", "4")
+    assert changed["patientAccess"] == {**own, "patientsPerDay": None, "matchMisses": 4}
+    shown = line.run("client", "show", client).out
+    assert re.search(r"Patients an hour +unlimited\nPatients a day +as the practice\n", shown)
+    assert line.run("client", "forget-misses", client).status == 0
+    for words in (("--patients-per-hour", "-1"), ("--patients-per-day", "many"), ("--known-patients-only", "maybe")):
+        assert line.run("client", "set-limits", client, *words).status == 2
 
 
 def test_a_client_that_cannot_be_is_bad_input_and_is_not_added(line: CommandLine) -> None:

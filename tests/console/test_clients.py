@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.access.clients.records import list_clients, show_client
+from frontdesk.access.clients.records import PatientAccess, list_clients, show_client
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.console.actions.clients import ClientFields
 from frontdesk.domain.errors import Problem
@@ -22,7 +22,7 @@ from tests.console.admin_pages import (
     value_of,
 )
 from tests.console.signing_in import TEST_STAFF, action_context, audited, signed_in
-from tests.world import World
+from tests.world import World, patient_id
 
 PHONE_AGENT = {
     "name": "Phone agent",
@@ -271,3 +271,55 @@ async def test_a_name_is_text_wherever_it_is_shown(world: World, admin: httpx.As
     refused = await admin.post("/console/clients", data={**PHONE_AGENT, "name": EVIL, "scopes": [EVIL], "grant": EVIL})
     assert refused.status_code == 422
     check_harmless(refused)
+
+
+async def test_limits_on_patients_are_set_and_an_empty_field_follows_the_practice(
+    world: World, admin: httpx.AsyncClient
+) -> None:
+    limits = {"patients_per_hour": "20", "patients_per_day": "", "match_misses": "0", "known_patients_only": "yes"}
+    client_id, _ = await added(admin, **limits)
+    assert (await show_client(world.database, client_id)).patient_access == PatientAccess(20, None, 0, True)
+    page = await admin.get(f"/console/clients/{client_id}")
+    assert [value_of(page, name) for name in ("patients_per_hour", "patients_per_day", "match_misses")] == [
+        "20",
+        "",
+        "0",
+    ]
+    assert "0 of 20" in text_of(page)
+    assert "0 of 400" in text_of(page)
+    assert "only patients that it matched" in text_of(page)
+    faulty = {"patients_per_hour": "few", "match_misses": "101", "known_patients_only": "some"}
+    refused = await admin.post(f"/console/clients/{client_id}", data={**PHONE_AGENT, **faulty})
+    assert set(faults_in(refused)) == set(faulty)
+    assert (await admin.post(f"/console/clients/{client_id}", data=PHONE_AGENT)).status_code == 303
+    assert (await show_client(world.database, client_id)).patient_access == PatientAccess()
+
+
+async def test_an_alarm_and_failed_matches_are_seen_and_can_be_forgotten(
+    world: World, admin: httpx.AsyncClient
+) -> None:
+    agent = await world.client(patient_access=PatientAccess(patients_per_hour=1, match_misses=2))
+    client_id = agent.headers["X-Test-Client"]
+    pages = ("/console/clients", f"/console/clients/{client_id}", "/console/practice/system")
+    for path in pages:
+        assert "exceeded its budget" not in text_of(await admin.get(path))
+    await patient_id(agent)
+    match = {"firstName": "Alan", "lastName": "Turing", "dob": "1990-06-23", "phone": "0123"}
+    assert (await agent.post("/api/patients/match", json=match)).status_code == 429
+    for phone in ("2001", "2002"):
+        assert (await agent.post("/api/patients/match", json={**match, "phone": phone})).status_code == 404
+        world.clock.advance(minutes=2)
+    for path in pages:
+        text = text_of(await admin.get(path))
+        assert "exceeded its budget of 1 patients an hour" in text, path
+        assert "failed too often to match a person and is locked out until" in text, path
+    page = await admin.get(f"/console/clients/{client_id}")
+    assert "2 in the last week" in text_of(page)
+    assert "Turing" not in page.text
+    asked = re.search(r"subject=(asked_[0-9a-f]{32})", page.text)
+    assert asked is not None
+    found = await admin.get("/console/audit", params={"actor": client_id, "subject": asked[1]})
+    assert found.text.count("match_patient</code>") == 3 or text_of(found).count("match_patient") >= 3
+    assert (await admin.post(f"/console/clients/{client_id}/forget-misses")).status_code == 303
+    assert "locked out" not in text_of(await admin.get(f"/console/clients/{client_id}"))
+    assert (await audited(world))[-1][0] == "console.forget_client_misses"

@@ -9,9 +9,10 @@ import httpx
 import orjson
 
 from frontdesk.access.clients.records import PatientAccess
+from frontdesk.app import build_app, build_service
 from tests.doors.mcp_speech import framed, send
 from tests.shared_database import opened
-from tests.world import MONDAY, PRACTICE, World, book, open_world, page_through, patient_id, slots
+from tests.world import MONDAY, PRACTICE, World, book, page_through, patient_id, slots
 
 PATIENTS = 100
 
@@ -72,8 +73,9 @@ async def outcomes(world: World, client: httpx.AsyncClient, operation: str) -> l
 async def second_node(world: World) -> AsyncIterator[World]:
     """Another service on the same database, with the same clock."""
     async with opened(world.database.dsn) as database:
-        other = await open_world(database, world.service.settings.data_dir)
-        other.clock = world.clock
+        service = build_service(world.service.settings, database, world.clock)
+        await service.ring.load()
+        other = World(service, world.clock, httpx.ASGITransport(app=build_app(service)))
         yield other
         await other.close()
 

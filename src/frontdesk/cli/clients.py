@@ -10,9 +10,12 @@ from frontdesk.cli.connection import CommandContext, with_database
 from frontdesk.cli.output import BadInput, answer, details, instant, table, to_document
 
 if TYPE_CHECKING:
-    from frontdesk.access.clients.records import ClientRecord
+    from frontdesk.access.clients.records import ClientRecord, PatientAccess
     from frontdesk.audit.trail import Also
     from frontdesk.store.database import Database
+
+_PRACTICE = "practice"  # follow the practice's setting
+_KNOWN_ONLY = {"yes": True, "no": False, _PRACTICE: None}
 
 
 def add_commands(commands: Commands) -> None:
@@ -53,20 +56,48 @@ def add_commands(commands: Commands) -> None:
     )
     command.add_argument("--grant", metavar="GRANT", help="agent or integration")
 
-    command = add_command(group, "set-limits", _set_limits, "Change a client's rate limit and quota.", "id")
+    command = add_command(group, "set-limits", _set_limits, "Change a client's limits.", "id")
     _add_limits(command)
+
+    add_command(group, "forget-misses", _forget_misses, "Forget a client's failed matches, which ends its locks.", "id")
 
 
 def _add_limits(command: argparse.ArgumentParser) -> None:
     command.add_argument("--per-minute", metavar="N", type=int, help="calls per minute")
     command.add_argument("--quota", metavar="N", type=int, help="calls in 30 days")
+    for option, meaning in (
+        ("--patients-per-hour", "distinct patients that it may read in an hour"),
+        ("--patients-per-day", "distinct patients that it may read in a day"),
+        ("--match-misses", "failed matches of a person until matching this person is locked"),
+    ):
+        command.add_argument(option, metavar="N", type=_limit, help=f"{meaning}; 0: unlimited; practice: as it says")
+    command.add_argument(
+        "--known-patients-only",
+        choices=_KNOWN_ONLY,
+        help="whether it sees only patients that it matched, created or booked; practice: as it says",
+    )
+
+
+def _limit(text: str) -> "int | str":
+    return text if text == _PRACTICE else int(text)
+
+
+def _patient_access(args: argparse.Namespace, before: "PatientAccess") -> "PatientAccess":
+    """The limits that were given, in place of those before."""
+    from dataclasses import replace
+
+    given = {name: getattr(args, name) for name in ("patients_per_hour", "patients_per_day", "match_misses")}
+    limits = {name: None if value == _PRACTICE else value for name, value in given.items() if value is not None}
+    if args.known_patients_only is not None:
+        limits["known_patients_only"] = _KNOWN_ONLY[args.known_patients_only]
+    return replace(before, **limits)
 
 
 def _add(args: argparse.Namespace) -> None:
     scopes = _scopes(args.scope or ())
 
     async def work(context: CommandContext) -> "tuple[ClientRecord, str]":
-        from frontdesk.access.clients.records import DEFAULT_PER_MINUTE, DEFAULT_QUOTA, add_client
+        from frontdesk.access.clients.records import AS_THE_PRACTICE, DEFAULT_PER_MINUTE, DEFAULT_QUOTA, add_client
 
         return await add_client(
             context.database,
@@ -77,6 +108,7 @@ def _add(args: argparse.Namespace) -> None:
             scopes=scopes,
             per_minute=DEFAULT_PER_MINUTE if args.per_minute is None else args.per_minute,
             quota=DEFAULT_QUOTA if args.quota is None else args.quota,
+            patient_access=_patient_access(args, AS_THE_PRACTICE),
             also=context.audit.recorded("console.add_client"),
         )
 
@@ -159,12 +191,34 @@ def _set_access(args: argparse.Namespace) -> None:
 
 
 def _set_limits(args: argparse.Namespace) -> None:
-    if args.per_minute is None and args.quota is None:
-        raise BadInput("frontdesk client set-limits: give --per-minute, --quota or both.")
-    from frontdesk.access.clients.records import change_client
+    from frontdesk.access.clients.records import change_client, show_client
 
-    limits = {"per_minute": args.per_minute, "quota": args.quota}
-    _change(args, "console.change_client", lambda database, also: change_client(database, args.id, **limits, also=also))
+    of_patients = (args.patients_per_hour, args.patients_per_day, args.match_misses, args.known_patients_only)
+    if all(limit is None for limit in (args.per_minute, args.quota, *of_patients)):
+        raise BadInput("frontdesk client set-limits: give at least one limit, such as --per-minute.")
+
+    async def change(database: "Database", also: "Also") -> "ClientRecord":
+        access = _patient_access(args, (await show_client(database, args.id)).patient_access)
+        return await change_client(
+            database, args.id, per_minute=args.per_minute, quota=args.quota, patient_access=access, also=also
+        )
+
+    _change(args, "console.change_client", change)
+
+
+def _forget_misses(args: argparse.Namespace) -> None:
+    async def work(context: CommandContext) -> "ClientRecord":
+        from frontdesk.access.clients.records import show_client
+        from frontdesk.access.limits.match_attempts import forget_misses
+
+        client = await show_client(context.database, args.id)
+        practice_id = await context.practice_id(client.practice_slug)
+        async with context.database.transaction(practice_id) as connection:
+            await forget_misses(connection, practice_id, client.client_id)
+            await context.audit.recorded("console.forget_client_misses")(connection, practice_id, client.client_id)
+        return client
+
+    _answer_one(args, with_database(work))
 
 
 def _change(
@@ -183,6 +237,7 @@ def _answer_secret(args: argparse.Namespace, client: "ClientRecord", secret: str
 
 
 def _answer_one(args: argparse.Namespace, client: "ClientRecord") -> None:
+    access = client.patient_access
     facts: list[tuple[str, Any]] = [
         ("Client", client.client_id),
         ("Practice", client.practice_slug),
@@ -191,6 +246,18 @@ def _answer_one(args: argparse.Namespace, client: "ClientRecord") -> None:
         ("Scopes", " ".join(client.scopes)),
         ("Per minute", client.per_minute),
         ("Quota", client.quota),
+        *(
+            (name, {None: "as the practice", 0: "unlimited"}.get(value, value))
+            for name, value in (
+                ("Patients an hour", access.patients_per_hour),
+                ("Patients a day", access.patients_per_day),
+                ("Match misses", access.match_misses),
+            )
+        ),
+        (
+            "Known patients only",
+            "as the practice" if access.known_patients_only is None else access.known_patients_only,
+        ),
         ("State", _state(client)),
         ("Created", instant(client.created_at)),
         ("Tokens not before", instant(client.tokens_not_before)),

@@ -15,6 +15,7 @@ from frontdesk.console.actions.clients import Clients
 from frontdesk.console.actions.confirmations import Confirmations
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.actions.health import SystemHealth
+from frontdesk.console.actions.patient_reads import PatientReads
 from frontdesk.console.actions.patients import Patients
 from frontdesk.console.actions.practice_files import PracticeFiles
 from frontdesk.console.actions.staff import Staff
@@ -36,6 +37,7 @@ class Desk:
     calendar: Calendar
     appointments: Appointments
     patients: Patients
+    patient_reads: PatientReads
     blocks: Blocks
     live: LiveCalendars
     agent_view: AgentView

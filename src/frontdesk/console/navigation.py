@@ -64,6 +64,7 @@ NOTICES = {
     "client_disabled": "The client is disabled: its calls are refused within seconds.",
     "client_enabled": "The client is enabled.",
     "tokens_revoked": "Every access token issued so far is refused within seconds.",
+    "misses_forgotten": "The failed matches are forgotten: the client can match again.",
     "secret_shown": "This form was sent before. Its secret was shown then and cannot be shown again.",
     "practice_file_applied": "The practice file has been applied.",
     "webhook_replayed": "Undelivered events are being sent again.",

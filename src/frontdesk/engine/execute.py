@@ -20,6 +20,7 @@ from frontdesk.domain.slot_ids import SlotIds
 from frontdesk.engine.answer_cache import Answer, AnswerCache, CacheKey
 from frontdesk.engine.arguments import Arguments, read
 from frontdesk.engine.confirmation import Write, Writes, audit_entry
+from frontdesk.engine.patient_guard import PatientGuard
 from frontdesk.engine.turns import Turns
 from frontdesk.operations import Context, Operation, supported
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
@@ -56,6 +57,7 @@ class Engine:
     answers: AnswerCache
     turns: Turns
     search_turns: Turns  # fewer: searches need the processor, other calls wait for the database
+    patient_guard: PatientGuard
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def execute(self, call: Call) -> Answer:
@@ -102,15 +104,17 @@ class Engine:
     async def _work(self, call: Call, caller: Caller, system: SchedulingSystem, key: CacheKey | None) -> Answer:
         """Runs the operation, and caches its answer under the key."""
         operation = call.operation
-        now = self.clock()
+        now, subjects = self.clock(), list[str]()
         stamp = self.answers.stamp(now.timestamp())
+        guarded = operation.kind == "write" or operation.reads_phi
         context = Context(
             caller=caller,
-            system=system,
+            system=self.patient_guard.guard(system, caller, operation, now, subjects) if guarded else system,
             now=now,
             slot_ids=self.slot_ids(caller.practice_id),
             cursors=self.cursors(caller.practice_id),
             supports=supported(system.capabilities),
+            subjects=subjects,
         )
         today = await _today(context) if operation.input.needs_today else None
         given: Any = read(operation, call.arguments(), today)

@@ -125,6 +125,7 @@ class AppointmentFilter:
     procedure_id: int | None = None
     first: date | None = None
     last: date | None = None
+    known_to: str | None = None  # a client: only patients that it has matched, created or booked
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +207,10 @@ class SchedulingSystem(Protocol):
     remote: bool
     """Whether calls mostly wait for another server, whose connections are limited per practice."""
     capabilities: frozenset[Capability]
-    versions: Versions | None
-    """Versions of what this call has read so far: equal versions mean equal reads. None: the system has none."""
+
+    @property
+    def versions(self) -> Versions | None:
+        """Versions of what this call has read so far: equal versions mean equal reads. None: the system has none."""
 
     async def directory(self) -> Directory: ...
 

@@ -22,15 +22,17 @@ STATUS_TTL_SECONDS = 5.0
 _CACHED = 10_000
 
 # The practice's budgets are for agents: an integration has the ones that it was given.
-_STATUS = """
-SELECT p.practice_id, p.slug AS practice_slug, p.version AS directory_version, c.disabled, p.suspended,
-       c.grant_kind, c.scopes, c.tokens_not_before,
+PATIENT_LIMITS = """
        coalesce(c.patients_per_hour, CASE WHEN c.grant_kind = 'agent' THEN p.patients_per_hour ELSE 0 END) AS per_hour,
        coalesce(c.patients_per_day, CASE WHEN c.grant_kind = 'agent' THEN p.patients_per_day ELSE 0 END) AS per_day,
        coalesce(c.match_misses, p.match_misses) AS match_misses,
        coalesce(c.known_patients_only, p.known_patients_only) AS known_only
-FROM client c JOIN practice p USING (practice_id) WHERE c.client_id = $1
 """
+_STATUS = f"""
+SELECT p.practice_id, p.slug AS practice_slug, p.version AS directory_version, c.disabled, p.suspended,
+       c.grant_kind, c.scopes, c.tokens_not_before,{PATIENT_LIMITS}
+FROM client c JOIN practice p USING (practice_id) WHERE c.client_id = $1
+"""  # noqa: S608 - columns of ours
 
 
 class _Checked(NamedTuple):

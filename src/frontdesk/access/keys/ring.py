@@ -27,7 +27,8 @@ SLOT_IDS = "slot-ids"
 CURSORS = "cursors"
 CLIENT_SECRETS = "client-secrets"
 AUDIT_HEADS = "audit-heads"
-PURPOSES = (TOKEN_SIGNING, SLOT_IDS, CURSORS, CLIENT_SECRETS, AUDIT_HEADS)
+MATCHES = "matches"
+PURPOSES = (TOKEN_SIGNING, SLOT_IDS, CURSORS, CLIENT_SECRETS, AUDIT_HEADS, MATCHES)
 
 REFRESH_SECONDS = 5.0
 SETTLING = timedelta(seconds=10)
@@ -87,6 +88,7 @@ class KeyRing:
             CURSORS: _ID_LIFETIME,
             CLIENT_SECRETS: None,
             AUDIT_HEADS: None,
+            MATCHES: timedelta(0),  # nothing is looked up by an older hash
         }
         self._keys: dict[str, list[_Key]] = {}  # by purpose, newest first
         self._generation = 0

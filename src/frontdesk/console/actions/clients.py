@@ -7,10 +7,13 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from frontdesk.access.clients.records import (
+    AS_THE_PRACTICE,
     ClientRecord,
+    PatientAccess,
     add_client,
     change_client,
     disable_client,
@@ -20,13 +23,21 @@ from frontdesk.access.clients.records import (
     rotate_secret,
     show_client,
 )
-from frontdesk.access.clients.validation import ClientError, check_limits, checked_grant, checked_name, checked_scopes
+from frontdesk.access.clients.validation import (
+    ClientError,
+    check_limits,
+    check_patient_access,
+    checked_grant,
+    checked_name,
+    checked_scopes,
+)
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.audit.trail import Also
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.engine.confirmation import KEEP_RESULTS
 from frontdesk.store.database import Database
+from frontdesk.store.rows import field_names
 
 _CLAIM = """
 INSERT INTO intent (practice_id, intent_id, client_id, operation, fingerprint, state, result, created_at, expires_at,
@@ -54,6 +65,7 @@ class ClientFields:
     scopes: Sequence[str]
     per_minute: int
     quota: int
+    patient_access: PatientAccess = AS_THE_PRACTICE
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +97,7 @@ class Clients:
             practice=context.staff.practice_slug,
             also=self._recorded(context, "console.add_client", once),
             clock=lambda: context.now,
-            **asdict(fields),
+            **{name: getattr(fields, name) for name in field_names(ClientFields)},
         )
         context.seal_soon()
         return added
@@ -114,6 +126,7 @@ class Clients:
             scopes=fields.scopes,
             per_minute=fields.per_minute,
             quota=fields.quota,
+            patient_access=fields.patient_access,
             also=self._recorded(context, "console.change_client"),
             clock=lambda: context.now,
         )
@@ -160,6 +173,7 @@ def check_client(fields: ClientFields) -> None:
         lambda: checked_scopes(fields.scopes),
         lambda: check_limits(fields.per_minute, None),
         lambda: check_limits(None, fields.quota),
+        *(partial(check_patient_access, **{name: value}) for name, value in asdict(fields.patient_access).items()),
     )
     errors = []
     for rule in rules:

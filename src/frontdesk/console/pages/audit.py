@@ -21,6 +21,7 @@ _ACTIONS = (
     "console.revoke_client_tokens",
     "console.disable_client",
     "console.enable_client",
+    "console.forget_client_misses",
     "console.import_practice_file",
     "console.export_practice_file",
     "console.export_audit",

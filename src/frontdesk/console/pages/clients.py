@@ -7,7 +7,13 @@ from datetime import timedelta
 
 from starlette.responses import Response
 
-from frontdesk.access.clients.records import DEFAULT_PER_MINUTE, DEFAULT_QUOTA, DEFAULT_RETIREMENT, ClientRecord
+from frontdesk.access.clients.records import (
+    DEFAULT_PER_MINUTE,
+    DEFAULT_QUOTA,
+    DEFAULT_RETIREMENT,
+    ClientRecord,
+    PatientAccess,
+)
 from frontdesk.console.actions.clients import ClientFields, SecretShown, check_client
 from frontdesk.console.actions.usage import SPANS
 from frontdesk.console.charts import requests_chart, share
@@ -15,6 +21,11 @@ from frontdesk.console.forms import Form, faults_of, whole_number
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.domain.errors import Problem
 
+_KNOWN_ONLY = (
+    ("", "As the practice says"),
+    ("no", "All patients"),
+    ("yes", "Patients that it matched, created or booked"),
+)
 _OVERLAPS = {
     "0": ("At once", timedelta(0)),
     "1": ("After an hour", timedelta(hours=1)),
@@ -35,7 +46,8 @@ SCOPE_MEANINGS = {
 
 async def _list(request: ConsoleRequest) -> Response:
     uses = await request.desk.usage.of_clients(request.context)
-    return request.render("clients.html", title="Clients", uses=uses, share=share, now=request.context.now)
+    reads = await request.desk.patient_reads.of_clients(request.context)
+    return request.render("clients.html", title="Clients", uses=uses, reads=reads, share=share, now=request.context.now)
 
 
 async def _new(request: ConsoleRequest) -> Response:
@@ -58,6 +70,7 @@ def _new_form(request: ConsoleRequest, typed: Form, faults: dict[str, str]) -> R
         typed=typed,
         faults=faults,
         scopes=SCOPE_MEANINGS,
+        known_only=_KNOWN_ONLY,
     )
 
 
@@ -77,12 +90,30 @@ def _read(form: Form, grant: str) -> tuple[ClientFields, dict[str, str]]:
     unreadable: dict[str, str] = {}
     per_minute = whole_number(form, "per_minute", "The cap", unreadable)
     quota = whole_number(form, "quota", "The quota", unreadable)
-    fields = ClientFields(form.get("name"), grant, form.all("scopes"), per_minute, quota)
+    access = _read_access(form, unreadable)
+    fields = ClientFields(form.get("name"), grant, form.all("scopes"), per_minute, quota, access)
     try:
         check_client(fields)
     except Problem as problem:
         return fields, {**faults_of(problem), **unreadable}
     return fields, unreadable
+
+
+def _read_access(form: Form, unreadable: dict[str, str]) -> PatientAccess:
+    """An empty field follows the practice."""
+
+    def limit(name: str, label: str) -> int | None:
+        return whole_number(form, name, label, unreadable) if form.get(name) else None
+
+    known_only = form.get("known_patients_only")
+    if known_only not in dict(_KNOWN_ONLY):
+        unreadable["known_patients_only"] = "Choose which patients the client sees."
+    return PatientAccess(
+        limit("patients_per_hour", "The budget"),
+        limit("patients_per_day", "The budget"),
+        limit("match_misses", "The number of failed matches"),
+        {"yes": True, "no": False}.get(known_only),
+    )
 
 
 async def _show(request: ConsoleRequest) -> Response:
@@ -101,6 +132,8 @@ async def _client_page(request: ConsoleRequest, client: ClientRecord, typed: For
         typed=typed,
         faults=faults,
         scopes=SCOPE_MEANINGS,
+        known_only=_KNOWN_ONLY,
+        reads=await request.desk.patient_reads.of_client(request.context, client.client_id),
         overlaps=[(key, label) for key, (label, _) in _OVERLAPS.items()],
         use=next(use for use in uses if use.client.client_id == client.client_id),
         chart=requests_chart(counted, request.zone),
@@ -110,6 +143,8 @@ async def _client_page(request: ConsoleRequest, client: ClientRecord, typed: For
 
 
 def _as_typed(client: ClientRecord) -> Form:
+    access = client.patient_access
+    known_only = access.known_patients_only
     return Form(
         {
             "name": [client.name],
@@ -117,8 +152,16 @@ def _as_typed(client: ClientRecord) -> Form:
             "scopes": list(client.scopes),
             "per_minute": [str(client.per_minute)],
             "quota": [str(client.quota)],
+            "patients_per_hour": [_as_text(access.patients_per_hour)],
+            "patients_per_day": [_as_text(access.patients_per_day)],
+            "match_misses": [_as_text(access.match_misses)],
+            "known_patients_only": ["" if known_only is None else "yes" if known_only else "no"],
         }
     )
+
+
+def _as_text(limit: int | None) -> str:
+    return "" if limit is None else str(limit)
 
 
 async def _change(request: ConsoleRequest) -> Response:
@@ -156,6 +199,12 @@ async def _revoke_tokens(request: ConsoleRequest) -> Response:
     return request.redirect(f"/clients/{client_id}", notice="tokens_revoked")
 
 
+async def _forget_misses(request: ConsoleRequest) -> Response:
+    client = await request.desk.clients.one(request.context, request.param("client_id"))
+    await request.desk.patient_reads.forget_misses(request.context, client.client_id)
+    return request.redirect(f"/clients/{client.client_id}", notice="misses_forgotten")
+
+
 def _secret(request: ConsoleRequest, client: ClientRecord, secret: str, title: str) -> Response:
     retiring = [record.retires_at for record in client.secrets if record.retires_at is not None]
     return request.render(
@@ -177,6 +226,7 @@ PAGES = (
     Page("POST", "/clients/{client_id}", _change, role="admin"),
     Page("POST", "/clients/{client_id}/rotate", _rotate, role="admin"),
     Page("POST", "/clients/{client_id}/revoke-tokens", _revoke_tokens, role="admin"),
+    Page("POST", "/clients/{client_id}/forget-misses", _forget_misses, role="admin"),
     Page("POST", "/clients/{client_id}/disable", _disable_or_enable, role="admin"),
     Page("POST", "/clients/{client_id}/enable", _disable_or_enable, role="admin"),
 )

@@ -16,6 +16,7 @@ async def _system(request: ConsoleRequest, checked: SystemCheck | None = None) -
         title="Scheduling system",
         health=await request.desk.health.now(request.context),
         last_check=await request.desk.audit.last_check(request.context),
+        alarms=await request.desk.patient_reads.alarms(request.context),
         checked=checked,
     )
 

@@ -19,6 +19,7 @@ EVENT_TYPES = (
     "patient.created",
     "patient.updated",
     "client.patientBudgetExceeded",
+    "client.matchingLocked",
 )
 _IDS_AND_TIMES = ("Id", "At", "budget")  # the budget is "hour" or "day"
 _AFTER = "SELECT * FROM outbox WHERE practice_id = $1 AND event_id > $2 ORDER BY event_id LIMIT $3"

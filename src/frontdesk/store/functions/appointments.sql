@@ -78,7 +78,7 @@ END $$;
 CREATE OR REPLACE FUNCTION appointment_page(
     p_practice bigint, p_patient text, p_provider integer, p_location integer, p_visit_type integer,
     p_procedure integer, p_locations integer[], p_froms timestamptz[], p_tos timestamptz[],
-    p_after timestamptz, p_after_id text, p_snapshot text, p_began_at timestamptz, p_limit integer
+    p_after timestamptz, p_after_id text, p_snapshot text, p_began_at timestamptz, p_known_to text, p_limit integer
 )
 RETURNS TABLE (found appointment, listed_under timestamptz, snapshot text, began_at timestamptz)
 LANGUAGE plpgsql AS $$
@@ -103,6 +103,10 @@ BEGIN
            AND a.starts_at < coalesce(latest, 'infinity')
            AND (p_after IS NULL OR (a.starts_at, a.appointment_id) > (p_after, p_after_id))
            AND (p_patient IS NULL OR a.patient_id = p_patient)
+           AND (p_known_to IS NULL OR EXISTS (
+               SELECT FROM known_patient k
+               WHERE k.practice_id = p_practice AND k.client_id = p_known_to AND k.patient_id = a.patient_id
+           ))
            AND (p_provider IS NULL OR a.provider_id = p_provider)
            AND (p_location IS NULL OR a.location_id = p_location)
            AND (p_visit_type IS NULL OR a.visit_type_id = p_visit_type)
@@ -119,6 +123,10 @@ BEGIN
          JOIN appointment a ON a.practice_id = p_practice AND a.appointment_id = m.appointment_id
          WHERE (m.starts_at, m.appointment_id) > (p_after, p_after_id)
            AND (p_patient IS NULL OR a.patient_id = p_patient)
+           AND (p_known_to IS NULL OR EXISTS (
+               SELECT FROM known_patient k
+               WHERE k.practice_id = p_practice AND k.client_id = p_known_to AND k.patient_id = a.patient_id
+           ))
            AND (p_provider IS NULL OR a.provider_id = p_provider)
            AND (p_location IS NULL OR a.location_id = p_location)
            AND (p_visit_type IS NULL OR a.visit_type_id = p_visit_type)

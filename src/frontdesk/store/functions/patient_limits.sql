@@ -47,7 +47,7 @@ DECLARE
     v_patients text[] := ARRAY(SELECT DISTINCT s.id FROM unnest(p_subjects) AS s (id) WHERE s.id LIKE 'pat\_%');
     v_alarm    boolean;
 BEGIN
-    IF cardinality(v_patients) = 0 OR (p_per_hour = 0 AND p_per_day = 0) THEN
+    IF cardinality(v_patients) = 0 OR p_per_hour + p_per_day = 0 THEN
         RETURN;
     END IF;
     INSERT INTO patient_budget (practice_id, client_id) VALUES (p_practice, p_client) ON CONFLICT DO NOTHING;
@@ -97,11 +97,98 @@ DECLARE
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
-    IF p_outcome = 'executed' THEN
+    IF p_outcome = 'executed' AND p_per_hour + p_per_day > 0 THEN
         spent := spend_patient_budget(p_practice, p_actor, p_subjects, p_at, p_per_hour, p_per_day);
         exceeded := spent.exceeded;
         seconds := spent.seconds;
     END IF;
     PERFORM append_audit(p_practice, p_at, p_actor, p_operation,
         CASE WHEN exceeded IS NULL THEN p_outcome ELSE 'rate_limited' END, p_subjects, p_request_id);
+END $$;
+
+-- Those of the patients that a client has matched, created or booked.
+CREATE OR REPLACE FUNCTION known_to(p_practice bigint, p_client text, p_patients text[]) RETURNS text[]
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    RETURN ARRAY(
+        SELECT k.patient_id FROM known_patient k
+        WHERE k.practice_id = p_practice AND k.client_id = p_client AND k.patient_id = ANY (p_patients)
+    );
+END $$;
+
+-- Counts a match of a client by its keyed hashes: of the name and date of birth, and of the whole question. Returns the
+-- reason and the seconds to wait if the answer must be withheld, or nulls. A question that missed before is answered
+-- again and not counted: it reveals nothing new. After a few misses of one person the client has to wait, longer each
+-- time, and after p_misses for an hour up to a day; after p_all misses in an hour it has to wait for any match. A hit
+-- resets a person's misses only with p_resets, where it proved that the caller knew the answer.
+CREATE OR REPLACE FUNCTION count_match(
+    p_practice bigint, p_client text, p_person bytea, p_question bytea, p_hit boolean, p_resets boolean,
+    p_now timestamptz, p_misses integer, p_all integer, OUT refused text, OUT seconds integer
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    m       match_miss;
+    a       match_miss;
+    v_until timestamptz;
+    v_pause interval;
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    IF NOT p_hit THEN
+        DELETE FROM match_miss t
+        WHERE t.practice_id = p_practice AND t.client_id = p_client AND t.last_at <= p_now - interval '7 days';
+        INSERT INTO match_miss (practice_id, client_id, person, questions, misses, began_at, last_at)
+        VALUES (p_practice, p_client, p_person, '{}', 0, p_now, p_now), (p_practice, p_client, '', '{}', 0, p_now, p_now)
+        ON CONFLICT DO NOTHING;
+    END IF;
+    -- The person before the client: callers that lock in one order cannot deadlock.
+    SELECT * INTO m FROM match_miss t
+    WHERE t.practice_id = p_practice AND t.client_id = p_client AND t.person = p_person FOR UPDATE;
+    IF p_question = ANY (m.questions) THEN
+        RETURN;
+    END IF;
+    SELECT * INTO a FROM match_miss t
+    WHERE t.practice_id = p_practice AND t.client_id = p_client AND t.person = '' FOR UPDATE;
+    IF a.began_at <= p_now - interval '1 hour' THEN
+        a.began_at := p_now;
+        a.misses := 0;
+    END IF;
+
+    IF m.paused_until > p_now THEN
+        refused := 'person';
+        v_until := m.paused_until;
+    ELSIF p_all > 0 AND a.misses >= p_all THEN
+        refused := 'client';
+        v_until := a.began_at + interval '1 hour';
+    END IF;
+    IF refused IS NOT NULL THEN
+        seconds := ceil(extract(epoch FROM v_until - p_now));
+        RETURN;
+    END IF;
+    IF p_hit THEN
+        IF p_resets THEN
+            DELETE FROM match_miss t
+            WHERE t.practice_id = p_practice AND t.client_id = p_client AND t.person = p_person;
+        END IF;
+        RETURN;
+    END IF;
+
+    m.misses := m.misses + 1;
+    IF m.misses >= p_misses THEN
+        v_pause := least(interval '1 day', interval '1 hour' * 2 ^ least(m.misses - p_misses, 5));
+    ELSIF m.misses = p_misses - 1 THEN
+        v_pause := interval '1 minute';
+    ELSIF m.misses = p_misses - 2 THEN
+        v_pause := interval '15 seconds';
+    END IF;
+    UPDATE match_miss t SET
+        misses = m.misses, questions = (t.questions || p_question)[greatest(1, m.misses - 99):], last_at = p_now,
+        paused_until = p_now + v_pause
+    WHERE t.practice_id = p_practice AND t.client_id = p_client AND t.person = p_person;
+    UPDATE match_miss t SET misses = a.misses + 1, began_at = a.began_at, last_at = p_now
+    WHERE t.practice_id = p_practice AND t.client_id = p_client AND t.person = '';
+    IF m.misses >= p_misses OR a.misses + 1 = p_all THEN
+        INSERT INTO outbox (practice_id, type, subject, occurred_at)
+        VALUES (p_practice, 'client.matchingLocked', jsonb_build_object('clientId', p_client), p_now);
+    END IF;
 END $$;

@@ -87,6 +87,11 @@ class Records:
         rows = await self._fetch("SELECT * FROM upstream_records_of($1, $2)", list(local_ids))
         return [_record(row) for row in rows]
 
+    async def known_to(self, client_id: str, patient_ids: Sequence[str]) -> set[str]:
+        """Those of the patients that the client has matched, created or booked."""
+        [row] = await self._fetch("SELECT known_to($1, $2, $3) AS known", client_id, list(patient_ids))
+        return set(row["known"])
+
     async def begin_listing(self) -> ListingStart:
         [row] = await self._fetch("SELECT * FROM begin_listing($1)")
         return from_row(ListingStart, row)

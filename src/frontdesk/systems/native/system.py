@@ -183,7 +183,7 @@ class NativeSystem:
             locations, froms, tos = rows.day_windows(directory, wanted.first, wanted.last)
         found = await self._fetch(
             "SELECT (found).*, listed_under, snapshot, began_at "
-            "FROM appointment_page($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
+            "FROM appointment_page($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
             self._practice_id,
             wanted.patient_id,
             wanted.provider_id,
@@ -197,6 +197,7 @@ class NativeSystem:
             None if after is None else after.id,
             None if listing is None else listing.snapshot,
             None if listing is None else listing.began_at,
+            wanted.known_to,
             limit + 1,
         )
         shown = await self._named_in_directory([rows.appointment(row) for row in found[:limit]])

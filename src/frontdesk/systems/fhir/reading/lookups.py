@@ -154,8 +154,8 @@ class Reader:
                 [((each.starts_at, each.id), each) for each in unmoved]
                 + [
                     ((moved[each.id], each.id), each)
-                    for each in await self._by_id(moved)
-                    if self._fits(each, wanted) and (place is None or (moved[each.id], each.id) > place)
+                    for each in await self._fitting(await self._by_id(moved), wanted)
+                    if place is None or (moved[each.id], each.id) > place
                 ],
                 key=itemgetter(0),
             )
@@ -187,10 +187,8 @@ class Reader:
             latest = starts[-1] if starts else latest
             found += [
                 each
-                for each in await self._appointments(page, {})
-                if each.id not in moved
-                and self._fits(each, wanted)
-                and (after is None or (each.starts_at, each.id) > after)
+                for each in await self._fitting(await self._appointments(page, {}), wanted)
+                if each.id not in moved and (after is None or (each.starts_at, each.id) > after)
             ]
             found.sort(key=lambda each: (each.starts_at, each.id))
             # Equal starts come in any order: the page is complete once a later start was seen.
@@ -239,6 +237,13 @@ class Reader:
             assert appointment is not None
             found.append(appointment)
         return found
+
+    async def _fitting(self, appointments: list[Appointment], wanted: AppointmentFilter) -> list[Appointment]:
+        found = [each for each in appointments if self._fits(each, wanted)]
+        if wanted.known_to is None or not found:
+            return found
+        known = await self._upstream.records.known_to(wanted.known_to, [each.patient_id for each in found])
+        return [each for each in found if each.patient_id in known]
 
     def _fits(self, appointment: Appointment, wanted: AppointmentFilter) -> bool:
         zone = self._practice.directory.locations[appointment.location_id].time_zone
