@@ -71,6 +71,25 @@ async def test_records_are_found_by_who_what_how_and_whom(world: World, admin: h
     assert await found(**{"from": "2026-11-16"}) == []
 
 
+async def test_a_search_by_patient_finds_lists_of_many_patients(world: World, admin: httpx.AsyncClient) -> None:
+    agent = await world.client()
+    for first in ("Ada", "Alan", "José"):
+        await book(agent, first)
+    alan = await patient_id(agent, "Alan")
+    assert len((await agent.get("/api/appointments")).json()["items"]) == 3
+    assert (await admin.get("/console/calendar?date=2026-11-16")).status_code == 200
+    assert f"/console/audit?subject={alan}" in (await admin.get(f"/console/patients/{alan}")).text
+    found = rows(await admin.get("/console/audit", params={"subject": alan}))
+    for operation in ("list_appointments", "calendar", "book_appointment", "match_patient"):
+        (row, *_) = [row for row in found if operation in row]
+        shown, _, _ = row.partition(" more ")
+        assert alan in shown, "the patient who was searched for is among those that a row shows at once"
+    grace = await patient_id(agent, "Grace")
+    found = rows(await admin.get("/console/audit", params={"subject": grace}))
+    assert len(found) == 1
+    assert "match_patient" in found[0]
+
+
 async def test_days_are_the_practices(world: World, admin: httpx.AsyncClient) -> None:
     """Eight in the morning in UTC is three at night in New York; four hours earlier it was the day before."""
     world.clock.advance(hours=-4)
@@ -157,7 +176,9 @@ async def test_the_export_is_what_the_command_line_exports(
         "audit", "export", "--practice", "harbor", FRONTDESK_DATABASE_URL=owner_dsn, FRONTDESK_SECRET_KEY="x" * 43
     )
     assert said.status == 0, said.err
-    assert answer.text == said.out
+    *exported, of_the_command = said.out.splitlines(keepends=True)
+    assert answer.text == "".join(exported)
+    assert "console.export_audit" in of_the_command
     last = json.loads(answer.text.splitlines()[-1])
     assert (last["operation"], last["actor"]) == ("console.export_audit", admin.headers[TEST_STAFF])
 

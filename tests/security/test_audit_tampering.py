@@ -191,6 +191,20 @@ async def test_removing_the_newest_records_is_revealed_by_a_head_kept_elsewhere(
     assert "it has another hash there" in broken.err
 
 
+async def test_a_false_signed_head_does_not_stop_signing_unnoticed(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The service's role may add signed heads: one far ahead looks as if everything was signed."""
+    await records(world, 2)
+    async with world.database.transaction(HARBOR) as connection:
+        await connection.execute(
+            "INSERT INTO audit_signed_head VALUES ($1, 1000000, sha256('x'), now(), 'none', '')", HARBOR
+        )
+    await signing(world).sign_due()
+    assert "audit signing failed" in caplog.messages
+    assert kinds(await verified(world)) == ["signedHeadMismatch"]
+
+
 async def test_heads_that_cannot_be_read_are_bad_input(world: World, command: Command, tmp_path: Path) -> None:
     empty = tmp_path / "empty.jsonl"
     empty.write_text('{"message": "request"}\n')

@@ -27,6 +27,15 @@ _ACTIONS = (
     "console.export_audit",
     "console.verify_audit",
     "console.sign_in",
+    "command.export_patients",
+    "command.read_events",
+    "command.add_feed_with_names",
+    "command.suspend_practice",
+    "command.resume_practice",
+    "command.add_webhook",
+    "command.rotate_keys",
+    "command.backup",
+    "command.restore",
 )
 OPERATION_NAMES = (*(operation.name for operation in OPERATIONS), *_ACTIONS)
 OUTCOMES = ("executed", "unchanged", "replayed", *CATALOGUE)

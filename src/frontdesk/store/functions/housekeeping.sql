@@ -14,9 +14,9 @@ BEGIN
         ELSIF p_chore = 'unsigned heads' THEN
             v_found := EXISTS (
                 SELECT FROM audit_head h
-                WHERE h.practice_id = v_id AND h.sequence > coalesce((
-                    SELECT max(g.sequence) FROM audit_signed_head g WHERE g.practice_id = v_id
-                ), 0)
+                WHERE h.practice_id = v_id AND h.sequence > 0 AND NOT EXISTS (
+                    SELECT FROM audit_signed_head g WHERE g.practice_id = v_id AND g.sequence = h.sequence
+                )
             );
         ELSIF p_chore = 'old intents' THEN
             v_found := EXISTS (
