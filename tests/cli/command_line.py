@@ -16,11 +16,10 @@ import asyncpg
 import httpx
 
 from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
+from tests.accounts import SAME_ACCOUNT
 from tests.cli.preloaded import preloaded
 from tests.ports import free_port
 
-# Tests of root share its data directory with commands, also where there is a dedicated account.
-SAME_ACCOUNT = {"FRONTDESK_RUN_AS": "nobody"} if os.geteuid() == 0 else {}
 COMMAND = str(Path(sys.executable).parent / "frontdesk")
 
 

@@ -18,6 +18,7 @@ import asyncpg
 import httpx
 
 from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
+from tests.accounts import SAME_ACCOUNT
 from tests.ports import free_port
 
 COMMAND = str(Path(sys.executable).parent / "frontdesk")
@@ -83,6 +84,7 @@ class Clinic:
         self.url = f"http://127.0.0.1:{self.port}"
         self.environment = {
             **{k: v for k, v in os.environ.items() if not k.startswith("FRONTDESK_")},
+            **SAME_ACCOUNT,
             "FRONTDESK_DATA_DIR": str(folder / "data"),
             "FRONTDESK_PORT": str(self.port),
             "FRONTDESK_LOG_LEVEL": "error",
