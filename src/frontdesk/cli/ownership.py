@@ -6,9 +6,10 @@ Data that root owns, from a time without such an account, stays root's until the
 import fcntl
 import os
 import stat
+import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from frontdesk import privileges
 from frontdesk.cli.output import CommandError
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 _OURS = frozenset(("secret.key", "demo-credentials.json", "postgres", "metrics"))
 _IN_USE = ("start.lock", "guard.lock", "users.lock")
+_STOPPING_SECONDS = 5.0  # the server of a command that has just ended needs a moment
+_POLL_SECONDS = 0.02
 
 
 def act_as_service_account(settings: "Settings") -> None:
@@ -46,17 +49,16 @@ def give_data_dir(folder: Path, account: ServiceAccount) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if others := sorted({path.name for path in folder.iterdir()} - _OURS):
         raise CommandError(f"The data directory {folder} belongs to root and holds {others[0]}: {by_hand}.")
+    deadline = time.monotonic() + _STOPPING_SECONDS
     with ExitStack() as held:
         for name in _IN_USE:
             lock = folder / "postgres" / name
             if lock.exists():
                 file = held.enter_context(lock.open("rb"))
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
+                if not _locked(file, deadline):
                     raise CommandError(
                         f"The embedded PostgreSQL in {folder} is still in use by root: stop frontdesk first."
-                    ) from None
+                    )
         for _, folders, files, descriptor in os.fwalk(folder, topdown=False):
             for name in (*folders, *files):
                 found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
@@ -64,6 +66,18 @@ def give_data_dir(folder: Path, account: ServiceAccount) -> None:
                     raise CommandError(f"{name} in the data directory {folder} has several names: {by_hand}.")
                 os.chown(name, account.user, account.group, dir_fd=descriptor, follow_symlinks=False)
         os.chown(folder, account.user, account.group)
+
+
+def _locked(file: BinaryIO, deadline: float) -> bool:
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_POLL_SECONDS)
+        else:
+            return True
 
 
 def _owner(folder: Path) -> int | None:
