@@ -144,6 +144,11 @@ class Settings(BaseSettings):
         return self.data_dir / "postgres"
 
     @property
+    def secret_key_file(self) -> Path:
+        """Used if there is no FRONTDESK_SECRET_KEY."""
+        return self.data_dir / "secret.key"
+
+    @property
     def public_url(self) -> str:
         return (self.base_url or f"http://{_reachable(self.host)}:{self.port}").rstrip("/")
 

@@ -1,7 +1,6 @@
 """`frontdesk backup` and `frontdesk restore`: what was saved is what comes back, and nothing less ever does."""
 
 import contextlib
-import hashlib
 import io
 import json
 import shutil
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pyrage
 import pytest
 
 from frontdesk.store.embedded.server import EmbeddedPostgres
@@ -27,7 +27,7 @@ ADA = {"firstName": "Ada", "lastName": "Lovelace", "dob": "1985-12-10", "phone":
 
 @dataclass(frozen=True)
 class Saved:
-    """A service that has been used and stopped, a backup made while it ran, and one made after."""
+    """A service that has been used and stopped, a backup made while it ran, and those made after."""
 
     line: CommandLine
     port: str
@@ -36,14 +36,17 @@ class Saved:
     appointment: dict[str, Any]
     live: Path
     whole: Path
-    without_key: Path
+    portable: Path
+    """With the secret key, to the recipient of `identity`."""
+    identity: Path
 
 
 @pytest.fixture(scope="module")
 def saved(line: CommandLine, harbor: str, tmp_path_factory: pytest.TempPathFactory) -> Saved:
     folder = tmp_path_factory.mktemp("backups")
-    names = [folder / name for name in ("live.frontdesk", "whole.frontdesk", "without.frontdesk")]
-    live, whole, without_key = names
+    live, whole, portable, identity = (folder / name for name in ("live", "whole", "portable", "identity"))
+    key = pyrage.x25519.Identity.generate()
+    identity.write_text(f"# made for a test\n{key}\n")
     added = line.json(
         "client", "add", "--practice", harbor, "--name", "old", "--grant", "integration", "--scope", "all"
     )
@@ -54,17 +57,17 @@ def saved(line: CommandLine, harbor: str, tmp_path_factory: pytest.TempPathFacto
         writer = threading.Thread(target=book_until, args=(client, stop))
         writer.start()
         try:
-            line.json("backup", str(live), "--with-secret-key")
+            line.json("backup", str(live))
         finally:
             stop.set()
             writer.join()
         listed = client.get("/api/appointments").json()["items"]
         appointment = client.get(f"/api/appointments/{listed[0]['id']}").json()
     line.json("audit", "verify")  # seals what waits for it, so that nothing moves any more
-    line.json("backup", str(whole), "--with-secret-key")
-    line.json("backup", str(without_key))
+    line.json("backup", str(portable), "--with-secret-key", "--recipient", str(key.to_public()))
+    line.json("backup", str(whole))
     token = client.headers["authorization"].removeprefix("Bearer ")
-    return Saved(line, port, credentials, token, appointment, *names)
+    return Saved(line, port, credentials, token, appointment, live, whole, portable, identity)
 
 
 def caller(url: str, credentials: dict[str, str]) -> httpx.Client:
@@ -83,9 +86,20 @@ def book_until(client: httpx.Client, stop: threading.Event) -> None:
 
 
 @contextlib.contextmanager
-def empty_folder() -> Iterator[CommandLine]:
+def empty_folder(secret_key_of: CommandLine | None = None) -> Iterator[CommandLine]:
+    """A new data directory, with the secret key of another installation if one is given."""
     with temporary_home() as home:
+        if secret_key_of is not None:
+            shutil.copy(secret_key_of.data_dir / "secret.key", home.parent)
         yield CommandLine(home.parent)
+
+
+@pytest.fixture(scope="module")
+def restored(saved: Saved) -> Iterator[CommandLine]:
+    with empty_folder(saved.line) as new:
+        told = new.json("restore", str(saved.whole))
+        assert (told["practices"], told["keysOpen"], told["verified"]) == (1, True, True)
+        yield new
 
 
 @contextlib.contextmanager
@@ -102,7 +116,8 @@ def every_table(line: CommandLine) -> dict[str, list[str]]:
     async def read(connection: Any) -> dict[str, list[str]]:
         names = await connection.fetch(
             "SELECT relname, relkind = 'S' AS counts FROM pg_class "
-            "WHERE relnamespace = 'frontdesk'::regnamespace AND relkind IN ('r', 'S')"
+            "WHERE relnamespace = 'frontdesk'::regnamespace AND relkind IN ('r', 'S') "
+            "AND relname NOT IN ('migration', 'function_file')"  # what was applied to this database, and when
         )
         found = {}
         for name, counts in names:
@@ -115,146 +130,157 @@ def every_table(line: CommandLine) -> dict[str, list[str]]:
     return found
 
 
-def test_a_restored_database_holds_every_row_of_every_table(saved: Saved) -> None:
-    with empty_folder() as new:
-        told = new.json("restore", str(saved.whole))
-        assert (told["practices"], told["keysOpen"]) == (1, True)
-        with running(new):
-            restored = every_table(new)
-            made = new.json("audit", "list", "--limit", "2")
-        assert [record["operation"] for record in made] == ["command.restore", "command.backup"]
-        kept = every_table(saved.line)
-        for name in TRAIL:  # backups and restores add to it
-            restored.pop(name), kept.pop(name)
-        assert restored == kept
-        assert len(restored["appointment"]) >= 1
-        assert sorted(path.name for path in new.data_dir.iterdir()) == ["postgres", "secret.key"]
-        assert stat.S_IMODE((new.data_dir / "secret.key").stat().st_mode) == 0o600
+def test_a_restored_database_holds_every_row_of_every_table(saved: Saved, restored: CommandLine) -> None:
+    with running(restored):
+        rows = every_table(restored)
+        made = restored.json("audit", "list", "--limit", "2")
+    assert [record["operation"] for record in made] == ["command.restore", "command.backup"]
+    kept = every_table(saved.line)
+    for name in TRAIL:  # backups and restores add to it
+        rows.pop(name), kept.pop(name)
+    assert rows == kept
+    assert len(rows["appointment"]) >= 1
+    assert sorted(path.name for path in restored.data_dir.iterdir()) == ["postgres", "secret.key"]
 
 
-def test_a_service_on_a_restored_database_knows_old_tokens_and_secrets_and_books_on(saved: Saved) -> None:
-    with empty_folder() as new:
-        new.json("restore", str(saved.whole))
-        with new.serving(FRONTDESK_PORT=saved.port) as served:
-            path = f"/api/appointments/{saved.appointment['id']}"
-            old = httpx.get(served.url + path, headers={"Authorization": f"Bearer {saved.access_token}"}, timeout=30)
-            assert (old.status_code, old.json()) == (200, saved.appointment)
-            stop = threading.Event()
-            stop.set()
-            with caller(served.url, saved.credentials) as client:
-                assert client.get(path).json() == saved.appointment
-                before = len(client.get("/api/appointments", params={"limit": 200}).json()["items"])
-                book_until(client, stop)
-                assert len(client.get("/api/appointments", params={"limit": 200}).json()["items"]) == before + 1
-        assert new.json("audit", "verify")["whole"]
+def test_a_service_on_a_restored_database_knows_old_tokens_and_secrets_and_books_on(
+    saved: Saved, restored: CommandLine
+) -> None:
+    with restored.serving(FRONTDESK_PORT=saved.port) as served:
+        path = f"/api/appointments/{saved.appointment['id']}"
+        old = httpx.get(served.url + path, headers={"Authorization": f"Bearer {saved.access_token}"}, timeout=30)
+        assert (old.status_code, old.json()) == (200, saved.appointment)
+        stop = threading.Event()
+        stop.set()
+        with caller(served.url, saved.credentials) as client:
+            assert client.get(path).json() == saved.appointment
+            before = len(client.get("/api/appointments", params={"limit": 200}).json()["items"])
+            book_until(client, stop)
+            assert len(client.get("/api/appointments", params={"limit": 200}).json()["items"]) == before + 1
+    assert restored.json("audit", "verify")["whole"]
 
 
 def test_a_backup_made_while_the_service_books_shows_one_moment(saved: Saved) -> None:
-    with empty_folder() as new:
-        new.json("restore", str(saved.live))
+    with empty_folder(saved.line) as new:
+        done = new.run("restore", str(saved.live))
+        assert (done.status, done.err) == (0, ""), done
         with running(new):
             tables = every_table(new)
     booked = [row for row in tables["outbox"] if "appointment.booked" in row]
     assert len(tables["appointment"]) == len(booked)
 
 
-def test_without_the_secret_key_the_keys_wait_for_it(saved: Saved) -> None:
-    with tarfile.open(saved.without_key) as archive:
-        assert archive.getnames() == ["manifest.json", "manifest.sha256", "database.dump"]
+def test_a_backup_to_a_recipient_needs_the_identity_and_without_a_key_from_elsewhere_an_explicit_yes(
+    saved: Saved,
+) -> None:
+    """Anyone can encrypt to a public key, so what is in the backup cannot vouch for it."""
+    portable, identity = str(saved.portable), str(saved.identity)
+    assert saved.line.run("backup", "verify", portable).status == 1
+    assert saved.line.run("backup", "verify", portable, "--identity", identity).status == 0
     with empty_folder() as new:
-        done = new.run("restore", str(saved.without_key))
-        assert done.status == 0, done
-        assert "put the secret key" in done.out
-        assert [path.name for path in new.data_dir.iterdir()] == ["postgres"]
-        shutil.copy(saved.line.data_dir / "secret.key", new.data_dir)
-        keys = {each["check"]: each["state"] for each in new.json("doctor", FRONTDESK_PORT=str(free_port()))["checks"]}
-        assert keys["keys"] == "ok"
+        refused = new.run("restore", portable, "--identity", identity)
+        assert (refused.status, "cannot be authenticated" in refused.err) == (1, True)
+        assert list(new.data_dir.iterdir()) == []
+        done = new.run("restore", portable, "--identity", identity, "--unverified", "--json")
+        assert (done.status, "not authenticated" in done.err) == (0, True), done
+        told = json.loads(done.out)
+        assert (told["keysOpen"], told["verified"]) == (True, False)
+        assert (new.data_dir / "secret.key").read_bytes() == (saved.line.data_dir / "secret.key").read_bytes()
+        assert stat.S_IMODE((new.data_dir / "secret.key").stat().st_mode) == 0o600
 
 
-def test_a_backup_says_whether_the_secret_key_is_in_it_and_is_private(saved: Saved, tmp_path: Path) -> None:
-    for words, included in ((["--with-secret-key"], True), ([], False)):
-        file = tmp_path / f"{included}.frontdesk"
+def test_without_the_secret_key_nothing_is_restored_and_the_operator_is_told_what_is_needed(saved: Saved) -> None:
+    with empty_folder() as new:
+        done = new.run("restore", str(saved.whole))
+        assert (done.status, f"{new.data_dir}/secret.key" in done.err) == (2, True)
+        another = {"FRONTDESK_SECRET_KEY": "another secret key of enough length"}
+        done = new.run("restore", str(saved.whole), "--unverified", **another)
+        assert (done.status, "needs another key. Nothing was restored." in done.err) == (1, True)
+        assert list(new.data_dir.iterdir()) == []
+
+
+def test_a_backup_is_private_and_says_what_a_restore_needs(saved: Saved, tmp_path: Path) -> None:
+    key = str(pyrage.x25519.Identity.generate().to_public())
+    for words, sentence in (
+        ([], f"Nobody can restore it without {saved.line.data_dir}/secret.key"),
+        (["--recipient", key], "without the recipient's identity file and"),
+        (["--recipient", key, "--with-secret-key"], "includes the secret key"),
+    ):
+        file = tmp_path / str(len(words))
         done = saved.line.run("backup", str(file), *words)
-        assert done.status == 0, done
-        assert ("is included" in done.out, "is not included" in done.out) == (included, not included)
+        assert (done.status, sentence in done.out) == (0, True), done
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["False.frontdesk", "True.frontdesk"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "2", "3"]
+    assert not any(path.name.startswith("tmp") for path in saved.line.data_dir.iterdir())
 
 
-def test_a_backup_never_overwrites(saved: Saved, tmp_path: Path) -> None:
-    file = tmp_path / "old.frontdesk"
+def test_a_backup_is_refused_if_it_could_not_be_restored_or_would_overwrite(saved: Saved, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    for words, settings, status, sentence in (
+        ([], {"FRONTDESK_SECRET_KEY": "another secret key of enough length"}, 1, "another secret key"),
+        (["--with-secret-key"], {}, 2, "cannot protect itself"),
+        (["--recipient", "age1nonsense"], {}, 2, "public key of age"),
+    ):
+        done = saved.line.run("backup", str(file), *words, **settings)
+        assert (done.status, sentence in done.err) == (status, True), done
+    assert saved.line.run("backup", "verify").status == 2
+    assert list(tmp_path.iterdir()) == []
     file.write_text("precious")
     done = saved.line.run("backup", str(file))
     assert (done.status, file.read_text()) == (2, "precious")
 
 
-def test_a_damaged_backup_is_refused_wherever_it_is_damaged_and_nothing_is_left_behind(
+def test_a_database_whose_secret_key_is_elsewhere_is_not_backed_up_under_a_new_one(
     saved: Saved, tmp_path: Path
 ) -> None:
+    key = saved.line.data_dir / "secret.key"
+    key.rename(tmp_path / "secret.key")
+    try:
+        done = saved.line.run("backup", str(tmp_path / "file"))
+        assert (done.status, "There is no secret key" in done.err) == (1, True)
+        assert not key.exists()
+    finally:
+        (tmp_path / "secret.key").rename(key)
+
+
+def test_a_damaged_or_unencrypted_backup_is_refused_and_nothing_is_left_behind(saved: Saved, tmp_path: Path) -> None:
     content = saved.whole.read_bytes()
-    dump_at, manifest_at = content.index(b"PGDMP") + 5000, content.index(b'"tables"') + 3
+    middle = len(content) // 2
+    plain = io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("manifest.json"))
     damaged = {
-        "dump": flipped(content, dump_at),
-        "manifest": flipped(content, manifest_at),
-        "cut": content[: len(content) // 2],
-        "other": b"not a backup",
-        "empty": b"",
+        "altered": (content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :], "damaged"),
+        "cut": (content[:middle], "damaged"),
+        "other": (b"not a backup", "not a backup"),
+        "older": (plain.getvalue(), "Restore it with the version that made it"),
     }
-    with empty_folder() as new:
-        for name, some in damaged.items():
+    with empty_folder(saved.line) as new:
+        for name, (some, sentence) in damaged.items():
             file = tmp_path / name
             file.write_bytes(some)
-            done = new.run("restore", str(file))
-            assert (done.status, done.out) == (1, ""), name
-            assert "damaged" in done.err, done
-            assert list(new.data_dir.iterdir()) == [], name
+            for words in (("restore", "--unverified"), ("backup", "verify")):
+                done = new.run(*words, str(file))
+                assert (done.status, done.out, sentence in done.err) == (1, "", True), (name, done)
+        assert [path.name for path in new.data_dir.iterdir()] == ["secret.key"]
 
 
-def flipped(content: bytes, at: int) -> bytes:
-    return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+def test_a_whole_backup_is_verified_without_a_database(saved: Saved) -> None:
+    with empty_folder(saved.line) as new:
+        done = new.run("backup", "verify", str(saved.whole), "--json")
+        assert (done.status, json.loads(done.out)["verified"]) == (0, True)
+        assert [path.name for path in new.data_dir.iterdir()] == ["secret.key"]
 
 
-def test_rows_that_differ_from_the_manifest_are_noticed_and_nothing_is_left_behind(
-    saved: Saved, tmp_path: Path
-) -> None:
-    file = tmp_path / "forged"
-    with tarfile.open(saved.whole) as archive, tarfile.open(file, "w") as forged:
-        manifest = json.load(archive.extractfile("manifest.json") or io.BytesIO())
-        manifest["tables"]["patient"]["sum"] = "1"
-        text = json.dumps(manifest).encode()
-        parts = {"manifest.json": text, "manifest.sha256": hashlib.sha256(text).hexdigest().encode()}
-        for name in archive.getnames():
-            part = parts.get(name) or (archive.extractfile(name) or io.BytesIO()).read()
-            member = tarfile.TarInfo(name)
-            member.size = len(part)
-            forged.addfile(member, io.BytesIO(part))
-    with empty_folder() as new:
-        done = new.run("restore", str(file))
-        assert done.status == 1
-        assert "differs from the backup in: patient." in done.err
-        assert list(new.data_dir.iterdir()) == []
-
-
-def test_a_restore_needs_an_empty_data_directory(saved: Saved) -> None:
+def test_a_restore_needs_an_empty_data_directory_and_names_what_an_interrupted_one_left(saved: Saved) -> None:
     with empty_folder() as new:
         (new.data_dir / "note").write_text("mine")
         done = new.run("restore", str(saved.whole))
         assert (done.status, "is not empty" in done.err) == (2, True)
         assert [path.name for path in new.data_dir.iterdir()] == ["note"]
-
-
-def test_what_an_interrupted_restore_left_is_named(saved: Saved) -> None:
-    with empty_folder() as new:
         (new.data_dir / ".restoring").mkdir()
         done = new.run("restore", str(saved.whole))
         assert (done.status, "interrupted" in done.err) == (2, True)
-
-
-def test_a_secret_key_that_does_not_fit_is_noticed_before_anything_is_restored(saved: Saved) -> None:
-    with empty_folder() as new:
-        done = new.run("restore", str(saved.whole), FRONTDESK_SECRET_KEY="another secret key of enough length")
-        assert (done.status, "another secret key" in done.err) == (1, True)
-        assert list(new.data_dir.iterdir()) == []
 
 
 @pytest.mark.parametrize("command", ["backup", "restore"])

@@ -86,6 +86,12 @@ def test_a_dedicated_account_takes_over_what_root_owned_and_runs_everything(own:
         assert {practice["slug"] for practice in own.json("practice", "list", **settings)} == {"harbor", "other"}
         own.json("practice", "export", "other", "--output", str(tmp_path / "out.yaml"), **settings)
         assert (tmp_path / "out.yaml").stat().st_uid == 0
+        own.json("backup", str(tmp_path / "backup"), **settings)
+        assert (tmp_path / "backup").stat().st_uid == 0
+        restored = own.data_dir.parent / "restored"
+        key = {"FRONTDESK_SECRET_KEY": (own.data_dir / "secret.key").read_text().strip()}
+        own.json("restore", str(tmp_path / "backup"), **settings, **key, FRONTDESK_DATA_DIR=str(restored))
+        assert owners(restored) == {DEDICATED}
         own.json("keys", "rotate", **settings)
         checks = {each["check"]: each for each in own.json("doctor", **settings, FRONTDESK_PORT="1")["checks"]}
         assert checks["account"]["state"] in ("ok", "warning")  # the installation may be in root's home

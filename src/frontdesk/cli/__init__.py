@@ -10,7 +10,7 @@ from typing import NoReturn
 from frontdesk import __version__
 from frontdesk.cli import (
     audit,
-    backups,
+    backup,
     clients,
     db,
     doctor,
@@ -18,6 +18,7 @@ from frontdesk.cli import (
     feeds,
     keys,
     practices,
+    restore,
     serve,
     staff,
     webhooks,
@@ -64,6 +65,6 @@ def _parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"frontdesk {__version__}")
     parser.set_defaults(run=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for module in (serve, practices, clients, staff, webhooks, events, feeds, audit, keys, db, backups, doctor):
+    for module in (serve, practices, clients, staff, webhooks, events, feeds, audit, keys, db, backup, restore, doctor):
         module.add_commands(commands)
     return parser

@@ -210,7 +210,7 @@ async def _keys(settings: "Settings", database: "Database") -> tuple[State, str]
     if not await has_keys(database):
         return "skipped", "there are none yet: the first start creates them"
     if not has_secret_key(settings):
-        return "failed", f"the secret key file {settings.data_dir}/secret.key is missing"
+        return "failed", f"the secret key file {settings.secret_key_file} is missing"
     found = await examine_keys(database, load_secret_key(settings))
     in_use = {record.purpose: record for record, _ in found if record.retired_at is None}
     if missing := [purpose for purpose in PURPOSES if purpose not in in_use]:

@@ -120,8 +120,8 @@ def _explain(error: BaseException) -> tuple[str, int]:
     from frontdesk.serving import ServingError
     from frontdesk.settings import SettingsError
     from frontdesk.store.database import OutcomeUnknown
-    from frontdesk.store.embedded.backups import BackupError
     from frontdesk.store.embedded.server import EmbeddedPostgresError
+    from frontdesk.store.embedded.table_data import BackupError
     from frontdesk.store.migrate import MigrationError
 
     match error:

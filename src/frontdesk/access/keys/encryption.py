@@ -6,6 +6,8 @@ The first secret encrypts and all secrets decrypt, which allows rotation.
 import os
 import secrets
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
@@ -17,7 +19,6 @@ from frontdesk.settings import Settings
 
 _SHORTEST_SECRET = 32
 _NONCE = 12
-_FILE = "secret.key"
 
 
 class SecretKeyError(Exception):
@@ -28,7 +29,7 @@ class KeyCipher:
     """AES-256-GCM. The first byte of a sealed text identifies the key."""
 
     def __init__(self, secrets_newest_first: list[str]) -> None:
-        self._keys = [_derive(secret) for secret in secrets_newest_first]
+        self._keys = [_key_and_cipher(secret) for secret in secrets_newest_first]
 
     def encrypt(self, plain: bytes, context: bytes) -> bytes:
         """`context` is authenticated: the result can only be opened with the same context."""
@@ -55,28 +56,47 @@ class KeyCipher:
         return sealed[:1] == self._keys[0][0]
 
 
-def has_secret_key(settings: Settings) -> bool:
-    return settings.secret_key is not None or (settings.data_dir / _FILE).exists()
-
-
 def load_secret_key(settings: Settings) -> KeyCipher:
     """From FRONTDESK_SECRET_KEY, else from a file in the data directory, which is created at the first start."""
-    if settings.secret_key is not None:
-        return KeyCipher(_parse(settings.secret_key, "FRONTDESK_SECRET_KEY"))
-    path = settings.data_dir / _FILE
-    try:
-        if not path.exists():
+    if not has_secret_key(settings):
+        path = settings.secret_key_file
+        with _explained(path):
             _create(path)
+    return KeyCipher(read_secrets(settings))
+
+
+def has_secret_key(settings: Settings) -> bool:
+    return settings.secret_key is not None or settings.secret_key_file.exists()
+
+
+def read_secrets(settings: Settings) -> list[str]:
+    """The operator's secrets, newest first. Creates none."""
+    if settings.secret_key is not None:
+        return _parse(settings.secret_key, "FRONTDESK_SECRET_KEY")
+    path = settings.secret_key_file
+    if not path.exists():
+        raise SecretKeyError(f"There is no secret key: set FRONTDESK_SECRET_KEY, or put it into {path} (mode 0600).")
+    with _explained(path):
         text = _read_private(path)
+    return _parse(text, f"The secret key file {path}")
+
+
+def derive(secret: str, purpose: bytes, length: int = 32) -> bytes:
+    return HKDF(SHA256(), length, salt=None, info=purpose).derive(secret.encode())
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise SecretKeyError(f"The secret key file {path} cannot be used: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise SecretKeyError(f"The secret key file {path} does not hold text.") from error
-    return KeyCipher(_parse(text, f"The secret key file {path}"))
 
 
-def _derive(secret: str) -> tuple[bytes, AESGCM]:
-    key = HKDF(SHA256(), 33, salt=None, info=b"frontdesk keys at rest").derive(secret.encode())
+def _key_and_cipher(secret: str) -> tuple[bytes, AESGCM]:
+    key = derive(secret, b"frontdesk keys at rest", 33)
     return key[:1], AESGCM(key[1:])
 
 
@@ -93,7 +113,9 @@ def _parse(text: str, source: str) -> list[str]:
 def _create(path: Path) -> None:
     """Create the file atomically; if several processes start, one wins."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, made = tempfile.mkstemp(dir=path.parent, prefix=f".{_FILE}.")  # mode 0600, and never an existing file
+    descriptor, made = tempfile.mkstemp(
+        dir=path.parent, prefix=f".{path.name}."
+    )  # mode 0600, and never an existing file
     try:
         with os.fdopen(descriptor, "w") as file:
             file.write(secrets.token_urlsafe(32) + "\n")

@@ -1,1 +1,1 @@
-"""The bundled PostgreSQL server: its account, its guard process and its backups."""
+"""The bundled PostgreSQL server: its account, its guard process, its roles and its backups."""
