@@ -230,9 +230,12 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
     """The doors of a service behind its gateway, as one ASGI application."""
 
     async def check_secret(client_id: str, secret: str, address: str | None) -> AuthenticatedClient:
-        return await service.failed_attempts.guard(
-            client_id, address, lambda: authenticate(service.database, service.ring, client_id, secret)
+        attempts = service.failed_attempts
+        client = await attempts.guard(
+            "token", client_id, address, lambda: authenticate(service.database, service.ring, client_id, secret)
         )
+        await attempts.count_token(client.client_id, client.per_minute)
+        return client
 
     settings = service.settings
     console = Console(

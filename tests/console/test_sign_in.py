@@ -12,7 +12,6 @@ from frontdesk.store.practices import set_suspended
 from tests.console.signing_in import (
     audit_context,
     audited,
-    browser_at,
     csrf_in,
     link_token,
     session_cookie,
@@ -122,7 +121,7 @@ async def test_nobody_signs_in_who_is_disabled_or_whose_practice_is_suspended(wo
     assert (await use_link(world.anonymous(), other)).status_code == 303
 
 
-async def test_guessing_links_is_capped_for_an_address_and_locks_nobody_else_out(
+async def test_guessing_links_is_capped_for_an_address_and_locks_nobody_out(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(failed_attempts, "PER_ADDRESS", 5)  # so that they all fall into one minute
@@ -133,11 +132,10 @@ async def test_guessing_links_is_capped_for_an_address_and_locks_nobody_else_out
     for number in range(5):
         answer = await guesser.post(SIGN_IN, data={"csrf": page, "link": f"guess{number}"})
         assert answer.status_code == 401
-    refused = await guesser.post(SIGN_IN, data={"csrf": page, "link": token})
+    refused = await guesser.post(SIGN_IN, data={"csrf": page, "link": "guess"})
     assert refused.status_code == 429
     assert "Wait a minute" in refused.text
-    elsewhere = browser_at(world, "198.51.100.7")
-    assert (await use_link(elsewhere, token)).status_code == 303
+    assert (await use_link(world.anonymous(), token)).status_code == 303, "a right link is not refused there either"
 
 
 async def test_a_sign_in_form_is_good_only_in_its_own_browser(world: World) -> None:

@@ -1,4 +1,4 @@
-"""Brute force on the token endpoint: failed calls are rate-limited per client id and per address."""
+"""Brute force on the token endpoint: failed calls are rate-limited, and that limit locks out nobody else."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,9 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.access.limits.failed_attempts import PER_ADDRESS, PER_CLIENT
+from frontdesk.access.limits.failed_attempts import PER_ADDRESS, PER_CLIENT, FailedAttempts
 from frontdesk.app import build_app
+from frontdesk.domain.errors import Problem
 from frontdesk.store import database as store
+from tests.console.signing_in import browser_at, csrf_in
 from tests.doors.gateway_answers import check_gateway_problem
 from tests.shared_database import world_of_a_module
 from tests.world import World
@@ -81,6 +83,66 @@ async def test_failed_token_calls_are_capped_per_address(world: World, caller_at
         assert (await failed_token_call(client, f"fd_guess{n:015}")).status_code == 401
     check_gateway_problem(await failed_token_call(client, "fd_" + "1" * 20), 429, "rate_limited")
     assert (await failed_token_call(caller_at("203.0.113.98"), "fd_" + "2" * 20)).status_code == 401
+
+
+async def test_guesses_from_an_address_lock_out_neither_right_secrets_nor_staff_behind_it(
+    world: World, caller_at: Any
+) -> None:
+    known = (await world.client()).headers["X-Test-Client"]
+    client = caller_at("203.0.113.90")
+    for n in range(PER_ADDRESS):
+        await failed_token_call(client, f"fd_lever{n:015}")
+    check_gateway_problem(await failed_token_call(client, "fd_" + "7" * 20), 429, "rate_limited")
+    form = {"grant_type": "client_credentials", "client_id": known, "client_secret": world.secrets[known]}
+    assert (await client.post("/oauth/token", data=form)).status_code == 200
+    staff = browser_at(world, "203.0.113.90")
+    page = csrf_in((await staff.get("/console/sign-in")).text)
+    guess = await staff.post("/console/sign-in", data={"csrf": page, "link": "guess"})
+    assert guess.status_code == 401, "sign-ins have counters of their own"
+
+
+async def test_somebody_elsewhere_cannot_lock_a_client_out_by_failing_in_its_name(world: World, caller_at: Any) -> None:
+    known = (await world.client()).headers["X-Test-Client"]
+    for n in range(PER_CLIENT + 5):
+        await failed_token_call(caller_at(f"198.18.0.{n % 3}"), known)
+    form = {"grant_type": "client_credentials", "client_id": known, "client_secret": world.secrets[known]}
+    assert (await caller_at("203.0.113.91").post("/oauth/token", data=form)).status_code == 200
+    check_gateway_problem(await failed_token_call(caller_at("203.0.113.91"), known), 429, "rate_limited")
+
+
+async def test_a_client_that_hammers_the_token_endpoint_is_refused(world: World, caller_at: Any) -> None:
+    known = (await world.client(per_minute=25)).headers["X-Test-Client"]  # the first of its tokens
+    form = {"grant_type": "client_credentials", "client_id": known, "client_secret": world.secrets[known]}
+    callers = [caller_at(f"203.0.113.{n}") for n in (1, 2)]
+    answers = [await callers[n % 2].post("/oauth/token", data=form) for n in range(27)]
+    assert [answer.status_code for answer in answers] == [200] * 24 + [429] * 3
+    body = check_gateway_problem(answers[-1], 429, "rate_limited")
+    assert "too many tokens" in body["detail"]
+    assert (await world.client()).headers["Authorization"], "another client is not concerned"
+
+
+async def test_a_flood_of_guesses_gets_few_connections_to_the_database(world: World) -> None:
+    attempts = FailedAttempts(world.database)
+    running, most = 0, 0
+
+    async def guess() -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        raise Problem("unauthorized")
+
+    async def refusal(n: int) -> str:
+        with pytest.raises(Problem) as raised:
+            await attempts.guard("token", f"flood {n}", "203.0.113.80", guess)
+        return raised.value.code
+
+    assert [await refusal(n) for n in range(PER_ADDRESS + 1)] == ["unauthorized"] * PER_ADDRESS + ["rate_limited"]
+    most, before = 0, world.database.statements
+    assert set(await asyncio.gather(*(refusal(1000 + n) for n in range(50)))) == {"rate_limited"}
+    assert most == 4
+    assert world.database.statements == before + 50, "nothing more is written"
 
 
 async def test_an_ipv6_host_is_capped_as_one_whatever_address_it_chooses(caller_at: Any) -> None:

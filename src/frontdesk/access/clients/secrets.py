@@ -24,7 +24,7 @@ _LIVE_SECRETS = 2
 _NO_DIGEST = bytes(32)
 
 _AUTHENTICATE = """
-SELECT c.client_id, c.grant_kind, c.scopes, c.disabled, c.tokens_not_before, p.slug, p.suspended, s.digest
+SELECT c.client_id, c.grant_kind, c.scopes, c.disabled, c.tokens_not_before, c.per_minute, p.slug, p.suspended, s.digest
 FROM client c JOIN practice p USING (practice_id)
 JOIN client_secret s ON s.client_id = c.client_id AND (s.retires_at IS NULL OR s.retires_at > $2)
 WHERE c.client_id = $1 ORDER BY s.retires_at NULLS FIRST LIMIT 2
@@ -41,6 +41,7 @@ class AuthenticatedClient:
     grant: Grant
     scopes: tuple[str, ...]
     tokens_not_before: datetime | None = None
+    per_minute: int = 0
 
 
 async def authenticate(
@@ -69,7 +70,12 @@ async def authenticate(
     if row["suspended"]:
         raise Problem("forbidden_tenant")
     return AuthenticatedClient(
-        row["client_id"], row["slug"], row["grant_kind"], ordered(row["scopes"]), row["tokens_not_before"]
+        row["client_id"],
+        row["slug"],
+        row["grant_kind"],
+        ordered(row["scopes"]),
+        row["tokens_not_before"],
+        row["per_minute"],
     )
 
 

@@ -1,16 +1,18 @@
 """Limits failed token requests and failed console sign-ins per client id and per address, across all nodes.
 
-Only hashes of client ids and addresses are stored, for a minute. A limited caller does not learn whether a guess was
-right.
+The credentials are checked first: right ones are refused only where the same address has failed too often with the same
+client id. Only hashes of client ids and addresses are stored, for a minute.
 """
 
+import asyncio
+import contextlib
 import hashlib
 import math
 import time
-from collections.abc import Awaitable, Callable
-from ipaddress import IPv6Address, ip_address
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Literal, TypeVar
 
+from frontdesk.access.limits.addresses import network_of
 from frontdesk.background import Step
 from frontdesk.cache import BoundedCache
 from frontdesk.domain.errors import Problem
@@ -18,10 +20,14 @@ from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnkno
 
 PER_CLIENT = 20
 PER_ADDRESS = 100
+LEAST_TOKENS = 20  # a minute, for clients with a lower limit of calls
 _CACHED = 10_000
 _PRUNE_SECONDS = 60.0
-_DETAIL = "Too many token calls have failed for this client or from this address."
+_CHECKED_AT_ONCE = 4
+_FAILED = "Too many token calls have failed for this client or from this address."
+_ISSUED = "This client has requested too many tokens in this minute. A token can be used until it expires."
 
+Door = Literal["token", "sign-in"]  # each has counters of its own
 T = TypeVar("T")
 
 
@@ -30,19 +36,35 @@ class FailedAttempts:
         self._database = database
         self._monotonic = monotonic
         self._refused: BoundedCache[bytes, float] = BoundedCache(_CACHED)  # end of the block, by subject
+        self._checking = asyncio.Semaphore(_CHECKED_AT_ONCE)
         self.step = Step("failed token pruning", self.prune, every=_PRUNE_SECONDS)
 
-    async def guard(self, client_id: str, address: str | None, attempt: Callable[[], Awaitable[T]]) -> T:
+    async def guard(self, door: Door, name: str, address: str | None, attempt: Callable[[], Awaitable[T]]) -> T:
         """The result of the attempt. Only `unauthorized` is a failure: other errors mean that the secret was right."""
-        client, source = _hash("client", client_id), _hash("address", _network(address))
-        await self._check(client, source)
+        network = network_of(address)
+        client, source = _hash(door, "client", name), _hash(door, "address", network)
+        both = _hash(door, "client at address", f"{name}\n{network}")
+        if self._blocked_until(both) or await self._is_capped(both):
+            raise self._limited(_FAILED, both)
+        capped = bool(self._blocked_until(client, source))
         try:
-            return await attempt()
+            # A flood of guesses gets few connections to the database.
+            async with self._checking if capped else contextlib.nullcontext():
+                return await attempt()
         except Problem as problem:
+            if problem.code != "unauthorized":
+                raise
             # Counted before it is answered, so that concurrent guesses cannot exceed the limit.
-            if problem.code == "unauthorized" and not await self._count(client, source):
-                await self._check(client, source)
+            subjects, caps = [client, source, both], [PER_CLIENT, PER_ADDRESS, PER_CLIENT]
+            if self._blocked_until(client, source) or not await self._count(subjects, caps):
+                raise self._limited(_FAILED, *subjects) from None
             raise
+
+    async def count_token(self, client_id: str, per_minute: int) -> None:
+        """Count a token that is to be issued: a client gets as many in a minute as it may make calls."""
+        issued = _hash("token", "issued", client_id)
+        if self._blocked_until(issued) or not await self._count([issued], [max(per_minute, LEAST_TOKENS)]):
+            raise self._limited(_ISSUED, issued)
 
     async def prune(self) -> None:
         """Removes expired counts, a bounded number at a time."""
@@ -52,44 +74,35 @@ class FailedAttempts:
                    LIMIT 10000 FOR UPDATE SKIP LOCKED)"""
         )
 
-    async def _check(self, client: bytes, source: bytes) -> None:
+    async def _is_capped(self, subject: bytes) -> bool:
+        sql = "SELECT * FROM attempts_at_cap($1, $2)"
+        return await self._remember(self._database.fetchrow(sql, [subject], [PER_CLIENT]))
+
+    async def _count(self, subjects: Sequence[bytes], caps: Sequence[int]) -> bool:
+        """False, and nothing counted, if a subject is at its cap."""
+        return not await self._remember(self._database.write("SELECT * FROM count_attempt($1, $2)", subjects, caps))
+
+    async def _remember(self, query: Awaitable[Any]) -> bool:
+        """Whether the query found a subject at its cap, which is remembered."""
         now = self._monotonic()
-        until = max(self._refused.get(client) or 0.0, self._refused.get(source) or 0.0)
-        if until <= now:
-            sql = "SELECT * FROM token_calls_refused($1, $2, $3, $4)"
-            try:
-                rows = await self._database.fetch(sql, client, PER_CLIENT, source, PER_ADDRESS)
-            except DatabaseUnavailable as error:
-                raise _unavailable() from error
-            for row in rows:
-                self._refused.put(row["subject"], now + row["seconds"])
-                until = max(until, now + row["seconds"])
-        if until > now:
-            raise Problem("rate_limited", _DETAIL, retry_after=max(1, math.ceil(until - now)))
-
-    async def _count(self, client: bytes, source: bytes) -> bool:
-        sql = "SELECT count_failed_token_call($1, $2, $3, $4) AS counted"
         try:
-            row = await self._database.write(sql, client, PER_CLIENT, source, PER_ADDRESS)
+            row = await query
         except (DatabaseUnavailable, OutcomeUnknown) as error:
-            raise _unavailable() from error
-        return row is not None and bool(row["counted"])
+            detail = "Credentials cannot be checked at the moment."
+            raise Problem("upstream_unavailable", detail, retry_after=2) from error
+        if row is not None:
+            self._refused.put(row["capped"], now + row["seconds"])
+        return row is not None
+
+    def _blocked_until(self, *subjects: bytes) -> float:
+        """0 if none of them is blocked."""
+        until = max(self._refused.get(subject) or 0.0 for subject in subjects)
+        return until if until > self._monotonic() else 0.0
+
+    def _limited(self, detail: str, *subjects: bytes) -> Problem:
+        seconds = math.ceil(self._blocked_until(*subjects) - self._monotonic())
+        return Problem("rate_limited", detail, retry_after=max(1, seconds))
 
 
-def _hash(kind: str, text: str) -> bytes:
-    return hashlib.sha256(f"{kind}\n{text}".encode(errors="surrogatepass")).digest()
-
-
-def _network(address: str | None) -> str:
-    """The address; for IPv6 its /64, because one host can use all of it."""
-    try:
-        found = ip_address(address or "")
-    except ValueError:
-        return ""
-    if isinstance(found, IPv6Address):
-        return str(found.ipv4_mapped or int(found) >> 64)
-    return str(found)
-
-
-def _unavailable() -> Problem:
-    return Problem("upstream_unavailable", "Credentials cannot be checked at the moment.", retry_after=2)
+def _hash(door: Door, kind: str, text: str) -> bytes:
+    return hashlib.sha256(f"{door}\n{kind}\n{text}".encode(errors="surrogatepass")).digest()

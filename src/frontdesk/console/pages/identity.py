@@ -80,7 +80,7 @@ def identity_routes(console: Console, provider: IdentityProvider, cipher: KeyCip
             return await console.sign_in.by_identity(proven, browser, request_id)
 
         try:
-            token = await console.failures.guard(f"console identity {beginning.state}", _address(request), attempt)
+            token = await console.failures.guard("sign-in", f"identity {beginning.state}", _address(request), attempt)
         except ProviderUnavailable:
             return sign_in_page(request, console, 502, _UNAVAILABLE)
         except PracticeChoice as choice:

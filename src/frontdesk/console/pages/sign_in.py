@@ -46,11 +46,11 @@ def sign_in_routes(console: Console) -> list[Route]:
         link = form.get("link").rpartition("#")[2]
         browser = browser_name(request.headers.get("user-agent", ""))
         # Failures are limited per link and per address, so that they cannot lock anyone else out.
-        name = "console link " + hashlib.sha256(link.encode(errors="surrogatepass")).hexdigest()
+        name = "link " + hashlib.sha256(link.encode(errors="surrogatepass")).hexdigest()
         address = None if request.client is None else request.client.host
         try:
             token = await console.failures.guard(
-                name, address, lambda: console.sign_in.by_link(link, browser, attempt.request_id)
+                "sign-in", name, address, lambda: console.sign_in.by_link(link, browser, attempt.request_id)
             )
         except Problem as problem:
             return sign_in_page(request, console, problem.status, _FAULTS[problem.code])

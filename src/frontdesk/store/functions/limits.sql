@@ -70,7 +70,44 @@ BEGIN
         c.per_minute, date_part('epoch', u.quota_started_at + v_quota - v_now), u.quota_used, c.quota;
 END $$;
 
--- Which of the two subjects is at its limit, and for how many seconds more.
+-- The subject at its cap of attempts in a minute that stays so the longest, and for how many seconds. No row: none is.
+CREATE OR REPLACE FUNCTION attempts_at_cap(p_subjects bytea[], p_caps integer[])
+RETURNS TABLE (capped bytea, seconds double precision)
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN QUERY
+        SELECT f.subject, date_part('epoch', f.started_at + interval '60 seconds' - now())
+        FROM unnest(p_subjects, p_caps) AS s (subject, cap) JOIN token_failure f ON f.subject = s.subject
+        WHERE f.failures >= s.cap AND now() - f.started_at BETWEEN interval '-60 seconds' AND interval '60 seconds'
+        ORDER BY f.started_at DESC LIMIT 1;
+END $$;
+
+-- Counts an attempt for every subject: a failed one for a client and an address, or a token that is issued. If one of
+-- them is at its cap, nothing is counted and the row of attempts_at_cap is returned.
+CREATE OR REPLACE FUNCTION count_attempt(p_subjects bytea[], p_caps integer[])
+RETURNS TABLE (capped bytea, seconds double precision)
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_now     timestamptz := now();
+    v_subject bytea;
+BEGIN
+    PERFORM set_config('synchronous_commit', 'off', true);  -- a crash of the database may lose a moment's counts
+    FOR v_subject IN SELECT u.subject FROM unnest(p_subjects) AS u (subject) ORDER BY 1 LOOP  -- in one order: no deadlock
+        INSERT INTO token_failure VALUES (v_subject, v_now, 0) ON CONFLICT DO NOTHING;
+        UPDATE token_failure f SET
+            started_at = CASE WHEN v_now - f.started_at BETWEEN interval '-60 seconds' AND interval '60 seconds'
+                              THEN f.started_at ELSE v_now END,
+            failures = CASE WHEN v_now - f.started_at BETWEEN interval '-60 seconds' AND interval '60 seconds'
+                            THEN f.failures ELSE 0 END
+        WHERE f.subject = v_subject;
+    END LOOP;
+    RETURN QUERY SELECT * FROM attempts_at_cap(p_subjects, p_caps);
+    IF NOT FOUND THEN
+        UPDATE token_failure f SET failures = f.failures + 1 WHERE f.subject = ANY (p_subjects);
+    END IF;
+END $$;
+
+-- Used by the previous release. Which of the two subjects is at its limit, and for how many seconds more.
 CREATE OR REPLACE FUNCTION token_calls_refused(
     p_client bytea, p_client_cap integer, p_address bytea, p_address_cap integer
 )
@@ -82,7 +119,7 @@ LANGUAGE sql STABLE AS $$
     WHERE f.failures >= s.cap AND now() - f.started_at BETWEEN interval '-60 seconds' AND interval '60 seconds'
 $$;
 
--- Counts a failed call for both subjects. False if it exceeds a limit, and is therefore not counted.
+-- Used by the previous release. Counts a failed call for both subjects. False if it exceeds a limit, and is therefore not counted.
 CREATE OR REPLACE FUNCTION count_failed_token_call(
     p_client bytea, p_client_cap integer, p_address bytea, p_address_cap integer
 )
