@@ -1,5 +1,6 @@
 """Started by root, the service gives up root's rights, and other processes cannot look into it."""
 
+import json
 import os
 import pwd
 import signal
@@ -115,7 +116,10 @@ def test_data_in_use_by_root_and_other_files_are_not_taken_over(own: CommandLine
 
 
 def test_without_a_dedicated_account_the_workers_still_give_up_roots_rights(own: CommandLine) -> None:
-    with own.serving("--workers", "2", FRONTDESK_RUN_AS=SHARED, FRONTDESK_METRICS_TOKEN="m" * 16) as served:
+    own.json("practice", "import", "-", stdin=PRACTICE.replace("SLUG", "harbor"), FRONTDESK_RUN_AS=SHARED)
+    heads = own.data_dir.parent / "heads.jsonl"
+    settings = {"FRONTDESK_METRICS_TOKEN": "m" * 16, "FRONTDESK_AUDIT_HEADS_FILE": str(heads)}
+    with own.serving("--workers", "2", FRONTDESK_RUN_AS=SHARED, **settings) as served:
         assert "useradd --system frontdesk" in served.document["warnings"][0]
         for worker in children(served.process.pid):
             assert account_of(worker) == {SHARED}
@@ -128,6 +132,9 @@ def test_without_a_dedicated_account_the_workers_still_give_up_roots_rights(own:
             os.kill(process, signal.SIGKILL)
         wait_until(lambda: not answers(served.url) or server_pid(own.data_dir / "postgres") != database, 60)
         wait_until(lambda: answers(served.url), 60)
+    (head,) = heads.read_text().splitlines()  # two workers, and one of them signs
+    assert json.loads(head)["practice"] == "harbor"
+    assert (heads.owner(), heads.stat().st_mode & 0o777) == (SHARED, 0o600)
     found = own.run("doctor", FRONTDESK_RUN_AS=SHARED)
     assert (found.status, "useradd --system frontdesk" in found.out) == (1, True)
 

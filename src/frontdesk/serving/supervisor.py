@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from frontdesk.privileges import protect_process
 from frontdesk.serving.address import ServingError, free_address, shared_socket
+from frontdesk.serving.audit_heads_file import prepare_audit_heads_file
 from frontdesk.serving.database_restarter import DatabaseRestarter
 from frontdesk.serving.metrics_folder import MetricsFolder
 from frontdesk.settings import Settings
@@ -69,6 +70,7 @@ def serve(settings: Settings, prepare: Callable[[], Callable[[], None]], factory
         # Bound while we serve, so that no other program takes the port while a worker is replaced.
         with _told_to_stop() as told, shared_socket(address, settings.port):
             metrics.clear()
+            prepare_audit_heads_file(settings)
             for worker in workers:
                 worker.go()
             from frontdesk.logs import configure_logging  # imported late, while the workers start
