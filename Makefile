@@ -1,10 +1,10 @@
-.PHONY: run test check format generate adding-test bench bench-quick audit help setup setup-dev clean heavy crash-test attack-test mcp-conformance fhir-test client-test browser-test screenshots
+.PHONY: run test check format generate adding-test bench bench-quick audit help setup setup-dev clean heavy crash-test attack-test property-test mcp-conformance fhir-test client-test browser-test screenshots
 
 run: setup ## sets everything up and serves the demo practice on port 8080 (or FRONTDESK_PORT)
 	@exec .venv/bin/frontdesk serve --demo
 
 test: setup-dev ## sets everything up and runs the tests against a real PostgreSQL
-	.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	.venv/bin/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 check: setup-dev ## format, lint, strict types, import rules
 	.venv/bin/ruff format --check .
@@ -21,12 +21,15 @@ generate: setup-dev ## after a change of operations or codes: the Python client 
 	.venv/bin/python clients/python/generate.py
 	.venv/bin/python -m tests.doors.tool_snapshots
 
-heavy: attack-test crash-test mcp-conformance fhir-test client-test browser-test adding-test ## all heavier suites below
+heavy: attack-test crash-test property-test mcp-conformance fhir-test client-test browser-test adding-test ## all heavier suites below
 
 crash-test: setup-dev ## kills server and database under load; the long state machine
 	.venv/bin/python -m pytest -m heavy tests/crash tests/engine
 
-attack-test: setup-dev ## a million forged ids and tokens; a deep schemathesis run
+property-test: setup-dev ## the property tests with twenty times as many examples
+	PROPERTY_TIMES=20 .venv/bin/python -m pytest -n 2 tests/domain tests/practice_file
+
+attack-test: setup-dev ## a million forged ids and tokens; a short and a deep schemathesis run
 	.venv/bin/python -m pytest -m heavy tests/security tests/doors
 
 mcp-conformance: setup-dev ## the official MCP conformance suites and the inspector (needs Node and npm)
@@ -35,8 +38,8 @@ mcp-conformance: setup-dev ## the official MCP conformance suites and the inspec
 fhir-test: setup-dev ## the FHIR adapter against a server from npm packages, every fault everywhere (needs Node and npm)
 	.venv/bin/python -m pytest -m heavy -n 2 tests/fhir tests/systems
 
-client-test: setup-dev ## code generated from the OpenAPI document books appointments (needs Node and npm)
-	.venv/bin/python -m pytest -m heavy tests/clients
+client-test: setup-dev ## the examples, and code generated from the OpenAPI document (needs Node and npm)
+	.venv/bin/python -m pytest -m heavy tests/clients tests/guides
 
 adding-test: setup-dev ## adds an operation to a copy of the tree, with the steps of CONTRIBUTING.md
 	.venv/bin/python -m pytest -m heavy tests/architecture

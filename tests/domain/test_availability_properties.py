@@ -7,12 +7,13 @@ from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.domain.availability import Busy, OpenTimes
 from frontdesk.domain.directory import Closure, Location, OpeningHours, Practice, Procedure, Provider, TimeOff
 from tests.domain.open_times import free_lane
+from tests.properties import examples
 
 CHANGES = [
     ("America/New_York", date(2026, 11, 1)),
@@ -199,14 +200,14 @@ def cases(draw: st.DrawFn) -> tuple[Case, date]:
     return case, around
 
 
-@settings(max_examples=250, deadline=None)
+@examples(50)
 @given(cases())
 def test_exactly_what_the_rules_allow_is_offered(drawn: tuple[Case, date]) -> None:
     case, around = drawn
     assert case.starts() == Slow(case, around).starts()
 
 
-@settings(max_examples=100, deadline=None)
+@examples(25)
 @given(cases())
 def test_a_start_is_open_and_has_a_lane_exactly_if_it_is_offered(drawn: tuple[Case, date]) -> None:
     case, _ = drawn
@@ -228,7 +229,7 @@ def test_a_start_is_open_and_has_a_lane_exactly_if_it_is_offered(drawn: tuple[Ca
     }
 
 
-@settings(max_examples=100, deadline=None)
+@examples(25)
 @given(cases(), st.integers(1, 9))
 def test_pages_put_together_are_the_whole(drawn: tuple[Case, date], limit: int) -> None:
     case, _ = drawn
@@ -243,7 +244,7 @@ def test_pages_put_together_are_the_whole(drawn: tuple[Case, date], limit: int) 
     assert paged == whole
 
 
-@settings(max_examples=50, deadline=None)
+@examples(15)
 @given(cases(), cases())
 def test_what_was_asked_before_does_not_change_an_answer(one: tuple[Case, date], other: tuple[Case, date]) -> None:
     case, earlier = one[0], other[0]

@@ -2,7 +2,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.domain.local_time import (
@@ -15,6 +15,7 @@ from frontdesk.domain.local_time import (
     weekday,
     zone,
 )
+from tests.properties import examples
 
 ZONES = (
     "America/New_York",
@@ -83,7 +84,7 @@ def test_no_instants_give_no_text() -> None:
     assert iso_local([], "UTC") == []
 
 
-@settings(max_examples=150, deadline=None)
+@examples(50)
 @given(
     st.sampled_from(ZONES),
     st.lists(st.integers(minutes(1987, 1, 1), minutes(2060, 1, 1)), max_size=20),
@@ -95,7 +96,7 @@ def test_text_date_and_weekday_are_those_of_the_standard_library(name: str, inst
     assert [weekday(instant, name) for instant in instants] == [each.strftime("%A") for each in aware]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(50)
 @given(st.sampled_from(ZONES), st.dates(date(1996, 1, 1), date(2060, 1, 1)))
 def test_a_day_begins_where_the_day_before_ends_and_holds_only_its_own_minutes(name: str, day: date) -> None:
     first, end = local_day_bounds(day, name)

@@ -1,9 +1,10 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.domain.directory import matches_name
 from frontdesk.domain.names import digits, has_letter, words
+from tests.properties import examples
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def test_invisible_marks_do_not_part_a_word(invisible: str) -> None:
     assert words(f"Ro{invisible}bert") == ["robert"]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(100)
 @given(st.text())
 def test_folding_folded_text_changes_nothing(text: str) -> None:
     folded = words(text)

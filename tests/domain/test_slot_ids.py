@@ -3,10 +3,11 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.domain.slot_ids import SlotIds, SlotRef, practice_key
+from tests.properties import examples
 
 KEY = bytes(range(32))
 IDS = SlotIds(KEY)
@@ -26,7 +27,7 @@ def reference(slot: SlotRef, key: bytes = KEY) -> str:
     return "slt_" + urlsafe_b64encode(header + rest + tag).decode()
 
 
-@settings(max_examples=100, deadline=None)
+@examples(50)
 @given(numbers, numbers, numbers, numbers, st.integers(1, 2**16 - 1), st.lists(st.integers(0, 2**32 - 1), max_size=9))
 def test_every_id_is_the_defined_encoding_and_reads_back(
     provider: int, location: int, visit_type: int, procedure: int, duration: int, starts: list[int]
@@ -87,7 +88,7 @@ def test_malformed_text_is_unknown(text: str) -> None:
     assert IDS.decode(text) is None
 
 
-@settings(max_examples=200, deadline=None)
+@examples(50)
 @given(st.one_of(st.text(), st.text("slt_ABCabc019-", max_size=60), st.binary(min_size=30, max_size=30)))
 def test_no_text_makes_reading_fail_and_made_up_ids_are_unknown(made_up: str | bytes) -> None:
     text = made_up if isinstance(made_up, str) else "slt_" + urlsafe_b64encode(made_up).decode()

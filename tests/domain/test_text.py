@@ -3,10 +3,11 @@
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.domain.text import CONTROL, INVISIBLE, character_fault, cleaned
+from tests.properties import examples
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_no_character_of_the_refused_categories_passes() -> None:
     assert passed == []
 
 
-@settings(max_examples=200, deadline=None)
+@examples(100)
 @given(st.text(alphabet=st.one_of(st.characters(), st.sampled_from("می\u200c\u200d葛\U000e0100☹\ufe0fᠠ\u180b"))))
 def test_cleaned_text_has_no_fault(text: str) -> None:
     assert character_fault(cleaned(text)) is None

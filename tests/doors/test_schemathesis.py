@@ -39,6 +39,7 @@ async def served(database: Database, database_dsn: str, owner_dsn: str, tmp_path
         yield running
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(900)
 async def test_an_integration_finds_the_service_as_its_document_says(served: Served, tmp_path: Path) -> None:
     answers = await attack(served, tmp_path, "integration", "--max-examples", "8", "--seed", "1")
@@ -46,6 +47,7 @@ async def test_an_integration_finds_the_service_as_its_document_says(served: Ser
         assert reached(operation, answers) >= {401, operation.success}, operation.name
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(900)
 async def test_an_agent_finds_the_service_as_its_document_says(served: Served, tmp_path: Path) -> None:
     writes = [operation for operation in OPERATIONS if operation.kind == "write"]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from frontdesk.practice_file import Fault, PracticeFileError, parse
 from frontdesk.practice_file.reading import MAX_BYTES, read
+from tests.properties import examples
 
 EXAMPLE = Path(__file__).with_name("example.yaml").read_text(encoding="utf-8")
 PRACTICE = "practice: {slug: demo, name: Demo, timeZone: America/New_York}\n"
@@ -215,6 +216,7 @@ def test_text_with_half_a_surrogate_pair_is_refused() -> None:
     assert faults(escaped) == (Fault("practice.name", "must not contain control characters"),)
 
 
+@examples(40)
 @given(st.one_of(st.text(), st.text("{}[]:,-#&*!|>'\"%@`\\ \n\tab1~?").map(lambda text: PRACTICE + text)))
 def test_any_text_is_either_a_practice_file_or_a_list_of_faults(text: str) -> None:
     try:

@@ -5,7 +5,7 @@ from datetime import date, datetime
 from pathlib import Path
 
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.domain.directory import (
@@ -22,6 +22,7 @@ from frontdesk.domain.directory import (
 from frontdesk.domain.names import has_letter
 from frontdesk.domain.text import character_fault
 from frontdesk.practice_file import PatientRecord, PracticeFile, dump, parse
+from tests.properties import examples
 
 EXAMPLE = Path(__file__).with_name("example.yaml").read_text(encoding="utf-8")
 
@@ -145,7 +146,7 @@ def files(draw: st.DrawFn) -> PracticeFile:
     return PracticeFile(directory, tuple(draw(st.lists(patients, max_size=2, unique_by=lambda p: p.number))))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(20)
 @given(files())
 def test_what_is_written_reads_back_the_same(file: PracticeFile) -> None:
     text = dump(file)
