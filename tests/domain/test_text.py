@@ -94,6 +94,8 @@ def test_line_separators_are_refused_and_replaced() -> None:
         "\u200cمی",
         "م\u200ca",  # between two scripts
         "葛\U000e0100\U000e0101",  # a second selector
+        "葛\U000e0163",  # no selector of an ideograph
+        "葛\ufe0f",
         "☹\ufe0f\ufe0f",
         "👨\u200d\u200d👩",
         "👨\u200dA",

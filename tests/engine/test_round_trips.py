@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from frontdesk.doors.rest import RestDoor
-from tests.world import PRACTICE, World, patient_id, slots
+from tests.world import PRACTICE, World, book, patient_id, slots
 
 Call = Callable[[], Awaitable[httpx.Response]]
 
@@ -140,6 +140,20 @@ async def test_a_challenge_costs_two_round_trips_and_its_confirmation_three(
         confirming.append(world.database.statements - before)
         assert booked.status_code == 201, booked.text
     assert min(confirming) <= 3
+
+
+async def test_naming_the_patient_costs_a_challenge_one_round_trip_and_its_confirmation_none(
+    world: World, agent: httpx.AsyncClient
+) -> None:
+    appointment = await book(agent)
+    path = f"/api/appointments/{appointment}/confirm"
+    assert await cost(world, lambda: agent.post(path, json={}), 428) == 3, "the appointment, the name, the challenge"
+
+    async def confirm() -> httpx.Response:
+        return await agent.post(path, json={"confirmationToken": next(tokens)})
+
+    tokens = iter([(await agent.post(path, json={})).json()["confirmationToken"] for _ in range(4)])
+    assert await cost(world, confirm) <= 3
 
 
 async def test_an_import_costs_the_next_search_one_more_look(world: World, agent: httpx.AsyncClient) -> None:

@@ -132,7 +132,8 @@ async def test_a_read_back_tells_whose_record_would_change(world: World) -> None
     }
 
 
-async def test_what_was_stored_before_is_cleaned_and_found(world: World, owner_dsn: str) -> None:
+async def test_what_was_stored_before_is_cleaned_and_found(world: World, owner_dsn: str, database_dsn: str) -> None:
+    """By the migrations, here without the owner's right to bypass row-level security, which not every owner has."""
     agent, letters = await world.client(), "æœøłđðþıħŋŧĸəɛɔɓɖɗƙƴ"
     appointment = await book(agent)
     await confirmed(agent, "POST", f"/api/appointments/{appointment}/cancel", {"reason": "ill"})
@@ -147,9 +148,11 @@ async def test_what_was_stored_before_is_cleaned_and_found(world: World, owner_d
             "lovelace",
             "ada\u202e@example.com",
         )
+        subject_to_policies = await asyncpg.connect(database_dsn, server_settings=session_settings(role=None))
         for migration in this_release().migrations:
             if migration.number in (50, 51):
-                await connection.execute(migration.sql)
+                await subject_to_policies.execute(migration.sql)
+        await subject_to_policies.close()
         keys = await connection.fetch("SELECT name_key FROM patient WHERE number = 1")
     finally:
         await connection.close()

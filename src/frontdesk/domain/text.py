@@ -19,6 +19,8 @@ _EMOJI_SELECTORS = "\ufe0e\ufe0f"
 _SKIN_TONES = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
 _MONGOLIAN_SELECTORS = "\u180b\u180c\u180d\u180f"
 _HAN = ("CJK UNIFIED IDEOGRAPH", "CJK COMPATIBILITY IDEOGRAPH")
+# Few of the selectors are registered for ideographs. All of them would encode a byte behind each ideograph.
+_HAN_SELECTORS = frozenset(map(chr, (*range(0xFE00, 0xFE03), *range(0xE0100, 0xE0120))))
 
 _CONTROL_CATEGORIES = frozenset(("Cc", "Cs"))
 _INVISIBLE_CATEGORIES = frozenset(("Cf", "Co", "Zl", "Zp"))
@@ -84,7 +86,7 @@ def _selects(text: str, at: int) -> bool:
         return _is_symbol(before)
     if char in _MONGOLIAN_SELECTORS:
         return _script(before) == "MONGOLIAN" and not _is_selector(before)
-    return unicodedata.name(before, "").startswith(_HAN)
+    return char in _HAN_SELECTORS and unicodedata.name(before, "").startswith(_HAN)
 
 
 def _is_selector(char: str) -> bool:
