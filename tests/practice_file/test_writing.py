@@ -112,6 +112,10 @@ practices = st.builds(
     slot_interval_minutes=st.integers(1, 1440),
     scheduling_system=systems,
     sandbox=st.booleans(),
+    patients_per_hour=st.integers(0, 1_000_000),
+    patients_per_day=st.integers(0, 1_000_000),
+    match_misses=st.integers(0, 100),
+    known_patients_only=st.booleans(),
 )
 patients = st.builds(
     PatientRecord,
