@@ -45,6 +45,7 @@ def _block_with_faults(window: Window, _place: Office) -> None:
 def _client_secret(window: Window, _place: Office) -> None:
     page = window.go("/clients/new")
     page.get_by_role("textbox", name="Name").fill("Shown once")
+    page.get_by_role("checkbox", name="slots:read").check()
     page.get_by_role("button", name="Add the client").click()
     expect(page.locator("#client-secret")).to_be_visible()
 

@@ -11,7 +11,7 @@ from frontdesk_client import Frontdesk, FrontdeskError
 
 from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
 from tests.browser.browsing import Office, command
-from tests.clients.running_desk import Credentials
+from tests.clients.running_desk import ALL_PATIENTS, Credentials
 
 PATIENTS = """
     Amelia Stone, Bruno Keller, Clara Duarte, Dylan Frost, Elif Kaya, Felix Ivanov, Greta Lund, Hugo Marsh, Iris Okoye,
@@ -49,7 +49,18 @@ def stage(place: Office) -> str:
 
 def _client(place: Office, name: str, grant: str) -> Credentials:
     made = command(
-        place.desk, "client", "add", "--practice", "demo", "--name", name, "--grant", grant, "--scope", "all"
+        place.desk,
+        "client",
+        "add",
+        "--practice",
+        "demo",
+        "--name",
+        name,
+        "--grant",
+        grant,
+        "--scope",
+        "all",
+        *ALL_PATIENTS,
     )
     return Credentials(made["clientId"], made["clientSecret"])
 

@@ -57,11 +57,12 @@ def test_a_client_is_added_rotated_and_disabled_by_mouse(place: Office, window: 
     expect(page.get_by_label("Calls a minute")).to_have_value("many")
     page.get_by_role("textbox", name="Name").fill("Voice agent")
     page.get_by_label("Calls a minute").fill("120")
-    page.get_by_role("checkbox", name="patients:write").uncheck()
+    for scope in ("practices:read", "slots:read"):
+        page.get_by_role("checkbox", name=scope).check()
     page.get_by_role("button", name="Add the client").click()
     made = Credentials(page.locator("#client-id").inner_text(), page.locator("#client-secret").inner_text())
     with made.client(place.desk.url) as api:
-        assert "patients:write" not in api.get_capabilities().capabilities
+        assert list(api.get_capabilities().capabilities) == ["practices:read", "slots:read"]
 
     page.get_by_role("link", name="I have copied it").click()
     arrive(page.get_by_role("button", name="Make a new secret"))
@@ -88,6 +89,9 @@ def test_a_client_is_added_by_keyboard(window: Open) -> None:
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowDown")
     expect(page.get_by_role("radio", name="Integration")).to_be_checked()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    expect(page.get_by_role("checkbox", name="practices:read")).to_be_checked()
     page.keyboard.press("Enter")
     expect(page.locator("#client-secret")).to_be_visible()
     page.get_by_role("link", name="I have copied it").focus()
@@ -197,6 +201,8 @@ def test_a_new_practice_is_led_from_empty_to_its_first_booking(place: Office, wi
     expect(page.get_by_text("2 of 6 done")).to_be_visible()
     page.get_by_role("link", name="Add a client").click()
     page.get_by_role("textbox", name="Name").fill("First agent")
+    for scope in page.get_by_role("checkbox").all():
+        scope.check()
     page.get_by_role("button", name="Add the client").click()
     made = Credentials(page.locator("#client-id").inner_text(), page.locator("#client-secret").inner_text())
     opened.go("/setup")

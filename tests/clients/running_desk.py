@@ -21,6 +21,7 @@ COMMAND = str(Path(sys.executable).parent / "frontdesk")
 START_SECONDS = 120.0
 # Slots from then on: the very earliest may come too close to be booked while a test runs, and the quick start books it.
 NEXT_WEEK = datetime.now(UTC).date() + timedelta(days=7)
+ALL_PATIENTS = ("--patients-per-hour", "0", "--patients-per-day", "0", "--match-misses", "0")
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,8 @@ def running_desk(folder: Path) -> Iterator[Desk]:
     try:
         _wait_until_ready(url, process, log)
         agent, integration = (
-            _add_client(environment, grant, "--per-minute", "1000000") for grant in ("agent", "integration")
+            _add_client(environment, grant, "--per-minute", "1000000", *ALL_PATIENTS)
+            for grant in ("agent", "integration")
         )
         yield Desk(url, agent, integration, environment)
     finally:

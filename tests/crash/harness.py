@@ -105,7 +105,7 @@ class Clinic:
         self.command("practice", "import", str(path))
         agent: dict[str, str] = self.command(
             "client", "add", "--practice", "crash", "--name", "Booker", "--grant", "agent", "--scope", "all",
-            "--per-minute", "1000000", "--quota", "100000000",
+            "--per-minute", "1000000", "--quota", "100000000", "--patients-per-hour", "0", "--patients-per-day", "0",
         )  # fmt: skip
         return agent
 

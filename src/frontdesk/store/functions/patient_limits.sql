@@ -182,8 +182,8 @@ BEGIN
         v_pause := interval '15 seconds';
     END IF;
     UPDATE match_miss t SET
-        misses = m.misses, questions = (t.questions || p_question)[greatest(1, m.misses - 99):], last_at = p_now,
-        paused_until = p_now + v_pause
+        misses = m.misses, last_at = p_now, paused_until = p_now + v_pause,
+        questions = (t.questions || p_question)[greatest(1, cardinality(t.questions) - 98):]  -- the last hundred
     WHERE t.practice_id = p_practice AND t.client_id = p_client AND t.person = p_person;
     UPDATE match_miss t SET misses = a.misses + 1, began_at = a.began_at, last_at = p_now
     WHERE t.practice_id = p_practice AND t.client_id = p_client AND t.person = '';
