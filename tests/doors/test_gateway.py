@@ -279,11 +279,13 @@ async def test_only_trusted_proxies_are_believed_about_the_address(
     gateway._app = app
     scope = {
         "type": "http",
+        "http_version": "1.1",
         "method": "GET",
         "path": "/",
+        "raw_path": b"/",
         "query_string": b"",
         "client": (peer, 1),
-        "headers": [(b"x-forwarded-for", forwarded.encode())],
+        "headers": [(b"host", b"test"), (b"x-forwarded-for", forwarded.encode())],
     }
     await gateway(scope, None, None)  # type: ignore[arg-type]
     assert seen == [capped]

@@ -161,8 +161,23 @@ async def test_a_head_that_is_refused_is_told_why_and_nothing_of_it_comes_back(
 
 
 async def test_as_many_headers_as_are_allowed_are_read(server: RealServer) -> None:
-    head = "GET /healthz HTTP/1.1\r\n" + "X: y\r\n" * 99 + "Connection: close\r\n\r\n"
+    head = "GET /healthz HTTP/1.1\r\nHost: x\r\n" + "X: y\r\n" * 98 + "Connection: close\r\n\r\n"
     assert (await asyncio.to_thread(exchange, server, head)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        ("GET /healthz HTTP/1.1\r\n\r\n", 400),
+        ("GET /healthz HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n", 400),
+        ("GET /healthz HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a\r\nauthorization: Bearer b\r\n\r\n", 400),
+        ("GET /healthz HTTP/1.0\r\n\r\n", 200),  # health checks of some proxies; HTTP/1.0 has no Host
+        ("GET /healthz%2F HTTP/1.1\r\nHost: x\r\n\r\n", 404),
+    ],
+)
+async def test_host_is_required_and_not_repeated(server: RealServer, head: str, status: int) -> None:
+    sent = head.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")
+    assert (await asyncio.to_thread(exchange, server, sent)).status == status
 
 
 @pytest.mark.parametrize("what", ["1;", "0\r\nX: ", "0\r\n"], ids=["extension", "trailer", "trailers"])

@@ -5,7 +5,6 @@ The guard checks the session, the role and, for a POST, that the form belongs to
 
 import hashlib
 import hmac
-import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +29,8 @@ from frontdesk.console.navigation import NAV, NOTICES
 from frontdesk.console.rendering import render, with_headers
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.bodies import LARGEST_BODY
-from frontdesk.doors.http_request import request_of
+from frontdesk.doors.error_handlers import unexpected_problem
+from frontdesk.doors.http_request import origin_of, request_of
 from frontdesk.doors.request_log import RequestLog
 from frontdesk.settings import Settings
 
@@ -39,8 +39,6 @@ CSRF_FIELD = "csrf"
 CSRF_HEADER = "X-CSRF-Token"
 
 Endpoint = Callable[[Request], Awaitable[Response]]
-
-_log = logging.getLogger("frontdesk.request")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +137,8 @@ def guarded(pages: Sequence[Page], console: Console) -> list[Route]:
 
 
 def here(request: Request) -> str:
-    return request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    path, query = request.scope["path"], request.scope["query_string"].decode("latin-1")
+    return f"{path}?{query}" if query else path
 
 
 def check_same_origin(request: Request, settings: Settings) -> None:
@@ -148,8 +147,11 @@ def check_same_origin(request: Request, settings: Settings) -> None:
     With `no-referrer` a browser sends the Origin `null` from our own forms, too; then the CSRF token decides.
     """
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
-    ours = {request.headers.get("host", ""), urlsplit(settings.public_url).netloc}
-    if site not in (None, "same-origin") or (origin not in (None, "null") and urlsplit(origin).netloc not in ours):
+    ours = {request.headers.get("host", "").lower(), urlsplit(settings.public_url).netloc.lower()}
+    sender = None if origin is None else origin_of(origin)
+    if site not in (None, "same-origin") or (
+        origin not in (None, "null") and (sender is None or sender[1] not in ours)
+    ):
         raise Problem("forbidden_scope", "This form was not sent from the console.")
 
 
@@ -172,10 +174,12 @@ def answered(console: Console, path: str, work: Callable[[Request, RequestProgre
         except Problem as problem:
             code = problem.code
             response = _problem_page(request, problem, attempt)
-        except Exception:
-            _log.exception("unexpected error", extra={"requestId": attempt.request_id})
-            code = "internal"
-            response = _problem_page(request, Problem(code), attempt)
+        except Exception as error:
+            fault = unexpected_problem(error, attempt.request_id)
+            if attempt.request is not None:  # pages of signed-in staff do more than read: the fault may be ours
+                fault = Problem("internal")
+            code = fault.code
+            response = _problem_page(request, fault, attempt)
         caller = None if attempt.request is None else attempt.request.staff.caller()
         console.requests.answered(
             "console", path, caller, request.method, response.status_code, code, began, attempt.request_id

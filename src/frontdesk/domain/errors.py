@@ -233,6 +233,14 @@ def invalid(errors: Sequence[FieldError]) -> Problem:
     return Problem("validation", detail, status=400 if unreadable else 422, errors=errors)
 
 
+# What parsers raise for input that they cannot read.
+UNREADABLE = (ValueError, ArithmeticError, RecursionError)
+
+
+def unreadable() -> Problem:
+    return invalid([FieldError("$", BINDING, "the request cannot be read")])
+
+
 def declined(reason: str, field: str = "$") -> Problem:
     """The scheduling system declined a write; the reason is in the detail and in the errors."""
     return Problem("validation", reason, status=422, errors=[FieldError(field, "declined", reason)])

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from frontdesk.domain.errors import Problem
+from frontdesk.domain.errors import UNREADABLE, Problem, unreadable
 from frontdesk.doors.http_request import request_of
 from frontdesk.doors.responses import problem_response
 from frontdesk.settings import Settings
@@ -62,9 +62,19 @@ class UnexpectedErrors:
 
 
 async def unexpected_error(error: Exception, scope: Scope, receive: Receive, send: Send, settings: Settings) -> None:
-    """Logs the exception under the request id and answers `internal`."""
+    """Logs the exception under the request id and answers it."""
     request = request_of(scope)
-    _log.error("unexpected error", exc_info=error, extra={"requestId": request.request_id})
+    problem = unexpected_problem(error, request.request_id)
     if request.response_started:
         raise error  # half an answer was sent: only breaking the connection is left
-    await problem_response(Problem("internal"), settings, request.request_id)(scope, receive, send)
+    await problem_response(problem, settings, request.request_id)(scope, receive, send)
+
+
+def unexpected_problem(error: Exception, request_id: str) -> Problem:
+    """Logs an exception from outside the engine and returns its answer.
+
+    Doors only read requests and write answers: what a parser raises there is the fault of the request. It is logged
+    all the same, because the parser should have refused it in its own words.
+    """
+    _log.error("unexpected error", exc_info=error, extra={"requestId": request_id})
+    return unreadable() if isinstance(error, UNREADABLE) else Problem("internal")

@@ -3,7 +3,7 @@
 Calls without a valid token are not counted; the door answers them. The gateway's own answers carry no request id.
 """
 
-import logging
+import re
 from collections.abc import Callable, MutableMapping
 from functools import lru_cache
 from ipaddress import ip_address, ip_network
@@ -12,8 +12,8 @@ from typing import Any
 
 from frontdesk.access.clients.authentication import Authenticator
 from frontdesk.access.limits.rate_limiter import RateLimiter, Refused
-from frontdesk.domain.errors import Problem
-from frontdesk.doors.error_handlers import unexpected_error
+from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
+from frontdesk.doors.error_handlers import unexpected_error, unexpected_problem
 from frontdesk.doors.http_request import (
     App,
     HttpRequest,
@@ -32,6 +32,9 @@ from frontdesk.settings import Settings
 LONGEST_ADDRESS = 8 * 1024
 LARGEST_HEADERS = 32 * 1024
 _COUNTED = ("/api/", "/mcp")
+_ENCODED_SLASH = re.compile(rb"%2[Ff]")
+_HOST = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%!$&'()*+,;=-]+)(?::[0-9]*)?\Z")  # RFC 3986
+_ONLY_ONCE = {b"host": "Host", b"authorization": "Authorization", b"idempotency-key": "Idempotency-Key"}
 _PREFLIGHT_SECONDS = b"600"
 _METHODS = b"GET, POST, PATCH"
 _REQUEST_HEADERS = (
@@ -39,7 +42,6 @@ _REQUEST_HEADERS = (
     b"Mcp-Method, Mcp-Name"
 )
 _EXPOSED = b"X-SVC-TRACE-ID, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate"
-_log = logging.getLogger("frontdesk.request")
 
 
 class Gateway:
@@ -69,13 +71,16 @@ class Gateway:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if _ENCODED_SLASH.search(scope["raw_path"]):
+            scope["path"] = ""  # nothing is there: no path of ours contains one, and it must not act as a slash
         request = request_of(scope)
-        if self._origins and await self._is_preflight(request, send):
-            return
-        if self._networks and b"x-forwarded-for" in request.headers:
-            self._find_client(scope)
         try:
+            if self._origins and await self._is_preflight(request, send):
+                return
+            if self._networks and b"x-forwarded-for" in request.headers:
+                self._find_client(scope)
             _check_sizes(request)
+            _check_headers(request, scope["http_version"])
             if request.token and request.path.startswith(_COUNTED) and not self._try_count(request, request.token):
                 await self._count(request, request.token)
         except Refused as refused:
@@ -85,9 +90,8 @@ class Gateway:
         except Problem as problem:
             await self._refuse(request, send, problem)
             return
-        except Exception:
-            _log.exception("unexpected error")
-            await self._refuse(request, send, Problem("internal"))
+        except Exception as error:
+            await self._refuse(request, send, unexpected_problem(error, request.request_id))
             return
         door = self._door_of(request.path)
         if door is None:
@@ -156,6 +160,21 @@ def _check_sizes(request: HttpRequest) -> None:
         raise Problem("payload_too_large", "The header fields of the request are too large.", status=431)
     if len(request.path) + len(request.query) > LONGEST_ADDRESS:
         raise Problem("payload_too_large", "The address of the request is too long.", status=414)
+
+
+def _check_headers(request: HttpRequest, http_version: str) -> None:
+    host = request.headers.get(b"host")
+    if not (_HOST.match(host) if host is not None else http_version == "1.0"):
+        raise _refusal("Host must be given once, as the name and port of this server")
+    if len(request.headers) != len(request.raw_headers):
+        names = [name for name, _ in request.raw_headers]
+        for name, published in _ONLY_ONCE.items():
+            if names.count(name) > 1:
+                raise _refusal(f"{published} must be given only once")
+
+
+def _refusal(message: str) -> Problem:
+    return invalid([FieldError(message.partition(" ")[0], BINDING, message)])
 
 
 def _is_address(text: str) -> bool:

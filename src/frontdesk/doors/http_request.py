@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.engine.sandbox import META_KEY
@@ -79,6 +80,15 @@ def _request_id(traceparent: bytes | None) -> str:
 def decoded(value: bytes | None) -> str | None:
     """The value of a header as text. HTTP allows any byte, which Latin-1 maps to a character."""
     return None if value is None else value.decode("latin-1")
+
+
+def origin_of(url: str) -> tuple[str, str] | None:
+    """Scheme and authority; None if it is not an origin (such as `null`, which sandboxed pages send)."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return None
+    return (parts.scheme, parts.netloc.lower()) if parts.netloc else None
 
 
 async def send_response(send: Send, request: HttpRequest, status: int, headers: RawHeaders, body: bytes) -> None:

@@ -5,7 +5,6 @@ Every error is a problem document that also carries `error` and `error_descripti
 
 import base64
 import contextlib
-import logging
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -23,6 +22,7 @@ from frontdesk.access.clients.tokens import IssuedToken, Tokens
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.domain.errors import FieldError, Problem
 from frontdesk.doors.bodies import read_body
+from frontdesk.doors.error_handlers import unexpected_problem
 from frontdesk.doors.http_request import request_of
 from frontdesk.doors.request_log import RequestLog
 from frontdesk.doors.responses import TRACE_HEADER, problem_response, www_authenticate
@@ -44,8 +44,6 @@ _ERRORS = {  # the RFC 6749 code, if there is one
     "upstream_unavailable": "temporarily_unavailable",
     "internal": "server_error",
 }
-
-_log = logging.getLogger("frontdesk.request")
 
 
 def oauth_routes(
@@ -177,10 +175,10 @@ def _with_problems(operation: str, endpoint: Endpoint, settings: Settings, reque
         except Problem as problem:
             code = problem.code
             response = _problem(request, problem, settings)
-        except Exception:
-            _log.exception("unexpected error", extra={"requestId": _request_id(request)})
-            code = "internal"
-            response = _problem(request, Problem(code), settings)
+        except Exception as error:
+            fault = unexpected_problem(error, _request_id(request))
+            code = fault.code
+            response = _problem(request, fault, settings)
         client_id = getattr(request.state, "client_id", None)
         labels = request_labels("oauth", operation, None, None, client_id, request.method, response.status_code, code)
         requests.record(labels, (time.monotonic() - began) * 1000, _request_id(request))

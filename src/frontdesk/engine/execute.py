@@ -14,7 +14,7 @@ from frontdesk.access.clients.caller import Caller
 from frontdesk.access.limits.patient_budget import record_read
 from frontdesk.audit.trail import AuditTrail
 from frontdesk.domain.cursors import Cursors
-from frontdesk.domain.errors import Problem
+from frontdesk.domain.errors import UNREADABLE, Problem, unreadable
 from frontdesk.domain.local_time import local_date
 from frontdesk.domain.slot_ids import SlotIds
 from frontdesk.engine.answer_cache import Answer, AnswerCache, CacheKey
@@ -117,7 +117,7 @@ class Engine:
             subjects=subjects,
         )
         today = await _today(context) if operation.input.needs_today else None
-        given: Any = read(operation, call.arguments(), today)
+        given = _read(call, today)
         if operation.kind == "write":
             propose = partial(_run, operation, context, given)
             body = await self.write(
@@ -163,6 +163,14 @@ class Engine:
                 entry = audit_entry(call.operation, context, outcome, call.request_id)
                 await record_read(self.audit, entry, context.caller.patient_limits)
         return body
+
+
+def _read(call: Call, today: date | None) -> Any:
+    try:
+        return read(call.operation, call.arguments(), today)
+    except UNREADABLE as error:
+        _log.exception("unexpected error", extra={"requestId": call.request_id})
+        raise unreadable() from error
 
 
 async def _today(context: Context) -> date:

@@ -42,7 +42,7 @@ async def _appointment(request: ConsoleRequest, refused: Problem | None = None, 
 
 async def _step(request: ConsoleRequest) -> Response:
     appointment_id = request.param("appointment_id")
-    operation, notice = _STEPS[request.http.url.path.rpartition("/")[2]]
+    operation, notice = _STEPS[request.http.scope["path"].rpartition("/")[2]]
     arguments: dict[str, Any] = {"appointmentId": appointment_id}
     reason = request.form.get("reason")
     if reason and operation == "cancel_appointment":

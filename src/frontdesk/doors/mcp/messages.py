@@ -5,7 +5,6 @@ the `_meta` of every request, with headers that must match the body.
 """
 
 import base64
-import binascii
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -126,5 +125,5 @@ def _plain(value: str | None) -> str | None:
         return value
     try:
         return base64.b64decode(encoded.group(1), validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:  # not ASCII, not base64, or not UTF-8
         return None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from frontdesk.doors.http_request import decoded
+from frontdesk.doors.http_request import decoded, origin_of
 from frontdesk.doors.mcp.messages import INVALID_REQUEST, Rejection
 from frontdesk.settings import Settings
 
@@ -20,7 +20,7 @@ class Origins:
         hosts = {public.hostname, *(host.lower() for host in settings.allowed_hosts)}
         self._local = settings.host in _LOOPBACK or public.hostname in _LOOPBACK
         self._hosts = frozenset(hosts | _LOOPBACK if self._local else hosts)
-        self._origins = frozenset(_origin(url) for url in (settings.public_url, *settings.allowed_origins))
+        self._origins = frozenset(origin_of(url) for url in (settings.public_url, *settings.allowed_origins))
         self._refusal = lru_cache(maxsize=16)(self._judge)
 
     def check(self, headers: Mapping[bytes, bytes]) -> None:
@@ -32,7 +32,7 @@ class Origins:
         host, origin = decoded(host_header), decoded(origin_header)
         if _hostname(f"//{host or ''}") not in self._hosts:
             return 421, "This server does not answer under the name in the Host header."
-        if origin is None or _origin(origin) in self._origins or (self._local and _hostname(origin) in _LOOPBACK):
+        if origin is None or origin_of(origin) in self._origins or (self._local and _hostname(origin) in _LOOPBACK):
             return None
         return 403, "Pages of this origin may not call this server."
 
@@ -42,12 +42,3 @@ def _hostname(url: str) -> str | None:
         return urlsplit(url).hostname
     except ValueError:
         return None
-
-
-def _origin(url: str) -> tuple[str, str] | None:
-    """Scheme and authority; None if it is not an origin (such as `null`, which sandboxed pages send)."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return None
-    return (parts.scheme, parts.netloc.lower()) if parts.netloc else None

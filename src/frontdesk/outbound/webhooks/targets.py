@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 LONGEST_URL = 2000
 _PORTS = {"http": 80, "https": 443}
 _NAT64 = ip_network("64:ff9b::/96")
+_GLOBAL_UNICAST = ip_network("2000::/3")
 
 
 class TargetError(Exception):
@@ -73,7 +74,10 @@ def _is_public(text: str) -> bool:
         return False
     address = ip_address(text)
     if isinstance(address, IPv6Address):
-        address = _embedded(address) or address
+        embedded = _embedded(address)
+        if embedded is None and address not in _GLOBAL_UNICAST:  # site-local, IPv4-compatible, translated and others
+            return False
+        address = embedded or address
     return address.is_global and not address.is_multicast
 
 

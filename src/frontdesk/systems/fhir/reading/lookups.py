@@ -155,7 +155,7 @@ class Reader:
                 + [
                     ((moved[each.id], each.id), each)
                     for each in await self._fitting(await self._by_id(moved), wanted)
-                    if place is None or (moved[each.id], each.id) > place
+                    if each.id in moved and (place is None or (moved[each.id], each.id) > place)
                 ],
                 key=itemgetter(0),
             )
