@@ -4,7 +4,7 @@ import os
 import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -36,8 +36,8 @@ class HttpRequest:
     headers: dict[bytes, bytes]  # by lower-case name; the last of several values, except that Accept is one list
     token: str | None  # of an Authorization header with the scheme Bearer
     request_id: str  # the W3C trace id of a valid traceparent, else a fresh one
+    added: RawHeaders  # the gateway's headers for the answer
     caller: Caller | None = None
-    added: RawHeaders = field(default_factory=list)  # the gateway's headers for the answer
     response_started: bool = False
 
 
@@ -63,6 +63,7 @@ def _read(scope: Scope) -> HttpRequest:
         headers,
         _bearer_token(headers.get(b"authorization")),
         _request_id(headers.get(b"traceparent")),
+        [],
     )
 
 
