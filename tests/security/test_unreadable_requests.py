@@ -186,6 +186,9 @@ def _requests(token: bytes) -> Iterable[tuple[str, bytes, Headers, bytes]]:
         for value in (b"\xff", b"%ff", b"====", b"A" * 5000, b'"\\377"', b'"\\ud800"', b"\x00", b"")
     ]
     for method, target, headers, body in ENTRANCES:
+        for other in ("HEAD", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH", "POST", "GET"):
+            yield other, target, headers, body
+            yield other, target, [bearer, *headers], body
         for name, values in (*((name, NASTY) for name in NAMES), (b"cookie", cookies)):
             rest = [each for each in headers if each[0] != name]
             for value in values:

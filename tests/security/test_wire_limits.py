@@ -180,6 +180,23 @@ async def test_host_is_required_and_not_repeated(server: RealServer, head: str, 
     assert (await asyncio.to_thread(exchange, server, sent)).status == status
 
 
+async def test_no_head_of_a_request_is_an_internal_error(server: RealServer) -> None:
+    heads = [
+        *(f"GET {target} HTTP/1.1\r\nHost: x\r\n" for target in (
+            "/\xff", "/?\xff", "/console/calendar?\xff", "http://[/", "//[", "*", "/%zz", "/%ff%fe", "/a#b", "?x", "http://x",
+            "http://x:99999999/", "/%00", "/api/slots%2f",
+        )),
+        *(f"GET /console/calendar HTTP/1.1\r\nHost: x\r\n{field}\r\n" for field in (
+            "\xff: y", "Cookie: \xff", "Cookie: a=\x00", "Origin: http://[", "Accept: \xff", "Authorization: \xff",
+        )),
+        "OPTIONS * HTTP/1.1\r\nHost: x\r\n", "GET /healthz HTTP/1.7\r\nHost: x\r\n", "GET / HTTP/1.1\r\nHost: \xff\r\n",
+    ]  # fmt: skip
+    for head in heads:
+        answer = await asyncio.to_thread(exchange, server, head + "Connection: close\r\n\r\n")
+        assert 200 <= answer.status < 500, head
+    await alive(server)
+
+
 @pytest.mark.parametrize("what", ["1;", "0\r\nX: ", "0\r\n"], ids=["extension", "trailer", "trailers"])
 async def test_what_is_no_body_around_a_body_has_limits(server: RealServer, bearer: str, what: str) -> None:
     head = f"POST /api/patients/match HTTP/1.1\r\nHost: x\r\n{bearer}{JSON}Transfer-Encoding: chunked\r\n\r\n{what}"
