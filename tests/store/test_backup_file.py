@@ -23,6 +23,7 @@ from frontdesk.store.embedded import age_file
 from frontdesk.store.embedded.backup_file import Backup, BackupKeys, Manifest, open_backup, write_backup
 from frontdesk.store.embedded.server import EmbeddedPostgres
 from frontdesk.store.embedded.table_data import BackupError, Content, copy_in
+from frontdesk.store.migrate import Release, migrate, this_release
 from tests.shared_database import as_owner, new_database
 
 SECRET = "the secret key of the service that made the backup"
@@ -134,6 +135,24 @@ async def test_a_backup_restores_every_row_and_sequence_into_an_empty_database(m
     with opened(made.file, made.keys) as backup:
         await copy_in(empty_database, backup.manifest.content, backup.open_table)
     assert await rows_of(empty_database) == await rows_of(as_owner(made.dsn))
+
+
+async def test_a_backup_of_an_older_release_is_restored_with_its_migrations_and_then_migrated(
+    cluster: EmbeddedPostgres, empty_database: str, tmp_path: Path
+) -> None:
+    release = this_release()
+    keys = keys_of(SECRET)
+    async with new_database(cluster, "template0") as older:
+        await migrate(as_owner(older), Release(release.version, release.migrations[:-1], ()))
+        await migrate(as_owner(older), Release(release.version, release.migrations[:-1], release.functions[:1]))
+        await write(tmp_path / "backup", older, keys, tmp_path)
+    with opened(tmp_path / "backup", keys) as backup:
+        backup.check()
+        assert len(backup.manifest.migrations) == len(release.migrations) - 1
+        await copy_in(empty_database, backup.manifest.content, backup.open_table)
+    state = await migrate(empty_database)
+    assert len(state.pending_migrations) == 1
+    assert len(state.pending_functions) == len(release.functions)
 
 
 async def rows_of(dsn: str) -> dict[str, list[str]]:

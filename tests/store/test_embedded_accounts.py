@@ -103,14 +103,14 @@ async def test_a_database_of_an_older_release_gets_its_owner_at_the_next_start(
 ) -> None:
     older = EmbeddedPostgres(home)
     with monkeypatch.context() as patch, superuser_login():
-        patch.setattr(EmbeddedPostgres, "_has_roles", lambda _self: True)
+        patch.setattr(server, "has_roles", lambda _home: True)
         older.start()
         await migrate(older.dsn("postgres"))
     assert query(older, "SELECT schema_owner FROM information_schema.schemata WHERE schema_name = 'frontdesk'",
                  role="postgres") == "postgres"  # fmt: skip
     newer = EmbeddedPostgres(home)
     with pytest.raises(EmbeddedPostgresError, match="another version of frontdesk: stop that one first"):
-        newer.start()
+        newer.start(timeout=1)
     older.end()
 
     newer.start()

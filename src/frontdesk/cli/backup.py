@@ -71,6 +71,8 @@ def _backup(args: argparse.Namespace) -> None:
     with as_caller():
         if args.file.exists():
             raise BadInput(f"{args.file} exists already and is not overwritten.")
+        if not args.file.parent.is_dir():
+            raise BadInput(f"There is no folder {args.file.parent}.")
     if not settings.postgres_dir.exists():
         raise CommandError(f"There is no database in {settings.data_dir}.")
     recipients = [_recipient(text) for text in args.recipient]

@@ -33,26 +33,28 @@ from frontdesk.store.embedded.account import (
     reachable,
     wheel_binaries,
 )
+from frontdesk.store.embedded.cluster import (
+    DATA,
+    DATABASE,
+    ENVIRONMENT,
+    OWNER_ROLE,
+    create,
+    has_roles,
+    set_up_roles,
+    startup_error,
+)
 
-__all__ = ["EmbeddedPostgres", "EmbeddedPostgresError"]
+__all__ = ["OWNER_ROLE", "EmbeddedPostgres", "EmbeddedPostgresError"]
 
-DATABASE = "frontdesk"
-OWNER_ROLE = "frontdesk_owner"
 LOGINS = (OWNER_ROLE, SERVICE_ROLE)  # never the superuser: it only sets up the database, in single-user mode
 PORT = "5432"  # names the socket file
 GUARD = Path(__file__).with_name("guard.py")
-ROLES = Path(__file__).with_name("roles.sql")
 # Fixed, not from the environment: server and command line must look in the same place.
 SHORT_SOCKETS = Path("/tmp")  # noqa: S108 (the folder made there is private, and checked)
 LONGEST_SOCKET_FOLDER = 85  # a socket address holds 104 bytes at least, of which PostgreSQL's file name takes 15
-FREE_TO_CREATE = 200 * 1024 * 1024
 FREE_TO_START = 20 * 1024 * 1024  # a segment of the write-ahead log, with a margin
 LONGEST_LOG = 10 * 1024 * 1024
-ENVIRONMENT = {"LC_ALL": "C", "PATH": os.defpath}  # none of the caller's PG* variables
-INITDB_OPTIONS = (
-    *("--username=postgres", "--encoding=UTF8", "--auth-local=peer", "--auth-host=reject"),
-    *("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
-)
+LONGEST_WAIT_FOR_OLDER = 10.0
 SETTINGS = {
     "listen_addresses": "",
     "port": PORT,
@@ -84,8 +86,7 @@ class EmbeddedPostgres:
     def __init__(self, home: Path) -> None:
         self.home = home.resolve()
         self.log_path = self.home / "postgres.log"
-        self._data = self.home / "data"
-        self._roles = self.home / "roles"
+        self._data = self.home / DATA
         self._sockets = _socket_parent(self.home) / "run"
         self._users: int | None = None
 
@@ -102,6 +103,8 @@ class EmbeddedPostgres:
             gate = self._lock("start.lock", fcntl.LOCK_EX, deadline)
             try:
                 if self._users is None:  # waits while a guard is stopping the server
+                    if not has_roles(self.home):
+                        self._wait_for_older_server(deadline)
                     self._users = self._lock("users.lock", fcntl.LOCK_SH, deadline)
                 self._bring_up(gate, deadline, progress)
             finally:
@@ -110,7 +113,7 @@ class EmbeddedPostgres:
             if not was_user:
                 self.stop()
             if isinstance(error, OSError):
-                raise EmbeddedPostgresError(self._sentence(error.strerror or str(error))) from error
+                raise EmbeddedPostgresError(startup_error(self.home, error.strerror or str(error))) from error
             raise
 
     def stop(self) -> None:
@@ -126,11 +129,20 @@ class EmbeddedPostgres:
         for name in ("guard.lock", "server.lock"):
             os.close(self._lock(name, fcntl.LOCK_EX, deadline))
 
+    def _wait_for_older_server(self, deadline: float) -> None:
+        """A server of an older release, which lacks our roles, ends if we do not become its user."""
+        try:
+            os.close(self._lock("guard.lock", fcntl.LOCK_EX, min(deadline, time.monotonic() + LONGEST_WAIT_FOR_OLDER)))
+        except EmbeddedPostgresError:
+            raise EmbeddedPostgresError(
+                f"PostgreSQL in {self.home} was started by another version of frontdesk: stop that one first."
+            ) from None
+
     def _bring_up(self, gate: int, deadline: float, progress: Callable[[str], None]) -> None:
         name = own_name()
         if not self._data.exists():
             progress("Creating the database")
-            self._create(account_for(self._data), gate)
+            create(self.home, account_for(self._data), gate)
         log_start: int | None = None
         while True:
             guard = self._try_lock("guard.lock", fcntl.LOCK_EX)
@@ -141,69 +153,14 @@ class EmbeddedPostgres:
                     progress("Starting PostgreSQL")
                     os.close(self._lock("server.lock", fcntl.LOCK_EX, deadline))
                     account = account_for(self._data)
-                    if not self._has_roles():
-                        self._set_up_roles(account, (gate, guard))
+                    if not has_roles(self.home):
+                        set_up_roles(self.home, account, (gate, guard))
                     log_start = self._launch(account, name, guard)
                 finally:
                     os.close(guard)
             if self._accepts():
-                if not self._has_roles():
-                    raise EmbeddedPostgresError(
-                        f"PostgreSQL in {self.home} was started by another version of frontdesk: stop that one first."
-                    )
                 return
             self._wait(deadline)
-
-    def _create(self, account: Account, gate: int) -> None:
-        """Create the database in another folder and rename it, so that it appears complete or not at all."""
-        if shutil.disk_usage(self.home).free < FREE_TO_CREATE:
-            raise EmbeddedPostgresError(self._sentence(os.strerror(errno.ENOSPC)))
-        binaries = binaries_for(account)
-        new = self.home / "data.new"
-        shutil.rmtree(new, ignore_errors=True)
-        handed_folder(new, account)
-        try:
-            with reachable(account, new) as ((path,), descriptors):
-                kept = (gate, *descriptors)  # the next start waits for these if we are killed
-                self._run([binaries / "initdb", "-D", path, *INITDB_OPTIONS], "", account, kept)
-                self._run_alone(path, "postgres", f"CREATE DATABASE {DATABASE};\n\n", account, kept)
-            new.rename(self._data)
-        finally:
-            shutil.rmtree(new, ignore_errors=True)
-        folder = os.open(self.home, os.O_RDONLY)
-        os.fsync(folder)
-        os.close(folder)
-
-    def _has_roles(self) -> bool:
-        return self._roles.exists() and self._roles.read_text() == _checksum(ROLES)
-
-    def _set_up_roles(self, account: Account, kept: tuple[int, ...]) -> None:
-        """Apply `roles.sql` to a database that is new or of an older release."""
-        (self._data / "postmaster.pid").unlink(missing_ok=True)  # stale: we hold the locks
-        with reachable(account, self._data) as ((path,), descriptors):
-            self._run_alone(path, DATABASE, ROLES.read_text(), account, (*kept, *descriptors))
-        self._roles.write_text(_checksum(ROLES))
-
-    def _run_alone(self, data: str, database: str, sql: str, account: Account, kept: tuple[int, ...]) -> None:
-        """Run statements as the superuser in single-user mode; a blank line ends each."""
-        options = ["--single", "-j", "-D", data, "-c", "exit_on_error=on", database]
-        self._run([binaries_for(account) / "postgres", *options], sql, account, kept)
-
-    def _run(self, command: list[str | Path], text: str, account: Account, kept: tuple[int, ...]) -> None:
-        done = subprocess.run(  # noqa: S603 (our own command)
-            command,
-            input=text,
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd="/",
-            env=ENVIRONMENT,
-            pass_fds=kept,
-            **asdict(account),
-            **child_options(),
-        )
-        if done.returncode != 0:
-            raise EmbeddedPostgresError(self._sentence(done.stderr))
 
     def _launch(self, account: Account, name: str, guard: int) -> int:
         """Start the guard, which holds its lock and starts the server; return where the log of this start begins."""
@@ -289,18 +246,14 @@ class EmbeddedPostgres:
 
     def _why_not_started(self, log_start: int) -> str:
         if shutil.disk_usage(self.home).free < FREE_TO_START:  # the log may be empty, too
-            return self._sentence(os.strerror(errno.ENOSPC))
+            return startup_error(self.home, os.strerror(errno.ENOSPC))
         with self.log_path.open("rb") as log:
             log.seek(log_start)
             said = log.read().decode(errors="replace")
         fatal = re.findall(r"(?:FATAL|PANIC): +(.*)", said)
-        return self._sentence(fatal[-1] if fatal and "No space left" not in said else said, f"; see {self.log_path}")
-
-    def _sentence(self, reason: str, advice: str = "") -> str:
-        if "No space left" in reason or "quota exceeded" in reason:
-            return f"There is not enough free disk space for the database in {self.home}."
-        last = (reason.strip().splitlines() or ["no reason given"])[-1].rstrip(".")
-        return f"PostgreSQL in {self.home} cannot be started ({last}){advice}."
+        return startup_error(
+            self.home, fatal[-1] if fatal and "No space left" not in said else said, f"; see {self.log_path}"
+        )
 
 
 def _socket_parent(home: Path) -> Path:
@@ -316,7 +269,3 @@ def _guard_environment() -> dict[str, str]:
     """Without our settings: the guard's account can read its environment."""
     libraries = {name: value for name, value in os.environ.items() if name == "LD_LIBRARY_PATH"}  # of the interpreter
     return ENVIRONMENT | libraries
-
-
-def _checksum(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -84,9 +84,10 @@ async def copy_in(dsn: str, content: Content, table_file: TableFile) -> None:
         given = {name: set(table.columns) for name, table in content.tables.items()}
         if given != {name: set(columns) for name, columns in tables.items()} or set(content.sequences) != sequences:
             raise BackupError("The backup holds other tables than its migrations make.")
+        names = ", ".join(f'{SCHEMA}."{name}"' for name in tables)
+        await connection.execute(f"TRUNCATE {names}")  # a migration may have inserted rows
         for name in await _parents_first(connection, tables):
-            table = content.tables[name]
-            await _fill(connection, name, table, table_file)
+            await _fill(connection, name, content.tables[name], table_file)
         for name, last_value in content.sequences.items():
             if last_value is not None:
                 await connection.execute("SELECT setval($1::regclass, $2)", f'{SCHEMA}."{name}"', last_value)
