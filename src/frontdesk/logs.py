@@ -119,7 +119,9 @@ class RequestLabels:
         object.__setattr__(self, "members", as_json({"level": "info", "message": "request"} | known)[1:-1])
 
 
-@lru_cache(maxsize=1024)
+_shared_labels = lru_cache(maxsize=1024)(RequestLabels)
+
+
 def request_labels(
     door: str,
     operation: str | None,
@@ -132,7 +134,7 @@ def request_labels(
 ) -> RequestLabels:
     if method not in _METHODS:
         method = "OTHER"  # a client may send any text of any length as a method
-    return RequestLabels(door, operation, practice_slug, practice_id, client_id, method, status, code)
+    return _shared_labels(door, operation, practice_slug, practice_id, client_id, method, status, code)
 
 
 def _moment(created: float) -> str:

@@ -32,7 +32,6 @@ from frontdesk.settings import Settings
 LONGEST_ADDRESS = 8 * 1024
 LARGEST_HEADERS = 32 * 1024
 _COUNTED = ("/api/", "/mcp")
-_ENCODED_SLASH = re.compile(rb"%2[Ff]")
 _HOST = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%!$&'()*+,;=-]+)(?::[0-9]*)?\Z")  # RFC 3986
 _ONLY_ONCE = {b"host": "Host", b"authorization": "Authorization", b"idempotency-key": "Idempotency-Key"}
 _PREFLIGHT_SECONDS = b"600"
@@ -71,7 +70,7 @@ class Gateway:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if _ENCODED_SLASH.search(scope["raw_path"]):
+        if b"%2f" in scope["raw_path"].lower():
             scope["path"] = ""  # nothing is there: no path of ours contains one, and it must not act as a slash
         request = request_of(scope)
         try:
