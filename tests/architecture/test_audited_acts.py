@@ -33,6 +33,7 @@ client rotate-secret {clientId}                                           consol
 client revoke-tokens {clientId}                                           console.revoke_client_tokens
 client set-access {clientId} --scope slots:read                           console.change_client
 client set-limits {clientId} --per-minute 5                               console.change_client
+client forget-misses {clientId}                                           console.forget_client_misses
 staff add --practice harbor --name New --role staff                       console.add_staff
 staff link {staffId}                                                      console.new_link
 staff disable {staffId}                                                   console.disable_staff
@@ -88,7 +89,9 @@ WRITING_UNAUDITED = {
 QUIET_ACTIONS = {
     "AgentView.is_sandbox", "AuditRecords.actors", "AuditRecords.find", "AuditRecords.last_check", "AuditRecords.close",
     "Blocks.offered", "Blocks.upcoming", "Calendar.directory", "Checklist.progress", "Clients.all", "Clients.one",
-    "Confirmations.recent", "Patients.searchable", "Patients.supports", "Staff.all", "Staff.one", "SystemHealth.now",
+    "Confirmations.recent",
+    "PatientReads.alarms", "PatientReads.of_client", "PatientReads.of_clients",
+    "Patients.searchable", "Patients.supports", "Staff.all", "Staff.one", "SystemHealth.now",
     "Usage.of_clients", "Usage.over_time", "Webhooks.all",
 }  # fmt: skip
 RECORDS = re.compile(r"context\.(record|record_in|audit|call)\b|self\._recorded\(context|context\.staff\.staff_id,\n")
