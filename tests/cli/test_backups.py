@@ -171,12 +171,17 @@ def test_a_backup_made_while_the_service_books_shows_one_moment(saved: Saved) ->
 
 
 def test_a_backup_to_a_recipient_needs_the_identity_and_without_a_key_from_elsewhere_an_explicit_yes(
-    saved: Saved,
+    saved: Saved, tmp_path: Path
 ) -> None:
     """Anyone can encrypt to a public key, so what is in the backup cannot vouch for it."""
     portable, identity = str(saved.portable), str(saved.identity)
     assert saved.line.run("backup", "verify", portable).status == 1
     assert saved.line.run("backup", "verify", portable, "--identity", identity).status == 0
+    protected = tmp_path / "identity.age"
+    protected.write_bytes(pyrage.passphrase.encrypt(saved.identity.read_bytes(), "open sesame"))
+    for passphrase, status in (("open sesame", 0), ("open barley", 2)):
+        done = saved.line.run("backup", "verify", portable, "--identity", str(protected), stdin=f"{passphrase}\n")
+        assert done.status == status, done
     with empty_folder() as new:
         refused = new.run("restore", portable, "--identity", identity)
         assert (refused.status, "cannot be authenticated" in refused.err) == (1, True)

@@ -133,6 +133,7 @@ def edited(members: Members, change: Callable[[Any], None]) -> Members:
 async def test_a_backup_restores_every_row_and_sequence_into_an_empty_database(made: Made, empty_database: str) -> None:
     assert check(made.file, made.keys)
     with opened(made.file, made.keys) as backup:
+        assert list(made.file.parent.iterdir()) == [made.file]  # what is not encrypted has no name
         await copy_in(empty_database, backup.manifest.content, backup.open_table)
     assert await rows_of(empty_database) == await rows_of(as_owner(made.dsn))
 
@@ -357,6 +358,8 @@ async def test_a_backup_that_was_not_written_completely_is_noticed_and_removed(
     made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lose_the_last_block(plain: Any, to: Any, recipients: Any) -> None:
+        (made_file,) = tmp_path.iterdir()  # and no other: what is not encrypted has no name
+        assert stat.S_IMODE(made_file.stat().st_mode) == 0o600
         whole = io.BytesIO()
         original(plain, whole, recipients)
         to.write(whole.getvalue()[:-1000])

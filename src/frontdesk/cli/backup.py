@@ -1,6 +1,7 @@
 """`frontdesk backup` makes and verifies encrypted backups of the embedded database."""
 
 import argparse
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from frontdesk.settings import Settings
     from frontdesk.store.embedded.backup_file import Backup, Manifest
+
+_PROTECTED = (b"age-encryption.org/v1\n", b"-----BEGIN AGE ENCRYPTED FILE-----")
 
 
 def add_commands(commands: Commands) -> None:
@@ -216,12 +219,29 @@ def _identities(path: Path) -> list["Identity"]:
     from pyrage import IdentityError
     from pyrage.x25519 import Identity
 
+    with as_caller():
+        content = path.read_bytes()
+    if content.startswith(_PROTECTED):
+        content = _unprotected(content)
     try:
-        with as_caller():
-            lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+        lines = [line.strip() for line in content.decode().splitlines()]
         found = [Identity.from_str(line) for line in lines if line and not line.startswith("#")]
     except (IdentityError, UnicodeDecodeError):
         found = []
     if not found:
         raise BadInput(f"{path} is not an identity file of age, as age-keygen writes it.")
     return found
+
+
+def _unprotected(identities: bytes) -> bytes:
+    """An identity file that is protected by a passphrase, which the terminal or standard input gives."""
+    from getpass import getpass
+
+    from pyrage import DecryptError, passphrase
+
+    asked = sys.stdin.isatty()
+    given = getpass("Passphrase of the identity file: ") if asked else sys.stdin.readline().rstrip("\n")
+    try:
+        return passphrase.decrypt(identities, given)
+    except DecryptError:
+        raise BadInput("The passphrase does not open the identity file.") from None

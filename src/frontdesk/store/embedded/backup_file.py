@@ -215,7 +215,7 @@ async def _archive_tables(
     @contextmanager
     def table_file(name: str) -> Iterator[gzip.GzipFile]:
         with tempfile.TemporaryFile(dir=work) as stored:
-            with gzip.GzipFile(fileobj=stored, mode="wb", mtime=0) as to:
+            with gzip.GzipFile(fileobj=stored, mode="wb", compresslevel=6, mtime=0) as to:
                 yield to
                 size = to.tell()
             stored.seek(0)
