@@ -18,7 +18,11 @@ from frontdesk.access.clients.secrets import AuthenticatedClient, authenticate
 from frontdesk.access.clients.tokens import Tokens
 from frontdesk.access.keys.encryption import load_secret_key
 from frontdesk.access.keys.ring import CURSORS, SLOT_IDS, KeyRing
+from frontdesk.access.limits.addresses import trusting
+from frontdesk.access.limits.connections import ConnectionLimit
 from frontdesk.access.limits.failed_attempts import FailedAttempts
+from frontdesk.access.limits.forwarded_headers import ForwardedHeaders
+from frontdesk.access.limits.invalid_tokens import InvalidTokens
 from frontdesk.access.limits.match_attempts import MatchAttempts
 from frontdesk.access.limits.rate_limiter import RateLimiter
 from frontdesk.access.limits.usage import UsageCounts
@@ -92,6 +96,9 @@ class Service:
     authenticator: Authenticator
     limiter: RateLimiter
     failed_attempts: FailedAttempts
+    invalid_tokens: InvalidTokens
+    forwarded_headers: ForwardedHeaders
+    connection_limit: ConnectionLimit
     metrics: "Metrics | None"
     requests: RequestLog
     usage: UsageCounts
@@ -167,6 +174,9 @@ def build_service(
         authenticator=authenticator,
         limiter=RateLimiter(database),
         failed_attempts=FailedAttempts(database),
+        invalid_tokens=InvalidTokens(),
+        forwarded_headers=ForwardedHeaders(database),
+        connection_limit=ConnectionLimit(settings.connections_per_address, trusting(settings.trusted_proxies)),
         metrics=_metrics(settings, database, engine.answers),
         requests=requests or RequestLog(log_line),
         usage=UsageCounts(database, now),
@@ -215,6 +225,7 @@ def build_background(service: Service) -> Background:
             service.limiter.step,
             service.usage.step,
             service.failed_attempts.step,
+            service.forwarded_headers.step,
             service.fhir.reconciler.step,
             Step("idle connections", database.release_idle, every=READY_SECONDS),
             *housekeeping_steps(database),
@@ -223,6 +234,7 @@ def build_background(service: Service) -> Background:
     )
     if metrics is not None:
         metrics.measure_background(background)
+        metrics.measure_refusals(service.invalid_tokens, service.connection_limit)
     return background
 
 
@@ -274,7 +286,17 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
             return None if path.startswith(PROBLEM_PAGES) else rest_door
         return mcp_door if path == mcp.PATH else None
 
-    gateway = Gateway(app, door_of, service.authenticator, service.limiter, settings, service.requests)
+    gateway = Gateway(
+        app,
+        door_of,
+        service.authenticator,
+        service.limiter,
+        settings,
+        service.requests,
+        service.invalid_tokens,
+        service.forwarded_headers,
+    )
+    gateway.connection_limit = service.connection_limit
     app.state.gateway = gateway  # the agent's view of the console sends its calls through it
     return gateway
 

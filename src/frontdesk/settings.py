@@ -111,6 +111,8 @@ class Settings(BaseSettings):
     """Further origins, separated by commas, whose pages may call the service (CORS), the MCP door included."""
     trusted_proxies: _Networks = ()
     """Addresses or networks, separated by commas, whose X-Forwarded-For is trusted. Absent: none."""
+    connections_per_address: Annotated[int, _between(1, 1_000_000)] = 1000
+    """How many connections an address may have open to a worker; trusted proxies as many as they like."""
     metrics_token: _Token | None = Field(default=None, repr=False)
     """Opens /metrics to callers that send it as a bearer token. Absent: there is no /metrics."""
     oidc_issuer: _WebUrl | None = None

@@ -88,6 +88,7 @@ def test_a_healthy_installation_is_healthy(used: CommandLine, port: str) -> None
         "upstreams": "skipped",
         "audit": "ok",
         "outbox": "ok",
+        "proxies": "ok",
     }
     assert found["database"][1].startswith("PostgreSQL 18.")
 
@@ -96,7 +97,7 @@ def test_people_get_a_table(used: CommandLine, port: str) -> None:
     done: Done = used.run("doctor", FRONTDESK_PORT=port)
     assert done.status == (os.geteuid() == 0)
     assert done.out.splitlines()[0].split() == ["CHECK", "STATE", "DETAIL"]
-    assert len(done.out.splitlines()) == 15
+    assert len(done.out.splitlines()) == 16
 
 
 def test_an_empty_folder_is_well_and_stays_empty(tmp_path: Path, port: str) -> None:
@@ -192,6 +193,17 @@ def test_old_keys_are_a_warning(used: CommandLine, port: str) -> None:
         assert "token-signing" in found["keys"][1]
     finally:
         on_database(used, aged("-400 days"))
+
+
+def test_forwarded_headers_of_a_peer_that_is_not_trusted_are_a_warning(used: CommandLine, port: str) -> None:
+    seen = "INSERT INTO observation VALUES ('untrusted forwarded header', '10.0.0.5', now() - interval '{} days')"
+    for days, trusted, state in ((1, "", "warning"), (1, "10.0.0.0/8", "ok"), (8, "", "ok")):
+        sql = seen.format(days)
+        on_database(used, lambda connection, sql=sql: connection.execute(sql))
+        status, found = states(used, port, FRONTDESK_TRUSTED_PROXIES=trusted)
+        on_database(used, lambda connection: connection.execute("DELETE FROM observation"))
+        assert (status, found["proxies"][0]) == (0, state)
+        assert ("10.0.0.5" in found["proxies"][1]) is (state == "warning")
 
 
 def test_a_port_that_another_program_has_is_found(used: CommandLine) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,8 @@ import httpx
 import pytest
 
 from frontdesk.access.clients.records import change_client
+from frontdesk.access.limits import invalid_tokens
+from frontdesk.access.limits.forwarded_headers import ForwardedHeaders, latest_ignored
 from frontdesk.access.limits.rate_limiter import RateLimiter
 from frontdesk.app import build_app
 from frontdesk.doors.gateway import LONGEST_ADDRESS
@@ -323,3 +325,49 @@ async def test_the_quota_is_kept_by_another_process_after_a_restart(world: World
 def test_the_default_settings_trust_nobody_and_open_nothing() -> None:
     settings = Settings()
     assert (settings.trusted_proxies, settings.allowed_origins, settings.metrics_token) == ((), (), None)
+
+
+async def test_a_flood_of_forged_tokens_is_refused_and_valid_tokens_from_there_are_not(
+    world: World, caller_at: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(invalid_tokens, "PER_ADDRESS", 3)
+    monkeypatch.setattr(world.service.tokens, "_check", counted := Counting(world.service.tokens._check))
+    valid = (await world.client()).headers["Authorization"]
+    forged = [f"{valid[:-40]}{n:04}{valid[-36:]}" for n in range(4)]
+    client, elsewhere = caller_at("203.0.113.50"), caller_at("203.0.113.51")
+    before = world.service.invalid_tokens.total
+    for token in forged[:3]:
+        assert (await client.get("/api/practice", headers={"Authorization": token})).status_code == 401
+    assert counted.calls == 3, "a forged token is verified once, by the gateway and not again by the door"
+    for path in ("/api/practice", "/mcp"):
+        refused = await client.get(path, headers={"Authorization": forged[3]})
+        check_gateway_problem(refused, 429, "rate_limited")
+        assert 1 <= int(refused.headers["retry-after"]) <= 60
+    assert (await client.get("/api/practice", headers={"Authorization": valid})).status_code == 200
+    assert (await elsewhere.get("/api/practice", headers={"Authorization": forged[0]})).status_code == 401
+    assert world.service.invalid_tokens.total == before + 6
+
+
+class Counting:
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.calls = function, 0
+
+    def __call__(self, *args: Any) -> Any:
+        self.calls += 1
+        return self.function(*args)
+
+
+async def test_a_forwarded_header_of_a_peer_that_is_not_trusted_is_reported(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    await world.database.write("UPDATE observation SET seen_at = now() - interval '8 days'")
+    seen = ForwardedHeaders(world.database)
+    settings = world.service.settings.model_copy(update={"trusted_proxies": ("10.0.0.0/8",)})
+    app = build_app(replace(world.service, settings=settings, forwarded_headers=seen))
+    for peer, reported in (("10.1.1.1", None), ("192.0.2.44", "192.0.2.44"), ("192.0.2.45", "192.0.2.45")):
+        transport = httpx.ASGITransport(app=app, client=(peer, 4711))
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            await client.get("/healthz", headers={"X-Forwarded-For": "198.51.100.1"})
+        await seen.report()
+        assert await latest_ignored(world.database) == reported
+    assert len([line for line in caplog.messages if "FRONTDESK_TRUSTED_PROXIES" in line]) == 1

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import uvicorn
 
+from frontdesk.access.limits.connections import ConnectionLimit
 from frontdesk.doors.http_request import Receive, Scope, Send
 from frontdesk.serving.connection import (
     HEAD_SECONDS,
@@ -187,6 +188,43 @@ async def test_an_idle_connection_is_closed_sooner_when_many_are_open() -> None:
         assert app.state.connections
         pass_seconds(app, 1)
         assert await reader.read() == b""
+
+
+async def test_an_address_has_a_bounded_number_of_connections_unless_it_is_a_trusted_proxy(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    proxies: set[str] = set()
+    limit = ConnectionLimit(3, lambda address: address in proxies)
+    app = Served(state=WorkerState(ROOM, {}, limit))
+    async with serving(app) as (reader, writer):
+        host, port = writer.get_extra_info("peername")[:2]
+
+        opened: list[asyncio.StreamWriter] = []
+
+        async def another() -> bool:
+            reader, writer = await asyncio.open_connection(host, port)
+            opened.append(writer)
+            writer.write(request("GET"))
+            try:
+                return bool(await reader.read(1))
+            except ConnectionError:
+                return False
+
+        assert [await another() for _ in range(4)] == [True, True, False, False]
+        assert limit.refused == 2
+        assert len([line for line in caplog.messages if "are refused" in line]) == 1, "not a line for each"
+        writer.write(request("GET"))
+        assert (await next_answer(reader)).body == b"ok", "what is open stays open"
+        opened[0].close()
+        await until(lambda: len(app.state.connections) == 2)
+        assert await another()
+        proxies.add("127.0.0.1")
+        assert await another()
+        for each in opened:
+            each.close()
+            with contextlib.suppress(ConnectionError):
+                await each.wait_closed()
+    await until(lambda: not limit._open)
 
 
 async def test_a_request_may_be_worked_on_for_as_long_as_it_takes() -> None:

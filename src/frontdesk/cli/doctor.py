@@ -108,6 +108,7 @@ async def _examine_database(settings: "Settings") -> list[CheckResult]:
         found.append(await _waited("upstreams", _upstreams(database)))
         found.append(await _waited("audit", _audit(database)))
         found.append(await _waited("outbox", _outbox(database)))
+        found.append(await _waited("proxies", _proxies(settings, database)))
     finally:
         await database.close()
     return found
@@ -245,6 +246,19 @@ async def _audit(database: "Database") -> tuple[State, str]:
     if oldest is not None and datetime.now(UTC) - oldest > _SEALING_PATIENCE:
         return "warning", f"{waiting} records wait to be sealed: is a server running? frontdesk audit verify seals them"
     return "ok", f"{waiting} records wait to be sealed"
+
+
+async def _proxies(settings: "Settings", database: "Database") -> tuple[State, str]:
+    from frontdesk.access.limits.addresses import trusting
+    from frontdesk.access.limits.forwarded_headers import latest_ignored
+
+    peer = await latest_ignored(database)
+    if peer is not None and not trusting(settings.trusted_proxies)(peer):
+        return "warning", (
+            f"X-Forwarded-For of {peer} is ignored, and its callers share the limits of one address: "
+            "if it is your proxy, add it to FRONTDESK_TRUSTED_PROXIES"
+        )
+    return "ok", ", ".join(settings.trusted_proxies) or "none is trusted, and no forwarded header was seen"
 
 
 async def _outbox(database: "Database") -> tuple[State, str]:

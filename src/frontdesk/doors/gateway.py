@@ -1,16 +1,19 @@
 """The gateway in front of all doors: client addresses, CORS, size limits, rate limits and quotas.
 
-Calls without a valid token are not counted; the door answers them. The gateway's own answers carry no request id.
+Calls without a valid token count against their address only; the door answers them. The gateway's own answers carry no
+request id.
 """
 
 import re
 from collections.abc import Callable, MutableMapping
-from functools import lru_cache
-from ipaddress import ip_address, ip_network
 from itertools import chain
 from typing import Any
 
 from frontdesk.access.clients.authentication import Authenticator
+from frontdesk.access.limits.addresses import is_address, trusting
+from frontdesk.access.limits.connections import ConnectionLimit
+from frontdesk.access.limits.forwarded_headers import ForwardedHeaders
+from frontdesk.access.limits.invalid_tokens import InvalidTokens
 from frontdesk.access.limits.rate_limiter import RateLimiter, Refused
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.doors.error_handlers import unexpected_error, unexpected_problem
@@ -46,6 +49,8 @@ _EXPOSED = b"X-SVC-TRACE-ID, RateLimit, RateLimit-Policy, Retry-After, WWW-Authe
 class Gateway:
     """ASGI middleware in front of the doors and, for any other path, an application."""
 
+    connection_limit: ConnectionLimit  # for the server that runs it
+
     def __init__(
         self,
         app: App,
@@ -54,6 +59,8 @@ class Gateway:
         limiter: RateLimiter,
         settings: Settings,
         requests: RequestLog,
+        invalid_tokens: InvalidTokens,
+        forwarded_headers: ForwardedHeaders,
     ) -> None:
         """`door_of` finds the door for a path, ahead of the application's router."""
         self._app = app
@@ -63,8 +70,9 @@ class Gateway:
         self._settings = settings
         self._requests = requests
         self._origins = frozenset(origin.encode() for origin in settings.allowed_origins)
-        self._networks = tuple(ip_network(network) for network in settings.trusted_proxies)
-        self._trusts = lru_cache(maxsize=1024)(self._is_trusted)
+        self._trusts = trusting(settings.trusted_proxies)
+        self._invalid_tokens = invalid_tokens
+        self._forwarded_headers = forwarded_headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -76,12 +84,12 @@ class Gateway:
         try:
             if self._origins and await self._is_preflight(request, send):
                 return
-            if self._networks and b"x-forwarded-for" in request.headers:
+            if b"x-forwarded-for" in request.headers:
                 self._find_client(scope)
             _check_sizes(request)
             _check_headers(request, scope["http_version"])
             if request.token and request.path.startswith(_COUNTED) and not self._try_count(request, request.token):
-                await self._count(request, request.token)
+                await self._count(request, request.token, scope)
         except Refused as refused:
             request.added[:0] = refused.headers
             await self._refuse(request, send, refused.problem)
@@ -126,8 +134,11 @@ class Gateway:
         request.added += limits
         return True
 
-    async def _count(self, request: HttpRequest, token: str) -> None:
-        caller = request.caller or await self._authenticator.identify_or_none(token)
+    async def _count(self, request: HttpRequest, token: str, scope: Scope) -> None:
+        address: str = (scope.get("client") or ("",))[0]
+        caller = request.caller or await self._authenticator.identify_or_none(
+            token, on_invalid=lambda: self._invalid_tokens.count(address)
+        )
         if caller is not None:
             request.added += await self._limiter.charge(caller)
             caller = await self._authenticator.identify_or_none(token)  # it may have been disabled meanwhile
@@ -145,13 +156,13 @@ class Gateway:
         address = peer[0]
         forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
         hops = b",".join(forwarded).decode("latin-1").split(",")
+        if not self._trusts(address):
+            self._forwarded_headers.ignored(address)
+            return
         while hops and self._trusts(address):
             address = hops.pop().strip()
-        if _is_address(address):
+        if is_address(address):
             scope["client"] = (address, 0 if address != peer[0] else peer[1])
-
-    def _is_trusted(self, address: str) -> bool:
-        return _is_address(address) and any(ip_address(address) in network for network in self._networks)
 
 
 def _check_sizes(request: HttpRequest) -> None:
@@ -174,14 +185,6 @@ def _check_headers(request: HttpRequest, http_version: str) -> None:
 
 def _refusal(message: str) -> Problem:
     return invalid([FieldError(message.partition(" ")[0], BINDING, message)])
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _adding(send: Send, request: HttpRequest) -> Send:

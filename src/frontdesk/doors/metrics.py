@@ -19,6 +19,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from frontdesk.access.limits.connections import ConnectionLimit
+from frontdesk.access.limits.invalid_tokens import InvalidTokens
 from frontdesk.background import Background, Step
 from frontdesk.domain.errors import Problem
 from frontdesk.engine.answer_cache import AnswerCache
@@ -116,6 +118,12 @@ class Metrics:
 
         name = "frontdesk_answer_cache_lookups"
         self.add_counter(name, "Lookups in the answer cache.", ("operation", "result"), read)
+
+    def measure_refusals(self, invalid_tokens: InvalidTokens, connection_limit: ConnectionLimit) -> None:
+        about = "Calls with an access token that is not valid."
+        self.add_counter("frontdesk_invalid_tokens", about, (), lambda: {(): invalid_tokens.total})
+        about = "Connections refused because their address had too many."
+        self.add_counter("frontdesk_connections_refused", about, (), lambda: {(): connection_limit.refused})
 
     def measure_background(self, background: Background) -> None:
         def add_gauge(name: str, about: str, attribute: str, workers: _Workers = "livesum") -> None:

@@ -12,6 +12,7 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from frontdesk.access.limits.connections import ConnectionLimit
 from frontdesk.doors.gateway import LONGEST_ADDRESS
 
 HEAD_SECONDS = 10  # for the request line and headers
@@ -29,11 +30,14 @@ class WorkerState(ServerState):
 
     connections: set["Connection"]  # type: ignore[assignment]
 
-    def __init__(self, max_connections: int, refusals: Mapping[int, bytes]) -> None:
+    def __init__(
+        self, max_connections: int, refusals: Mapping[int, bytes], per_address: ConnectionLimit | None = None
+    ) -> None:
         """`refusals` holds the headers and body for the statuses 400, 414 and 431."""
         super().__init__()
         self.max_connections = max_connections
         self.refusals = refusals
+        self.per_address = per_address
 
     def check_timeouts(self) -> None:
         """To be called once a second. Idle connections are closed sooner when half of the connections are in use."""
@@ -54,6 +58,7 @@ class Connection(HttpToolsProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._socket: asyncio.Transport
+        self._address: str | None = None  # counted by the limit per address
         self._idle_seconds = 0  # since the last progress
         self._unsent = 0  # bytes in the write buffer a second ago
         self._received = 0  # bytes since the last request began or ended, without the content of a body being read
@@ -69,15 +74,25 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._socket = transport
-        if len(self.connections) >= self.server_state.max_connections:
+        if len(self.connections) >= self.server_state.max_connections or not self._has_room(transport):
             self.transport = transport
             transport.abort()
             return
         super().connection_made(transport)
         self.transport = cast(asyncio.Transport, self)
 
+    def _has_room(self, transport: asyncio.Transport) -> bool:
+        """Whether the client's address may have another connection. Clients of a Unix socket have no address."""
+        limit, peer = self.server_state.per_address, transport.get_extra_info("peername")
+        if limit is None or not isinstance(peer, tuple):
+            return True
+        self._address = peer[0] if limit.opened(peer[0]) else None
+        return self._address is not None
+
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        if self._address is not None and self.server_state.per_address is not None:
+            self.server_state.per_address.closed(self._address)
         self.pipeline.clear()
         self._head = None
         if self._running is not None and not self._running.response_complete:

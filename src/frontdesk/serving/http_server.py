@@ -10,6 +10,7 @@ from typing import Any
 import uvicorn
 from uvicorn.server import HANDLED_SIGNALS
 
+from frontdesk.access.limits.connections import ConnectionLimit
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.responses import problem_answer
 from frontdesk.serving.connection import Connection, WorkerState, encoded_headers
@@ -39,7 +40,10 @@ def serve_http(
         backlog=_BACKLOG,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
-    _Server(config, WorkerState(max_connections, _refusals(settings)), on_started).run([bound])
+    limit: ConnectionLimit | None = getattr(app, "connection_limit", None)
+    if limit is not None:  # an address must not be able to take all connections of a worker
+        limit.most = min(limit.most, max(1, max_connections // 2))
+    _Server(config, WorkerState(max_connections, _refusals(settings), limit), on_started).run([bound])
 
 
 class _Server(uvicorn.Server):

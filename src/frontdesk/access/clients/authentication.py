@@ -120,11 +120,16 @@ class Authenticator:
         self._checked.put(token, _Checked(caller, status, claims.expires_at.timestamp()))
         return caller
 
-    async def identify_or_none(self, token: str) -> Caller | None:
-        """The caller, or None if the call is not allowed; Problem `upstream_unavailable` without the database."""
+    async def identify_or_none(self, token: str, on_invalid: Callable[[], None] = lambda: None) -> Caller | None:
+        """The caller, or None if the call is not allowed; Problem `upstream_unavailable` without the database.
+
+        `on_invalid` is called if the token is not valid, and may raise.
+        """
         try:
             return await self.identify(token)
-        except Problem:
+        except Problem as problem:
+            if problem.code == "unauthorized":
+                on_invalid()
             return None
         except DatabaseUnavailable as error:
             detail = "The access token cannot be checked at the moment; the call was not executed."
