@@ -79,6 +79,14 @@ BEGIN
     IF a.status NOT IN (SELECT jsonb_array_elements_text(c -> 'fromStates')) OR a.starts_at <= p_now THEN
         RETURN ('conflict', a.status, NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
     END IF;
+    -- Another call may have made the same move meanwhile; since then the patient may have confirmed.
+    IF (a.provider_id, a.location_id, a.visit_type_id, a.procedure_id, a.starts_at, a.ends_at) = (
+        v_provider, (c ->> 'locationId')::integer, (c ->> 'visitTypeId')::integer, (c ->> 'procedureId')::integer,
+        v_starts, v_ends
+    ) THEN
+        RETURN ('unchanged', NULL, jsonb_build_object('appointmentId', v_id, 'status', a.status),
+                ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
+    END IF;
     IF patient_is_busy(p_practice, a.patient_id, v_starts, v_ends, v_id) THEN
         RETURN ('declined', 'patient_overlap', NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
     END IF;
