@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, settings
 from frontdesk.store.database import Database
 from frontdesk.store.embedded.server import OWNER_ROLE, SETTINGS, EmbeddedPostgres
 from frontdesk.store.migrate import migrate
-from tests.accounts import SAME_ACCOUNT
 from tests.shared_database import as_owner, new_database, opened
 from tests.store.embedded_processes import superuser_login
 from tests.world import World, build_world, open_world
@@ -28,7 +27,6 @@ settings.load_profile("default")
 
 for variable in [name for name in os.environ if name.startswith("FRONTDESK_")]:
     del os.environ[variable]  # tests set their own
-os.environ |= SAME_ACCOUNT
 
 # Start first: a long file that starts last leaves the other core idle.
 LONG_FILES = {

@@ -99,6 +99,9 @@ class Settings(BaseSettings):
     host: str = "127.0.0.1"
     port: Annotated[int, _between(1, 65535)] = 8080
     workers: Annotated[int, _between(1, 256)] = 1
+    tls_certificate: Path | None = None
+    """The certificate chain (PEM) with which the service terminates TLS itself. Absent: it speaks plain HTTP."""
+    tls_key: Path | None = None
     insecure_http: Annotated[bool, BeforeValidator(_true_or_false)] = False
     """Whether plain HTTP on an address that other machines can reach is accepted without a warning."""
     base_url: _WebUrl | None = None
@@ -136,6 +139,12 @@ class Settings(BaseSettings):
             raise ValueError(f"{names} belong together: set all of them or none")
         return self
 
+    @model_validator(mode="after")
+    def _check_tls(self) -> "Settings":
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ValueError(f"{_PREFIX}TLS_CERTIFICATE and {_PREFIX}TLS_KEY belong together: set both or none")
+        return self
+
     @property
     def uses_data_dir(self) -> bool:
         return self.database_url is None or self.secret_key is None or self.metrics_token is not None
@@ -152,7 +161,8 @@ class Settings(BaseSettings):
 
     @property
     def public_url(self) -> str:
-        return (self.base_url or f"http://{_reachable(self.host)}:{self.port}").rstrip("/")
+        scheme = "http" if self.tls_certificate is None else "https"
+        return (self.base_url or f"{scheme}://{_reachable(self.host)}:{self.port}").rstrip("/")
 
     @property
     def documentation_url(self) -> str:

@@ -4,13 +4,18 @@ import argparse
 import json
 import logging
 import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
+from frontdesk.cli.certificates import check_certificate
 from frontdesk.cli.exposure import network, warnings
 from frontdesk.cli.serve import _announce
 from frontdesk.settings import Settings
+from tests.serving.authority import Authority
 
 PROXY = {"trusted_proxies": ("10.0.0.1",), "base_url": "https://desk.example.org"}
 
@@ -51,3 +56,48 @@ def test_serve_warns_of_plain_http_to_a_network(
     assert [record.levelno for record in caplog.records] == [logging.WARNING] * warned
     _announce(argparse.Namespace(json=True), settings, None, found)
     assert len(json.loads(capsys.readouterr().out)["warnings"]) == warned
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    return Authority().issue(tmp_path_factory.mktemp("pair"), names=("desk.example.org", "*.desk.example.org", "::1"))[
+        :2
+    ]
+
+
+@pytest.mark.parametrize(
+    ("base_url", "days", "state", "says"),
+    [
+        ("https://desk.example.org", 0, "ok", "until"),
+        ("https://eu.desk.example.org:8443/", 0, "ok", "until"),
+        ("https://[::1]:8443", 0, "ok", "until"),
+        ("https://a.eu.desk.example.org", 0, "failed", "is not for a.eu.desk.example.org"),
+        ("https://192.0.2.1", 0, "failed", "is not for 192.0.2.1"),
+        (None, 0, "warning", "set FRONTDESK_BASE_URL"),
+        ("http://desk.example.org", 0, "failed", "does not begin with https://"),
+        ("https://desk.example.org", 80, "warning", "expires on"),
+        ("https://desk.example.org", 91, "failed", "is valid from"),
+        ("https://desk.example.org", -31, "failed", "is valid from"),
+    ],
+)
+def test_a_certificate_must_fit_the_address_and_the_day(
+    pair: tuple[Path, Path], base_url: str | None, days: int, state: str, says: str
+) -> None:
+    settings = Settings(base_url=base_url, tls_certificate=pair[0], tls_key=pair[1])
+    found = check_certificate(settings, *pair, datetime.now(UTC) + timedelta(days=days))
+    assert found[0] == state, found
+    assert says in found[1]
+
+
+def test_a_key_must_be_usable_and_closed_to_others(tmp_path: Path) -> None:
+    certificate, key, _ = Authority().issue(tmp_path)
+    settings = Settings(host="0.0.0.0", base_url="https://desk.example.org", tls_certificate=certificate, tls_key=key)
+    assert network(settings)[0] == "ok"
+    key.chmod(0o640)
+    assert network(settings)[0] == "ok"
+    key.chmod(0o644)
+    assert network(settings) == ("failed", f"the TLS key {key} is open to every account: run chmod o= {key}")
+    key.write_text("nothing")
+    assert "cannot be used" in network(settings)[1]
+    with pytest.raises(ValidationError, match="belong together"):
+        Settings(tls_certificate=certificate)

@@ -138,6 +138,7 @@ def _disk(settings: "Settings") -> tuple[State, str]:
 
 def _port(settings: "Settings") -> tuple[State, str]:
     import http.client
+    import ssl
 
     from frontdesk.serving import ServingError, free_address
 
@@ -146,7 +147,12 @@ def _port(settings: "Settings") -> tuple[State, str]:
         return "ok", f"{settings.port} is free"
     except ServingError as error:
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - compared only
-        connection = http.client.HTTPConnection(host, settings.port, timeout=_ANSWER_SECONDS)
+        connection: http.client.HTTPConnection
+        if settings.tls_certificate is None:
+            connection = http.client.HTTPConnection(host, settings.port, timeout=_ANSWER_SECONDS)
+        else:  # whether callers can trust the certificate is another check
+            unverified = ssl._create_unverified_context()  # noqa: S323
+            connection = http.client.HTTPSConnection(host, settings.port, timeout=_ANSWER_SECONDS, context=unverified)
         with contextlib.suppress(OSError, http.client.HTTPException, ValueError), contextlib.closing(connection):
             connection.request("GET", "/readyz")
             said = json.loads(connection.getresponse().read(1000))

@@ -2,9 +2,11 @@
 
 import os
 import socket
+from datetime import UTC, datetime
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Literal
 
+from frontdesk.cli.certificates import check_certificate
 from frontdesk.privileges import DEDICATED, service_account, unreadable
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ def warnings(settings: "Settings") -> list[str]:
 
 def network(settings: "Settings") -> Finding:
     """Whether tokens and patient data can be read on their way."""
+    if settings.tls_certificate is not None and settings.tls_key is not None:
+        return check_certificate(settings, settings.tls_certificate, settings.tls_key, datetime.now(UTC))
     try:
         if _is_loopback(settings.host):
             return "ok", f"only this machine can connect to {settings.host}"
@@ -34,9 +38,10 @@ def network(settings: "Settings") -> Finding:
     if settings.insecure_http:
         return "warning", f"plain HTTP on {settings.host}, as FRONTDESK_INSECURE_HTTP allows"
     return "failed", (
-        f"plain HTTP on {settings.host}: secrets, tokens and patient data can be read on their way. Terminate TLS at a "
-        "reverse proxy and set FRONTDESK_TRUSTED_PROXIES and an https FRONTDESK_BASE_URL, or accept plain HTTP with "
-        "--insecure-http or FRONTDESK_INSECURE_HTTP=true"
+        f"plain HTTP on {settings.host}: secrets, tokens and patient data can be read on their way. Set "
+        "FRONTDESK_TLS_CERTIFICATE and FRONTDESK_TLS_KEY, or terminate TLS at a reverse proxy and set "
+        "FRONTDESK_TRUSTED_PROXIES and an https FRONTDESK_BASE_URL, or accept plain HTTP with --insecure-http or "
+        "FRONTDESK_INSECURE_HTTP=true"
     )
 
 

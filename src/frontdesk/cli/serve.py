@@ -67,6 +67,8 @@ def add_commands(commands: Commands) -> None:
     command.add_argument("--host", metavar="HOST", help="address to listen on (default 127.0.0.1)")
     command.add_argument("--port", metavar="PORT", type=int, help="port to listen on (default 8080)")
     command.add_argument("--workers", metavar="N", type=int, help="number of worker processes (default 1)")
+    command.add_argument("--tls-certificate", metavar="FILE", help="certificate chain (PEM), to serve https")
+    command.add_argument("--tls-key", metavar="FILE", help="key of the certificate (PEM)")
     command.add_argument(
         "--insecure-http", action="store_true", default=None, help="accept plain HTTP from other machines"
     )
@@ -76,11 +78,20 @@ def add_commands(commands: Commands) -> None:
 def _serve(args: argparse.Namespace) -> None:
     from frontdesk.settings import load_settings
 
-    settings = load_settings(host=args.host, port=args.port, workers=args.workers, insecure_http=args.insecure_http)
+    settings = load_settings(
+        host=args.host,
+        port=args.port,
+        workers=args.workers,
+        tls_certificate=args.tls_certificate,
+        tls_key=args.tls_key,
+        insecure_http=args.insecure_http,
+    )
     os.environ |= {  # workers read the options from the environment
         "FRONTDESK_HOST": settings.host,
         "FRONTDESK_PORT": str(settings.port),
         "FRONTDESK_WORKERS": str(settings.workers),
+        "FRONTDESK_TLS_CERTIFICATE": str(settings.tls_certificate or ""),
+        "FRONTDESK_TLS_KEY": str(settings.tls_key or ""),
     }
     found = warnings(settings)
     become_service_account(settings)

@@ -18,7 +18,7 @@ from frontdesk.doors.gateway import LONGEST_ADDRESS
 HEAD_SECONDS = 10  # for the request line and headers
 KEEP_ALIVE_SECONDS = 75  # longer than the minute of common proxies, so that they close first and no request is lost
 SLOW_CLIENT_SECONDS = 30  # without reading anything of its answer
-_LINGER_SECONDS = 2
+LINGER_SECONDS = 2
 _MAX_HEAD_BYTES = 64 * 1024
 _MAX_DISCARDED_BYTES = 1024 * 1024  # before a connection is closed
 _MAX_HEADERS = 100
@@ -38,6 +38,18 @@ class WorkerState(ServerState):
         self.max_connections = max_connections
         self.refusals = refusals
         self.per_address = per_address
+        self.handshakes: set[asyncio.Task[None]] = set()  # connections that are not encrypted yet
+
+    def is_full(self) -> bool:
+        return len(self.connections) + len(self.handshakes) >= self.max_connections
+
+    def opened(self, address: str) -> bool:
+        """False if the address has too many connections; otherwise `closed` has to follow."""
+        return self.per_address is None or self.per_address.opened(address)
+
+    def closed(self, address: str) -> None:
+        if self.per_address is not None:
+            self.per_address.closed(address)
 
     def check_timeouts(self) -> None:
         """To be called once a second. Idle connections are closed sooner when half of the connections are in use."""
@@ -58,7 +70,7 @@ class Connection(HttpToolsProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._socket: asyncio.Transport
-        self._address: str | None = None  # counted by the limit per address
+        self.address: str | None = None  # counted by the limit per address
         self._idle_seconds = 0  # since the last progress
         self._unsent = 0  # bytes in the write buffer a second ago
         self._received = 0  # bytes since the last request began or ended, without the content of a body being read
@@ -83,16 +95,20 @@ class Connection(HttpToolsProtocol):
 
     def _has_room(self, transport: asyncio.Transport) -> bool:
         """Whether the client's address may have another connection. Clients of a Unix socket have no address."""
-        limit, peer = self.server_state.per_address, transport.get_extra_info("peername")
-        if limit is None or not isinstance(peer, tuple):
-            return True
-        self._address = peer[0] if limit.opened(peer[0]) else None
-        return self._address is not None
+        peer = transport.get_extra_info("peername")
+        if self.address is None and isinstance(peer, tuple):  # else it was counted before the handshake of TLS
+            self.address = peer[0] if self.server_state.opened(peer[0]) else None
+            return self.address is not None
+        return True
+
+    def release_address(self) -> None:
+        if self.address is not None:
+            self.server_state.closed(self.address)
+            self.address = None
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        if self._address is not None and self.server_state.per_address is not None:
-            self.server_state.per_address.closed(self._address)
+        self.release_address()
         self.pipeline.clear()
         self._head = None
         if self._running is not None and not self._running.response_complete:
@@ -223,7 +239,7 @@ class Connection(HttpToolsProtocol):
             if self._idle_seconds > SLOW_CLIENT_SECONDS:
                 self._socket.abort()
         elif self.is_closing():
-            if self._idle_seconds > _LINGER_SECONDS:
+            if self._idle_seconds > LINGER_SECONDS:
                 self._socket.abort()
         elif self._running is None:
             if self._idle_seconds > HEAD_SECONDS:
@@ -231,7 +247,7 @@ class Connection(HttpToolsProtocol):
         elif not self._running.response_complete:
             self._idle_seconds = 0
         elif self.cycle.more_body:
-            if self._idle_seconds > _LINGER_SECONDS:
+            if self._idle_seconds > LINGER_SECONDS:
                 self._linger()
         elif self._idle_seconds > (HEAD_SECONDS if self._in_head else keep_alive_seconds):
             self._socket.close()
@@ -245,8 +261,11 @@ class Connection(HttpToolsProtocol):
         elif not self.is_closing():
             self._discarding = self._finished = True
             self._idle_seconds = self._received = 0
-            self._socket.write_eof()
             self.flow.resume_reading()
+            if self._socket.can_write_eof():
+                self._socket.write_eof()
+            else:  # TLS discards input, too, until the client closes
+                self._socket.close()
 
     def _refuse_large_input(self) -> None:
         if self._in_head or self.cycle is None:  # empty lines begin no request

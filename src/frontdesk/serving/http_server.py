@@ -1,11 +1,12 @@
 """The HTTP server of a worker: uvicorn with our connections, and the problem documents for unreadable requests."""
 
+import asyncio
 import contextlib
 import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 from uvicorn.server import HANDLED_SIGNALS
@@ -14,22 +15,26 @@ from frontdesk.access.limits.connections import ConnectionLimit
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.responses import problem_answer
 from frontdesk.serving.connection import Connection, WorkerState, encoded_headers
+from frontdesk.serving.tls import TlsCertificate, TlsListener, certificate_of
 from frontdesk.settings import Settings
 
 _BACKLOG = 4096
 _GRACE_SECONDS = 2
 _TICKS_PER_SECOND = 10  # of uvicorn
+_STRICT_TRANSPORT_SECURITY = ("strict-transport-security", "max-age=31536000")
 
 
 def serve_http(
     bound: socket.socket, app: Any, settings: Settings, max_connections: int, on_started: Callable[[], None]
 ) -> None:
     """Serves the application until the process is told to stop. Exits if the application cannot be started."""
+    certificate = certificate_of(settings)
     config = uvicorn.Config(
         app,
         interface="asgi3",
         loop="uvloop",
         http=Connection,
+        headers=[] if certificate is None else [_STRICT_TRANSPORT_SECURITY],
         ws="none",
         lifespan="on",
         log_config=None,
@@ -43,24 +48,45 @@ def serve_http(
     limit: ConnectionLimit | None = getattr(app, "connection_limit", None)
     if limit is not None:  # an address must not be able to take all connections of a worker
         limit.most = min(limit.most, max(1, max_connections // 2))
-    _Server(config, WorkerState(max_connections, _refusals(settings), limit), on_started).run([bound])
+    state = WorkerState(max_connections, _refusals(settings), limit)
+    _Server(config, state, on_started, certificate).run([bound])
 
 
 class _Server(uvicorn.Server):
     server_state: WorkerState
 
-    def __init__(self, config: uvicorn.Config, state: WorkerState, on_started: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        state: WorkerState,
+        on_started: Callable[[], None],
+        certificate: TlsCertificate | None,
+    ) -> None:
         super().__init__(config)
+        self._certificate = certificate
         self.server_state = state
         self._on_started = on_started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        if self._certificate is None:
+            await super().startup(sockets)
+        else:
+            await super().startup([])
+            listeners = [self._encrypted(bound, self._certificate) for bound in sockets or ()]
+            self.servers += cast("list[asyncio.Server]", listeners)
         self._on_started()
+
+    def _encrypted(self, bound: socket.socket, certificate: TlsCertificate) -> TlsListener:
+        def create() -> Connection:
+            return Connection(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
+
+        return TlsListener(bound, _BACKLOG, certificate, self.server_state, create)
 
     async def on_tick(self, counter: int) -> bool:
         if counter % _TICKS_PER_SECOND == 0:
             self.server_state.check_timeouts()
+            if self._certificate is not None:
+                self._certificate.reload_if_changed()
         return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002

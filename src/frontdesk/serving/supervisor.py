@@ -59,6 +59,10 @@ def serve(settings: Settings, prepare: Callable[[], Callable[[], None]], factory
     """
     protect_process()
     address = free_address(settings.host, settings.port)
+    if settings.tls_certificate is not None:
+        from frontdesk.serving.tls import certificate_of  # imported late: plain HTTP needs none of it
+
+        certificate_of(settings)  # an unusable one is refused before anything is started
     command = [sys.executable, "-P", "-m", "frontdesk.serving.worker", address, str(settings.port), factory]
     metrics = MetricsFolder(settings, address)
     database = DatabaseRestarter(settings)
