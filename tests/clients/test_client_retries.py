@@ -200,10 +200,20 @@ def test_a_code_that_is_new_to_the_client_is_still_an_error_of_its_base(client: 
 
 
 def test_a_missing_retry_after_does_not_mean_at_once(client: Frontdesk, proxy: FaultProxy, pauses: list[float]) -> None:
-    proxy.reset(problem("upstream_unavailable"))
+    proxy.reset(problem("rate_limited"))
     client.get_practice()
     assert len(pauses) == 1
     assert pauses[0] >= 1
+
+
+def test_an_upstream_that_has_to_be_corrected_is_not_tried_again(
+    client: Frontdesk, proxy: FaultProxy, pauses: list[float]
+) -> None:
+    """Without Retry-After a retry does not help."""
+    proxy.reset(problem("upstream_unavailable"))
+    with pytest.raises(UpstreamUnavailable):
+        client.get_practice()
+    assert pauses == []
 
 
 def test_an_upstream_that_stays_away_is_reported_as_such(desk: Desk, proxy: FaultProxy) -> None:

@@ -236,8 +236,8 @@ async def _upstreams(database: "Database") -> tuple[State, str]:
     answers = await own_servers(database, await _practices(database), os.environ)
     if not answers:
         return "skipped", "no practice has a scheduling system of its own"
-    if silent := [slug for slug, answered in answers.items() if not answered]:
-        return "failed", f"no capability statement from the scheduling system of {', '.join(silent)}"
+    if faults := [f"{slug}: {fault}" for slug, fault in answers.items() if fault is not None]:
+        return "failed", f"{'; '.join(faults)}. frontdesk practice check says more"
     return "ok", f"{len(answers)} answered"
 
 

@@ -50,20 +50,19 @@ async def check_system(
 
 async def own_servers(
     database: Database, practice_ids: Sequence[int], environment: Mapping[str, str]
-) -> dict[str, bool]:
-    """The practices with a server of their own, by slug, and whether it says what it can do."""
+) -> dict[str, str | None]:
+    """The practices with a server of their own, by slug, and what is wrong with it: None if it answers searches."""
     answers = {}
     for practice_id in practice_ids:
         practice = (await load_directory(database, practice_id)).directory.practice
         if practice.scheduling_system["kind"] != "fhir":
             continue
-        from frontdesk.systems.fhir.capabilities import UNKNOWN
+        from frontdesk.systems.fhir.check import first_fault
         from frontdesk.systems.fhir.upstream import Upstream
 
         upstream = Upstream(database, practice_id, practice.scheduling_system, environment)
         try:
-            await upstream.ready()
-            answers[practice.slug] = upstream.server is not UNKNOWN
+            answers[practice.slug] = await first_fault(upstream)
         finally:
             await upstream.close()
     return answers

@@ -1,9 +1,9 @@
 """The state of a practice's scheduling system and of its records, for its administrators."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.operations import NEEDS
@@ -28,6 +28,17 @@ SELECT coalesce(h.sequence, 0) AS sealed,
 FROM (SELECT 1) AS one LEFT JOIN audit_head h ON h.practice_id = $1
 """
 
+_FAULTS = "SELECT reason, since FROM upstream_fault WHERE practice_id = $1 AND seen_at > $2 ORDER BY since, reason"
+_FAULTS_SHOWN = timedelta(hours=1)  # after they were last seen
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What an operator has to correct about the practice's own server."""
+
+    reason: str
+    since: datetime
+
 
 @dataclass(frozen=True, slots=True)
 class Health:
@@ -40,6 +51,7 @@ class Health:
     waiting_since: datetime | None
     open_writes: int  # writes that left for a FHIR server and are not settled
     open_since: datetime | None
+    faults: Sequence[Fault]  # seen by any process
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +68,9 @@ class SystemHealth:
         milliseconds = (time.perf_counter() - began) * 1000
         async with self.database.transaction(context.practice_id) as connection:
             row = await connection.fetchrow(_RECORDS, context.practice_id)
-        return Health(config.get("baseUrl"), milliseconds, self.condition(context.practice_id), **row)
+            rows = await connection.fetch(_FAULTS, context.practice_id, context.now - _FAULTS_SHOWN)
+        faults = [Fault(**each) for each in rows]
+        return Health(config.get("baseUrl"), milliseconds, self.condition(context.practice_id), **row, faults=faults)
 
     async def check(self, context: ActionContext) -> SystemCheck:
         """Checks every part of the scheduling system, within `CHECK_SECONDS`."""

@@ -194,7 +194,8 @@ BEGIN
     END IF;
     IF jsonb_array_length(p_releases) > 0 THEN
         UPDATE upstream_write t SET
-            phase = 'releasing', data = jsonb_build_object('releases', p_releases), due_at = p_due, attempts = 0
+            phase = 'releasing', data = jsonb_build_object('releases', p_releases), due_at = p_due, holder = '',
+            attempts = 0
         WHERE t.practice_id = p_practice AND t.write_id = p_write;
     ELSE
         DELETE FROM upstream_write t WHERE t.practice_id = p_practice AND t.write_id = p_write;
@@ -238,9 +239,29 @@ BEGIN
     UPDATE upstream_write t SET holder = p_holder, due_at = p_until
     WHERE t.practice_id = p_practice AND t.write_id = ANY (ARRAY(
         SELECT o.write_id FROM upstream_write o WHERE o.practice_id = p_practice AND o.due_at <= p_now
-        ORDER BY o.due_at LIMIT p_most FOR UPDATE SKIP LOCKED
+        ORDER BY o.due_at, o.attempts LIMIT p_most FOR UPDATE SKIP LOCKED
     ))
     RETURNING t.*;
+END $$;
+
+-- The other system does not answer: all writes of the practice wait until p_due, those that p_holder leased too, so that
+-- one request at a time tries whether it is back.
+CREATE OR REPLACE FUNCTION postpone_upstream_writes(p_practice bigint, p_holder text, p_due timestamptz) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    UPDATE upstream_write t SET
+        due_at = CASE WHEN t.holder = p_holder THEN p_due ELSE greatest(t.due_at, p_due) END, holder = ''
+    WHERE t.practice_id = p_practice AND t.holder IN ('', p_holder);
+END $$;
+
+-- The other system answers again: everything that waits is due.
+CREATE OR REPLACE FUNCTION hurry_upstream_writes(p_practice bigint, p_now timestamptz) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    UPDATE upstream_write t SET due_at = p_now, attempts = 0
+    WHERE t.practice_id = p_practice AND t.holder = '' AND t.due_at > p_now;
 END $$;
 
 -- Stores what is still to be released; with nothing left, the write is settled.
@@ -253,11 +274,25 @@ BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     IF jsonb_array_length(p_releases) > 0 THEN
         UPDATE upstream_write t SET
-            data = jsonb_build_object('releases', p_releases), due_at = p_due, attempts = t.attempts + 1
+            data = jsonb_build_object('releases', p_releases), due_at = p_due, holder = '', attempts = t.attempts + 1
         WHERE t.practice_id = p_practice AND t.write_id = p_write AND t.holder = p_holder AND t.phase = 'releasing';
     ELSE
         DELETE FROM upstream_write t
         WHERE t.practice_id = p_practice AND t.write_id = p_write AND t.holder = p_holder AND t.phase = 'releasing';
+    END IF;
+END $$;
+
+-- Stores that a kind of request is refused, or without a reason that it works.
+CREATE OR REPLACE FUNCTION note_upstream_fault(p_practice bigint, p_request text, p_reason text, p_now timestamptz)
+RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    IF p_reason IS NULL THEN
+        DELETE FROM upstream_fault f WHERE f.practice_id = p_practice AND f.request = p_request;
+    ELSE
+        INSERT INTO upstream_fault AS f VALUES (p_practice, p_request, p_reason, p_now, p_now)
+        ON CONFLICT (practice_id, request) DO UPDATE SET reason = p_reason, seen_at = p_now;
     END IF;
 END $$;
 

@@ -54,6 +54,15 @@ async def check(
         yield Finding(operation, "not supported" if missing else "works", detail)
 
 
+async def first_fault(upstream: Upstream) -> str | None:
+    """The first thing that is wrong with the connection or our rights, None if all works."""
+    finding = await _tried("connection", _connected, upstream)
+    for kind in ("Schedule", "Slot", "Patient", "Appointment"):
+        if not finding.is_fault and upstream.server.can(f"{kind} search-type"):
+            finding = await _tried(f"{kind} search", _searched, upstream, kind, [])
+    return finding.detail if finding.is_fault else None
+
+
 async def _tried(subject: str, look: Callable[..., Awaitable[str]], *arguments: object) -> Finding:
     try:
         return Finding(subject, "works", await look(*arguments))

@@ -7,12 +7,14 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from frontdesk.cache import BoundedCache
-from frontdesk.store.database import Database, DatabaseUnavailable
+from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 from frontdesk.store.directories import DirectoryCache, StoredDirectory
 from frontdesk.systems.fhir.writing.reconciler import Reconciler
 from frontdesk.systems.findings import Condition
@@ -43,7 +45,9 @@ class FhirSystems:
         self._directories = directories
         self._environment = environment
         self._upstreams: BoundedCache[int, Upstream] = BoundedCache(_MOST_UPSTREAMS)
+        self._clock = clock
         self._retired: set[asyncio.Task[None]] = set()
+        self._notes: set[asyncio.Task[None]] = set()
         self.reconciler = Reconciler(database, self._find, clock, on_settled)
 
     async def system(self, practice_id: int, stored: StoredDirectory) -> "FhirSystem":
@@ -82,7 +86,15 @@ class FhirSystems:
         known = self._upstreams.get(practice_id)
         if known is not None and known.config == config:
             return known
-        made = Upstream(self._database, practice_id, config, self._environment)
+        recovered = partial(self.reconciler.recovered, practice_id)
+        made = Upstream(
+            self._database,
+            practice_id,
+            config,
+            self._environment,
+            on_recovery=recovered,
+            on_fault=partial(self._note_fault, practice_id),
+        )
         evicted = self._upstreams.put(practice_id, made)
         for upstream in evicted if known is None else (known, *evicted):
             task = asyncio.create_task(_close_later(upstream))
@@ -90,10 +102,16 @@ class FhirSystems:
             task.add_done_callback(self._retired.discard)
         return made
 
+    def _note_fault(self, practice_id: int, request: str, reason: str | None) -> None:
+        """Shows operators on every node what they have to correct."""
+        task = asyncio.create_task(_note(self._database, practice_id, request, reason, self._clock()))
+        self._notes.add(task)
+        task.add_done_callback(self._notes.discard)
+
     async def close(self) -> None:
         for task in self._retired:
             task.cancel()
-        await asyncio.gather(*self._retired, return_exceptions=True)
+        await asyncio.gather(*self._retired, *self._notes, return_exceptions=True)
         for upstream in self._upstreams.values():
             await upstream.close()
         self._upstreams.clear()
@@ -105,3 +123,11 @@ async def _close_later(upstream: "Upstream") -> None:
         await asyncio.sleep(2 * upstream.settings.timeout_seconds)
     finally:
         await upstream.close()
+
+
+async def _note(database: Database, practice_id: int, request: str, reason: str | None, now: datetime) -> None:
+    from frontdesk.systems.fhir.records import Records
+
+    # Told again while it lasts.
+    with suppress(DatabaseUnavailable, OutcomeUnknown):
+        await Records(database, practice_id).note_fault(request, reason, now)

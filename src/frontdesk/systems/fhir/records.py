@@ -206,6 +206,19 @@ class Records:
             for row in rows
         ]
 
+    async def postpone(self, holder: str, due: datetime) -> None:
+        """Lets all writes wait, also those leased by this holder."""
+        sql = "SELECT postpone_upstream_writes($1, $2, $3)"
+        await self._database.write(sql, self.practice_id, holder, due)
+
+    async def hurry(self, now: datetime) -> None:
+        """Makes all writes due that nobody holds."""
+        await self._database.write("SELECT hurry_upstream_writes($1, $2)", self.practice_id, now)
+
+    async def note_fault(self, request: str, reason: str | None, now: datetime) -> None:
+        """Stores what an operator has to correct, None once the request works."""
+        await self._database.write("SELECT note_upstream_fault($1, $2, $3, $4)", self.practice_id, request, reason, now)
+
     async def abandoned_claims(self) -> dict[str, set[str]]:
         """The claims by slot of writes that have ended and did not free the slot yet: the slot is ours to take."""
         claims: dict[str, set[str]] = {}

@@ -45,6 +45,7 @@ from frontdesk.systems.port import (
 )
 
 LEASE_MARGIN = timedelta(seconds=30)
+FIRST_LOOK = timedelta(seconds=2)  # when the reconciler begins to settle what is left
 _TURNS, _TURN_SECONDS = 20, 0.1  # how long a write waits for another of the same subject
 
 
@@ -170,7 +171,7 @@ class FhirSystem:
     async def _carry_out(self, write: PendingWrite, asked: WriteInput, record: WriteRecord) -> Outcome:
         writer = Writer(self._upstream, self._practice, self._upstream.deadline(), write, asked)
         records, practice_id = self._upstream.records, self._upstream.records.practice_id
-        due = record.now + timedelta(seconds=self._upstream.settings.timeout_seconds)
+        due = record.now + FIRST_LOOK
         try:
             ending = await writer.execute(record.now)
         except OutcomeOpen as outcome:

@@ -42,10 +42,11 @@ class Upstream:
         *,
         monotonic: Callable[[], float] = time.monotonic,
         on_recovery: Callable[[], None] = lambda: None,
+        on_fault: Callable[[str, str | None], None] = lambda _name, _reason: None,
     ) -> None:
         self.config = config
         self.settings: FhirSettings = fhir_settings(config)
-        exchange = Exchange(self.settings, environment, monotonic=monotonic, on_recovery=on_recovery)
+        exchange = Exchange(self.settings, environment, monotonic=monotonic, on_recovery=on_recovery, on_fault=on_fault)
         self.client = FhirClient(self.settings.base_url, exchange)
         self.records = Records(database, practice_id)
         self.server: ServerCapabilities = UNKNOWN
@@ -57,8 +58,8 @@ class Upstream:
         self._calendars: tuple[PracticeMap, float, Calendars] | None = None
         self._reading = asyncio.Lock()
 
-    def deadline(self) -> Deadline:
-        return Deadline(self.settings.timeout_seconds, self._monotonic)
+    def deadline(self, most: float = math.inf) -> Deadline:
+        return Deadline(min(self.settings.timeout_seconds, most), self._monotonic)
 
     async def ready(self) -> None:
         """Keeps the capabilities up to date. Only calls before the first answer wait for it."""

@@ -55,11 +55,6 @@ class FhirClient:
         self.exchange = exchange
         self.batches = False
 
-    @property
-    def fault(self) -> str | None:
-        """What an operator has to correct, as far as requests have shown it."""
-        return next(iter(self.exchange.faults.values()), None)
-
     async def close(self) -> None:
         await self.exchange.close()
 
@@ -215,7 +210,7 @@ class FhirClient:
             found = answer.readable(name)
         except Misconfigured as error:
             raise self.exchange.told(name, error) from None
-        self.exchange.faults.pop(name, None)
+        self.exchange.works(name)
         return found
 
     async def _write(
@@ -242,7 +237,7 @@ class FhirClient:
         if answer.found is None or not is_record(answer.found, kind):
             reason = refusal_reason(answer.found)
             raise AnswerLost(failed=bool(reason), reason=reason)
-        self.exchange.faults.pop(name, None)
+        self.exchange.works(name)
         return answer.found
 
     def _check_written(self, name: str, answer: Answer) -> None:

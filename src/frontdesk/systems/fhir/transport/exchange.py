@@ -21,6 +21,7 @@ from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.port import Misconfigured, SystemUnavailable
 
 CONNECT_SECONDS = 3.0
+_TELL_AGAIN_SECONDS = 60.0
 JSON = "application/fhir+json"
 _log = logging.getLogger(__name__)
 for _chatty in ("httpx", "httpcore"):  # they log URLs, which contain search parameters
@@ -40,7 +41,8 @@ class Request:
 
 
 class Exchange:
-    """`on_recovery` is called on the first success after failures."""
+    """`on_recovery` is called on the first success after failures; `on_fault` with the name of a request and what is
+    wrong, from time to time while it lasts, and with None once the request succeeds."""
 
     def __init__(
         self,
@@ -49,6 +51,7 @@ class Exchange:
         *,
         monotonic: Callable[[], float] = time.monotonic,
         on_recovery: Callable[[], None] = lambda: None,
+        on_fault: Callable[[str, str | None], None] = lambda _name, _reason: None,
     ) -> None:
         self._http = httpx.AsyncClient(
             verify=_trusted_authorities(),  # also of a proxy that the environment names
@@ -58,7 +61,10 @@ class Exchange:
         )
         self._credentials = Credentials(settings.auth, self._http, environment, monotonic)
         self._places = asyncio.Semaphore(settings.max_concurrent)
+        self._monotonic = monotonic
         self._on_recovery = on_recovery
+        self._on_fault = on_fault
+        self._tell_again_at = 0.0
         self.faults: dict[str, str] = {}  # by request, until one of the same name succeeds
         self.breaker = Breaker(monotonic)
         self.answered_at: datetime | None = None
@@ -67,11 +73,20 @@ class Exchange:
         await self._http.aclose()
 
     def told(self, name: str, error: Misconfigured) -> Misconfigured:
-        """The fault, logged when it begins and shown to operators until a request of this name succeeds."""
-        if self.faults.get(name) != error.reason:
+        """The fault, logged when it begins."""
+        is_new = self.faults.get(name) != error.reason
+        if is_new:
             _log.error("the scheduling system or its settings have to be corrected", extra={"reason": error.reason})
+        if is_new or self._monotonic() >= self._tell_again_at:
+            self._tell_again_at = self._monotonic() + _TELL_AGAIN_SECONDS
+            self._on_fault(name, error.reason)
         self.faults[name] = error.reason
         return error
+
+    def works(self, name: str) -> None:
+        """A request of this name has succeeded."""
+        if self.faults.pop(name, None) is not None:
+            self._on_fault(name, None)
 
     async def send(self, deadline: Deadline, request: Request) -> Answer:
         """The answer of the server. Raises SystemUnavailable if nothing was sent, else what httpx raises."""
@@ -108,7 +123,7 @@ class Exchange:
             if isinstance(error, SystemUnavailable):
                 raise
             raise SystemUnavailable from error
-        self.faults.pop("credentials", None)
+        self.works("credentials")
         deadline.check(write=request.is_write)
         return credentials
 

@@ -1,11 +1,12 @@
 """Settles writes whose answer was lost and frees slots that are still held, from any number of nodes.
 
 An abandoned write is leased, looked up on the server by its identifier and recorded with its outcome. A server that
-does not answer is asked less and less often.
+does not answer is tried with one write at a time, in growing intervals; its first answer makes all of them due.
 """
 
 import asyncio
 import logging
+import random
 import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
@@ -18,13 +19,15 @@ from frontdesk.systems.port import SystemUnavailable
 if TYPE_CHECKING:
     from frontdesk.systems.fhir.records import PendingWrite
     from frontdesk.systems.fhir.resources.appointments import PracticeMap
+    from frontdesk.systems.fhir.transport.deadline import Deadline
     from frontdesk.systems.fhir.upstream import Upstream
 
 SETTLE_AFTER = timedelta(seconds=60)  # beyond this, and the request's own time, a lost request does not arrive any more
+SETTLE_SECONDS = 10.0  # for the requests of one attempt
 KEEP_RESULTS = timedelta(hours=24)
 PAUSE_SECONDS = 2.0
 SWEEP_SECONDS = 60.0
-_LONGEST_PAUSE = timedelta(minutes=5)
+_LONGEST_PAUSE = 10.0  # seconds; a server that is back is noticed within this time
 _LEASE = timedelta(minutes=5)  # more than all that is done with what is taken at once may take
 _AT_ONCE = 8
 _log = logging.getLogger(__name__)
@@ -43,12 +46,18 @@ class Reconciler:
         self._clock = clock
         self._on_settled = on_settled
         self._waiting: set[int] = set()
+        self._recovered: set[int] = set()
         self._working: dict[int, asyncio.Task[None]] = {}
         self._sweep_at = 0.0
         self._places = asyncio.Semaphore(_AT_ONCE)
         self.step = Step("FHIR reconciler", self.start_settling, every=PAUSE_SECONDS, close=self.close)
 
     def schedule(self, practice_id: int) -> None:
+        self._waiting.add(practice_id)
+
+    def recovered(self, practice_id: int) -> None:
+        """The practice's server has answered after failures."""
+        self._recovered.add(practice_id)
         self._waiting.add(practice_id)
 
     async def start_settling(self) -> None:
@@ -83,15 +92,24 @@ class Reconciler:
 
         records = Records(self._database, practice_id)
         async with self._places:  # bounds use of the database, not of the practices' servers
+            if practice_id in self._recovered:
+                self._recovered.discard(practice_id)
+                await records.hurry(self._clock())
             taken = await records.take(self._clock(), _LEASE)
         found = await self._find(practice_id) if taken else None
         for write in taken:
+            began = self._clock()
             try:
                 if found is None:  # the practice has another system now, and nobody to ask
                     raise SystemUnavailable
                 await self._settle_one(*found, write)
-            except (SystemUnavailable, OutcomeOpen):
-                await records.leave(write, self._clock(), self._clock() + _pause(write))
+            except OutcomeOpen:
+                await records.leave(write, self._clock(), began + _pause(write))
+            except SystemUnavailable:
+                due = began + _pause(write)
+                await records.leave(write, self._clock(), due)
+                await records.postpone(write.holder, due)
+                break
         return await records.waiting()
 
     async def _settle_one(self, upstream: "Upstream", practice: "PracticeMap", write: "PendingWrite") -> None:
@@ -103,7 +121,7 @@ class Reconciler:
         if write.phase == "releasing":
             await self._release(upstream, write, final=final)
             return
-        writer = Writer(upstream, practice, upstream.deadline(), write, None)
+        writer = Writer(upstream, practice, _deadline(upstream), write, None)
         ending = await writer.settle(now, final=final)
         if ending is None:
             raise OutcomeOpen
@@ -115,11 +133,17 @@ class Reconciler:
     async def _release(self, upstream: "Upstream", write: "PendingWrite", *, final: bool) -> None:
         from frontdesk.systems.fhir.writing.steps import WriteSteps
 
-        steps = WriteSteps(upstream.client, upstream.deadline(), write)
+        steps = WriteSteps(upstream.client, _deadline(upstream), write)
         steps.releases = list(write.data["releases"])
         await steps.release(final=final)
         await upstream.records.released(write, steps.releases, self._clock() + _pause(write))
 
 
+def _deadline(upstream: "Upstream") -> "Deadline":
+    return upstream.deadline(SETTLE_SECONDS)
+
+
 def _pause(write: "PendingWrite") -> timedelta:
-    return min(timedelta(seconds=2 * 2 ** min(write.attempts, 10)), _LONGEST_PAUSE)
+    """With jitter, because many practices may share a server."""
+    seconds = min(2.0 ** (write.attempts + 1), _LONGEST_PAUSE)
+    return timedelta(seconds=seconds * random.uniform(0.7, 1.0))  # noqa: S311

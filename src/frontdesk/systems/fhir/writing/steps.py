@@ -191,6 +191,21 @@ class WriteSteps:
             raise Stopped(WriteOutcome("stale")) from lost  # our update can no longer succeed
         raise self._unanswered(lost) from lost
 
+    async def fence(self, reference: str) -> bool:
+        """Gives the record another version, so that a change of it which is still on its way fails. False if it has
+        changed meanwhile or cannot be written."""
+        now = await self._client.read(self._deadline, reference)
+        if now is None:
+            return True
+        if has_identifier(now, INTENTS, self._write.intent):
+            return False
+        marked = {**now, "identifier": with_identifier(now, CLAIMS, self._write.id)}
+        try:
+            stored = await self._client.update(self._deadline, marked)
+        except (Declined, AnswerLost):
+            return False
+        return version_of(stored) != version_of(now)
+
     async def undo(self, resource: Resource) -> None:
         """Undoes a wrong change; the outcome stays open until that has succeeded."""
         try:

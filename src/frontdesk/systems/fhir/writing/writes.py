@@ -6,7 +6,7 @@ If what the server stored differs from the request, or somebody else has taken t
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, NoReturn
 
@@ -32,6 +32,8 @@ from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, OutcomeOpen, Stopp
 from frontdesk.systems.port import SystemUnavailable
 
 NOT_CARRIED_OUT = "The scheduling system accepted the change but did not carry it out."
+
+UNSEEN_AFTER = timedelta(seconds=10)  # when a record that was not found counts as not created
 
 _EVENTS = {
     "book": "appointment.booked",
@@ -95,10 +97,10 @@ class Writer:
         return ending
 
     async def settle(self, now: datetime, *, final: bool) -> WriteOutcome | None:
-        """Finds out how an abandoned write ended; None if a request may still arrive, which `final` rules out. Raises
-        SystemUnavailable or OutcomeOpen if the server does not tell."""
+        """Finds out how an abandoned write ended; None if that cannot be said yet. `final`: no request can arrive any
+        more. Raises SystemUnavailable or OutcomeOpen if the server does not tell."""
         found, data = await self._find(), self._write.data
-        if found is None and not final:
+        if found is None and not final and not await self._is_ruled_out(now):
             return None
         wrong = found is not None and (data.get("wrong", False) or self._is_wrong(found))
         if found is not None and not wrong and self._is_latest(found) and self._write.change in ("book", "reschedule"):
@@ -108,15 +110,29 @@ class Writer:
                 {"slot": slot, "claims": [self._write.id], "ours": True} for slot in data.get("slots", ())
             ]
         if found is None:
+            if self._creates is not None and not final:
+                self._steps.releases.append({"watch": self._creates})
             ending = WriteOutcome(UNAVAILABLE, self.subjects)
         elif wrong:
             ending = await self._undo_found(found)
         else:
-            if self._write.change in ("book", "create_patient"):
+            if self._creates is not None:
                 found = await self._steps.adopt(found)
             ending = self._executed(reference_of(found), now)
         await self._steps.release(final=final)
         return ending
+
+    @property
+    def _creates(self) -> str | None:
+        """The type of record that the write creates, None if it changes one."""
+        return {"book": "Appointment", "create_patient": "Patient"}.get(self._write.change)
+
+    async def _is_ruled_out(self, now: datetime) -> bool:
+        """Whether a write that was not found counts as not executed: a record that is created late will be undone, and
+        a late change fails once the record has another version."""
+        if self._creates is not None:
+            return now >= self._write.began_at + UNSEEN_AFTER
+        return await self._steps.fence(self._write.data["reference"])
 
     async def _book(self, now: datetime) -> WriteOutcome:
         run = self._asked.run
@@ -191,7 +207,7 @@ class Writer:
     async def _undo_found(self, found: Resource) -> WriteOutcome:
         """Undoes what a lost write did instead of what it was asked for, as far as that is kept."""
         change, data, intent = self._write.change, self._write.data, self._write.intent
-        if change in ("book", "create_patient"):
+        if self._creates is not None:
             await self._steps.undo(undone(found, intent, BOOKED_OTHERWISE))
         elif change == "reschedule":
             await self._steps.undo(self._practice.put_back(found, data["before"], intent))
@@ -219,8 +235,8 @@ class Writer:
 
     async def _find(self) -> Resource | None:
         """The record that the write created or changed, if any."""
-        if self._write.change in ("book", "create_patient"):
-            return await self._steps.created("Appointment" if self._write.change == "book" else "Patient")
+        if self._creates is not None:
+            return await self._steps.created(self._creates)
         found = await self._client.read(self._deadline, self._write.data["reference"])
         return found if found is not None and has_identifier(found, INTENTS, self._write.intent) else None
 
