@@ -58,6 +58,8 @@ async def test_a_server_that_works_is_shown_part_by_part(line: CommandLine, door
     assert found["location 1 (Downtown)"][1] == "Location/downtown"
     assert found["slots of provider 11"][1].startswith("2 schedules")
     assert found["Patient search"][1] == "found"
+    assert found["further pages"][1] == "a link to the next page was followed"
+    assert found["batches"][1] == "not offered: requests are sent one by one"
     assert "book_appointment" in found
     assert not [request for request in door.seen if request.method != "GET"], "nothing is written"
 
@@ -78,6 +80,25 @@ async def test_what_is_not_supported_and_what_is_misconfigured_is_named(line: Co
         "not supported",
         "the server does not offer: Appointment conditional-create",
     )
+    assert found["search_slots"][0] == "works"
+
+
+async def test_a_right_that_is_missing_and_a_link_that_leads_elsewhere_are_found(line: CommandLine, door: Door) -> None:
+    async def partly(request: Request, answer: Answer) -> Answer:
+        if request.target.startswith("/fhir/Encounter"):
+            return Answer(403, {}, b"")
+        return Answer(answer.status, answer.headers, answer.body.replace(b"/Slot?_count=1&_offset=1", b"/../Slot?"))
+
+    door.rewrite = partly
+    assert isinstance(door.backend, Fake)
+    door.backend.batches = True
+    await _imported(line, door.address)
+    status, found = await _checked(line)
+    assert status == 1
+    assert found["Encounter search"][1] == "the server answered the search of Encounter with status 403"
+    assert found["further pages"][0] == "misconfigured"
+    assert found["batches"][1] == "several requests are sent as one"
+    assert found["book_appointment"] == ("misconfigured", "the server refuses searches of Encounter")
     assert found["search_slots"][0] == "works"
 
 

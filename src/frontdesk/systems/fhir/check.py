@@ -6,7 +6,7 @@ Findings name records of the practice file and of the server, never a patient.
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 
-from frontdesk.systems.fhir.capabilities import read_statement
+from frontdesk.systems.fhir.capabilities import NEEDS, read_statement
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.elements import stamp
 from frontdesk.systems.fhir.resources.slots import Schedule
@@ -16,6 +16,16 @@ from frontdesk.systems.findings import Finding
 from frontdesk.systems.port import Capability, Misconfigured, SystemUnavailable
 
 _FHIR_VERSION = "4.0."
+_SEARCHED = ("Slot", "Patient", "Appointment", "PractitionerRole", "Encounter")
+_SEEN = ("Appointment", "Encounter")  # tell whether the practice has seen a patient
+_ALSO_READ: Mapping[Capability, tuple[str, ...]] = {
+    Capability.FIND_SLOTS: ("PractitionerRole", "Appointment"),
+    Capability.BOOK: ("PractitionerRole", *_SEEN),
+    Capability.RESCHEDULE: ("PractitionerRole", *_SEEN),
+    Capability.MATCH_PATIENTS: _SEEN,
+    Capability.READ_PATIENTS: _SEEN,
+    Capability.UPDATE_PATIENTS: _SEEN,
+}
 _UNREACHABLE = "the server did not answer or returned an error"
 
 
@@ -46,18 +56,33 @@ async def check(
     services = {*settings.visit_types.values(), *settings.procedures.values()}
     for service in sorted(each for each in services if isinstance(each, str)):
         yield await _tried(service, _exists, upstream, service)
-    for kind in ("Patient", "Appointment"):
-        yield await _tried(f"{kind} search", _searched, upstream, kind, [])
+    refused: list[str] = []
+    for kind in _SEARCHED:
+        if upstream.server.can(f"{kind} search-type"):
+            finding = await _tried(f"{kind} search", _searched, upstream, kind, [])
+            refused += [kind] if finding.is_fault else []
+            yield finding
+    yield await _tried("further pages", _second_page, upstream)
+    yield await _tried("batches", _batched, upstream)
     for operation, capability in operations.items():
-        missing = upstream.server.missing(capability)
-        detail = f"the server does not offer: {', '.join(missing)}" if missing else "everything it needs is offered"
-        yield Finding(operation, "not supported" if missing else "works", detail)
+        yield _operation(upstream, operation, capability, refused)
+
+
+def _operation(upstream: Upstream, operation: str, capability: Capability, refused: list[str]) -> Finding:
+    """Whether an operation works, by what the server says that it offers and by which searches it refused."""
+    missing = upstream.server.missing(capability)
+    if missing:
+        return Finding(operation, "not supported", f"the server does not offer: {', '.join(missing)}")
+    read = {*(need.partition(" ")[0] for need in NEEDS[capability]), *_ALSO_READ.get(capability, ())}
+    if in_the_way := [kind for kind in refused if kind in read]:
+        return Finding(operation, "misconfigured", f"the server refuses searches of {', '.join(in_the_way)}")
+    return Finding(operation, "works", "everything it needs is offered")
 
 
 async def first_fault(upstream: Upstream) -> str | None:
     """The first thing that is wrong with the connection or our rights, None if all works."""
     finding = await _tried("connection", _connected, upstream)
-    for kind in ("Schedule", "Slot", "Patient", "Appointment"):
+    for kind in ("Schedule", *_SEARCHED):
         if not finding.is_fault and upstream.server.can(f"{kind} search-type"):
             finding = await _tried(f"{kind} search", _searched, upstream, kind, [])
     return finding.detail if finding.is_fault else None
@@ -109,3 +134,22 @@ async def _slots(upstream: Upstream, calendars: list[Schedule], practice: Practi
 async def _searched(upstream: Upstream, kind: str, parameters: Parameters) -> str:
     [found] = await upstream.client.query_all(upstream.deadline(), [Search(kind, parameters, one=True)])
     return "found" if found else "nothing found yet"
+
+
+async def _second_page(upstream: Upstream) -> str:
+    """Follows one link, as searches with many results do."""
+    pages = 0
+    async for _ in upstream.client.pages(upstream.deadline(), "Slot", [], one=True):
+        pages += 1
+        if pages == 2:
+            return "a link to the next page was followed"
+    return "no search had a second page yet"
+
+
+async def _batched(upstream: Upstream) -> str:
+    one_by_one = "requests are sent one by one"
+    if not upstream.server.batches:
+        return f"not offered: {one_by_one}"
+    upstream.client.batches = True
+    await upstream.client.query_all(upstream.deadline(), [Search(kind, [], one=True) for kind in ("Schedule", "Slot")])
+    return "several requests are sent as one" if upstream.client.batches else f"refused: {one_by_one}"

@@ -88,8 +88,11 @@ class FhirClient:
         found = iter(await self.query_all(deadline, [query for reading in readings for query in reading.queries]))
         return [reading.result([next(found) for _ in reading.queries]) for reading in readings]
 
-    async def pages(self, deadline: Deadline, kind: str, parameters: Parameters) -> AsyncIterator[list[Resource]]:
-        query = Search(kind, parameters)
+    async def pages(
+        self, deadline: Deadline, kind: str, parameters: Parameters, *, one: bool = False
+    ) -> AsyncIterator[list[Resource]]:
+        """The pages of a search, with `one` of a single record each."""
+        query = Search(kind, parameters, one)
         async for page in self._pages(deadline, query, await self._ask(deadline, query)):
             yield page
 
