@@ -1,5 +1,7 @@
 .PHONY: run test check format generate adding-test bench bench-quick audit help setup setup-dev clean heavy crash-test attack-test property-test mcp-conformance fhir-test client-test browser-test screenshots
 
+unexport PYTHONDONTWRITEBYTECODE  # where it is set, every process would compile all modules and tests anew
+
 run: setup ## sets everything up and serves the demo practice on port 8080 (or FRONTDESK_PORT)
 	@exec .venv/bin/frontdesk serve --demo
 
