@@ -235,17 +235,21 @@ def link(name: str, target: str) -> tarfile.TarInfo:
 def test_archives_with_other_members_than_the_manifest_names_are_refused(made: Made, tmp_path: Path) -> None:
     members = made.members
     swapped = members | {"patient.gz": members["provider.gz"], "provider.gz": members["patient.gz"]}
+    rows = gzip.decompress(members["patient.gz"])
+    sparse = tarfile.TarInfo("patient.gz")
+    sparse.pax_headers = {"GNU.sparse.map": "0,0", "GNU.sparse.size": str(2**44)}
+    without_patients = {name: some for name, some in members.items() if name != "patient.gz"}
     hostile = {
         "swapped": tar_of(swapped),
-        "missing": tar_of({name: some for name, some in members.items() if name != "patient.gz"}),
+        "rows of the same length": tar_of(members | {"patient.gz": gzip.compress(rows.replace(b"555", b"556", 1))}),
+        "sixteen terabytes of nothing": tar_of(without_patients, sparse),
+        "missing": tar_of(without_patients),
         "added": tar_of(members | {"database.dump": b"PGDMP"}),
         "outside": tar_of(members | {"../../outside": b"x"}),
         "absolute": tar_of(members | {"/tmp/outside": b"x"}),
         "twice": tar_of(members, tarfile.TarInfo("patient.gz")),
         "symlink": tar_of(members, link("etc", "/etc")),
-        "symlinked table": tar_of(
-            {name: some for name, some in members.items() if name != "patient.gz"}, link("patient.gz", "provider.gz")
-        ),
+        "symlinked table": tar_of(without_patients, link("patient.gz", "provider.gz")),
         "no manifest": tar_of({name: some for name, some in members.items() if name != "manifest.json"}),
         "no mac": tar_of({name: some for name, some in members.items() if name != "manifest.mac"}),
         "not a tar": os.urandom(50_000),
@@ -254,6 +258,7 @@ def test_archives_with_other_members_than_the_manifest_names_are_refused(made: M
         "manifest of another shape": tar_of(members | {"manifest.json": b'{"format": 2}'}),
         "deep manifest": tar_of(members | {"manifest.json": b"[" * 100_000}),
     }
+    assert b"555" in rows
     before = sorted(tmp_path.parent.rglob("*"))
     for name, tar in hostile.items():
         assert not is_accepted(encrypted(made, tar, tmp_path), made.keys), name
