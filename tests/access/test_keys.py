@@ -8,7 +8,16 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from frontdesk.access.keys.encryption import KeyCipher, SecretKeyError
-from frontdesk.access.keys.ring import CLIENT_SECRETS, CURSORS, PURPOSES, SETTLING, SLOT_IDS, TOKEN_SIGNING, KeyRing
+from frontdesk.access.keys.ring import (
+    AUDIT_HEADS,
+    CLIENT_SECRETS,
+    CURSORS,
+    PURPOSES,
+    SETTLING,
+    SLOT_IDS,
+    TOKEN_SIGNING,
+    KeyRing,
+)
 from frontdesk.store.database import Database
 from tests.access.stopped_clock import StoppedClock
 
@@ -48,6 +57,25 @@ async def test_a_node_with_another_secret_key_is_told_so(
 ) -> None:
     with pytest.raises(SecretKeyError, match="another secret key"):
         await another_node(database, clock, NEW_SECRET_KEY).load()
+
+
+async def test_keys_of_a_newer_release_are_left_alone(database: Database, ring: KeyRing, clock: StoppedClock) -> None:
+    await database.write(
+        "INSERT INTO sealed_key (key_id, purpose, sealed, created_at) VALUES ('k', 'of tomorrow', 'x', $1)", clock()
+    )
+    node = another_node(database, clock)
+    await node.load()
+    assert node.secrets(CURSORS) == ring.secrets(CURSORS)
+
+
+async def test_only_a_known_key_verifies_an_audit_head(ring: KeyRing, clock: StoppedClock) -> None:
+    key_id, signature = ring.sign_audit_head(b"head")
+    await ring.rotate(AUDIT_HEADS)
+    clock.advance(10 * 365 * 24 * HOUR)
+    assert ring.sign_audit_head(b"head")[0] != key_id
+    assert ring.verify_audit_head(key_id, b"head", signature)
+    assert not ring.verify_audit_head(key_id, b"other", signature)
+    assert not ring.verify_audit_head("unknown", b"head", signature)
 
 
 async def test_keys_swapped_in_the_database_do_not_open(database: Database, ring: KeyRing, clock: StoppedClock) -> None:
