@@ -283,10 +283,18 @@ def sockets() -> Iterator[int]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def _connections(server: RealServer, number: int) -> list[socket.socket]:
+    """From ten addresses: one of them may not have all connections."""
+    return [
+        socket.create_connection(("127.0.0.1", server.port), 30, source_address=(f"127.0.{each % 10}.2", 0))
+        for each in range(number)
+    ]
+
+
 async def test_thousands_of_idle_connections_leave_room_for_a_call(
     server: RealServer, bearer: str, sockets: int
 ) -> None:
-    idle = [socket.create_connection(("127.0.0.1", server.port), timeout=30) for _ in range(sockets)]
+    idle = _connections(server, sockets)
     try:
         async with server.http(bearer.split()[2]) as http:
             began = time.monotonic()
@@ -302,7 +310,7 @@ async def test_a_worker_holds_only_so_many_connections_and_the_idle_ones_make_ro
 ) -> None:
     async with real_server(database, database_dsn, owner_dsn, tmp_path, files=520) as small:
         served = 0
-        held = [socket.create_connection(("127.0.0.1", small.port), timeout=30) for _ in range(400)]
+        held = _connections(small, 400)
         try:
             for connection in held:
                 with contextlib.suppress(ConnectionError):
