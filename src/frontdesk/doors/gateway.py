@@ -157,7 +157,8 @@ class Gateway:
         forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
         hops = b",".join(forwarded).decode("latin-1").split(",")
         if not self._trusts(address):
-            self._forwarded_headers.ignored(address)
+            if address:  # a peer of a Unix socket has none
+                self._forwarded_headers.ignored(address)
             return
         while hops and self._trusts(address):
             address = hops.pop().strip()

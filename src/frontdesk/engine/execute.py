@@ -85,9 +85,11 @@ class Engine:
         key = call.cache_key if operation.depends_on is not None else None
         if key is not None:
             entry = self.answers.lookup(caller, key)
-            if entry is not None and (entry.versions.calendar is None or await self.answers.is_fresh(entry, caller)):
-                self.answers.hits[operation.name] += 1
-                return entry.answer
+            if entry is not None:
+                self.search_turns.served_from_cache = caller.practice_id
+                if entry.versions.calendar is None or await self.answers.is_fresh(entry, caller):
+                    self.answers.hits[operation.name] += 1
+                    return entry.answer
             self.answers.misses[operation.name] += 1
         system = await self.systems(caller)
         if operation.needs is not None and operation.needs not in system.capabilities:

@@ -11,15 +11,20 @@ from frontdesk.access.clients.caller import Caller
 from frontdesk.domain.errors import Problem
 
 WAIT_SECONDS = 10.0
+_CROWDED_SECONDS = 1.0
 _BUSY = "Too many calls are being executed at the moment; this one was not executed."
 
 _Turn = asyncio.Future[None]
 
 
 class Turns:
-    def __init__(self, at_once: int, per_practice: int) -> None:
+    def __init__(self, at_once: int, per_practice: int, when_crowded: int | None = None) -> None:
+        """A practice has `when_crowded` turns while another one is answered from the cache."""
         self._free = at_once
         self._per_practice = per_practice
+        self._when_crowded = per_practice if when_crowded is None else when_crowded
+        self._crowded_until = 0.0
+        self.served_from_cache = 0  # the practice of the latest answer from the cache, until a turn is given back
         self._running: dict[int, int] = {}  # calls by practice
         self._waiting: dict[int, dict[str, deque[_Turn]]] = {}  # by practice and client; the first of each is next
 
@@ -27,7 +32,7 @@ class Turns:
         """Wait for a turn, for at most `WAIT_SECONDS`. Every turn must be given back."""
         practice_id = caller.practice_id
         running = self._running.get(practice_id, 0)
-        if self._free and running < self._per_practice:
+        if self._free and running < self._most() and practice_id not in self._waiting:
             self._free -= 1
             self._running[practice_id] = running + 1
             return
@@ -48,12 +53,23 @@ class Turns:
         self._running[practice_id] -= 1
         if not self._running[practice_id]:
             del self._running[practice_id]
-        for next_id in list(self._waiting):
-            if not self._free:
-                return
-            if self._running.get(next_id, 0) < self._per_practice and self._start_one(next_id):
-                self._free -= 1
-                self._running[next_id] = self._running.get(next_id, 0) + 1
+        if self.served_from_cache not in (0, practice_id):
+            self._crowded_until = asyncio.get_running_loop().time() + _CROWDED_SECONDS
+        self.served_from_cache = 0
+        most, started = self._most(), True
+        while started:
+            started = False
+            for next_id in list(self._waiting):
+                running = self._running.get(next_id, 0)
+                if self._free and running < most and self._start_one(next_id):
+                    self._free -= 1
+                    self._running[next_id] = running + 1
+                    started = True
+
+    def _most(self) -> int:
+        """Calls of one practice at the same time."""
+        crowded = asyncio.get_running_loop().time() < self._crowded_until
+        return self._when_crowded if crowded else self._per_practice
 
     def _start_one(self, practice_id: int) -> bool:
         """Starts the practice's next call, and puts the practice and the call's client last. False if none waits."""
