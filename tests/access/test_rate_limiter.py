@@ -372,3 +372,32 @@ async def test_accounts_of_clients_that_stopped_calling_are_forgotten(
     clock.advance(120)
     await limiter._report()
     assert limiter._accounts == {}
+
+
+async def test_an_outage_is_logged_once(
+    limiter: RateLimiter,
+    clock: StoppedClock,
+    new_caller: NewCaller,
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    callers = [await new_caller() for _ in range(3)]
+
+    async def unavailable(*_: object) -> None:
+        raise DatabaseUnavailable
+
+    async def outage() -> int:
+        caplog.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(database, "write", unavailable)
+            for caller in callers * 5:
+                with pytest.raises(Refused):
+                    await limiter.charge(caller)
+                clock.advance(1)
+        return sum("could not be counted" in line.getMessage() for line in caplog.records)
+
+    assert await outage() == 1
+    await limiter.charge(callers[0])
+    clock.advance(60)
+    assert await outage() == 1, "the next outage is told, too"

@@ -1,7 +1,12 @@
 """The database boundary: which failures leave nothing executed, and who gets connections back."""
 
 import asyncio
+import gc
+import os
+import socket
+import struct
 import time
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -128,3 +133,71 @@ async def test_closing_waits_for_running_statements_and_no_longer(database_dsn: 
     assert await running == 1
     with pytest.raises(DatabaseUnavailable):
         await database.fetchval("SELECT 1")
+
+
+def _message(kind: bytes, body: bytes) -> bytes:
+    return kind + struct.pack("!i", len(body) + 4) + body
+
+
+_LOGGED_IN = _message(b"R", struct.pack("!i", 0)) + _message(b"S", b"server_version\x0018.0\0") + _message(b"Z", b"I")
+_SHUT_DOWN = _message(b"E", b"SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0")
+
+
+async def test_a_server_that_ends_new_connections_is_unavailable(database: Database, tmp_path: Path) -> None:
+    answering: set[asyncio.Task[Any] | None] = set()
+
+    async def end_at_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        answering.add(asyncio.current_task())
+        await reader.read(1024)
+        writer.write(_LOGGED_IN + _SHUT_DOWN)
+        await reader.read(1)
+        writer.close()
+        await writer.wait_closed()
+
+    assert database._pool is not None
+    async with await asyncio.start_unix_server(end_at_once, tmp_path / ".s.PGSQL.5432"):
+        database._pool.set_connect_args(f"postgresql://someone@/any?host={tmp_path}")
+        await database._pool.expire_connections()
+        for attempt in (database.fetchval("SELECT 1"), database.write("SELECT 1"), _usable(database)):
+            with pytest.raises(DatabaseUnavailable):
+                await attempt
+        await database.close()
+    await asyncio.gather(*(task for task in answering if task is not None), return_exceptions=True)
+
+
+async def test_a_write_on_a_connection_that_the_server_has_just_ended_is_repeated(database: Database) -> None:
+    async with database.transaction() as connection:
+        protocol = connection._con._protocol
+    await database.fetchval("SELECT 1")
+    protocol.data_received(_SHUT_DOWN)  # the end of the connection itself arrives later
+    row = await database.write("SELECT 1 AS one")
+    assert row is not None
+    assert row["one"] == 1
+
+
+async def test_an_unknown_failure_of_the_client_leaves_the_outcome_of_a_write_unknown(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise asyncpg.InternalClientError("got result for unknown protocol state 3")
+
+    monkeypatch.setattr(asyncpg.Connection, "fetchrow", fail)
+    with pytest.raises(OutcomeUnknown):
+        await database.write("SELECT 1")
+    with pytest.raises(DatabaseUnavailable):
+        await database.fetchrow("SELECT 1")
+
+
+async def test_closing_a_connection_with_a_broken_pipe_leaves_no_task_that_failed(database: Database) -> None:
+    failures: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
+    async with database.transaction() as connection:
+        transport = connection._con._transport
+    with socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno())) as wire:
+        wire.shutdown(socket.SHUT_WR)
+    assert database._pool is not None
+    await database._pool.expire_connections()
+    await _usable(database)
+    await asyncio.sleep(0.05)
+    gc.collect()
+    assert failures == []

@@ -38,9 +38,11 @@ _NOT_EXECUTED = (
     pg.ReadOnlySQLTransactionError,
 )
 # The connection was lost while idle: the statement was never sent.
-_NOT_SENT = (pg.InterfaceError, pg.InternalClientError)
+_NOT_SENT = (pg.InterfaceError,)
 # The connection was lost, or time ran out, while the statement ran.
-_LOST = (pg.PostgresConnectionError, pg.AdminShutdownError, pg.CrashShutdownError, OSError)
+_LOST = (pg.PostgresConnectionError, pg.AdminShutdownError, pg.CrashShutdownError, pg.InternalClientError, OSError)
+# asyncpg's InternalClientError if the server ended the idle connection, and the statement was never sent.
+_NEVER_SENT_TEXT = "cannot switch to state"
 
 T = TypeVar("T")
 
@@ -78,6 +80,7 @@ class Database:
             server_settings=session_settings(SERVICE_ROLE),
             init=_learn_types,
             reset=_keep_session,
+            connection_class=_Connection,
         )
         self._closing = False
 
@@ -142,7 +145,7 @@ class Database:
             raise DatabaseUnavailable from error
         except (*_NOT_SENT, *_LOST) as error:
             await self._discard(connection, error)
-            unknown = committing and isinstance(error, _LOST)
+            unknown = committing and _may_have_been_sent(error)
             raise (OutcomeUnknown if unknown else DatabaseUnavailable) from error
         finally:
             await self._release(connection, whole=False)
@@ -159,7 +162,7 @@ class Database:
                 raise DatabaseUnavailable from error
             except (*_WORTH_REPEATING, *_NOT_SENT, *_LOST) as error:
                 await self._discard(connection, error)
-                if not repeatable and isinstance(error, _LOST):
+                if not repeatable and _may_have_been_sent(error):
                     raise OutcomeUnknown from error
                 if attempt == _ATTEMPTS:
                     raise DatabaseUnavailable from error
@@ -180,7 +183,7 @@ class Database:
         self._waiting += 1
         try:
             return await self._pool.acquire(timeout=ACQUIRE_SECONDS)
-        except (TimeoutError, pg.PostgresError, pg.InterfaceError, OSError) as error:
+        except (pg.PostgresError, pg.InterfaceError, pg.InternalClientError, OSError) as error:
             self._on_unreachable()
             raise DatabaseUnavailable from error
         finally:
@@ -199,7 +202,7 @@ class Database:
 
     async def _release_to_pool(self, connection: Any) -> None:
         if self._pool is not None:
-            with contextlib.suppress(pg.PostgresError, pg.InterfaceError, OSError, TimeoutError):
+            with contextlib.suppress(pg.PostgresError, pg.InterfaceError, pg.InternalClientError, OSError):
                 await self._pool.release(connection)
 
     async def _discard(self, connection: Any, error: Exception) -> None:
@@ -211,6 +214,20 @@ class Database:
                 await self._pool.expire_connections()
                 await self._give_back()
             self._on_unreachable()
+
+
+class _Connection(asyncpg.Connection):
+    """A connection whose loss while it is closed is no error: the pool closes some in tasks that nobody waits for."""
+
+    async def close(self, *, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as in asyncpg
+        with contextlib.suppress(pg.PostgresError, pg.InterfaceError, pg.InternalClientError, OSError):
+            await super().close(timeout=timeout)
+
+
+def _may_have_been_sent(error: Exception) -> bool:
+    if isinstance(error, pg.InternalClientError):
+        return not str(error).startswith(_NEVER_SENT_TEXT)
+    return isinstance(error, _LOST)
 
 
 def session_settings(role: str | None) -> dict[str, str]:

@@ -29,6 +29,7 @@ _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 _SHORTEST_MEASURE = 0.05
 _REPORTS_AT_ONCE = 4
 _ATTEMPTS = 3
+_OUTAGE_SECONDS = 10.0  # failures closer together than this belong to one outage, whatever succeeds between them
 _UNCOUNTED = "Calls cannot be counted at the moment; this one was not executed."
 _log = logging.getLogger(__name__)
 
@@ -114,6 +115,7 @@ class RateLimiter:
         self._database = database
         self._monotonic = monotonic
         self._accounts: dict[str, _Account] = {}
+        self._failed_at = float("-inf")
         self._tasks: set[asyncio.Task[Any]] = set()  # the event loop keeps only weak references to tasks
         self.step = Step("rate limiter reports", self._report, every=REPORT_SECONDS, close=self.return_leases)
 
@@ -208,7 +210,10 @@ class RateLimiter:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             # Waiters get the error; after a background fetch the next call tries again.
-            _log.warning("calls could not be counted: %s", type(error).__name__)
+            now = self._monotonic()
+            if now - self._failed_at > _OUTAGE_SECONDS:
+                _log.warning("calls could not be counted: %s", type(error).__name__)
+            self._failed_at = now
 
     async def _exchange(self, account: _Account, *, more: bool) -> None:
         """Report used calls and take a new lease, in one round trip."""
