@@ -42,20 +42,21 @@ async def test_a_transient_conflict_is_neither_a_taken_slot_nor_a_known_patient(
     fhir: World, upstream: Upstream, status: int, executed: bool
 ) -> None:
     integration = await fhir.client(grant="integration")
-    found, patients = await slots(integration), [await patient_id(integration, name) for name in ("Ada", "Alan")]
+    found = await slots(integration)
+    patients = [await patient_id(integration, name) for name in ("Ada", "Alan", "José")]
     upstream.door.backend = contended = Contended(upstream.door.backend, status, times=2, executed=executed)
-    bodies = [{"patientId": patients[index % 2], "slotId": found[index]["id"]} for index in range(4)]
+    bodies = [{"patientId": patient, "slotId": slot["id"]} for patient, slot in zip(patients, found, strict=False)]
     first = await asyncio.gather(*(integration.post("/api/appointments", json=body) for body in bodies))
     people = [{**ZAPHOD, "firstName": f"Zaphod {letter}"} for letter in "abc"]
     made = await asyncio.gather(*(integration.post("/api/patients", json=person) for person in people))
     assert {answer.status_code for answer in (*first, *made)} == {201}, [answer.text for answer in (*first, *made)]
     path = f"/api/appointments/{first[0].json()['appointmentId']}/cancel"
     assert (await integration.post(path, json={})).status_code == 200
-    assert len(contended.refused) > 10
+    assert len(contended.refused) >= 10
     upstream.door.backend = contended._inner
-    assert len(await upstream.live_appointments()) == 3
+    assert len(await upstream.live_appointments()) == 2
     await settle(fhir)
-    assert len(await upstream.busy_slots()) == 3
+    assert len(await upstream.busy_slots()) == 2
 
 
 async def test_a_conflict_that_lasts_is_an_outage(fhir: World, upstream: Upstream) -> None:

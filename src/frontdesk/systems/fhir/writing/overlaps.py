@@ -44,7 +44,7 @@ class OverlapCheck:
         run = [each for each in window.slots if reference_of(each) in data["run"]]
         if (
             window.busy.overlap(data["providerId"], data["locationId"], first, last)
-            or any(_takes(each, first, last) for each in users if reference_of(each) not in own)
+            or any(self._is_rival(each, first, last) for each in users if reference_of(each) not in own)
             or any(self._is_lost(each, marked) for each in run)
         ):
             return WriteOutcome("slot_unavailable", reason=TIME_TAKEN)
@@ -63,14 +63,20 @@ class OverlapCheck:
             own.add(data["reference"])
         return own if stored is None else own | records_of(stored)
 
+    def _is_rival(self, appointment: Resource, first: int, last: int) -> bool:
+        """Whether an appointment takes the time through one of the booking's slots, whoever takes part."""
+        span = time_taken(appointment)
+        uses = references(appointment.get("slot"), "Slot")  # a server may ignore the search parameter
+        return (
+            span is not None
+            and span[0] < last
+            and span[1] > first
+            and not set(uses).isdisjoint(self._write.data["run"])
+        )
+
     def _is_lost(self, slot: Resource, marked: AbstractSet[str]) -> bool:
         """Whether a slot that this write claimed is somebody else's now."""
         marks, reference = claims(slot), reference_of(slot)
         if self._write.id in marks or reference not in self._write.data["slots"]:
             return False
         return bool(marks) or (reference in marked and slot.get("status") != "free")
-
-
-def _takes(appointment: Resource, first: int, last: int) -> bool:
-    span = time_taken(appointment)
-    return span is not None and span[0] < last and span[1] > first

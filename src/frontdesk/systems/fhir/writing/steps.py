@@ -20,6 +20,7 @@ from frontdesk.systems.fhir.resources.elements import (
     has_identifier,
     identifier_values,
     reference_of,
+    references,
     stated,
     version_of,
     with_identifier,
@@ -255,7 +256,7 @@ class WriteSteps:
 
     async def _is_used(self, slot: str) -> bool:
         found = await self._client.search(self._deadline, "Appointment", [("slot", slot)])
-        return any(time_taken(each) is not None for each in found)
+        return any(time_taken(each) is not None and slot in references(each.get("slot")) for each in found)
 
     async def _attempts(self) -> AsyncIterator[int]:
         """Attempts of a step with growing pauses, as long as the deadline leaves time for one."""
