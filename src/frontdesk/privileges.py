@@ -153,7 +153,8 @@ def unreadable(account: ServiceAccount, data_dir: Path) -> Path | None:
 
 def _may_enter(account: ServiceAccount, folder: Path) -> bool:
     found = folder.stat()
-    shift = 6 if found.st_uid == account.user else 3 if found.st_gid == account.group else 0
+    groups = os.getgrouplist(account.name, account.group)
+    shift = 6 if found.st_uid == account.user else 3 if found.st_gid in groups else 0
     return bool(found.st_mode >> shift & 0o1)
 
 

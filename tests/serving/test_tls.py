@@ -99,6 +99,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsServer]:
                 "PYTHONPATH": str(folder),
                 "FRONTDESK_PORT": str(port),
                 "FRONTDESK_WORKERS": "2",
+                "FRONTDESK_BASE_URL": f"https://desk.example.org:{port}",
                 "FRONTDESK_TLS_CERTIFICATE": str(certificate),
                 "FRONTDESK_TLS_KEY": str(key),
             },

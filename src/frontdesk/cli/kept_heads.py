@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.output import BadInput
 from frontdesk.domain.spelling import closest
+from frontdesk.privileges import as_caller
 
 if TYPE_CHECKING:
     from frontdesk.audit.heads import Head
@@ -49,7 +50,8 @@ def _lines(file: Path) -> "Iterator[tuple[str, Head]]":
     from frontdesk.audit.heads import Head
 
     try:
-        lines = file.read_text("utf-8", errors="replace").splitlines()
+        with as_caller():
+            lines = file.read_text("utf-8", errors="replace").splitlines()
     except OSError as error:
         raise BadInput(f"{file} cannot be read: {error.strerror}.") from None
     heads = [document for line in lines if (document := _document(line)) is not None]

@@ -7,15 +7,17 @@ import socket
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import uvicorn
 from uvicorn.server import HANDLED_SIGNALS
 
+from frontdesk.access.limits.addresses import is_address
 from frontdesk.access.limits.connections import ConnectionLimit
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.responses import problem_answer
 from frontdesk.serving.connection import Connection, WorkerState, encoded_headers
-from frontdesk.serving.tls import TlsCertificate, TlsListener, certificate_of
+from frontdesk.serving.tls import TlsCertificate, TlsListener
 from frontdesk.settings import Settings
 
 _BACKLOG = 4096
@@ -25,16 +27,20 @@ _STRICT_TRANSPORT_SECURITY = ("strict-transport-security", "max-age=31536000")
 
 
 def serve_http(
-    bound: socket.socket, app: Any, settings: Settings, max_connections: int, on_started: Callable[[], None]
+    bound: socket.socket,
+    app: Any,
+    settings: Settings,
+    max_connections: int,
+    certificate: TlsCertificate | None,
+    on_started: Callable[[], None],
 ) -> None:
     """Serves the application until the process is told to stop. Exits if the application cannot be started."""
-    certificate = certificate_of(settings)
     config = uvicorn.Config(
         app,
         interface="asgi3",
         loop="uvloop",
         http=Connection,
-        headers=[] if certificate is None else [_STRICT_TRANSPORT_SECURITY],
+        headers=_transport_security(settings),
         ws="none",
         lifespan="on",
         log_config=None,
@@ -100,6 +106,14 @@ class _Server(uvicorn.Server):
             signal.signal(number, self.handle_exit)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED_SIGNALS)
         yield
+
+
+def _transport_security(settings: Settings) -> list[tuple[str, str]]:
+    """Not for this machine's own names, where it would bind every other server on the machine, too."""
+    host = urlsplit(settings.public_url).hostname or ""
+    if settings.tls_certificate is None or host == "localhost" or host.endswith(".localhost") or is_address(host):
+        return []
+    return [_STRICT_TRANSPORT_SECURITY]
 
 
 def _refusals(settings: Settings) -> Mapping[int, bytes]:

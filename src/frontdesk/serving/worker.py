@@ -14,8 +14,8 @@ import socket
 import sys
 import threading
 
-from frontdesk.privileges import READ_EVERYTHING, become, protect_process, service_account
-from frontdesk.serving.address import shared_socket
+from frontdesk.privileges import READ_EVERYTHING, AccountError, become, protect_process, service_account
+from frontdesk.serving.address import ServingError, shared_socket
 from frontdesk.serving.supervisor import DATABASE_DOWN, GO, READY
 from frontdesk.settings import Settings, load_settings
 
@@ -26,6 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 def main(address: str, port: str, factory: str, descriptor: str) -> int:
+    protect_process()
     supervisor = socket.socket(fileno=int(descriptor))
     supervisor.set_inheritable(False)
     gc.disable()  # imports leave no garbage worth collecting
@@ -33,6 +34,7 @@ def main(address: str, port: str, factory: str, descriptor: str) -> int:
     create = getattr(importlib.import_module(module), function)
     from frontdesk.logs import configure_logging
     from frontdesk.serving.http_server import serve_http
+    from frontdesk.serving.tls import certificate_of
 
     if supervisor.recv(1) != GO:
         return 0
@@ -43,21 +45,23 @@ def main(address: str, port: str, factory: str, descriptor: str) -> int:
     try:
         bound = shared_socket(address, int(port))
         _drop_privileges(settings)
+        certificate = certificate_of(settings)
         app = create(lambda: _report_database_down(supervisor))
+    except (AccountError, ServingError) as error:
+        _log.error("A worker could not start: %s", error)
+        return _CANNOT_START
     except Exception:
         _log.exception("A worker could not start")
         return _CANNOT_START
     gc.enable()
-    serve_http(bound, app, settings, _max_connections(), on_started=lambda: supervisor.sendall(READY))
+    serve_http(bound, app, settings, _max_connections(), certificate, on_started=lambda: supervisor.sendall(READY))
     return 0
 
 
 def _drop_privileges(settings: Settings) -> None:
     """Root's data directory, and an installation in root's home, stay readable."""
     account = service_account(settings.run_as)
-    if account is None:
-        protect_process()
-    else:
+    if account is not None:
         become(account, {READ_EVERYTHING})
 
 
