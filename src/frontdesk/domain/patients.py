@@ -5,7 +5,6 @@ from datetime import date
 
 from frontdesk.domain.names import digits, words
 
-_WITHOUT_COUNTRY_CODE = 9
 SHORTEST_STORED_MATCH = 7  # a shorter stored number never matches as a part of the given one
 
 
@@ -51,11 +50,3 @@ def same_phone(given: str, stored: str) -> bool:
     """
     asked, kept = digits(given), digits(stored)
     return asked in kept or (len(kept) >= SHORTEST_STORED_MATCH and kept in asked)
-
-
-def is_whole_phone(given: str, stored: str) -> bool:
-    """Whether a number names all digits of a stored one but a country code, so that guessing more reveals nothing."""
-    asked, kept = digits(given), digits(stored)
-    return kept in asked or (
-        len(asked) >= _WITHOUT_COUNTRY_CODE and kept.endswith(asked) and len(kept) - len(asked) <= 3
-    )

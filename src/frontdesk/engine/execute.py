@@ -111,7 +111,7 @@ class Engine:
         guarded = operation.kind == "write" or operation.reads_phi
         context = Context(
             caller=caller,
-            system=self.patient_guard.guard(system, caller, operation, now, subjects) if guarded else system,
+            system=self.patient_guard.guard(system, caller, now, subjects) if guarded else system,
             now=now,
             slot_ids=self.slot_ids(caller.practice_id),
             cursors=self.cursors(caller.practice_id),

@@ -8,10 +8,8 @@ from frontdesk.access.clients.caller import Caller
 from frontdesk.access.limits.match_attempts import MatchAttempts
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
-from frontdesk.domain.names import digits
-from frontdesk.domain.patients import Contact, Patient, is_whole_phone, name_key
+from frontdesk.domain.patients import Contact, Patient
 from frontdesk.domain.slot_ids import SlotRef
-from frontdesk.operations import Operation
 from frontdesk.store.database import Database
 from frontdesk.systems.changes import Change
 from frontdesk.systems.port import (
@@ -38,14 +36,11 @@ class PatientGuard:
     database: Database
     attempts: MatchAttempts
 
-    def guard(
-        self, system: SchedulingSystem, caller: Caller, operation: Operation, now: datetime, subjects: list[str]
-    ) -> SchedulingSystem:
-        """The system as the caller of this operation may use it."""
+    def guard(self, system: SchedulingSystem, caller: Caller, now: datetime, subjects: list[str]) -> SchedulingSystem:
+        """The system as the caller may use it."""
         limits = caller.patient_limits
         if limits.match_misses:
-            resets = operation.name == "match_patient"
-            system = CountedMatches(system, self.attempts, caller, now, subjects, resets=resets)
+            system = CountedMatches(system, self.attempts, caller, now, subjects)
         return KnownPatients(system, self.database, caller) if limits.known_only else system
 
 
@@ -113,32 +108,18 @@ class CountedMatches(_Wrapped):
         caller: Caller,
         now: datetime,
         subjects: list[str],
-        *,
-        resets: bool,
     ) -> None:
         super().__init__(system)
         self._attempts = attempts
         self._caller = caller
         self._now = now
         self._subjects = subjects
-        self._resets = resets
-        self._read: Patient | None = None
-
-    async def get_patient(self, patient: str | int) -> Patient | None:
-        self._read = await self._system.get_patient(patient)
-        return self._read
 
     async def match_patients(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]:
         found = await self._system.match_patients(first_name, last_name, phone, dob)
-        read = self._read
-        if read is not None and _key(read.first_name, read.last_name, read.phone, read.dob) == _key(
-            first_name, last_name, phone, dob
-        ):
-            return found  # an update that changes none of the four: nothing is asked
         person = self._attempts.person(self._caller.practice_id, first_name, last_name, dob)
         self._subjects.append(ASKED + person.hex())
-        resets = self._resets and any(is_whole_phone(phone, patient.phone) for patient in found)
-        await self._attempts.count(self._caller, person, phone, self._now, is_hit=bool(found), resets=resets)
+        await self._attempts.count(self._caller, person, phone, self._now, is_hit=bool(found))
         return found
 
 
@@ -176,7 +157,3 @@ class KnownPatients(_Wrapped):
         """Asked also where nothing was found: an unknown patient takes as long as one that does not exist."""
         sql, caller = "SELECT known_to($1, $2, $3)", self._caller
         return bool(await self._database.fetchval(sql, caller.practice_id, caller.client_id, [patient_id]))
-
-
-def _key(first_name: str, last_name: str, phone: str, dob: date) -> tuple[str, str, date]:
-    return name_key(first_name, last_name), digits(phone), dob

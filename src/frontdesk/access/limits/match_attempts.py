@@ -17,7 +17,7 @@ from frontdesk.store.database import Database
 
 PERSONS = 20  # an agent may miss this many persons in an hour as often as one person
 _HASH_BYTES = 16
-_COUNT = "SELECT * FROM count_match($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+_COUNT = "SELECT * FROM count_match($1, $2, $3, $4, $5, $6, $7, $8)"
 _DETAILS = {
     "person": "This client has failed too often to match this person.",
     "client": "This client has failed too often to match patients.",
@@ -34,9 +34,7 @@ class MatchAttempts:
         """The keyed hash of the person asked for, equal for all spellings that match."""
         return self._hash(f"{practice_id}\n{name_key(first_name, last_name)}\n{dob}")
 
-    async def count(
-        self, caller: Caller, person: bytes, phone: str, now: datetime, *, is_hit: bool, resets: bool
-    ) -> None:
+    async def count(self, caller: Caller, person: bytes, phone: str, now: datetime, *, is_hit: bool) -> None:
         """Counts an answer before it is given, so that concurrent guesses cannot exceed the limit. Raises
         `rate_limited` if it must not be given. Safe to repeat: a counted question is not counted again."""
         misses = caller.patient_limits.match_misses
@@ -47,7 +45,6 @@ class MatchAttempts:
             person,
             self._hash(f"{caller.client_id}\n{person.hex()}\n{digits(phone)}"),
             is_hit,
-            resets,
             now,
             misses,
             misses * PERSONS if caller.grant == "agent" else 0,

@@ -121,10 +121,10 @@ END $$;
 -- reason and the seconds to wait if the answer must be withheld, or nulls. A question that missed before is answered
 -- again and not counted: it reveals nothing new. After a few misses of one person the client has to wait, longer each
 -- time, and after p_misses for an hour up to a day; after p_all misses in an hour it has to wait for any match. A hit
--- resets a person's misses only with p_resets, where it proved that the caller knew the answer.
+-- resets nothing: the caller may have created the record that it hits.
 CREATE OR REPLACE FUNCTION count_match(
-    p_practice bigint, p_client text, p_person bytea, p_question bytea, p_hit boolean, p_resets boolean,
-    p_now timestamptz, p_misses integer, p_all integer, OUT refused text, OUT seconds integer
+    p_practice bigint, p_client text, p_person bytea, p_question bytea, p_hit boolean, p_now timestamptz,
+    p_misses integer, p_all integer, OUT refused text, OUT seconds integer
 )
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -166,10 +166,6 @@ BEGIN
         RETURN;
     END IF;
     IF p_hit THEN
-        IF p_resets THEN
-            DELETE FROM match_miss t
-            WHERE t.practice_id = p_practice AND t.client_id = p_client AND t.person = p_person;
-        END IF;
         RETURN;
     END IF;
 
