@@ -21,13 +21,17 @@ Fault = Literal[
     "error_after",  # executed, answered with 500
     "gateway",  # executed, answered with 504
     "busy",  # 429, never executed
+    "unauthorized",  # 401, never executed
+    "forbidden",  # 403, never executed
+    "conflict",  # 409, never executed
     "hang",  # never executed, never answered
     "error_late",  # 503, and executed a moment later all the same
 ]
 FAULTS: tuple[Fault, ...] = (
     "delay", "late", "cut_before", "cut_after", "half", "drip", "garbage", "error_before", "error_after", "gateway",
-    "busy",
+    "busy", "unauthorized", "forbidden", "conflict",
 )  # fmt: skip
+REFUSED = {"error_before": 503, "busy": 429, "unauthorized": 401, "forbidden": 403, "conflict": 409}
 
 
 @dataclass(frozen=True)
@@ -133,9 +137,8 @@ class Door:
                 return False
             await _write(writer, Answer(503, {}, b"{}"))
             return True
-        if fault in ("error_before", "busy"):
-            status, headers = (503, {}) if fault == "error_before" else (429, {"Retry-After": "1"})
-            await _write(writer, Answer(status, headers, b"{}"))
+        if fault in REFUSED:
+            await _write(writer, Answer(REFUSED[fault], {"Retry-After": "1"} if fault == "busy" else {}, b"{}"))
             return True
         answer = await self._answer(request)
         if fault == "delay":
