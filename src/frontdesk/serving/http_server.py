@@ -32,9 +32,14 @@ def serve_http(
     settings: Settings,
     max_connections: int,
     certificate: TlsCertificate | None,
+    *,
     on_started: Callable[[], None],
+    beat: Callable[[], None],
 ) -> None:
-    """Serves the application until the process is told to stop. Exits if the application cannot be started."""
+    """Serves the application until the process is told to stop. Exits if the application cannot be started.
+
+    `beat` is called every second while the event loop runs.
+    """
     config = uvicorn.Config(
         app,
         interface="asgi3",
@@ -55,7 +60,7 @@ def serve_http(
     if limit is not None:  # an address must not be able to take all connections of a worker
         limit.most = min(limit.most, max(1, max_connections // 2))
     state = WorkerState(max_connections, _refusals(settings), limit)
-    _Server(config, state, on_started, certificate).run([bound])
+    _Server(config, state, on_started, beat, certificate).run([bound])
 
 
 class _Server(uvicorn.Server):
@@ -66,12 +71,14 @@ class _Server(uvicorn.Server):
         config: uvicorn.Config,
         state: WorkerState,
         on_started: Callable[[], None],
+        beat: Callable[[], None],
         certificate: TlsCertificate | None,
     ) -> None:
         super().__init__(config)
         self._certificate = certificate
         self.server_state = state
         self._on_started = on_started
+        self._beat = beat
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         if self._certificate is None:
@@ -90,6 +97,7 @@ class _Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         if counter % _TICKS_PER_SECOND == 0:
+            self._beat()
             self.server_state.check_timeouts()
             if self._certificate is not None:
                 self._certificate.reload_if_changed()

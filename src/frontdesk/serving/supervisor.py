@@ -1,7 +1,7 @@
-"""The supervisor: starts the workers, replaces those that end, and stops them all when it is told to stop.
+"""The supervisor: starts the workers, replaces those that end or hang, and stops them all when it is told to stop.
 
-Each worker is a fresh interpreter with a socket pair to the supervisor, which carries "go", "ready" and "database down"
-and closes when either side ends.
+Each worker is a fresh interpreter with a socket pair to the supervisor, which carries "go", "ready", heartbeats and
+"database down", and closes when either side ends.
 """
 
 import contextlib
@@ -19,11 +19,12 @@ from frontdesk.privileges import protect_process
 from frontdesk.serving.address import ServingError, free_address, shared_socket
 from frontdesk.serving.audit_heads_file import prepare_audit_heads_file
 from frontdesk.serving.database_restarter import DatabaseRestarter
+from frontdesk.serving.heartbeats import BEAT_SECONDS, Heartbeats
 from frontdesk.serving.metrics_folder import MetricsFolder
 from frontdesk.settings import Settings
 
 SERVICE = "frontdesk.serving.lifespan:create"
-GO, READY, DATABASE_DOWN = b"g", b"r", b"d"
+GO, READY, BEAT, DATABASE_DOWN = b"g", b"r", b"b", b"d"
 _STOP_SECONDS = 5.0
 _RESTART_SECONDS = 3.0  # least time between two starts of a worker, in case it always fails
 _MOMENT_SECONDS = 0.1
@@ -124,8 +125,9 @@ def _supervise(
 ) -> None:
     starting: set[_Worker] | None = set(workers)  # None once all have been ready
     due: list[float] = []  # when ended workers are replaced
+    heartbeats = Heartbeats()
     while True:
-        timeout = max(0.0, min(due) - time.monotonic()) if due else None
+        timeout = max(0.0, min([BEAT_SECONDS, *(moment - time.monotonic() for moment in due)]))
         readable, _, _ = select.select([told, *(worker.control for worker in workers)], [], [], timeout)
         if told in readable:
             return
@@ -135,8 +137,11 @@ def _supervise(
                 starting.discard(worker)
             if message == DATABASE_DOWN:
                 database.restart()
+            if message in (READY, BEAT):
+                heartbeats.heard(worker.process.pid)
             if message:
                 continue
+            heartbeats.forget(worker.process.pid)
             status = worker.end(_STOP_SECONDS)
             workers.remove(worker)
             metrics.remove_worker(worker.process.pid)
@@ -146,6 +151,11 @@ def _supervise(
                 raise ServingError("The service could not be kept running; the lines above say why.")
             _log.error("Unexpected exit of a worker", extra={"worker": worker.process.pid, "status": status})
             due.append(worker.started + _RESTART_SECONDS)
+        hung = heartbeats.hung()
+        for worker in [worker for worker in workers if worker.process.pid in hung]:
+            _log.error("A worker does not respond and is replaced", extra={"worker": worker.process.pid})
+            heartbeats.forget(worker.process.pid)
+            worker.process.kill()  # its control socket closes
         if starting is not None and not starting:
             starting = None
             on_ready()

@@ -16,7 +16,7 @@ import threading
 
 from frontdesk.privileges import READ_EVERYTHING, AccountError, become, protect_process, service_account
 from frontdesk.serving.address import ServingError, shared_socket
-from frontdesk.serving.supervisor import DATABASE_DOWN, GO, READY
+from frontdesk.serving.supervisor import BEAT, DATABASE_DOWN, GO, READY
 from frontdesk.settings import Settings, load_settings
 
 _MAX_CONNECTIONS = 8192
@@ -46,7 +46,7 @@ def main(address: str, port: str, factory: str, descriptor: str) -> int:
         bound = shared_socket(address, int(port))
         _drop_privileges(settings)
         certificate = certificate_of(settings)
-        app = create(lambda: _report_database_down(supervisor))
+        app = create(lambda: _tell(supervisor, DATABASE_DOWN))
     except (AccountError, ServingError) as error:
         _log.error("A worker could not start: %s", error)
         return _CANNOT_START
@@ -54,7 +54,15 @@ def main(address: str, port: str, factory: str, descriptor: str) -> int:
         _log.exception("A worker could not start")
         return _CANNOT_START
     gc.enable()
-    serve_http(bound, app, settings, _max_connections(), certificate, on_started=lambda: supervisor.sendall(READY))
+    serve_http(
+        bound,
+        app,
+        settings,
+        _max_connections(),
+        certificate,
+        on_started=lambda: supervisor.sendall(READY),
+        beat=lambda: _tell(supervisor, BEAT),
+    )
     return 0
 
 
@@ -65,9 +73,9 @@ def _drop_privileges(settings: Settings) -> None:
         become(account, {READ_EVERYTHING})
 
 
-def _report_database_down(supervisor: socket.socket) -> None:
+def _tell(supervisor: socket.socket, message: bytes) -> None:
     with contextlib.suppress(OSError):  # a full buffer holds enough of these
-        supervisor.send(DATABASE_DOWN, socket.MSG_DONTWAIT)
+        supervisor.send(message, socket.MSG_DONTWAIT)
 
 
 def _exit_with(supervisor: socket.socket) -> None:
