@@ -9,7 +9,7 @@ from frontdesk.access.limits.addresses import network_of
 from frontdesk.cache import BoundedCache
 from frontdesk.domain.errors import Problem
 
-PER_ADDRESS = 600
+PER_ADDRESS = 3000
 _MINUTE_SECONDS = 60.0
 _CACHED = 10_000
 _DETAIL = "Too many calls with invalid access tokens came from this address."
