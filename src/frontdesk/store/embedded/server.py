@@ -43,6 +43,7 @@ from frontdesk.store.embedded.cluster import (
     set_up_roles,
     startup_error,
 )
+from frontdesk.store.embedded.guard import FAST_SECONDS, IMMEDIATE_SECONDS, end_server
 
 __all__ = ["OWNER_ROLE", "EmbeddedPostgres", "EmbeddedPostgresError"]
 
@@ -151,7 +152,7 @@ class EmbeddedPostgres:
                     if log_start is not None:
                         raise EmbeddedPostgresError(self._why_not_started(log_start))
                     progress("Starting PostgreSQL")
-                    os.close(self._lock("server.lock", fcntl.LOCK_EX, deadline))
+                    self._end_previous_server(deadline)
                     account = account_for(self._data)
                     if not has_roles(self.home):
                         set_up_roles(self.home, account, (gate, guard))
@@ -162,6 +163,19 @@ class EmbeddedPostgres:
                 return
             self._wait(deadline)
 
+    def _end_previous_server(self, deadline: float) -> None:
+        """Wait for a server that was told to end with its guard; end it if it hangs or left processes behind."""
+        began = time.monotonic()
+        while (lock := self._try_lock("server.lock", fcntl.LOCK_EX)) is None:
+            end_server(self._cluster_name(), time.monotonic() - began, FAST_SECONDS, IMMEDIATE_SECONDS)
+            self._wait(deadline, 0.05)
+        os.close(lock)
+
+    def _cluster_name(self) -> str:
+        """Is in the title of every process of the server; differs for each folder, also between containers."""
+        lock = (self.home / "server.lock").stat()
+        return f"frontdesk-{hashlib.sha256(f'{lock.st_dev} {lock.st_ino}'.encode()).hexdigest()[:16]}"
+
     def _launch(self, account: Account, name: str, guard: int) -> int:
         """Start the guard, which holds its lock and starts the server; return where the log of this start begins."""
         handed_folder(self._sockets, account)
@@ -169,6 +183,7 @@ class EmbeddedPostgres:
         with reachable(account, self._data, self._sockets, access) as ((data, sockets, rules), descriptors):
             settings = {
                 **SETTINGS,
+                "cluster_name": self._cluster_name(),
                 "unix_socket_directories": sockets,
                 "hba_file": f"{rules}/pg_hba.conf",
                 "ident_file": f"{rules}/pg_ident.conf",
@@ -180,6 +195,8 @@ class EmbeddedPostgres:
                 "account": asdict(account),
                 "descriptors": descriptors,
                 "users_lock": str(self.home / "users.lock"),
+                "cluster": self._cluster_name(),
+                "seconds": (FAST_SECONDS, IMMEDIATE_SECONDS),
                 "server_lock": str(self.home / "server.lock"),
                 "leftovers": [str(self._data / "postmaster.pid"), str(self._sockets / f".s.PGSQL.{PORT}.lock")],
             }
@@ -239,10 +256,10 @@ class EmbeddedPostgres:
             return None
         return lock
 
-    def _wait(self, deadline: float) -> None:
+    def _wait(self, deadline: float, seconds: float = 0.01) -> None:
         if time.monotonic() > deadline:
             raise EmbeddedPostgresError(f"PostgreSQL in {self.home} was not ready in time; see {self.log_path}.")
-        time.sleep(0.01)
+        time.sleep(seconds)
 
     def _why_not_started(self, log_start: int) -> str:
         if shutil.disk_usage(self.home).free < FREE_TO_START:  # the log may be empty, too
