@@ -13,7 +13,7 @@ from frontdesk.audit.heads import AuditHeads, Head
 from frontdesk.audit.trail import chain_hash, seal
 from frontdesk.audit.verify import ChainReport, verify_chain
 from tests.cli.in_process import Command, command
-from tests.world import World, patient_id
+from tests.world import World, book, patient_id
 
 __all__ = ["command"]
 
@@ -127,6 +127,20 @@ async def test_a_rewritten_trail_differs_from_its_signed_head(world: World, owne
         HARBOR,
     )
     assert kinds(await verified(world)) == ["signatureInvalid"]
+
+
+async def test_subjects_that_were_joined_to_hide_a_patient_are_reported(
+    world: World, owner: asyncpg.Connection
+) -> None:
+    await book(await world.client())
+    await seal(world.database, HARBOR)
+    await signing(world).sign_due()
+    joined = await owner.execute(
+        """UPDATE audit_record SET subject_ids = ARRAY[array_to_string(subject_ids, ',')]
+           WHERE operation = 'book_appointment' AND outcome = 'executed' AND cardinality(subject_ids) > 1"""
+    )
+    assert joined == "UPDATE 1"
+    assert kinds(await verified(world)) == ["changed"]
 
 
 async def test_a_signature_of_another_practice_or_key_is_not_valid(world: World, owner: asyncpg.Connection) -> None:

@@ -131,7 +131,12 @@ async def seal(database: Database, practice_id: int) -> int:
 
 
 def chain_hash(previous: bytes, record: Any) -> bytes:
-    """The link of a record to the one before it; the database's audit_hash builds the same bytes."""
+    """The link of a record to the one before it; the database's audit_hash builds the same bytes.
+
+    Raises ValueError for a subject with a comma: no id has one, and two subjects joined by it have the same hash.
+    """
+    if any("," in subject for subject in record["subject_ids"]):
+        raise ValueError
     at = record["at"]
     microseconds = int(at.timestamp()) * 1_000_000 + at.microsecond
     fields = (
