@@ -2,7 +2,7 @@
 
 It starts the server, restarts it if it was killed while in use, and stops it after the last user. Users hold a shared
 file lock, which the kernel releases however they end. If the guard is killed, the server ends with it on Linux;
-elsewhere it has to be stopped by hand. Processes that hang or are left behind are found through /proc, so on Linux only.
+elsewhere it has to be stopped by hand. Processes that hang or are left behind are found through /proc, on Linux only.
 """
 
 import ctypes
