@@ -1,9 +1,13 @@
 -- Webhooks: hands events to endpoints, leases deliveries, and deletes old ones.
+-- Functions that look at waiting events use indexes only: without statistics the planner would read and sort them all.
 
 -- Hands up to p_most new events to the endpoints that subscribe to them. Events of one subject have ids in commit
 -- order, because a write locks its subject first: a reader that sees the later one sees the earlier one, too.
 CREATE OR REPLACE FUNCTION relay_events(p_practice bigint, p_now timestamptz, p_most integer) RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $$
 DECLARE
     v_after bigint := (SELECT min(w.after_event_id) FROM webhook_endpoint w WHERE w.practice_id = p_practice);
     v_fresh bigint[];
@@ -26,7 +30,10 @@ END $$;
 
 -- Asked before deliveries are taken, because taking them writes.
 CREATE OR REPLACE FUNCTION webhooks_are_due(p_practice bigint, p_now timestamptz) RETURNS boolean
-LANGUAGE sql STABLE AS $$
+LANGUAGE sql STABLE
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $$
     SELECT EXISTS (
         SELECT FROM outbox o
         WHERE o.practice_id = p_practice AND NOT o.relayed
@@ -59,7 +66,10 @@ RETURNS TABLE (
     endpoint_id text, url text, secrets bytea[], event_id bigint, type text, subject jsonb, occurred_at timestamptz,
     attempts integer
 )
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $$
 #variable_conflict use_column
 DECLARE
     w      webhook_endpoint;
@@ -87,19 +97,28 @@ BEGIN
               AND d.due_at > p_now AND d.holder <> ''
         ));
         CONTINUE WHEN v_free <= 0;
-        SELECT array_agg(n.event_id) INTO v_ids FROM (
-            SELECT d.event_id FROM webhook_delivery d
+        v_ids := '{}';
+        -- What has not failed yet comes first, so that an event that is always refused does not delay the others.
+        FOR v_attempts IN 0 .. coalesce((
+            SELECT d.attempts FROM webhook_delivery d
             WHERE d.practice_id = p_practice AND d.endpoint_id = w.endpoint_id AND d.state = 'pending'
-              AND d.due_at <= p_now
-              AND NOT EXISTS (
-                  SELECT FROM webhook_delivery b
-                  WHERE b.practice_id = p_practice AND b.endpoint_id = w.endpoint_id AND b.subject = d.subject
-                    AND b.state = 'pending' AND b.event_id < d.event_id
-              )
-            -- What has not failed yet comes first, so that an event that is always refused does not delay the others.
-            ORDER BY d.attempts, d.due_at, d.event_id LIMIT v_free
-        ) n;
-        CONTINUE WHEN v_ids IS NULL;
+            ORDER BY d.attempts DESC LIMIT 1
+        ), -1) LOOP
+            EXIT WHEN cardinality(v_ids) >= v_free;
+            v_ids := v_ids || ARRAY(
+                SELECT d.event_id FROM webhook_delivery d
+                WHERE d.practice_id = p_practice AND d.endpoint_id = w.endpoint_id AND d.state = 'pending'
+                  AND d.attempts = v_attempts AND d.due_at <= p_now
+                  AND d.event_id = (
+                      SELECT b.event_id FROM webhook_delivery b
+                      WHERE b.practice_id = p_practice AND b.endpoint_id = w.endpoint_id AND b.subject = d.subject
+                        AND b.state = 'pending'
+                      ORDER BY b.event_id LIMIT 1
+                  )
+                ORDER BY d.due_at, d.event_id LIMIT v_free - cardinality(v_ids)
+            );
+        END LOOP;
+        CONTINUE WHEN v_ids = '{}';
         UPDATE webhook_delivery d SET holder = p_holder, due_at = p_until
         WHERE d.practice_id = p_practice AND d.endpoint_id = w.endpoint_id AND d.event_id = ANY (v_ids);
         RETURN QUERY
@@ -160,7 +179,10 @@ END $$;
 -- Up to p_look practices with webhooks after an id, and whether anything may be due there.
 CREATE OR REPLACE FUNCTION look_for_webhooks(p_after bigint, p_look integer, p_now timestamptz)
 RETURNS TABLE (practice_id bigint, due boolean)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $$
 #variable_conflict use_column
 DECLARE
     v_id bigint;
