@@ -266,6 +266,7 @@ async def test_a_set_origin_may_call_and_no_other(world: World, caller_at: Any) 
         (("192.0.2.0/24",), "192.0.2.5", "203.0.113.8, nonsense", "192.0.2.5"),
         (("192.0.2.0/24",), "192.0.2.6", "", "192.0.2.6"),
         (("2001:db8::/32",), "2001:db8::1", "203.0.113.10", "203.0.113.10"),
+        (("192.0.2.7",), "::ffff:192.0.2.7", "203.0.113.11, ::ffff:192.0.2.7", "203.0.113.11"),  # on an IPv6 socket
     ],
 )
 async def test_only_trusted_proxies_are_believed_about_the_address(

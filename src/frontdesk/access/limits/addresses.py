@@ -2,27 +2,20 @@
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from ipaddress import IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 
 @lru_cache(maxsize=1024)
 def network_of(address: str | None) -> str:
     """The address; for IPv6 its /64, because one host can use all of it. Empty if it is none."""
-    try:
-        found = ip_address(address or "")
-    except ValueError:
+    found = _parsed(address or "")
+    if found is None:
         return ""
-    if isinstance(found, IPv6Address):
-        return str(found.ipv4_mapped or int(found) >> 64)
-    return str(found)
+    return str(int(found) >> 64 if isinstance(found, IPv6Address) else found)
 
 
 def is_address(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True
+    return _parsed(text) is not None
 
 
 def trusting(networks: Iterable[str]) -> Callable[[str], bool]:
@@ -31,6 +24,16 @@ def trusting(networks: Iterable[str]) -> Callable[[str], bool]:
 
     @lru_cache(maxsize=1024)
     def trusts(address: str) -> bool:
-        return is_address(address) and any(ip_address(address) in network for network in trusted)
+        found = _parsed(address)
+        return found is not None and any(found in network for network in trusted)
 
     return trusts
+
+
+def _parsed(text: str) -> IPv4Address | IPv6Address | None:
+    """An IPv4 client of an IPv6 socket has an address that is mapped into IPv6."""
+    try:
+        found = ip_address(text)
+    except ValueError:
+        return None
+    return (found.ipv4_mapped or found) if isinstance(found, IPv6Address) else found
