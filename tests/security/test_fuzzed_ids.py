@@ -142,9 +142,10 @@ def request_app(world: World) -> Request:
                 answer["body"] += message["body"]
 
         scope = {
-            "type": "http", "method": method, "path": path, "query_string": query.encode(), "root_path": "",
-            "client": ("127.0.0.1", 1),
+            "type": "http", "http_version": "1.1", "method": method, "path": path, "root_path": "",
+            "query_string": query.encode(), "client": ("127.0.0.1", 1),
             "headers": [
+                (b"host", b"test"),
                 (b"authorization", f"Bearer {token}".encode("utf-8", "surrogatepass")),
                 (b"content-type", b"application/json"),
                 (b"content-length", str(len(body)).encode()),

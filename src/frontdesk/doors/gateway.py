@@ -78,7 +78,7 @@ class Gateway:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if b"%2f" in scope["raw_path"].lower():
+        if b"%2f" in scope.get("raw_path", b"").lower():
             scope["path"] = ""  # nothing is there: no path of ours contains one, and it must not act as a slash
         request = request_of(scope)
         try:
