@@ -56,6 +56,42 @@ LANGUAGE sql STABLE AS $$
     WHERE s.practice_id = p_practice AND s.endpoint_id = p_endpoint AND coalesce(s.retires_at > p_now, true)
 $$;
 
+-- The next deliveries to an endpoint, in order: of each subject only the oldest that is pending. What has not failed yet
+-- comes first, so that an event that is always refused does not delay the others. p_attempts is how often they may have
+-- failed; null: as often as they did.
+CREATE OR REPLACE FUNCTION next_webhook_deliveries(
+    p_practice bigint, p_endpoint text, p_now timestamptz, p_most integer, p_attempts integer
+)
+RETURNS bigint[]
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $$
+DECLARE
+    v_ids bigint[] := '{}';
+BEGIN
+    FOR v_attempts IN 0 .. coalesce(p_attempts, (
+        SELECT d.attempts FROM webhook_delivery d
+        WHERE d.practice_id = p_practice AND d.endpoint_id = p_endpoint AND d.state = 'pending'
+        ORDER BY d.attempts DESC LIMIT 1
+    ), -1) LOOP
+        EXIT WHEN cardinality(v_ids) >= p_most;
+        v_ids := v_ids || ARRAY(
+            SELECT d.event_id FROM webhook_delivery d
+            WHERE d.practice_id = p_practice AND d.endpoint_id = p_endpoint AND d.state = 'pending'
+              AND d.attempts = v_attempts AND d.due_at <= p_now
+              AND d.event_id = (
+                  SELECT b.event_id FROM webhook_delivery b
+                  WHERE b.practice_id = p_practice AND b.endpoint_id = p_endpoint AND b.subject = d.subject
+                    AND b.state = 'pending'
+                  ORDER BY b.event_id LIMIT 1
+              )
+            ORDER BY d.due_at, d.event_id LIMIT p_most - cardinality(v_ids)
+        );
+    END LOOP;
+    RETURN v_ids;
+END $$;
+
 -- Leases deliveries that are due: at most p_most, at most p_each to one endpoint at a time, one to an endpoint that
 -- fails, and of each subject only the oldest that is pending. The practice's row lock makes nodes take turns; a node
 -- that finds it locked moves on to the next practice.
@@ -76,6 +112,8 @@ DECLARE
     v_free integer;
     v_left integer := p_most;
     v_ids  bigint[];
+    v_busy boolean := false;
+    v_relayed boolean := false;
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     IF NOT webhooks_are_due(p_practice, p_now) THEN
@@ -85,7 +123,6 @@ BEGIN
     IF NOT FOUND THEN
         RETURN;
     END IF;
-    PERFORM relay_events(p_practice, p_now, 500);
     FOR w IN
         SELECT t.* FROM webhook_endpoint t
         WHERE t.practice_id = p_practice AND t.paused_at IS NULL AND coalesce(t.rest_until, p_now) <= p_now
@@ -96,28 +133,16 @@ BEGIN
             WHERE d.practice_id = p_practice AND d.endpoint_id = w.endpoint_id AND d.state = 'pending'
               AND d.due_at > p_now AND d.holder <> ''
         ));
+        v_busy := v_busy OR v_free <= 0;
         CONTINUE WHEN v_free <= 0;
-        v_ids := '{}';
-        -- What has not failed yet comes first, so that an event that is always refused does not delay the others.
-        FOR v_attempts IN 0 .. coalesce((
-            SELECT d.attempts FROM webhook_delivery d
-            WHERE d.practice_id = p_practice AND d.endpoint_id = w.endpoint_id AND d.state = 'pending'
-            ORDER BY d.attempts DESC LIMIT 1
-        ), -1) LOOP
-            EXIT WHEN cardinality(v_ids) >= v_free;
-            v_ids := v_ids || ARRAY(
-                SELECT d.event_id FROM webhook_delivery d
-                WHERE d.practice_id = p_practice AND d.endpoint_id = w.endpoint_id AND d.state = 'pending'
-                  AND d.attempts = v_attempts AND d.due_at <= p_now
-                  AND d.event_id = (
-                      SELECT b.event_id FROM webhook_delivery b
-                      WHERE b.practice_id = p_practice AND b.endpoint_id = w.endpoint_id AND b.subject = d.subject
-                        AND b.state = 'pending'
-                      ORDER BY b.event_id LIMIT 1
-                  )
-                ORDER BY d.due_at, d.event_id LIMIT v_free - cardinality(v_ids)
-            );
-        END LOOP;
+        v_ids := next_webhook_deliveries(p_practice, w.endpoint_id, p_now, v_free, 0);
+        IF cardinality(v_ids) < v_free THEN
+            IF NOT v_relayed THEN  -- only now: handing events over is most of the work
+                PERFORM relay_events(p_practice, p_now, 500);
+                v_relayed := true;
+            END IF;
+            v_ids := next_webhook_deliveries(p_practice, w.endpoint_id, p_now, v_free, NULL);
+        END IF;
         CONTINUE WHEN v_ids = '{}';
         UPDATE webhook_delivery d SET holder = p_holder, due_at = p_until
         WHERE d.practice_id = p_practice AND d.endpoint_id = w.endpoint_id AND d.event_id = ANY (v_ids);
@@ -128,6 +153,9 @@ BEGIN
         WHERE d.practice_id = p_practice AND d.endpoint_id = w.endpoint_id AND d.event_id = ANY (v_ids);
         v_left := v_left - cardinality(v_ids);
     END LOOP;
+    IF v_left = p_most AND NOT v_relayed AND NOT v_busy THEN  -- all endpoints rest or are paused
+        PERFORM relay_events(p_practice, p_now, 500);
+    END IF;
     IF v_left = p_most THEN  -- a crash of the database may lose an idle turn, never a lease
         PERFORM set_config('synchronous_commit', 'off', true);
     END IF;
