@@ -27,13 +27,25 @@ import neighbours
 import reads
 import report
 import resources
+import webhooks
 import wide
 import workers
 import writes
 from measuring import FULL, QUICK, Generators, Progress, Row, Sizes
 from service import Service, busy_seconds, running
 
-CASES = ("reads", "first-available", "neighbours", "workers", "bookings", "contention", "soak", "start-up", "growth")
+CASES = (
+    "reads",
+    "first-available",
+    "neighbours",
+    "workers",
+    "bookings",
+    "contention",
+    "soak",
+    "start-up",
+    "webhooks",
+    "growth",
+)
 
 
 class Run:
@@ -54,6 +66,7 @@ class Run:
             self._on(service)
             self.database_cpu += service.database_cpu_seconds()
         self._case("start-up", lambda *rest: [resources.start_up(home, *rest)], self._sizes, self._progress)
+        self._case("webhooks", webhooks.backlog, self._folder / "webhooks", self._sizes, self._progress)
         if "growth" in self._only:
             self._progress.begin("growth")
             rows, self.points, cpu = growth.grow(self._folder, self._sizes, self._generators, self._progress)

@@ -133,7 +133,7 @@ class Service:
         async def imported(database: Database, _ring: KeyRing) -> int:
             return await import_practice(database, parse(json.dumps(document)), datetime.now(UTC))  # JSON is YAML, too
 
-        return self._with_keys(imported)
+        return self.with_keys(imported)
 
     def tokens(self, slugs: Sequence[str]) -> list[str]:
         """An access token for each practice, of a new client whose caps nobody reaches."""
@@ -155,7 +155,7 @@ class Service:
             ]
             return [(client.client_id, secret) for client, secret in added]
 
-        return [self._token(*credentials) for credentials in self._with_keys(add)]
+        return [self._token(*credentials) for credentials in self.with_keys(add)]
 
     def _token(self, client_id: str, secret: str) -> str:
         form = urlencode({"grant_type": "client_credentials", "client_id": client_id, "client_secret": secret})
@@ -171,10 +171,10 @@ class Service:
         async def master(_database: Database, ring: KeyRing) -> bytes:
             return ring.secrets(SLOT_IDS)[0]
 
-        key = self._with_keys(master)
+        key = self.with_keys(master)
         return [SlotIds(practice_key(key, practice_id)) for practice_id in practice_ids]
 
-    def _with_keys(self, work: Callable[[Database, KeyRing], Awaitable[T]]) -> T:
+    def with_keys(self, work: Callable[[Database, KeyRing], Awaitable[T]]) -> T:
         async def run() -> T:
             database = Database(self.postgres.dsn(SERVICE_ROLE), pool_size=2)
             await database.open()
