@@ -132,3 +132,9 @@ async def test_a_migration_with_another_text_is_refused_unless_it_names_the_form
 async def test_a_migration_that_is_no_longer_needed_may_be_gone(owner_dsn: str) -> None:
     without = replace(this_release(), migrations=this_release().migrations[1:])
     assert (await migrate(owner_dsn, without)).pending == 0
+
+
+async def test_a_start_analyzes_tables_that_grew_without_statistics(owner_dsn: str, owner: asyncpg.Connection) -> None:
+    await owner.execute("CREATE TABLE grown WITH (autovacuum_enabled = off) AS SELECT generate_series(1, 10000) AS n")
+    await migrate(owner_dsn)
+    assert await owner.fetchval("SELECT reltuples FROM pg_class WHERE relname = 'grown'") == 10000

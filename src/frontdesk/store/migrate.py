@@ -13,6 +13,11 @@ from frontdesk import __version__
 from frontdesk.store.database import SCHEMA, Database, DatabaseUnavailable, session_settings
 
 _FOLDER = Path(__file__).parent
+_WORTH_ANALYZING_BYTES = 64 * 1024
+_WITHOUT_STATISTICS = """
+SELECT relname AS name FROM pg_class
+WHERE relnamespace = $1::regnamespace AND relkind = 'r' AND reltuples = -1 AND pg_relation_size(oid) > $2
+"""
 _LOCK = 0x66726F6E74  # any fixed number: "front"
 
 
@@ -144,6 +149,10 @@ async def migrate(dsn: str, release: Release | None = None) -> SchemaState:
                     function.checksum,
                     release.version,
                 )
+        for row in await connection.fetch(_WITHOUT_STATISTICS, SCHEMA, _WORTH_ANALYZING_BYTES):
+            await connection.execute(
+                f'ANALYZE {SCHEMA}."{row["name"]}"'
+            )  # autovacuum may not get to it between crashes
         return state
     finally:
         await connection.close()
