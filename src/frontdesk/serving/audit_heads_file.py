@@ -1,5 +1,6 @@
 """The file to which workers append signed heads of audit trails."""
 
+import errno
 import os
 
 from frontdesk.privileges import service_account
@@ -15,6 +16,8 @@ def prepare_audit_heads_file(settings: Settings) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         descriptor = os.open(settings.audit_heads_file, flags, 0o600)
         try:
+            if os.fstat(descriptor).st_nlink > 1:  # it may be a file of someone else
+                raise OSError(errno.EMLINK, "it has several names")
             if (account := service_account(settings.run_as)) is not None:
                 os.fchown(descriptor, account.user, account.group)
         finally:

@@ -88,7 +88,7 @@ class KeyRing:
             CURSORS: _ID_LIFETIME,
             CLIENT_SECRETS: None,
             AUDIT_HEADS: None,
-            MATCHES: timedelta(0),  # nothing is looked up by an older hash
+            MATCHES: timedelta(0),  # with a new key, the misses counted so far are forgotten
         }
         self._keys: dict[str, list[_Key]] = {}  # by purpose, newest first
         self._generation = 0
