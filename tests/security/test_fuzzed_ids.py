@@ -3,6 +3,7 @@
 Genuine ones are altered, cut, spliced and imitated. None is accepted, and none is an unhandled error.
 """
 
+import itertools
 import random
 import string
 from collections.abc import Callable
@@ -126,6 +127,8 @@ Request = Callable[..., Any]
 def request_app(world: World) -> Request:
     """The whole application, called as a server calls it and without the weight of a client."""
     app = build_app(world.service)
+    # Of many addresses: one may not send so many invalid tokens.
+    addresses = (f"10.{n >> 16 & 255}.{n >> 8 & 255}.{n & 255}" for n in itertools.count(1))
 
     async def send_request(
         method: str, path: str, token: str, query: str = "", body: bytes = b""
@@ -143,7 +146,7 @@ def request_app(world: World) -> Request:
 
         scope = {
             "type": "http", "http_version": "1.1", "method": method, "path": path, "root_path": "",
-            "query_string": query.encode(), "client": ("127.0.0.1", 1),
+            "query_string": query.encode(), "client": (next(addresses), 1),
             "headers": [
                 (b"host", b"test"),
                 (b"authorization", f"Bearer {token}".encode("utf-8", "surrogatepass")),
