@@ -92,9 +92,9 @@ _BOOKING = f"""
 \\set patient 1 + :k % :patients
 SELECT * FROM booking_context(:practice, 'pat_' || lpad(:patient::text, 22, '0'), :provider,
     to_timestamp(:starts * 60.0), to_timestamp(:ends * 60.0), NULL);
-SELECT open_challenge(:practice, sha256(:k::text::bytea), 'client', 'book_appointment', sha256('fingerprint'::bytea),
+SELECT issue_challenge(:practice, sha256(:k::text::bytea), 'client', 'book_appointment', sha256('fingerprint'::bytea),
     now(), now() + interval '10 minutes', now() + interval '10 minutes',
-    ARRAY['pat_' || lpad(:patient::text, 22, '0')], :k::text);
+    ARRAY['pat_' || lpad(:patient::text, 22, '0')], :k::text, 0, 0);
 SELECT * FROM find_intent(:practice, sha256(:k::text::bytea));
 SELECT * FROM booking_context(:practice, 'pat_' || lpad(:patient::text, 22, '0'), :provider,
     to_timestamp(:starts * 60.0), to_timestamp(:ends * 60.0), NULL);
