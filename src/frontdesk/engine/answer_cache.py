@@ -19,7 +19,7 @@ from frontdesk.operations import Operation
 from frontdesk.store.database import Database
 from frontdesk.systems.port import Versions
 
-MAX_BYTES = 24 * 1024 * 1024
+MAX_BYTES = 48 * 1024 * 1024  # reached only if tool calls read every entry: REST answers take half of their weight
 MAX_ENTRY_BYTES = 512 * 1024
 _ENTRY_OVERHEAD = 1024
 _VERSIONS = "SELECT practice, version, calendar FROM unnest($1::bigint[]) AS practice, calendar_state(practice)"
@@ -103,7 +103,9 @@ class AnswerCache:
     ) -> None:
         if (operation.depends_on == "calendar") != (versions.calendar is not None):
             return
-        size = 2 * len(answer.content) + len(key[0]) + len(key[1]) + _ENTRY_OVERHEAD  # twice: plain and quoted
+        size = (
+            2 * len(answer.content) + len(key[0]) + len(key[1]) + _ENTRY_OVERHEAD
+        )  # twice: plain, and quoted once a tool call reads it
         if size <= MAX_ENTRY_BYTES:
             self._entries.put((caller.practice_id, *key), Entry(answer, versions, stamp), size)
 
