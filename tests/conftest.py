@@ -30,17 +30,31 @@ for variable in [name for name in os.environ if name.startswith("FRONTDESK_")]:
 
 # Start first: a long file that starts last leaves the other core idle.
 LONG_FILES = {
-    "test_schemathesis",
-    "test_lifecycle_machine",
-    "test_limits_across_processes",
-    "test_serve",
-    "test_examples",
+    "test_guides",
     "test_backups",
+    "test_run_as",
+    "test_serve",
+    "test_wire_limits",
+    "test_limits_across_processes",
+    "test_client_lost_answers",
+    "test_faults",
+    "test_double_booking",
+    "test_lifecycle_machine",
+    "test_examples",
+    "test_metrics_of_workers",
     "test_practice_commands",
     "test_client_commands",
     "test_commands",
+    "test_nodes",
     "test_embedded",
+    "test_embedded_hangs",
+    "test_heartbeats",
     "test_doctor",
+    "test_readme",
+    "test_availability_properties",
+    "test_live_server",
+    "test_staff_commands",
+    "test_audited_acts",
 }
 
 MEMORY = Path("/dev/shm")
