@@ -166,6 +166,23 @@ async def test_cold_searches_of_one_practice_hold_up_no_answers_from_the_cache(
     assert entered.count(1) == 10
 
 
+async def test_callers_that_wait_for_a_turn_do_not_work_the_same_answer_out_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = searches(await world.client())
+    entered, find_slots = [], NativeSystem.find_slots
+
+    async def counted(self: NativeSystem, *args: Any, **options: Any) -> Any:
+        entered.append(self._practice_id)
+        return await find_slots(self, *args, **options)
+
+    monkeypatch.setattr(NativeSystem, "find_slots", counted)
+    answers = await asyncio.gather(*(search(0) for _ in range(20)))
+    assert {answer.content for answer in answers} == {answers[0].content}
+    assert answers[0].status_code == 200
+    assert len(entered) <= 4, "only the callers that found a free turn"
+
+
 async def test_calls_of_a_remote_system_take_no_turn(world: World) -> None:
     client = await world.client()
     engine = world.service.engine

@@ -84,12 +84,8 @@ class Engine:
         caller = await self.admit(call)
         key = call.cache_key if operation.depends_on is not None else None
         if key is not None:
-            entry = self.answers.lookup(caller, key)
-            if entry is not None:
-                self.search_turns.served_from_cache = caller.practice_id
-                if entry.versions.calendar is None or await self.answers.is_fresh(entry, caller):
-                    self.answers.hits[operation.name] += 1
-                    return entry.answer
+            if (cached := await self._cached(operation, caller, key)) is not None:
+                return cached
             self.answers.misses[operation.name] += 1
         system = await self.systems(caller)
         if operation.needs is not None and operation.needs not in system.capabilities:
@@ -97,11 +93,23 @@ class Engine:
         if system.remote:  # most of the time it waits for a server with limits of its own
             return await self._work(call, caller, system, key)
         turns = self.turns if operation.depends_on is None else self.search_turns
-        await turns.take(caller)
+        has_waited = await turns.take(caller)
         try:
-            return await self._work(call, caller, system, key)
+            # Another caller may have worked the same answer out meanwhile.
+            cached = await self._cached(operation, caller, key) if has_waited and key is not None else None
+            return cached or await self._work(call, caller, system, key)
         finally:
             turns.give_back(caller.practice_id)
+
+    async def _cached(self, operation: Operation, caller: Caller, key: CacheKey) -> Answer | None:
+        entry = self.answers.lookup(caller, key)
+        if entry is None:
+            return None
+        self.search_turns.served_from_cache = caller.practice_id
+        if entry.versions.calendar is not None and not await self.answers.is_fresh(entry, caller):
+            return None
+        self.answers.hits[operation.name] += 1
+        return entry.answer
 
     async def _work(self, call: Call, caller: Caller, system: SchedulingSystem, key: CacheKey | None) -> Answer:
         """Runs the operation, and caches its answer under the key."""
