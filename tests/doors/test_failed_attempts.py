@@ -1,15 +1,12 @@
 """Brute force on the token endpoint: failed calls are rate-limited, and that limit locks out nobody else."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 
 from frontdesk.access.limits.failed_attempts import PER_ADDRESS, PER_CLIENT, FailedAttempts
-from frontdesk.app import build_app
 from frontdesk.domain.errors import Problem
 from frontdesk.store import database as store
 from tests.console.signing_in import browser_at, csrf_in
@@ -18,23 +15,6 @@ from tests.shared_database import world_of_a_module
 from tests.world import World
 
 world = world_of_a_module
-
-
-@pytest.fixture
-async def caller_at(world: World) -> AsyncIterator[Any]:
-    """Clients of a service with other settings, coming from an address."""
-    opened = []
-
-    def make(address: str = "198.51.100.7", **settings: Any) -> httpx.AsyncClient:
-        service = replace(world.service, settings=world.service.settings.model_copy(update=settings))
-        transport = httpx.ASGITransport(app=build_app(service), client=(address, 4711))
-        client = httpx.AsyncClient(transport=transport, base_url="http://test")
-        opened.append(client)
-        return client
-
-    yield make
-    for client in opened:
-        await client.aclose()
 
 
 async def failed_token_call(client: httpx.AsyncClient, client_id: str, **headers: str) -> httpx.Response:

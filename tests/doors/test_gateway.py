@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -29,23 +29,6 @@ LIMITS = re.compile(r'"minute";r=(\d+);t=(\d+), "quota";r=(\d+);t=(\d+)')
 
 
 world = world_of_a_module
-
-
-@pytest.fixture
-async def caller_at(world: World) -> AsyncIterator[Any]:
-    """Clients of a service with other settings, coming from an address."""
-    opened = []
-
-    def make(address: str = "198.51.100.7", **settings: Any) -> httpx.AsyncClient:
-        service = replace(world.service, settings=world.service.settings.model_copy(update=settings))
-        transport = httpx.ASGITransport(app=build_app(service), client=(address, 4711))
-        client = httpx.AsyncClient(transport=transport, base_url="http://test")
-        opened.append(client)
-        return client
-
-    yield make
-    for client in opened:
-        await client.aclose()
 
 
 async def test_the_call_after_the_cap_is_refused_at_both_doors(world: World) -> None:
