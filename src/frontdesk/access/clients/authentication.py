@@ -161,10 +161,7 @@ class Authenticator:
     async def _query(self, client_id: str) -> _Status:
         read_at = self._monotonic()
         try:
-            row = await self._database.fetchrow(
-                _STATUS,
-                client_id,
-            )
+            row = await self._database.fetchrow(_STATUS, client_id)
         finally:
             current = self._reading.get(client_id) is asyncio.current_task()  # no notification arrived in the meantime
             if current:

@@ -2,7 +2,8 @@
 
 import secrets
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict, astuple, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -155,12 +156,8 @@ async def revoke_tokens(
     database: Database, client_id: str, *, also: Also | None = None, clock: Clock = _utc_now
 ) -> ClientRecord:
     """End every token issued so far. The client's secrets keep working."""
-    async with database.transaction() as connection:
-        held = await _lock(connection, client_id)
+    async with _changing(database, client_id, also) as (connection, held):
         await _end_tokens(connection, client_id, held, clock())
-        if also is not None:
-            await also(connection, held["practice_id"], client_id)
-        await notify(connection, "client", client_id)
     return await show_client(database, client_id)
 
 
@@ -218,9 +215,7 @@ async def rotate_secret(
     if retire_old_after < timedelta(0):
         raise ClientError("The old secret cannot retire in the past.")
     secret, now = new_secret(), clock()
-    async with database.transaction() as connection:
-        # The lock keeps concurrent rotations from leaving three secrets.
-        held = await _lock(connection, client_id)
+    async with _changing(database, client_id, also) as (connection, held):
         await connection.execute("DELETE FROM client_secret WHERE client_id = $1 AND retires_at IS NOT NULL", client_id)
         await connection.execute(
             "UPDATE client_secret SET retires_at = $2 WHERE client_id = $1", client_id, now + retire_old_after
@@ -228,9 +223,6 @@ async def rotate_secret(
         await insert_secret(connection, ring, client_id, secret, now)
         if not retire_old_after:
             await _end_tokens(connection, client_id, held, now)
-        if also is not None:
-            await also(connection, held["practice_id"], client_id)
-        await notify(connection, "client", client_id)
     return await show_client(database, client_id), secret
 
 
@@ -245,23 +237,25 @@ async def _change(
 ) -> ClientRecord:
     """`assignments` must be SQL of this module, never input."""
     update = f"UPDATE client SET {assignments} WHERE client_id = $1 RETURNING grant_kind, scopes"  # noqa: S608
-    async with database.transaction() as connection:
-        held = await _lock(connection, client_id)
+    async with _changing(database, client_id, also) as (connection, held):
         changed = await connection.fetchrow(update, client_id, *values)
         access_changed = changed["grant_kind"] != held["grant_kind"] or set(changed["scopes"]) != set(held["scopes"])
         if ends_tokens or access_changed:
             await _end_tokens(connection, client_id, held, clock())
-        if also is not None:
-            await also(connection, held["practice_id"], client_id)
-        await notify(connection, "client", client_id)
     return await show_client(database, client_id)
 
 
-async def _lock(connection: Any, client_id: str) -> Any:
-    held = await connection.fetchrow(_LOCK, client_id)
-    if held is None:
-        raise ClientError(f"There is no client {client_id!r}.")
-    return held
+@asynccontextmanager
+async def _changing(database: Database, client_id: str, also: Also | None) -> AsyncIterator[tuple[Any, Any]]:
+    """A connection and the client's row, locked: concurrent rotations must not leave three secrets."""
+    async with database.transaction() as connection:
+        held = await connection.fetchrow(_LOCK, client_id)
+        if held is None:
+            raise ClientError(f"There is no client {client_id!r}.")
+        yield connection, held
+        if also is not None:
+            await also(connection, held["practice_id"], client_id)
+        await notify(connection, "client", client_id)
 
 
 async def _end_tokens(connection: Any, client_id: str, held: Any, now: datetime) -> None:
