@@ -88,12 +88,7 @@ DECLARE
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     RETURN QUERY
-    WITH moved AS MATERIALIZED (
-        SELECT DISTINCT ON (m.appointment_id) m.appointment_id, m.starts_at FROM appointment_move m
-        WHERE m.practice_id = p_practice AND m.moved_at > p_began_at - interval '10 minutes'
-          AND NOT pg_visible_in_snapshot(m.moved_by, p_snapshot::pg_snapshot)
-        ORDER BY m.appointment_id, m.move
-    )
+    WITH moved AS MATERIALIZED (SELECT * FROM appointment_moves_since(p_practice, p_snapshot, p_began_at))
     SELECT listed.found, listed.listed_under, coalesce(p_snapshot, pg_current_snapshot()::text),
            coalesce(p_began_at, now())
     FROM (
