@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from frontdesk.store.embedded.backup_file import Backup
 
 _STAGING = ".restoring"
-_WARNING = "Warning: this backup is not authenticated. Whoever made it chose the data, clients and staff in it."
+_WARNING = "Warning: this backup is not authenticated. The data, clients and staff in it may be forged."
 
 
 def add_commands(commands: Commands) -> None:

@@ -10,7 +10,7 @@ HUNG_SECONDS = 10.0
 class Heartbeats:
     """Watches a worker from its first heartbeat on.
 
-    Only time during which the supervisor itself ran is counted: after a suspended machine resumes, nobody is late.
+    Counts only time during which the supervisor itself ran: a machine that was suspended makes no worker late.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:

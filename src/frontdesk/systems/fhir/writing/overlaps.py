@@ -64,7 +64,7 @@ class OverlapCheck:
         return own if stored is None else own | records_of(stored)
 
     def _is_rival(self, appointment: Resource, first: int, last: int) -> bool:
-        """Whether an appointment takes the time through one of the booking's slots, whoever takes part."""
+        """Whether an appointment takes the time through one of the booking's slots, with any participants."""
         span = time_taken(appointment)
         uses = references(appointment.get("slot"), "Slot")  # a server may ignore the search parameter
         return (
