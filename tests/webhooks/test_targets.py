@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from frontdesk.outbound.targets import TargetError, addresses_of, parse_target
 from frontdesk.outbound.webhooks.sender import Sender
-from frontdesk.outbound.webhooks.targets import TargetError, addresses_of, parse_target
 from frontdesk.settings import SettingsError, load_settings
 from tests.listening import listening
 from tests.webhooks.desk import Desk

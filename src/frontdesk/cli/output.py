@@ -114,8 +114,8 @@ def _explain(error: BaseException) -> tuple[str, int]:
     from frontdesk.access.keys.encryption import SecretKeyError
     from frontdesk.access.staff.members import StaffError
     from frontdesk.outbound.feeds import FeedError
+    from frontdesk.outbound.targets import TargetError
     from frontdesk.outbound.webhooks.endpoints import WebhookError
-    from frontdesk.outbound.webhooks.targets import TargetError
     from frontdesk.privileges import AccountError
     from frontdesk.serving import ServingError
     from frontdesk.settings import SettingsError

@@ -16,9 +16,10 @@ import orjson
 
 from frontdesk.access.keys.encryption import KeyCipher, SecretKeyError
 from frontdesk.background import Step
+from frontdesk.outbound.checked_http import MOST_AT_ONCE
 from frontdesk.outbound.webhooks.endpoints import opened_secrets
 from frontdesk.outbound.webhooks.events import event_document, event_name
-from frontdesk.outbound.webhooks.sender import MOST_AT_ONCE, Sender, Sent
+from frontdesk.outbound.webhooks.sender import Sender, Sent
 from frontdesk.outbound.webhooks.signing import signed_headers
 from frontdesk.store.database import Database, DatabaseUnavailable
 from frontdesk.store.practice_work import for_each_practice

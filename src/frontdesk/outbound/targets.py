@@ -1,4 +1,4 @@
-"""Allowed webhook targets: public addresses over https, unless the operator allows private ones.
+"""Addresses that the service may call: public addresses over https, unless the operator allows private ones.
 
 A name is resolved once, checked and connected to by address, which prevents DNS rebinding.
 """
@@ -38,13 +38,13 @@ class Target:
 def parse_target(url: str, *, allow_private: bool) -> Target:
     parts, port = _split(url)
     if len(url) > LONGEST_URL or not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
-        raise TargetError(f"A webhook's address is at most {LONGEST_URL} printable ASCII characters without spaces.")
+        raise TargetError(f"The address is at most {LONGEST_URL} printable ASCII characters without spaces.")
     if parts.scheme not in _PORTS or not parts.hostname:
-        raise TargetError("A webhook's address must be a complete https:// URL.")
+        raise TargetError("The address must be a complete https:// URL.")
     if parts.scheme != "https" and not allow_private:
-        raise TargetError("A webhook's address must start with https://.")
+        raise TargetError("The address must start with https://.")
     if "@" in parts.netloc or parts.fragment:
-        raise TargetError("A webhook's address must not contain a user name or a fragment.")
+        raise TargetError("The address must not contain a user name or a fragment.")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Target(parts.scheme, parts.hostname, port or _PORTS[parts.scheme], path)
 
@@ -57,7 +57,7 @@ async def addresses_of(target: Target, executor: Executor, *, allow_private: boo
     )
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     if not allow_private and not all(_is_public(address) for address in addresses):
-        raise TargetError("A webhook's address must be a public address.")
+        raise TargetError("The address must be a public address.")
     return addresses
 
 
@@ -66,7 +66,7 @@ def _split(url: str) -> tuple[SplitResult, int | None]:
         parts = urlsplit(url)
         return parts, parts.port
     except ValueError:
-        raise TargetError("A webhook's address must be a complete https:// URL.") from None
+        raise TargetError("The address must be a complete https:// URL.") from None
 
 
 def _is_public(text: str) -> bool:
