@@ -54,6 +54,7 @@ from frontdesk.domain.slot_ids import SlotIds, practice_key
 from frontdesk.doors import mcp
 from frontdesk.doors.error_handlers import UnexpectedErrors, exception_handlers
 from frontdesk.doors.feeds import feed_routes
+from frontdesk.doors.fhir import FHIR_PREFIX, FhirDoor
 from frontdesk.doors.gateway import Gateway
 from frontdesk.doors.health import health_routes
 from frontdesk.doors.http_request import App
@@ -280,10 +281,13 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
         service.requests.observers.append(service.metrics.observe)
     rest_door = RestDoor(service.engine, settings, service.requests)
     mcp_door = mcp.McpDoor(service.engine, settings, service.requests)
+    fhir_door = FhirDoor(service.engine, service.limiter, settings, service.requests) if settings.fhir_server else None
 
     def door_of(path: str) -> App | None:
         if path.startswith(f"{PREFIX}/"):
             return None if path.startswith(PROBLEM_PAGES) else rest_door
+        if path.startswith(f"{FHIR_PREFIX}/"):
+            return fhir_door
         return mcp_door if path == mcp.PATH else None
 
     gateway = Gateway(

@@ -94,7 +94,7 @@ class Lines(logging.Handler):
 class RequestLabels:
     """Who called what, and the outcome. Requests with equal labels share one object."""
 
-    door: str  # rest, mcp, oauth, console or gateway
+    door: str  # rest, mcp, fhir, oauth, console or gateway
     operation: str | None  # None: the request named no known operation
     practice_slug: str | None
     practice_id: int | None

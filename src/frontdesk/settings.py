@@ -124,6 +124,8 @@ class Settings(BaseSettings):
     oidc_client_secret: str | None = Field(default=None, repr=False)
     webhook_allow_private: Annotated[bool, BeforeValidator(_true_or_false)] = False
     """Whether webhooks may go to private and loopback addresses, and over plain http."""
+    fhir_server: Annotated[bool, BeforeValidator(_true_or_false)] = False
+    """Whether the practices are served as FHIR R4 under /fhir/R4."""
     token_lifetime_seconds: Annotated[int, _between(60, 86400)] = 3600
     confirmation_seconds: Annotated[int, _between(10, 86400)] = 600
     database_pool_size: Annotated[int, _between(2, 500)] = 16

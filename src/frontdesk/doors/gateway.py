@@ -17,6 +17,7 @@ from frontdesk.access.limits.invalid_tokens import InvalidTokens
 from frontdesk.access.limits.rate_limiter import RateLimiter, Refused
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.doors.error_handlers import unexpected_error, unexpected_problem
+from frontdesk.doors.fhir import FHIR_PREFIX, outcome_document
 from frontdesk.doors.http_request import (
     App,
     HttpRequest,
@@ -29,21 +30,22 @@ from frontdesk.doors.http_request import (
     with_added,
 )
 from frontdesk.doors.request_log import RequestLog
-from frontdesk.doors.responses import problem_answer
+from frontdesk.doors.responses import problem_answer, problem_document
 from frontdesk.settings import Settings
 
 LONGEST_ADDRESS = 8 * 1024
 LARGEST_HEADERS = 32 * 1024
-_COUNTED = ("/api/", "/mcp")
+_FHIR = f"{FHIR_PREFIX}/"
+_COUNTED = ("/api/", "/mcp", _FHIR)
 _HOST = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%!$&'()*+,;=-]+)(?::[0-9]*)?\Z")  # RFC 3986
 _ONLY_ONCE = {b"host": "Host", b"authorization": "Authorization", b"idempotency-key": "Idempotency-Key"}
 _PREFLIGHT_SECONDS = b"600"
 _METHODS = b"GET, POST, PATCH"
 _REQUEST_HEADERS = (
     b"Authorization, Content-Type, Accept, Idempotency-Key, Frontdesk-Simulate, traceparent, MCP-Protocol-Version, "
-    b"Mcp-Method, Mcp-Name"
+    b"Mcp-Method, Mcp-Name, Prefer, If-None-Match, If-Modified-Since"
 )
-_EXPOSED = b"X-SVC-TRACE-ID, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate"
+_EXPOSED = b"X-SVC-TRACE-ID, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, ETag, Last-Modified"
 
 
 class Gateway:
@@ -145,7 +147,9 @@ class Gateway:
         request.caller = caller
 
     async def _refuse(self, request: HttpRequest, send: Send, problem: Problem) -> None:
-        headers, body = problem_answer(problem, self._settings, None)
+        is_fhir = self._settings.fhir_server and request.path.startswith(_FHIR)
+        document = outcome_document if is_fhir else problem_document
+        headers, body = problem_answer(problem, self._settings, None, document=document)
         await send_response(send, request, problem.status, headers, body)
         method, status = request.method, problem.status
         self._requests.answered("gateway", None, request.caller, method, status, problem.code, request.began, None)

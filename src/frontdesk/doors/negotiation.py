@@ -1,5 +1,6 @@
 """Which of the offered response formats the Accept header prefers."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from frontdesk.domain.errors import Problem
@@ -17,15 +18,21 @@ def response_type(accept: bytes | None) -> bytes:
     """The Content-Type of the response; Problem `not_acceptable` if none is acceptable."""
     if accept is None or not accept.strip():
         return _RAW[OFFERED[0]]
-    ranges = [_range(part) for part in accept.decode("latin-1").lower().split(",") if part.strip()]
-    best, chosen = 0.0, None
-    for offered in OFFERED:
-        quality = _quality(offered, ranges)
-        if quality > best:
-            best, chosen = quality, offered
+    chosen = preferred(accept, OFFERED)
     if chosen is None:
         raise Problem("not_acceptable")
     return _RAW[chosen]
+
+
+def preferred(accept: bytes, offers: Sequence[str]) -> str | None:
+    """The media type that the header prefers, the first of equals; None if it accepts none."""
+    ranges = [_range(part) for part in accept.decode("latin-1").lower().split(",") if part.strip()]
+    best, chosen = 0.0, None
+    for offered in offers:
+        quality = _quality(offered, ranges)
+        if quality > best:
+            best, chosen = quality, offered
+    return chosen
 
 
 def _range(part: str) -> tuple[str, float]:

@@ -23,6 +23,7 @@ from frontdesk.access.keys.ring import KeyRing
 from frontdesk.domain.errors import FieldError, Problem
 from frontdesk.doors.bodies import read_body
 from frontdesk.doors.error_handlers import unexpected_problem
+from frontdesk.doors.fhir import FHIR_PREFIX
 from frontdesk.doors.http_request import request_of
 from frontdesk.doors.request_log import RequestLog
 from frontdesk.doors.responses import TRACE_HEADER, problem_response, www_authenticate
@@ -79,7 +80,7 @@ def oauth_routes(
             Route(
                 f"/.well-known/oauth-protected-resource{path}", published(partial(_resource_metadata, settings, path))
             )
-            for path in ("", "/api", "/mcp")
+            for path in ("", "/api", "/mcp", *((FHIR_PREFIX,) if settings.fhir_server else ()))
         ),
     ]
 

@@ -1,6 +1,6 @@
 """The trace id, problem documents and headers that the answers of all doors share."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -14,6 +14,9 @@ from frontdesk.settings import Settings
 TRACE_HEADER = "X-SVC-TRACE-ID"
 TRACE = TRACE_HEADER.lower().encode()
 PROBLEM_TYPE = "application/problem+json"
+
+Document = Callable[[Problem, Settings, str | None], tuple[str, bytes]]
+"""Writes a problem with its request id: returns the Content-Type and the body."""
 
 
 def www_authenticate(settings: Settings, error: str | None = None, resource: str = "") -> str:
@@ -39,25 +42,38 @@ def problem_headers(problem: Problem, settings: Settings, request_id: str | None
     return headers
 
 
+def problem_document(problem: Problem, settings: Settings, request_id: str | None) -> tuple[str, bytes]:
+    return PROBLEM_TYPE, orjson.dumps(problem.document(settings.documentation_url, request_id))
+
+
 def problem_answer(
-    problem: Problem, settings: Settings, request_id: str | None, resource: str = ""
+    problem: Problem,
+    settings: Settings,
+    request_id: str | None,
+    resource: str = "",
+    document: Document = problem_document,
 ) -> tuple[RawHeaders, bytes]:
     """Headers and body of a problem for a door that sends them without Starlette."""
-    body = orjson.dumps(problem.document(settings.documentation_url, request_id))
+    media_type, body = document(problem, settings, request_id)
     named = problem_headers(problem, settings, request_id, resource)
-    named |= {"Content-Type": PROBLEM_TYPE, "Content-Length": str(len(body))}
+    named |= {"Content-Type": media_type, "Content-Length": str(len(body))}
     return [(name.lower().encode(), value.encode()) for name, value in named.items()], body
 
 
 def door_problem(
-    problem: Problem, settings: Settings, request_id: str, resource: str, methods: Iterable[str]
+    problem: Problem,
+    settings: Settings,
+    request_id: str,
+    resource: str,
+    methods: Iterable[str],
+    document: Document = problem_document,
 ) -> tuple[RawHeaders, bytes]:
     """Headers and body of a problem that a call was answered with. `methods` are those of its path."""
     if isinstance(problem, SimulatedByGateway):
-        headers, body = problem_answer(problem, settings, None, resource)
+        headers, body = problem_answer(problem, settings, None, resource, document)
         limit = "quota" if problem.code == "quota_exceeded" else "minute"
         return [*headers, (b"ratelimit", f'"{limit}";r=0;t={RETRY_SECONDS}'.encode())], body
-    headers, body = problem_answer(problem, settings, request_id, resource)
+    headers, body = problem_answer(problem, settings, request_id, resource, document)
     if problem.code == "method_not_allowed":
         headers.append((b"allow", ", ".join(sorted(methods)).encode()))
     return headers, body

@@ -1,0 +1,51 @@
+"""Addresses of the FHIR door, and the ids of its resources.
+
+FHIR ids contain no underscore: an id of ours loses its prefix, and a slot's further underscores become dots.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from frontdesk.domain.errors import Problem
+from frontdesk.settings import Settings
+
+FHIR_PREFIX = "/fhir/R4"
+Resource = dict[str, Any]
+
+_INT32_MAX = 2**31 - 1
+_NUMBER = re.compile(r"[1-9][0-9]{0,9}\Z", re.ASCII)
+
+
+def base_url(settings: Settings) -> str:
+    return settings.public_url + FHIR_PREFIX
+
+
+def fhir_id(ours: str) -> str:
+    """The FHIR id of a patient, an appointment or a slot."""
+    return ours.partition("_")[2].replace("_", ".")
+
+
+def our_id(prefix: str, text: str) -> str:
+    """What `fhir_id` was made from. An id that nothing has is found to be unknown later."""
+    return f"{prefix}_{text.replace('.', '_')}"
+
+
+def directory_ids(text: str, count: int) -> list[int]:
+    """The ids that a FHIR id consists of, joined by hyphens; not_found if it is no such id."""
+    parts = text.split("-")
+    if len(parts) != count or not all(_NUMBER.match(part) and int(part) <= _INT32_MAX for part in parts):
+        raise no_such_resource()
+    return [int(part) for part in parts]
+
+
+def no_such_resource() -> Problem:
+    return Problem("not_found", "There is no such resource.")
+
+
+def reference(kind: str, resource_id: Any, display: str | None = None) -> Resource:
+    return {"reference": f"{kind}/{resource_id}"} | ({} if display is None else {"display": display})
+
+
+def reference_of(resource: Mapping[str, Any]) -> str:
+    return f"{resource['resourceType']}/{resource['id']}"

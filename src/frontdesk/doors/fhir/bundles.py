@@ -1,0 +1,149 @@
+"""Searches a resource type and builds the Bundle of results, with included resources and the link to the next page."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode
+
+from frontdesk.domain.errors import FieldError, Problem, invalid
+from frontdesk.doors.fhir.addresses import Resource, reference_of
+from frontdesk.doors.fhir.calls import Calls
+from frontdesk.doors.fhir.outcomes import ignored
+from frontdesk.doors.fhir.parameters import CURSOR, MOST_COUNT, Inclusion, Pairs, Query, read_query
+from frontdesk.doors.fhir.resource_types import Found, Position, ResourceType
+from frontdesk.doors.fhir.versions import versioned
+
+MOST_STEPS = 10  # that a page takes before the rest is left to the next one
+_PRIVATE = ("Patient",)  # types whose search values are personal data
+
+
+class Searches:
+    """Searches of the types that are served, at an address."""
+
+    def __init__(self, types: Mapping[str, ResourceType], base: str) -> None:
+        self._types = types
+        self._base = base
+        self._followed = {kind.name: kind.includes for kind in types.values()}
+
+    async def bundle(self, kind: ResourceType, calls: Calls, pairs: Pairs, *, strict: bool) -> Resource:
+        query = read_query(kind.name, kind.parameters, self._followed, pairs, self._base, strict=strict)
+        bound = ["fhir", kind.name, sorted(query.used)]
+        begin = _position(calls, bound, pairs)
+        if query.only_count:
+            return self._page(query, await _total(kind, calls, query), [], None)
+        found = await _find(kind, calls, query, begin)
+        included = await self._included(calls, found.resources, query.inclusions)
+        cursor = None if found.last is None else calls.cursors.encode(bound, found.last)
+        total = found.total if begin is None else None
+        if total is None and begin is None and found.last is None:
+            total = len(found.resources)
+        return self._page(query, Found(found.resources, None, total), included, cursor)
+
+    def _page(self, query: Query, found: Found, included: Sequence[Resource], cursor: str | None) -> Resource:
+        address = f"{self._base}/{query.kind}"
+        used = () if query.kind in _PRIVATE else query.used
+        links = [{"relation": "self", "url": _with_query(address, used)}]
+        if cursor is not None:
+            links.append({"relation": "next", "url": _with_query(address, (*used, (CURSOR, cursor)))})
+        entries = [self._entry(versioned(resource), "match") for resource in found.resources]
+        entries += [self._entry(versioned(resource), "include") for resource in included]
+        if query.ignored:
+            entries.append({"resource": ignored(query.ignored), "search": {"mode": "outcome"}})
+        bundle: Resource = {"resourceType": "Bundle", "type": "searchset", "link": links}
+        if found.total is not None:
+            bundle["total"] = found.total
+        return bundle | ({"entry": entries} if entries else {})
+
+    def _entry(self, resource: Resource, mode: str) -> Resource:
+        return {"fullUrl": f"{self._base}/{reference_of(resource)}", "resource": resource, "search": {"mode": mode}}
+
+    async def _included(
+        self, calls: Calls, matches: Sequence[Resource], inclusions: Sequence[Inclusion]
+    ) -> list[Resource]:
+        """The resources that the matches refer to, and those that included ones refer to where it `iterates`."""
+        found: dict[str, Resource | None] = dict.fromkeys(map(reference_of, matches))
+        included: list[Resource] = []
+        sources, first = list(matches), True
+        while sources:
+            wanted = [
+                reference
+                for source in sources
+                for inclusion in inclusions
+                if source["resourceType"] == inclusion.source and (first or inclusion.iterates)
+                for reference in self._references(source, inclusion)
+            ]
+            sources, first = [], False
+            for reference in dict.fromkeys(wanted):
+                if reference in found:
+                    continue
+                kind, _, resource_id = reference.partition("/")
+                found[reference] = resource = await existing(self._types[kind], calls, resource_id)
+                if resource is not None:
+                    sources.append(resource)
+            included += sources
+        return included
+
+    def _references(self, source: Resource, inclusion: Inclusion) -> list[str]:
+        parameter = self._types[inclusion.source].parameter(inclusion.parameter)
+        wanted = parameter.targets if inclusion.target is None else (inclusion.target,)
+        return [each for each in parameter.found(source) if each.partition("/")[0] in wanted]
+
+
+async def _find(kind: ResourceType, calls: Calls, query: Query, begin: Position | None) -> Found:
+    """A page of resources that match. It may be short although more follow, because its steps are limited."""
+    if query.alternatives("_id"):
+        return await _by_id(kind, calls, query, begin)
+    found, last, total = list[Resource](), begin, None
+    for _ in range(MOST_STEPS):
+        step = await kind.search(calls, replace(query, count=query.count - len(found)), last)
+        found += [resource for resource in step.resources if query.matches(resource)]
+        last, total = step.last, step.total
+        if last is None or len(found) >= query.count:
+            break
+    return Found(found, last, total)
+
+
+async def _by_id(kind: ResourceType, calls: Calls, query: Query, begin: Position | None) -> Found:
+    ids = list(dict.fromkeys(query.alternatives("_id")[0]))
+    first = 0 if begin is None else begin[0]
+    last = first + query.count
+    found = [await existing(kind, calls, resource_id) for resource_id in ids[first:last]]
+    matching = [resource for resource in found if resource is not None and query.matches(resource)]
+    return Found(matching, [last] if last < len(ids) else None)
+
+
+async def _total(kind: ResourceType, calls: Calls, query: Query) -> Found:
+    """How many resources match, if that can be found out with a limited effort."""
+    count, last = 0, None
+    for _ in range(MOST_STEPS):
+        found = await _find(kind, calls, replace(query, count=MOST_COUNT), last)
+        if found.total is not None:
+            return Found([], None, found.total)
+        count, last = count + len(found.resources), found.last
+        if last is None:
+            return Found([], None, count)
+    raise invalid([FieldError("_summary", "range", "too many resources match to be counted")])
+
+
+async def existing(kind: ResourceType, calls: Calls, resource_id: str) -> Resource | None:
+    try:
+        return await kind.read(calls, resource_id)
+    except Problem as problem:
+        if problem.code == "not_found":
+            return None
+        raise
+
+
+def _position(calls: Calls, bound: Sequence[Any], pairs: Pairs) -> Position | None:
+    """The position of the cursor, None without one."""
+    cursor = next((text for name, text in pairs if name == CURSOR and text), None)
+    if cursor is None:
+        return None
+    found = calls.cursors.decode(bound, cursor)
+    if found is None:
+        raise invalid([FieldError(CURSOR, "cursor", f"{CURSOR} must come from the next link of this same search")])
+    return found
+
+
+def _with_query(address: str, pairs: Sequence[tuple[str, str]]) -> str:
+    return f"{address}?{urlencode(pairs)}" if pairs else address

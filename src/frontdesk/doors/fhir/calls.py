@@ -1,0 +1,81 @@
+"""Runs operations for the caller of one FHIR request."""
+
+from typing import Any
+
+import orjson
+
+from frontdesk.access.clients.caller import Caller
+from frontdesk.access.limits.rate_limiter import RateLimiter, Refused
+from frontdesk.domain.cursors import Cursors
+from frontdesk.doors.http_request import SIMULATE, HttpRequest, RawHeaders, decoded
+from frontdesk.engine.arguments import Arguments
+from frontdesk.engine.execute import Call, Engine
+from frontdesk.operations import BY_NAME, Operation
+
+_ANY_TOKEN_MAY = BY_NAME["get_capabilities"]
+
+
+class Calls:
+    """A request may need several operations. The gateway has counted one call; each further operation that is not
+    answered from the directory alone is counted, too. `operation` is the first one, for the request log."""
+
+    def __init__(self, engine: Engine, limiter: RateLimiter, http: HttpRequest) -> None:
+        self._engine = engine
+        self._limiter = limiter
+        self._http = http
+        self._is_counted = True
+        self.operation: Operation | None = None
+
+    async def admit(self, operation: Operation) -> None:
+        """Checks token, practice and the scope of an operation before the rest of the request is read."""
+        self.operation = operation
+        if self._http.caller is None:
+            call = Call(_ANY_TOKEN_MAY, self._http.token, Arguments, self._http.request_id)
+            await self._engine.execute(call)
+            self._http.caller = call.caller
+        await self._engine.admit(self._call(operation, {}))
+
+    async def run(self, operation: Operation, **values: Any) -> dict[str, Any]:
+        """The operation's answer. `values` have their published names; None is left out."""
+        if operation.depends_on != "directory":
+            await self._count()
+        given = {name: value for name, value in values.items() if value is not None}
+        answer = await self._engine.execute(self._call(operation, given))
+        return dict(answer.body)
+
+    @property
+    def caller(self) -> Caller:
+        assert self._http.caller is not None, "admit comes first"
+        return self._http.caller
+
+    @property
+    def cursors(self) -> Cursors:
+        return self._engine.cursors(self.caller.practice_id)
+
+    def _call(self, operation: Operation, values: dict[str, Any]) -> Call:
+        http, run = self._http, operation.run
+        key = (f"fhir {run.__module__}.{run.__name__}", orjson.dumps(values, option=orjson.OPT_SORT_KEYS))
+        return Call(
+            operation,
+            http.token,
+            lambda: Arguments(values),
+            http.request_id,
+            simulate=decoded(http.headers.get(SIMULATE)),
+            caller=http.caller,
+            cache_key=key if operation.depends_on is not None else None,
+        )
+
+    async def _count(self) -> None:
+        if self._is_counted:
+            self._is_counted = False
+            return
+        try:
+            self._show(list(await self._limiter.charge(self.caller)))
+        except Refused as refused:
+            self._show(list(refused.headers))
+            raise refused.problem from None
+
+    def _show(self, limits: RawHeaders) -> None:
+        """Replaces the rate limit headers of the answer."""
+        names = {name for name, _ in limits}
+        self._http.added[:] = [each for each in self._http.added if each[0] not in names] + limits

@@ -1,0 +1,117 @@
+"""The FHIR door's transport: everything under /fhir/R4, as an ASGI application."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+
+import orjson
+
+from frontdesk.access.limits.rate_limiter import RateLimiter
+from frontdesk.domain.errors import Problem
+from frontdesk.doors.error_handlers import unexpected_problem
+from frontdesk.doors.fhir.addresses import FHIR_PREFIX, base_url
+from frontdesk.doors.fhir.bundles import Searches
+from frontdesk.doors.fhir.calls import Calls
+from frontdesk.doors.fhir.exchange import Exchange, Reply
+from frontdesk.doors.fhir.outcomes import outcome_document
+from frontdesk.doors.fhir.resource_types import ResourceType
+from frontdesk.doors.fhir.served import SERVED
+from frontdesk.doors.fhir.statement import capability_statement
+from frontdesk.doors.fhir.versions import is_unchanged, version_headers, versioned
+from frontdesk.doors.http_request import RawHeaders, Receive, Scope, Send, request_of, send_response
+from frontdesk.doors.request_log import RequestLog
+from frontdesk.doors.responses import TRACE, door_problem
+from frontdesk.engine.execute import Engine
+from frontdesk.settings import Settings
+
+Handler = Callable[[Exchange], Awaitable[Reply]]
+
+
+class FhirDoor:
+    def __init__(self, engine: Engine, limiter: RateLimiter, settings: Settings, requests: RequestLog) -> None:
+        self._engine = engine
+        self._limiter = limiter
+        self._settings = settings
+        self._requests = requests
+        self._searches = Searches(SERVED, base_url(settings))
+        self._statement = capability_statement(SERVED.values(), settings)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = request_of(scope)
+        exchange = Exchange(request, Calls(self._engine, self._limiter, request), receive)
+        handlers = self._handlers(request.path)
+        request_id, code = request.request_id, None
+        try:
+            reply = await _answer(exchange, handlers)
+            status = reply.status
+            headers, content = _written(exchange, reply)
+        except Exception as error:
+            problem = error if isinstance(error, Problem) else unexpected_problem(error, request_id)
+            status, code = problem.status, problem.code
+            headers, content = door_problem(
+                problem, self._settings, request_id, FHIR_PREFIX, handlers, outcome_document
+            )
+        await send_response(send, request, status, headers, content)
+        operation = exchange.calls.operation
+        name = None if operation is None else operation.name
+        self._requests.answered("fhir", name, request.caller, request.method, status, code, request.began, request_id)
+
+    def _handlers(self, path: str) -> Mapping[str, Handler]:
+        """What answers a path, by method."""
+        name, *rest = path.removeprefix(f"{FHIR_PREFIX}/").split("/")
+        if name == "metadata" and not rest:
+            return {"GET": self._metadata}
+        kind = SERVED.get(name)
+        if kind is None:
+            return {}
+        match rest:
+            case []:
+                return {"GET": partial(self._search, kind)}
+            case ["_search"]:
+                return {"POST": partial(self._search, kind)}
+            case [resource_id] if resource_id:
+                return {"GET": partial(_read, kind, resource_id)}
+        return {}
+
+    async def _metadata(self, exchange: Exchange) -> Reply:
+        exchange.negotiate()
+        return Reply(200, self._statement)
+
+    async def _search(self, kind: ResourceType, exchange: Exchange) -> Reply:
+        await exchange.admit(kind.operation)
+        pairs = exchange.query()
+        if exchange.http.method == "POST":
+            pairs += await exchange.form()
+        return Reply(200, await self._searches.bundle(kind, exchange.calls, pairs, strict=exchange.is_strict))
+
+
+async def _answer(exchange: Exchange, handlers: Mapping[str, Handler]) -> Reply:
+    if not handlers:
+        raise Problem("not_found", "There is nothing at this path.")
+    if exchange.http.method not in handlers:
+        raise Problem("method_not_allowed")
+    return await handlers[exchange.http.method](exchange)
+
+
+async def _read(kind: ResourceType, resource_id: str, exchange: Exchange) -> Reply:
+    await exchange.admit(kind.operation)
+    resource = versioned(await kind.read(exchange.calls, resource_id))
+    headers = version_headers(resource)
+    if is_unchanged(resource, exchange.http.headers):
+        return Reply(304, None, headers)
+    return Reply(200, resource, headers)
+
+
+def _written(exchange: Exchange, reply: Reply) -> tuple[RawHeaders, bytes]:
+    content = b"" if reply.resource is None else orjson.dumps(reply.resource)
+    headers = [
+        *reply.headers,
+        (b"cache-control", b"no-store"),
+        (b"x-content-type-options", b"nosniff"),
+        (TRACE, exchange.http.request_id.encode()),
+    ]
+    if reply.resource is not None:
+        headers += [
+            (b"content-type", f"{exchange.media_type};charset=utf-8".encode()),
+            (b"content-length", b"%d" % len(content)),
+        ]
+    return headers, content

@@ -1,0 +1,37 @@
+"""What the FHIR door says about a resource type: one definition for reading, searching and the CapabilityStatement."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from frontdesk.doors.fhir.addresses import Resource
+from frontdesk.doors.fhir.calls import Calls
+from frontdesk.doors.fhir.parameters import Query, SearchParameter
+from frontdesk.operations import Operation
+
+Position = Sequence[Any]
+
+
+class Found(NamedTuple):
+    """Some of the resources of a search. `last` is the position to continue from if there may be more; `total` is
+    their number if it is known."""
+
+    resources: list[Resource]
+    last: Position | None = None
+    total: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceType:
+    name: str
+    operation: Operation  # its scope is required
+    read: Callable[[Calls, str], Awaitable[Resource]]
+    search: Callable[[Calls, Query, Position | None], Awaitable[Found]]
+    """Returns at most `query.count` resources after a position. Those that the query does not match may be among them:
+    they are filtered out afterwards."""
+    parameters: tuple[SearchParameter, ...]
+    includes: tuple[str, ...] = ()  # reference parameters that `_include` follows
+    has_last_updated: bool = False
+
+    def parameter(self, name: str) -> SearchParameter:
+        return next(each for each in self.parameters if each.name == name)

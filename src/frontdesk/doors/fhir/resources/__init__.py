@@ -1,0 +1,1 @@
+"""The resource types that the FHIR door serves, one module each."""

@@ -1,0 +1,51 @@
+"""The CapabilityStatement, generated from the table of what is served."""
+
+from collections.abc import Iterable
+
+from frontdesk import __version__
+from frontdesk.doors.fhir.addresses import Resource, base_url
+from frontdesk.doors.fhir.resource_types import ResourceType
+from frontdesk.settings import Settings
+
+_CHANGED = "2026-11-16"  # when the table of what is served last changed
+
+
+def capability_statement(types: Iterable[ResourceType], settings: Settings) -> Resource:
+    return {
+        "resourceType": "CapabilityStatement",
+        "status": "active",
+        "date": _CHANGED,
+        "kind": "instance",
+        "software": {"name": "frontdesk", "version": __version__},
+        "implementation": {"description": "The calendar of a medical practice.", "url": base_url(settings)},
+        "fhirVersion": "4.0.1",
+        "format": ["application/fhir+json", "json"],
+        "rest": [{"mode": "server", "security": _security(settings), "resource": [_resource(each) for each in types]}],
+    }
+
+
+def _resource(kind: ResourceType) -> Resource:
+    described: Resource = {
+        "type": kind.name,
+        "interaction": [{"code": "read"}, {"code": "search-type"}],
+        "versioning": "versioned",
+        "conditionalRead": "full-support" if kind.has_last_updated else "not-match",
+        "searchParam": [{"name": each.name, "type": each.kind} for each in kind.parameters],
+    }
+    if kind.includes:
+        described["searchInclude"] = [f"{kind.name}:{name}" for name in kind.includes]
+    return described
+
+
+def _security(settings: Settings) -> Resource:
+    oauth = {"system": "http://terminology.hl7.org/CodeSystem/restful-security-service", "code": "OAuth"}
+    return {
+        "service": [{"coding": [oauth]}],
+        "description": f"Bearer tokens of {settings.public_url}/oauth/token (client credentials).",
+        "extension": [
+            {
+                "url": "http://fhir-registry.smarthealthit.org/StructureDefinition/oauth-uris",
+                "extension": [{"url": "token", "valueUri": f"{settings.public_url}/oauth/token"}],
+            }
+        ],
+    }
