@@ -4,8 +4,13 @@ from dataclasses import replace
 from datetime import date
 
 from frontdesk.domain.ids import PATIENT_ID, new_patient_id
+from frontdesk.domain.patients import Patient
 from frontdesk.systems.changes import CreatePatient, PatientDetails, UpdatePatient
 from tests.systems.desk import EXAM, NINE, Desk
+
+
+def as_details(patient: Patient) -> PatientDetails:
+    return PatientDetails(patient.first_name, patient.last_name, patient.dob, patient.phone, patient.email)
 
 
 async def test_people_are_matched_without_regard_to_spelling(desk: Desk) -> None:
@@ -65,17 +70,29 @@ async def test_a_patient_is_changed_and_nothing_else_of_them(desk: Desk) -> None
     grace, system = await desk.person("Grace"), await desk.system()
     assert await system.get_patient(grace.id) == grace
     details = PatientDetails("Grace", "Murray", grace.dob, "+1 555 010 0143", grace.email)
-    outcome = await system.perform(UpdatePatient(grace.id, details), desk.record())
+    outcome = await system.perform(UpdatePatient(grace.id, as_details(grace), details), desk.record())
     assert (outcome.kind, outcome.result) == ("executed", {"patientId": grace.id})
     changed = await (await desk.system()).get_patient(grace.id)
     assert changed == replace(grace, last_name="Murray", phone="+1 555 010 0143")
+
+
+async def test_a_patient_who_was_changed_meanwhile_is_stale(desk: Desk) -> None:
+    grace, one, other = await desk.person("Grace"), await desk.system(), await desk.system()
+    for system in (one, other):
+        await system.get_patient(grace.id)
+    before = as_details(grace)
+    moved = UpdatePatient(grace.id, before, replace(before, phone="+1 555 010 0143"))
+    assert (await one.perform(moved, desk.record())).kind == "executed"
+    written = UpdatePatient(grace.id, before, replace(before, email="hopper@example.com"))
+    assert (await other.perform(written, desk.record())).kind == "stale"
+    assert await (await desk.system()).get_patient(grace.id) == replace(grace, phone="+1 555 010 0143")
 
 
 async def test_a_patient_is_not_changed_into_another(desk: Desk) -> None:
     grace, system = await desk.person("Grace"), await desk.system()
     await system.get_patient(grace.id)
     details = PatientDetails("Ada", "Lovelace", date(1985, 12, 10), "+1 555 010 0199", None)
-    outcome = await system.perform(UpdatePatient(grace.id, details), desk.record())
+    outcome = await system.perform(UpdatePatient(grace.id, as_details(grace), details), desk.record())
     assert (outcome.kind, outcome.reason) == ("conflict", "patient_exists")
 
 

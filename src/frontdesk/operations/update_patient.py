@@ -45,7 +45,8 @@ async def run(context: Context, given: Request) -> Proposal:
     Identify the person with match_patient first; never change what they did not ask for. The first call only proposes:
     read the readBack aloud, and after a clear yes call again with the same arguments plus confirmationToken."""
     patient = await existing_patient(context, given.patient_id)
-    details = PatientDetails(**{name: getattr(given, name) or getattr(patient, name) for name in _FIELDS})
+    before = PatientDetails(**{name: getattr(patient, name) for name in _FIELDS})
+    details = replace(before, **{name: value for name in _FIELDS if (value := getattr(given, name)) is not None})
     if given.removes_email:
         details = replace(details, email=None)
     same = await context.system.match_patients(details.first_name, details.last_name, details.phone, details.dob)
@@ -53,7 +54,7 @@ async def run(context: Context, given: Request) -> Proposal:
     if others:
         context.subjects.extend(others)
         raise Problem("conflict", "Another patient with this name, date of birth and phone number is already on file.")
-    return Proposal(_read_back(given, patient), UpdatePatient(patient.id, details))
+    return Proposal(_read_back(given, patient), UpdatePatient(patient.id, before, details))
 
 
 def _read_back(given: Request, patient: Patient) -> dict[str, Any]:

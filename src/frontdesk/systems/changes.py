@@ -71,6 +71,7 @@ class UpdatePatient:
     kind: ClassVar[str] = "update_patient"
     version: ClassVar[None] = None
     patient_id: str
+    before: PatientDetails  # as they were read; if they have changed since, the outcome is stale
     details: PatientDetails
 
 

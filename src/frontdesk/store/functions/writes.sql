@@ -175,10 +175,18 @@ CREATE OR REPLACE FUNCTION change_update_patient(p_practice bigint, c jsonb, p_a
 RETURNS change_outcome
 LANGUAGE plpgsql AS $$
 DECLARE
+    p    patient;
     v_id text := c ->> 'patientId';
 BEGIN
     PERFORM FROM patient_counter WHERE practice_id = p_practice FOR NO KEY UPDATE;
-    PERFORM FROM patient WHERE practice_id = p_practice AND patient_id = v_id FOR NO KEY UPDATE;
+    SELECT * INTO p FROM patient t WHERE t.practice_id = p_practice AND t.patient_id = v_id FOR NO KEY UPDATE;
+    -- The previous release sends no 'before'.
+    IF c ? 'before' AND (p.first_name, p.last_name, p.dob, p.phone, p.email) IS DISTINCT FROM (
+        c -> 'before' ->> 'first_name', c -> 'before' ->> 'last_name', (c -> 'before' ->> 'dob')::date,
+        c -> 'before' ->> 'phone', c -> 'before' ->> 'email'
+    ) THEN
+        RETURN ('stale', NULL, NULL, '{}', NULL, NULL)::change_outcome;
+    END IF;
     IF EXISTS (
         SELECT FROM match_patients(p_practice, c ->> 'nameKey', (c ->> 'dob')::date, c ->> 'phoneDigits') m
         WHERE m.patient_id <> v_id
@@ -196,7 +204,7 @@ END $$;
 
 -- Executes one write exactly once. p_intent is null for a write that carries neither token nor key. Outcomes beside
 -- those of the change: 'replayed' (the stored result), 'mismatch', 'unrecognized', 'expired', 'stale' (the directory
--- changed since the caller looked: look again).
+-- or the patient changed since the caller looked: look again).
 CREATE OR REPLACE FUNCTION commit_write(
     p_practice bigint, p_version bigint, p_change text, p_data jsonb, p_actor text, p_operation text,
     p_request_id text, p_now timestamptz, p_intent bytea, p_is_key boolean, p_fingerprint bytea,
