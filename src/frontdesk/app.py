@@ -12,6 +12,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
+from frontdesk.access.clients.assertions import Assertion, authenticate_assertion
 from frontdesk.access.clients.authentication import Authenticator
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.clients.secrets import AuthenticatedClient, authenticate
@@ -70,7 +71,9 @@ from frontdesk.engine.sandbox import SimulatingEngine
 from frontdesk.engine.turns import Turns
 from frontdesk.housekeeping import housekeeping_steps
 from frontdesk.outbound.calendar_notifier import CalendarNotifier
+from frontdesk.outbound.checked_http import CheckedHttp
 from frontdesk.outbound.feeds import CalendarFeeds
+from frontdesk.outbound.key_sets import KeySets
 from frontdesk.outbound.webhooks.deliverer import Deliverer
 from frontdesk.outbound.webhooks.sender import Sender
 from frontdesk.settings import Settings
@@ -109,6 +112,7 @@ class Service:
     sign_in: StaffSessions
     feeds: CalendarFeeds
     webhooks: Deliverer
+    key_sets: KeySets
     fhir: FhirSystems
     calendar_notifier: CalendarNotifier
 
@@ -207,6 +211,7 @@ def build_service(
         webhooks=Deliverer(
             database, cipher, Sender(allow_private=settings.webhook_allow_private), audit.seal_soon, now
         ),
+        key_sets=KeySets(CheckedHttp(allow_private=settings.webhook_allow_private)),
         fhir=fhir,
         calendar_notifier=calendar_notifier,
     )
@@ -242,11 +247,17 @@ def build_background(service: Service) -> Background:
 def build_app(service: Service, lifespan: Any = None, background: Background | None = None) -> Gateway:
     """The doors of a service behind its gateway, as one ASGI application."""
 
-    async def check_secret(client_id: str, secret: str, address: str | None) -> AuthenticatedClient:
+    async def check_credentials(
+        client_id: str, credential: str | Assertion, address: str | None
+    ) -> AuthenticatedClient:
         attempts = service.failed_attempts
-        client = await attempts.guard(
-            "token", client_id, address, lambda: authenticate(service.database, service.ring, client_id, secret)
-        )
+
+        async def check() -> AuthenticatedClient:
+            if isinstance(credential, Assertion):
+                return await authenticate_assertion(service.database, credential, service.key_sets.at)
+            return await authenticate(service.database, service.ring, client_id, credential)
+
+        client = await attempts.guard("token", client_id, address, check)
         await attempts.count_token(client.client_id, client.per_minute)
         return client
 
@@ -262,7 +273,7 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
     )
     routes: list[BaseRoute] = [
         *page_routes(settings),
-        *oauth_routes(check_secret, service.tokens, service.ring, settings, service.requests),
+        *oauth_routes(check_credentials, service.tokens, service.ring, settings, service.requests),
         *feed_routes(service.feeds),
         *(_identity_routes(service, console) if console.has_provider else ()),
         *console_routes(console),

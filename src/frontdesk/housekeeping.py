@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
+from frontdesk.access.clients.assertions import prune_assertions
 from frontdesk.access.limits.usage import prune_usage_counts
 from frontdesk.access.staff.sessions import prune_sessions
 from frontdesk.background import Step
@@ -27,6 +28,7 @@ def housekeeping_steps(database: Database) -> list[Step]:
         step("webhook delivery pruning", prune_deliveries, every=600.0),
         step("usage count pruning", prune_usage_counts),
         step("session pruning", prune_sessions),
+        step("assertion pruning", prune_assertions),
     ]
 
 

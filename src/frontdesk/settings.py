@@ -123,7 +123,7 @@ class Settings(BaseSettings):
     oidc_client_id: str | None = None
     oidc_client_secret: str | None = Field(default=None, repr=False)
     webhook_allow_private: Annotated[bool, BeforeValidator(_true_or_false)] = False
-    """Whether webhooks may go to private and loopback addresses, and over plain http."""
+    """Whether webhooks and key sets of clients may be at private and loopback addresses, and on plain http."""
     fhir_server: Annotated[bool, BeforeValidator(_true_or_false)] = False
     """Whether the practices are served as FHIR R4 under /fhir/R4."""
     token_lifetime_seconds: Annotated[int, _between(60, 86400)] = 3600

@@ -33,6 +33,7 @@ client rotate-secret {clientId}                                           consol
 client revoke-tokens {clientId}                                           console.revoke_client_tokens
 client set-access {clientId} --scope slots:read                           console.change_client
 client set-limits {clientId} --per-minute 5                               console.change_client
+client set-keys {clientId} --remove                                       console.change_client
 client forget-misses {clientId}                                           console.forget_client_misses
 staff add --practice harbor --name New --role staff                       console.add_staff
 staff link {staffId}                                                      console.new_link

@@ -57,7 +57,12 @@ async def test_the_server_metadata_leads_to_the_token_endpoint_and_the_keys(desk
     body = (await desk.http.get("/.well-known/oauth-authorization-server")).json()
     assert body["issuer"] == URL
     assert body["grant_types_supported"] == ["client_credentials"]
-    assert body["token_endpoint_auth_methods_supported"] == ["client_secret_post", "client_secret_basic"]
+    assert body["token_endpoint_auth_methods_supported"] == [
+        "client_secret_post",
+        "client_secret_basic",
+        "private_key_jwt",
+    ]
+    assert body["token_endpoint_auth_signing_alg_values_supported"] == ["RS384", "ES384"]
     assert body["scopes_supported"] == list(SCOPES)
     assert body["response_types_supported"] == []
     assert (await desk.http.get(body["jwks_uri"])).status_code == 200

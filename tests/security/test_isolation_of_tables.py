@@ -25,7 +25,7 @@ SOMETHING = {
 # Looked up before anybody knows the practice. Every other table belongs to practices.
 WITHOUT_PRACTICE = {
     "practice", "client", "client_secret", "staff", "staff_link", "staff_session", "sealed_key",
-    "token_failure", "migration", "function_file", "observation",
+    "token_failure", "used_assertion", "migration", "function_file", "observation",
 }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import Commands, add_command, add_group
@@ -10,11 +11,12 @@ from frontdesk.cli.connection import CommandContext, with_database
 from frontdesk.cli.output import BadInput, answer, details, instant, table, to_document
 
 if TYPE_CHECKING:
-    from frontdesk.access.clients.records import ClientRecord, PatientAccess
+    from frontdesk.access.clients.records import ClientKeys, ClientRecord, PatientAccess
     from frontdesk.audit.trail import Also
     from frontdesk.store.database import Database
 
 _PRACTICE = "practice"  # follow the practice's setting
+_JWKS_HELP = "public keys (JSON Web Key Set) with which it signs its requests for tokens: private_key_jwt"
 _KNOWN_ONLY = {"yes": True, "no": False, _PRACTICE: None}
 
 
@@ -31,6 +33,7 @@ def add_commands(commands: Commands) -> None:
         help="agent: every write needs a confirmation; integration: writes are executed immediately",
     )
     command.add_argument("--scope", metavar="SCOPE", action="append", help="repeatable; all: every scope of the API")
+    command.add_argument("--jwks", metavar="FILE|URL", help=_JWKS_HELP)
     _add_limits(command)
 
     command = add_command(group, "list", _list, "Show every client.")
@@ -42,6 +45,11 @@ def add_commands(commands: Commands) -> None:
 
     command = add_command(group, "rotate-secret", _rotate_secret, "Give a client a new secret, shown only once.", "id")
     command.add_argument("--at-once", action="store_true", help="revoke the old secret and every token immediately")
+
+    command = add_command(group, "set-keys", _set_keys, "Set the public keys of a client, or remove them.", "id")
+    source = command.add_mutually_exclusive_group(required=True)
+    source.add_argument("--jwks", metavar="FILE|URL", help=_JWKS_HELP)
+    source.add_argument("--remove", action="store_true", help="the client has only its secret then")
 
     add_command(group, "revoke-tokens", _revoke_tokens, "End every token issued so far; secrets keep working.", "id")
 
@@ -109,6 +117,7 @@ def _add(args: argparse.Namespace) -> None:
             per_minute=DEFAULT_PER_MINUTE if args.per_minute is None else args.per_minute,
             quota=DEFAULT_QUOTA if args.quota is None else args.quota,
             patient_access=_patient_access(args, AS_THE_PRACTICE),
+            keys=await _keys(context, args.jwks),
             also=context.audit.recorded("console.add_client"),
         )
 
@@ -173,6 +182,42 @@ def _rotate_secret(args: argparse.Namespace) -> None:
         )
 
     _answer_secret(args, *with_database(work))
+
+
+def _set_keys(args: argparse.Namespace) -> None:
+    async def work(context: CommandContext) -> "ClientRecord":
+        from frontdesk.access.clients.records import set_keys
+
+        keys = await _keys(context, args.jwks)
+        return await set_keys(context.database, args.id, keys, also=context.audit.recorded("console.change_client"))
+
+    _answer_one(args, with_database(work))
+
+
+async def _keys(context: CommandContext, source: str | None) -> "ClientKeys":
+    """The key set of a file, or the URL of one that was fetched to check it."""
+    from frontdesk.access.clients.public_keys import read_jwks
+    from frontdesk.access.clients.records import NO_KEYS, ClientKeys
+    from frontdesk.outbound.checked_http import CheckedHttp
+    from frontdesk.outbound.key_sets import read_key_set
+
+    if source is None:
+        return NO_KEYS
+    if "://" not in source:
+        return ClientKeys(jwks=read_jwks(_content(source)))
+    http = CheckedHttp(allow_private=context.settings.webhook_allow_private)
+    try:
+        await read_key_set(http, source)
+    finally:
+        await http.close()
+    return ClientKeys(url=source)
+
+
+def _content(file: str) -> bytes:
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise BadInput(f"The key set {file} cannot be read: {error.strerror}.") from None
 
 
 def _revoke_tokens(args: argparse.Namespace) -> None:
@@ -262,6 +307,8 @@ def _answer_one(args: argparse.Namespace, client: "ClientRecord") -> None:
         ("Created", instant(client.created_at)),
         ("Tokens not before", instant(client.tokens_not_before)),
     ]
+    if client.key_ids or client.jwks_url:
+        facts.append(("Keys", client.jwks_url or ", ".join(client.key_ids)))
     for secret in client.secrets:
         until = "" if secret.retires_at is None else f", works until {instant(secret.retires_at)}"
         facts.append(("Secret", f"made {instant(secret.created_at)}{until}"))

@@ -6,7 +6,7 @@ Every error is a problem document that also carries `error` and `error_descripti
 import base64
 import contextlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, unquote_plus
@@ -16,8 +16,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from frontdesk.access.clients.assertions import ASSERTION_TYPE, Assertion, read_assertion
+from frontdesk.access.clients.public_keys import ALGORITHMS
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.clients.secrets import AuthenticatedClient
+from frontdesk.access.clients.smart_scopes import granted, is_smart
 from frontdesk.access.clients.tokens import IssuedToken, Tokens
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.domain.errors import FieldError, Problem
@@ -30,13 +33,15 @@ from frontdesk.doors.responses import TRACE_HEADER, problem_response, www_authen
 from frontdesk.logs import request_labels
 from frontdesk.settings import Settings
 
-Authenticate = Callable[[str, str, str | None], Awaitable[AuthenticatedClient]]
+Authenticate = Callable[[str, str | Assertion, str | None], Awaitable[AuthenticatedClient]]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
+AUTHENTICATION_METHODS = ("client_secret_post", "client_secret_basic", "private_key_jwt")
 _GRANT = "client_credentials"
 _FORM = "application/x-www-form-urlencoded"
 _MOST_PARAMETERS = 50
 _REPEATABLE = "resource"  # RFC 8707
+_PARAMETERS = ("grant_type", "client_id", "client_secret", "client_assertion_type", "client_assertion", "scope")
 _PUBLISHED = "public, max-age=300"
 _ERRORS = {  # the RFC 6749 code, if there is one
     "unauthorized": "invalid_client",
@@ -50,15 +55,15 @@ _ERRORS = {  # the RFC 6749 code, if there is one
 def oauth_routes(
     authenticate: Authenticate, tokens: Tokens, ring: KeyRing, settings: Settings, requests: RequestLog
 ) -> list[Route]:
-    """`authenticate(client_id, secret, address)` is called at most once per token request."""
+    """`authenticate(client_id, secret or assertion, address)` is called at most once per token request."""
 
     async def token(request: Request) -> Response:
-        issued = await _issue(request, authenticate, tokens, settings)
+        issued, scopes = await _issue(request, authenticate, tokens, settings)
         body = {
             "access_token": issued.text,
             "token_type": "Bearer",
             "expires_in": issued.expires_in,
-            "scope": " ".join(issued.scopes),
+            "scope": " ".join(scopes),
         }
         return _answer(request, body, {"Cache-Control": "no-store", "Pragma": "no-cache"})
 
@@ -85,15 +90,23 @@ def oauth_routes(
     ]
 
 
-async def _issue(request: Request, authenticate: Authenticate, tokens: Tokens, settings: Settings) -> IssuedToken:
+async def _issue(
+    request: Request, authenticate: Authenticate, tokens: Tokens, settings: Settings
+) -> tuple[IssuedToken, Sequence[str]]:
+    """The token, and its scopes in the terms in which they were requested."""
     form = await _form(request)
-    client_id, secret = _credentials(form, request.headers.get("authorization"))
+    authorization = request.headers.get("authorization")
+    if "client_assertion_type" in form:
+        credentials: tuple[str, str | Assertion] = _assertion(form, authorization, tokens, settings)
+    else:
+        credentials = _credentials(form, authorization)
     if form["grant_type"] != [_GRANT]:
         raise _refused("unsupported_grant_type", "The only grant_type is client_credentials.", "grant_type")
     _check_resource(form.get("resource", []), settings)
-    client = await authenticate(client_id, secret, None if request.client is None else request.client.host)
+    client = await authenticate(*credentials, None if request.client is None else request.client.host)
     request.state.client_id = client.client_id
-    return tokens.issue(client, _scopes(form.get("scope", [""])[0], client))
+    ours, published = _scopes(form.get("scope", [""])[0], client)
+    return tokens.issue(client, ours), published
 
 
 async def _form(request: Request) -> dict[str, list[str]]:
@@ -111,7 +124,7 @@ async def _form(request: Request) -> dict[str, list[str]]:
     repeated = [name for name, values in form.items() if len(values) > 1 and name != _REPEATABLE]
     if repeated:
         # Unknown names are input and are not repeated.
-        known: list[str] = [name for name in ("grant_type", "client_id", "client_secret", "scope") if name in repeated]
+        known: list[str] = [name for name in _PARAMETERS if name in repeated]
         raise _refused("invalid_request", "A parameter was sent more than once.", *(known or ["$"]))
     return {name: values for name, values in form.items() if values != [""]}
 
@@ -132,6 +145,25 @@ def _credentials(form: dict[str, list[str]], authorization: str | None) -> tuple
     return client_id, secret
 
 
+def _assertion(
+    form: dict[str, list[str]], authorization: str | None, tokens: Tokens, settings: Settings
+) -> tuple[str, Assertion]:
+    """Client id and signed assertion (RFC 7523)."""
+    missing = [name for name in ("grant_type", "client_assertion_type", "client_assertion") if name not in form]
+    if missing:
+        raise _refused("invalid_request", f"Missing parameters: {', '.join(missing)}.", *missing, rule="required")
+    if authorization is not None or "client_secret" in form:
+        raise _refused("invalid_request", "The client uses two authentication methods.", "client_assertion")
+    if form["client_assertion_type"] != [ASSERTION_TYPE]:
+        raise _refused(
+            "invalid_request", f"The only client_assertion_type is {ASSERTION_TYPE}.", "client_assertion_type"
+        )
+    assertion = read_assertion(form["client_assertion"][0], token_url(settings), tokens.clock())
+    if form.get("client_id", [assertion.client_id]) != [assertion.client_id]:
+        raise _refused("invalid_request", "client_id differs from the assertion's sub.", "client_id")
+    return assertion.client_id, assertion
+
+
 def _basic(authorization: str) -> tuple[str, str]:
     scheme, _, encoded = authorization.partition(" ")
     if scheme.lower() == "basic":
@@ -141,17 +173,20 @@ def _basic(authorization: str) -> tuple[str, str]:
     raise Problem("unauthorized", "The Authorization header does not contain Basic credentials.")
 
 
-def _scopes(requested: str, client: AuthenticatedClient) -> tuple[str, ...]:
-    """The requested scopes that the client has; by default all of them.
+def _scopes(requested: str, client: AuthenticatedClient) -> tuple[tuple[str, ...], Sequence[str]]:
+    """The requested scopes that the client has, by default all of them; and how the answer names them.
 
     Clients that use discovery request every published scope and get those that they have.
     """
     wanted = set(requested.split(" ")) - {""}
     if not wanted or wanted == set(SCOPES):
-        return client.scopes
-    if not wanted <= set(client.scopes):
+        return client.scopes, client.scopes
+    plain = {scope for scope in wanted if not is_smart(scope)}
+    ours, smart = granted(sorted(wanted - plain), client.scopes)
+    if not plain <= set(client.scopes) or not (plain or smart):
         raise _refused("invalid_scope", "The client does not have all requested scopes.", "scope")
-    return tuple(scope for scope in client.scopes if scope in wanted)
+    scopes = tuple(scope for scope in client.scopes if scope in plain)
+    return (*scopes, *ours), (*scopes, *smart)
 
 
 def _check_resource(resources: list[str], settings: Settings) -> None:
@@ -208,17 +243,22 @@ def _answer(request: Request, body: dict[str, Any], headers: dict[str, str]) -> 
     return Response(orjson.dumps(body), media_type="application/json", headers={**common, **headers})
 
 
+def token_url(settings: Settings) -> str:
+    return f"{settings.public_url}/oauth/token"
+
+
 def _server_metadata(settings: Settings) -> dict[str, Any]:
     """Authorization server metadata (RFC 8414). Some clients require an authorization endpoint; ours always refuses."""
     return {
         "issuer": settings.public_url,
         "authorization_endpoint": f"{settings.public_url}/oauth/authorize",
-        "token_endpoint": f"{settings.public_url}/oauth/token",
+        "token_endpoint": token_url(settings),
         "jwks_uri": f"{settings.public_url}/.well-known/jwks.json",
         "scopes_supported": list(SCOPES),
         "response_types_supported": [],
         "grant_types_supported": [_GRANT],
-        "token_endpoint_auth_methods_supported": ["client_secret_post", "client_secret_basic"],
+        "token_endpoint_auth_methods_supported": AUTHENTICATION_METHODS,
+        "token_endpoint_auth_signing_alg_values_supported": ALGORITHMS,
         "service_documentation": f"{settings.public_url}/docs",
     }
 

@@ -2,11 +2,13 @@
 
 import secrets
 import string
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, astuple, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+import orjson
 
 from frontdesk.access.clients.caller import Grant
 from frontdesk.access.clients.secrets import insert_secret, new_secret
@@ -35,7 +37,8 @@ _ALPHABET = string.digits + string.ascii_letters
 _SELECT = """
 SELECT c.client_id, p.slug AS practice_slug, c.name, c.grant_kind AS "grant", c.scopes, c.per_minute, c.quota,
        c.patients_per_hour, c.patients_per_day, c.match_misses, c.known_patients_only, c.disabled, c.created_at,
-       c.tokens_not_before,
+       c.tokens_not_before, c.jwks_url,
+       ARRAY(SELECT k ->> 'kid' FROM jsonb_array_elements(c.jwks -> 'keys') k) AS key_ids,
        ARRAY(SELECT s.created_at FROM client_secret s WHERE s.client_id = c.client_id ORDER BY s.retires_at NULLS FIRST)
            AS secrets_created,
        ARRAY(SELECT s.retires_at FROM client_secret s WHERE s.client_id = c.client_id ORDER BY s.retires_at NULLS FIRST)
@@ -44,8 +47,8 @@ FROM client c JOIN practice p USING (practice_id)
 """
 _ADD = """
 INSERT INTO client (client_id, practice_id, name, grant_kind, scopes, per_minute, quota, created_at,
-    patients_per_hour, patients_per_day, match_misses, known_patients_only)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+    patients_per_hour, patients_per_day, match_misses, known_patients_only, jwks, jwks_url)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 """
 _LOCK = "SELECT practice_id, grant_kind, scopes, tokens_not_before FROM client WHERE client_id = $1 FOR UPDATE"
 
@@ -72,6 +75,21 @@ AS_THE_PRACTICE = PatientAccess()
 
 
 @dataclass(frozen=True, slots=True)
+class ClientKeys:
+    """Public keys of a client: a key set or the URL of one, or neither."""
+
+    jwks: Mapping[str, Any] | None = None
+    url: str | None = None
+
+    @property
+    def columns(self) -> tuple[str | None, str | None]:
+        return None if self.jwks is None else orjson.dumps(self.jwks).decode(), self.url
+
+
+NO_KEYS = ClientKeys()
+
+
+@dataclass(frozen=True, slots=True)
 class ClientRecord:
     client_id: str
     practice_slug: str
@@ -85,6 +103,8 @@ class ClientRecord:
     created_at: datetime
     secrets: tuple[SecretRecord, ...]  # newest first
     tokens_not_before: datetime | None = None  # tokens issued before are refused
+    key_ids: tuple[str, ...] = ()
+    jwks_url: str | None = None
 
 
 def _utc_now() -> datetime:
@@ -102,6 +122,7 @@ async def add_client(
     per_minute: int = DEFAULT_PER_MINUTE,
     quota: int = DEFAULT_QUOTA,
     patient_access: PatientAccess = AS_THE_PRACTICE,
+    keys: ClientKeys = NO_KEYS,
     also: Also | None = None,
     clock: Clock = _utc_now,
 ) -> tuple[ClientRecord, str]:
@@ -116,9 +137,8 @@ async def add_client(
         if practice_id is None:
             slugs = [row["slug"] for row in await connection.fetch("SELECT slug FROM practice")]
             raise ClientError(f"There is no practice {practice!r}{closest(practice, slugs)}.")
-        await connection.execute(
-            _ADD, client_id, practice_id, name, kind, list(held), per_minute, quota, now, *astuple(patient_access)
-        )
+        values = (practice_id, name, kind, list(held), per_minute, quota, now)
+        await connection.execute(_ADD, client_id, *values, *astuple(patient_access), *keys.columns)
         await insert_secret(connection, ring, client_id, secret, now)
         if also is not None:
             await also(connection, practice_id, client_id)
@@ -199,6 +219,13 @@ async def change_client(
     )
 
 
+async def set_keys(
+    database: Database, client_id: str, keys: ClientKeys, *, also: Also | None = None, clock: Clock = _utc_now
+) -> ClientRecord:
+    """Replace the keys with which the client signs its requests for tokens. Tokens issued before keep working."""
+    return await _change(database, client_id, also, clock, "jwks = $2::jsonb, jwks_url = $3", *keys.columns)
+
+
 async def rotate_secret(
     database: Database,
     ring: KeyRing,
@@ -268,6 +295,7 @@ async def _end_tokens(connection: Any, client_id: str, held: Any, now: datetime)
 def _record(row: Any) -> ClientRecord:
     fields = dict(row)
     fields["scopes"] = ordered(fields["scopes"])
+    fields["key_ids"] = tuple(fields["key_ids"])
     fields["patient_access"] = PatientAccess(**{name: fields.pop(name) for name in field_names(PatientAccess)})
     fields["secrets"] = tuple(map(SecretRecord, fields.pop("secrets_created"), fields.pop("secrets_retire")))
     return ClientRecord(**fields)

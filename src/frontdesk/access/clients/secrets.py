@@ -18,7 +18,7 @@ from frontdesk.access.keys.ring import CLIENT_SECRETS, KeyRing
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database, DatabaseUnavailable
 
-_CLIENT_ID = re.compile(r"fd_[0-9A-Za-z]{20}\Z")
+CLIENT_ID = re.compile(r"fd_[0-9A-Za-z]{20}\Z")
 _NOBODY = "fd_" + "-" * 20  # not a valid client id
 _LIVE_SECRETS = 2
 _NO_DIGEST = bytes(32)
@@ -34,7 +34,7 @@ _ADD_SECRET = "INSERT INTO client_secret (client_id, digest, created_at) VALUES 
 
 @dataclass(frozen=True, slots=True)
 class AuthenticatedClient:
-    """A client whose secret was verified; a token is issued from it."""
+    """A client whose credentials were verified; a token is issued from it."""
 
     client_id: str
     practice_slug: str
@@ -57,7 +57,7 @@ async def authenticate(
     An unknown client and a wrong secret cost the same query and hashes and get the same response. Other errors
     (disabled, suspended) are revealed only after the secret was verified.
     """
-    known_form = _CLIENT_ID.match(client_id) is not None
+    known_form = CLIENT_ID.match(client_id) is not None
     try:
         rows = await database.fetch(_AUTHENTICATE, client_id if known_form else _NOBODY, clock())
     except DatabaseUnavailable as error:
@@ -67,6 +67,11 @@ async def authenticate(
     matches = [hmac.compare_digest(one, other) for one in presented for other in stored]
     if not any(matches) or (row := rows[0])["disabled"]:
         raise Problem("unauthorized", "The client id and the client secret do not belong to a client that may call.")
+    return client_of(row)
+
+
+def client_of(row: Any) -> AuthenticatedClient:
+    """The client of a row, whose credentials were verified."""
     if row["suspended"]:
         raise Problem("forbidden_tenant")
     return AuthenticatedClient(
