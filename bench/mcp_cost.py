@@ -54,7 +54,7 @@ def served(folder: str) -> Iterator[tuple[int, int, dict[str, str]]]:
         added = subprocess.run([FRONTDESK, *add.split(), "--json"], env=environment, check=True, capture_output=True)
         yield port, server.pid, json.loads(added.stdout)
     finally:
-        os.killpg(server.pid, signal.SIGTERM)
+        os.killpg(server.pid, signal.SIGINT)  # without a drain
         server.wait()
 
 

@@ -86,7 +86,7 @@ class Service:
     def stop(self) -> None:
         """Returns when the server has ended, and PostgreSQL with its last user."""
         if self._server is not None:
-            os.killpg(self._server.pid, signal.SIGTERM)
+            os.killpg(self._server.pid, signal.SIGINT)  # without a drain
             self._server.wait(_STOP_SECONDS)
             assert self._server.stdout is not None
             self._server.stdout.close()

@@ -162,7 +162,8 @@ async def test_readiness_names_steps_that_go_on_failing(world: World, monkeypatc
             raise RuntimeError("a secret")
 
     async with running(Step("sealing", work, every=0.01), Step("idle", work, every=60)) as background:
-        transport = httpx.ASGITransport(app=build_app(world.service, background=background))
+        app = build_app(world.service, background=background)
+        transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             await _until(background, "sealing", 3)
             assert (await client.get("/readyz")).json() == {"status": "ready"}, "not for long yet"
@@ -173,6 +174,10 @@ async def test_readiness_names_steps_that_go_on_failing(world: World, monkeypatc
             broken = False
             await _until_succeeded(background, "sealing")
             assert (await client.get("/readyz")).json() == {"status": "ready"}
+            app.on_drain()
+            answer = await client.get("/readyz")
+            assert (answer.status_code, answer.json()) == (503, {"status": "stopping"})
+            assert (await client.get("/healthz")).status_code == 200
 
 
 @pytest.mark.usefixtures("quick")

@@ -57,7 +57,7 @@ from frontdesk.doors.error_handlers import UnexpectedErrors, exception_handlers
 from frontdesk.doors.feeds import feed_routes
 from frontdesk.doors.fhir import FHIR_PREFIX, FhirDoor
 from frontdesk.doors.gateway import Gateway
-from frontdesk.doors.health import health_routes
+from frontdesk.doors.health import Health
 from frontdesk.doors.http_request import App
 from frontdesk.doors.oauth import oauth_routes
 from frontdesk.doors.pages import PROBLEM_PAGES, page_routes
@@ -271,13 +271,14 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
         requests=service.requests,
         has_provider=settings.oidc_issuer is not None,
     )
+    health = Health(partial(unreadiness, service.database), background.failing if background else list)
     routes: list[BaseRoute] = [
         *page_routes(settings),
         *oauth_routes(check_credentials, service.tokens, service.ring, settings, service.requests),
         *feed_routes(service.feeds),
         *(_identity_routes(service, console) if console.has_provider else ()),
         *console_routes(console),
-        *health_routes(partial(unreadiness, service.database), background.failing if background else list),
+        *health.routes,
         *(() if service.metrics is None else (service.metrics.route,)),
     ]
     app = Starlette(
@@ -312,6 +313,7 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
         service.forwarded_headers,
     )
     gateway.connection_limit = service.connection_limit
+    gateway.on_drain, gateway.on_close = health.drain, service.desk.live.close
     app.state.gateway = gateway  # the agent's view of the console sends its calls through it
     return gateway
 

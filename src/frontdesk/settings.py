@@ -128,6 +128,10 @@ class Settings(BaseSettings):
     """Whether the practices are served as FHIR R4 under /fhir/R4."""
     token_lifetime_seconds: Annotated[int, _between(60, 86400)] = 3600
     confirmation_seconds: Annotated[int, _between(10, 86400)] = 600
+    drain_seconds: Annotated[int, _between(0, 600)] = 5
+    """How long the port stays open after SIGTERM, while /readyz answers 503: as long as a load balancer may need."""
+    shutdown_seconds: Annotated[int, _between(1, 600)] = 25
+    """How long calls in flight may take to finish once the port is closed."""
     database_pool_size: Annotated[int, _between(2, 500)] = 16
     audit_heads_file: Path | None = None
     """A file to which signed heads of the audit trails are appended, as JSON lines. Absent: they are logged only."""

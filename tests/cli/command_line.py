@@ -16,7 +16,7 @@ import asyncpg
 import httpx
 
 from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
-from tests.accounts import SAME_ACCOUNT
+from tests.accounts import NO_DRAIN, SAME_ACCOUNT
 from tests.cli.preloaded import preloaded
 from tests.ports import free_port
 
@@ -36,7 +36,7 @@ class CommandLine:
 
     def environment(self, **settings: str) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("FRONTDESK_")}
-        return {**inherited, **SAME_ACCOUNT, "FRONTDESK_DATA_DIR": str(self.data_dir), **settings}
+        return {**inherited, **SAME_ACCOUNT, "FRONTDESK_DATA_DIR": str(self.data_dir), **NO_DRAIN, **settings}
 
     def run(self, *words: str, stdin: str = "", **settings: str) -> Done:
         return Done(*preloaded().run(words, stdin, self.environment(**settings), timeout=120))

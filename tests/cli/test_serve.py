@@ -73,7 +73,7 @@ def test_a_newcomer_gets_a_service_and_a_first_request_that_works_as_it_is_paste
     out, err = process.communicate(timeout=30)
     assert (process.returncode, out.strip()) == (0, "")
     assert all(re.fullmatch(r'\{"at":.*\}', logged) for logged in err.splitlines()), err
-    wait_until(lambda: is_stopped(own.data_dir / "postgres"))
+    assert is_stopped(own.data_dir / "postgres"), "its last user waits for it: a container ends with its first process"
     credentials = own.data_dir / "demo-credentials.json"
     assert stat.S_IMODE(credentials.stat().st_mode) == 0o600
 
@@ -162,6 +162,19 @@ def test_ctrl_c_in_a_terminal_ends_the_server_and_its_workers_without_a_word(own
         assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
 
 
+def test_a_service_that_is_told_to_stop_while_it_starts_obeys(own: CommandLine) -> None:
+    """Also as the first process of a container, where a signal that nobody handles is ignored."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(30)
+        url = f"postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/nothing"
+        process = subprocess.Popen(
+            [COMMAND, "serve", "--port", str(free_port())], env=own.environment(FRONTDESK_DATABASE_URL=url)
+        )
+        with silent.accept()[0]:
+            process.terminate()
+            assert process.wait(30) == 128 + signal.SIGTERM
+
+
 @pytest.mark.parametrize("factory", ["unimportable:create", "failing:create", "failing:closed"])
 def test_a_worker_that_cannot_start_ends_the_service_and_says_where(tmp_path: Path, factory: str) -> None:
     (tmp_path / "failing.py").write_text(_FAILING)
@@ -210,7 +223,7 @@ def answers(url: str) -> bool:
 
 
 def test_a_client_that_never_finishes_its_request_does_not_hold_up_the_end(own: CommandLine) -> None:
-    with own.serving() as served, connected(served.url) as slow:
+    with own.serving(FRONTDESK_SHUTDOWN_SECONDS="1") as served, connected(served.url) as slow:
         slow.sendall(b"POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf")
         started = time.monotonic()
         assert served.stop(signal.SIGTERM).status == 0

@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 from frontdesk_client import AsyncFrontdesk, Frontdesk
 
+from tests.accounts import NO_DRAIN
 from tests.ports import free_port
 
 COMMAND = str(Path(sys.executable).parent / "frontdesk")
@@ -86,6 +87,7 @@ def running_desk(folder: Path) -> Iterator[Desk]:
     url = f"http://127.0.0.1:{port}"
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("FRONTDESK_")},
+        **NO_DRAIN,
         "FRONTDESK_DATA_DIR": str(folder / "data"),
         "FRONTDESK_PORT": str(port),
     }

@@ -18,7 +18,7 @@ import asyncpg
 import httpx
 
 from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
-from tests.accounts import SAME_ACCOUNT
+from tests.accounts import NO_DRAIN, SAME_ACCOUNT
 from tests.ports import free_port
 
 COMMAND = str(Path(sys.executable).parent / "frontdesk")
@@ -85,6 +85,7 @@ class Clinic:
         self.environment = {
             **{k: v for k, v in os.environ.items() if not k.startswith("FRONTDESK_")},
             **SAME_ACCOUNT,
+            **NO_DRAIN,
             "FRONTDESK_DATA_DIR": str(folder / "data"),
             "FRONTDESK_PORT": str(self.port),
             "FRONTDESK_LOG_LEVEL": "error",
@@ -143,14 +144,14 @@ class Clinic:
                 os.killpg(self.process.pid, signal.SIGKILL)
 
 
-async def _token(client: httpx.AsyncClient, agent: dict[str, str]) -> None:
+async def get_token(client: httpx.AsyncClient, agent: dict[str, str]) -> None:
     data = {"grant_type": "client_credentials", "client_id": agent["clientId"], "client_secret": agent["clientSecret"]}
     answer = await client.post("/oauth/token", data=data)
     answer.raise_for_status()
     client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
 
 
-async def _patients(client: httpx.AsyncClient) -> list[str]:
+async def find_patients(client: httpx.AsyncClient) -> list[str]:
     found = []
     for number in range(1, 121):
         person = {"firstName": f"Person{number}", "lastName": "Crash", "dob": "1980-01-01", "phone": f"030 {number:04}"}
@@ -206,8 +207,8 @@ async def run_crashes(clinic: Clinic, agent: dict[str, str], kills: int, seed: i
     chance, ledger = random.Random(seed), Ledger()
     limits = httpx.Limits(max_connections=50)
     async with httpx.AsyncClient(base_url=clinic.url, timeout=20, limits=limits) as client:
-        await _token(client, agent)
-        patients = await _patients(client)
+        await get_token(client, agent)
+        patients = await find_patients(client)
         bookers = [asyncio.create_task(_book_for_ever(client, patients, ledger, chance)) for _ in range(BOOKERS)]
         await _until_booked(ledger, 1)
         for kill in range(kills):

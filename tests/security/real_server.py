@@ -19,7 +19,7 @@ from frontdesk.practice_file import parse
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
 from frontdesk.store.practices import import_practice
-from tests.accounts import SAME_ACCOUNT
+from tests.accounts import NO_DRAIN, SAME_ACCOUNT
 from tests.ports import free_port
 from tests.world import PRACTICE
 
@@ -75,6 +75,7 @@ async def real_server(
     port = free_port()
     environment = {
         **SAME_ACCOUNT,
+        **NO_DRAIN,
         "FRONTDESK_DATABASE_URL": dsn,
         "FRONTDESK_MIGRATION_DATABASE_URL": owner_dsn,
         "FRONTDESK_DATA_DIR": str(data_dir),

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from frontdesk.serving.heartbeats import HUNG_SECONDS, Heartbeats
+from tests.accounts import NO_DRAIN
 from tests.ports import free_port
 from tests.store.embedded_processes import wait_until
 
@@ -67,7 +68,7 @@ def _serving(folder: Path, port: int) -> Iterator[subprocess.Popen[str]]:
     (folder / "telling.py").write_text(_TELLING)
     with subprocess.Popen(
         [sys.executable, "-c", _SUPERVISOR, str(port)],
-        env={**os.environ, "PYTHONPATH": str(folder), "FRONTDESK_DATA_DIR": str(folder)},
+        env={**os.environ, "PYTHONPATH": str(folder), **NO_DRAIN, "FRONTDESK_DATA_DIR": str(folder)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

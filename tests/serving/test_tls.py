@@ -27,6 +27,7 @@ from frontdesk.serving.address import ServingError
 from frontdesk.serving.connection import Connection, WorkerState
 from frontdesk.serving.tls import TlsCertificate, TlsListener
 from frontdesk.settings import Settings
+from tests.accounts import NO_DRAIN
 from tests.ports import free_port
 from tests.security.raw_wire import next_answer
 from tests.serving.authority import Authority
@@ -96,6 +97,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsServer]:
             [sys.executable, "-c", PROGRAM],
             env={
                 **os.environ,
+                **NO_DRAIN,
                 "PYTHONPATH": str(folder),
                 "FRONTDESK_PORT": str(port),
                 "FRONTDESK_WORKERS": "2",

@@ -75,8 +75,12 @@ def test_server_is_shared_and_stops_after_its_last_user(home: Path) -> None:
     time.sleep(0.3)
     assert server_pid(home) == first
     assert query(pg, "SELECT current_database()") == "frontdesk"
-    pg.stop()
-    wait_until(lambda: is_stopped(home))
+    second = EmbeddedPostgres(home)
+    second.start()
+    second.leave()
+    assert server_pid(home) == first
+    pg.leave()
+    assert is_stopped(home), "the last user waits until the server has ended"
 
 
 def test_start_right_after_stop_gives_a_server_that_answers(used_home: Path) -> None:

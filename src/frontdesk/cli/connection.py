@@ -3,6 +3,7 @@
 A new database is migrated. An older one is left to `frontdesk db migrate`, because older servers may still use it.
 """
 
+import atexit
 import errno
 import os
 import pwd
@@ -130,7 +131,9 @@ def start_database(settings: "Settings", progress: Progress) -> None:
     if settings.uses_data_dir:
         prepare_data_dir(settings.data_dir)
     if settings.database_url is None:
-        _embedded(settings).start(progress=progress)
+        server = _embedded(settings)
+        server.start(progress=progress)
+        atexit.register(server.leave)
 
 
 def service_dsn(settings: "Settings") -> str:

@@ -1,15 +1,14 @@
 """Live updates for open calendar pages of this process, by practice.
 
-Streams end when the process is told to stop, because the server waits for them.
+Streams end when the port closes, because the server waits for them.
 """
 
 import asyncio
 import contextlib
-import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from frontdesk.outbound.calendar_notifier import KIND
 
@@ -43,29 +42,6 @@ class LiveCalendars:
     def close(self) -> None:
         self._closed = True
         self.wake_all()
-
-    @contextlib.contextmanager
-    def closed_by_signals(self) -> Iterator[None]:
-        """Ends the streams on SIGINT and SIGTERM, before the server waits for them."""
-        loop = asyncio.get_running_loop()
-        previous: dict[signal.Signals, Any] = {}
-
-        def handle(number: int, frame: Any) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(self.close)
-            if callable(before := previous[signal.Signals(number)]):
-                before(number, frame)
-
-        with contextlib.suppress(ValueError):  # not the main thread
-            for number in (signal.SIGINT, signal.SIGTERM):
-                previous[number] = signal.getsignal(number)
-                signal.signal(number, handle)
-        try:
-            yield
-        finally:
-            with contextlib.suppress(ValueError):
-                for number, handler in previous.items():
-                    signal.signal(number, handler)
 
     @contextlib.contextmanager
     def listening(self, practice_id: int, practice_slug: str, whose: str) -> Iterator["Listener"]:

@@ -51,7 +51,10 @@ _EXPOSED = b"X-SVC-TRACE-ID, RateLimit, RateLimit-Policy, Retry-After, WWW-Authe
 class Gateway:
     """ASGI middleware in front of the doors and, for any other path, an application."""
 
-    connection_limit: ConnectionLimit  # for the server that runs it
+    # For the server that runs it.
+    connection_limit: ConnectionLimit
+    on_drain: Callable[[], None]
+    on_close: Callable[[], None]
 
     def __init__(
         self,

@@ -10,20 +10,28 @@ from frontdesk.doors.http_request import request_of
 from frontdesk.doors.responses import TRACE_HEADER
 
 
-def health_routes(unreadiness: Callable[[], Awaitable[str | None]], failing: Callable[[], list[str]]) -> list[Route]:
+class Health:
     """`unreadiness()` says why the database cannot be used, or None; `failing()` names failing background steps."""
 
-    async def healthz(request: Request) -> Response:
+    def __init__(self, unreadiness: Callable[[], Awaitable[str | None]], failing: Callable[[], list[str]]) -> None:
+        self._unreadiness = unreadiness
+        self._failing = failing
+        self._stopping = False
+        self.routes = [Route("/healthz", self._healthz), Route("/readyz", self._readyz)]
+
+    def drain(self) -> None:
+        """From now on load balancers are told to send calls elsewhere."""
+        self._stopping = True
+
+    async def _healthz(self, request: Request) -> Response:
         return JSONResponse({"status": "up"}, headers=_headers(request))
 
-    async def readyz(request: Request) -> Response:
-        reason, steps = await unreadiness(), failing()
+    async def _readyz(self, request: Request) -> Response:
+        reason, steps = "stopping" if self._stopping else await self._unreadiness(), self._failing()
         state = {"failing": steps} if steps else {}
         if reason is None:  # failing background work is reported, not refused: calls are still answered
             return JSONResponse({"status": "degraded" if steps else "ready", **state}, headers=_headers(request))
         return JSONResponse({"status": reason, **state}, 503, {**_headers(request), "Retry-After": "2"})
-
-    return [Route("/healthz", healthz), Route("/readyz", readyz)]
 
 
 def _headers(request: Request) -> dict[str, str]:

@@ -33,12 +33,13 @@ class WorkerState(ServerState):
     def __init__(
         self, max_connections: int, refusals: Mapping[int, bytes], per_address: ConnectionLimit | None = None
     ) -> None:
-        """`refusals` holds the headers and body for the statuses 400, 414 and 431."""
+        """`refusals` holds the headers and body for the statuses 400, 414, 431 and 502."""
         super().__init__()
         self.max_connections = max_connections
         self.refusals = refusals
         self.per_address = per_address
         self.handshakes: set[asyncio.Task[None]] = set()  # connections that are not encrypted yet
+        self.draining = False
 
     def is_full(self) -> bool:
         return len(self.connections) + len(self.handshakes) >= self.max_connections
@@ -50,6 +51,19 @@ class WorkerState(ServerState):
     def closed(self, address: str) -> None:
         if self.per_address is not None:
             self.per_address.closed(address)
+
+    def drain(self) -> None:
+        """From now on every connection is closed with its next answer, so that clients connect to another node."""
+        self.draining = True
+        for connection in self.connections:
+            connection.drain()
+
+    def refuse_unfinished(self) -> int:
+        """Answers the calls in flight with 502 and cancels them. Returns how many there were."""
+        unfinished = sum(connection.refuse_unfinished() for connection in list(self.connections))
+        for task in self.tasks:
+            task.cancel()
+        return unfinished
 
     def check_timeouts(self) -> None:
         """To be called once a second. Idle connections are closed sooner when half of the connections are in use."""
@@ -178,6 +192,8 @@ class Connection(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
         self._expects_head = True
+        if self.server_state.draining:
+            self.drain()
         super()._start_asgi_task(cycle, app)
 
     def write(self, data: bytes) -> None:
@@ -222,6 +238,22 @@ class Connection(HttpToolsProtocol):
             self._socket.close()
 
     # Called by the server.
+
+    def drain(self) -> None:
+        """Closes the connection with the answer being made, unless further requests have been received."""
+        if self._running is not None and not self.pipeline:
+            self._running.keep_alive = False
+
+    def refuse_unfinished(self) -> bool:
+        """Whether a call was refused; an answer that has begun is cut off."""
+        cycle = self._running
+        if cycle is None or cycle.response_started:
+            self._socket.abort()
+            return False
+        cycle.disconnected = True
+        cycle.message_event.set()
+        self._send_refusal(502)
+        return True
 
     def shutdown(self) -> None:
         self._stopping = True

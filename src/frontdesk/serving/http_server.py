@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import logging
 import signal
 import socket
+import time
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any, cast
@@ -21,9 +23,10 @@ from frontdesk.serving.tls import TlsCertificate, TlsListener
 from frontdesk.settings import Settings
 
 _BACKLOG = 4096
-_GRACE_SECONDS = 2
+_CANCEL_SECONDS = 2.0
 _TICKS_PER_SECOND = 10  # of uvicorn
 _STRICT_TRANSPORT_SECURITY = ("strict-transport-security", "max-age=31536000")
+_log = logging.getLogger(__name__)
 
 
 def serve_http(
@@ -38,7 +41,8 @@ def serve_http(
 ) -> None:
     """Serves the application until the process is told to stop. Exits if the application cannot be started.
 
-    `beat` is called every second while the event loop runs.
+    `beat` is called every second while the event loop runs. The application may have `on_drain`, which is called when
+    the process is told to stop, and `on_close`, which is called when the port closes.
     """
     config = uvicorn.Config(
         app,
@@ -54,13 +58,12 @@ def serve_http(
         proxy_headers=False,
         server_header=False,
         backlog=_BACKLOG,
-        timeout_graceful_shutdown=_GRACE_SECONDS,
     )
     limit: ConnectionLimit | None = getattr(app, "connection_limit", None)
     if limit is not None:  # an address must not be able to take all connections of a worker
         limit.most = min(limit.most, max(1, max_connections // 2))
     state = WorkerState(max_connections, _refusals(settings), limit)
-    _Server(config, state, on_started, beat, certificate).run([bound])
+    _Server(config, settings, state, on_started, beat, certificate).run([bound])
 
 
 class _Server(uvicorn.Server):
@@ -69,6 +72,7 @@ class _Server(uvicorn.Server):
     def __init__(
         self,
         config: uvicorn.Config,
+        settings: Settings,
         state: WorkerState,
         on_started: Callable[[], None],
         beat: Callable[[], None],
@@ -79,6 +83,9 @@ class _Server(uvicorn.Server):
         self.server_state = state
         self._on_started = on_started
         self._beat = beat
+        self._drain_seconds = settings.drain_seconds
+        self._shutdown_seconds = settings.shutdown_seconds
+        self._drains_since: float | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         if self._certificate is None:
@@ -101,10 +108,39 @@ class _Server(uvicorn.Server):
             self.server_state.check_timeouts()
             if self._certificate is not None:
                 self._certificate.reload_if_changed()
-        return await super().on_tick(counter)
+        return await super().on_tick(counter) and self._is_drained()
+
+    def _is_drained(self) -> bool:
+        if self._drains_since is None:
+            self._drains_since = time.monotonic()
+            self.server_state.drain()
+            self._tell_app("on_drain")
+        return time.monotonic() >= self._drains_since + self._drain_seconds
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._tell_app("on_close")
+        await super().shutdown(sockets)
+
+    async def _wait_tasks_to_complete(self) -> None:
+        try:
+            async with asyncio.timeout(self._shutdown_seconds):
+                await super()._wait_tasks_to_complete()
+        except TimeoutError:
+            tasks = list(self.server_state.tasks)
+            calls = self.server_state.refuse_unfinished()
+            _log.warning("Calls did not finish in time and were answered with 502", extra={"calls": calls})
+            if tasks:
+                await asyncio.wait(tasks, timeout=_CANCEL_SECONDS)
+
+    def _tell_app(self, event: str) -> None:
+        tell: Callable[[], None] | None = getattr(self.config.app, event, None)
+        if tell is not None:
+            tell()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
         """Never forces an exit: counts and log lines are written before the process ends."""
+        if sig == signal.SIGINT:  # somebody waits at a terminal
+            self._drain_seconds = 0
         self.should_exit = True
 
     @contextlib.contextmanager
@@ -131,6 +167,7 @@ def _refusals(settings: Settings) -> Mapping[int, bytes]:
             Problem("validation", "The request is not well-formed HTTP.", status=400),
             Problem("payload_too_large", "The address of the request is too long.", status=414),
             Problem("payload_too_large", "The header fields of the request are too large or too many.", status=431),
+            Problem("upstream_unavailable", "The service stopped before the request was finished.", retry_after=2),
         )
     }
 

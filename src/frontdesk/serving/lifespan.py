@@ -39,8 +39,7 @@ def create(on_database_down: Callable[[], None]) -> Any:
         gc.collect()
         gc.freeze()  # these objects live as long as the process: no later collection has to visit them
         try:
-            with service.desk.live.closed_by_signals():
-                yield
+            yield
         finally:
             await background.stop()
             await service.desk.audit.close()

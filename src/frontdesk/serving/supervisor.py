@@ -25,7 +25,8 @@ from frontdesk.settings import Settings
 
 SERVICE = "frontdesk.serving.lifespan:create"
 GO, READY, BEAT, DATABASE_DOWN = b"g", b"r", b"b", b"d"
-_STOP_SECONDS = 5.0
+_STOP_SECONDS = 5.0  # for a worker that serves nobody any more
+_CLOSE_SECONDS = 15.0  # for background work, the audit trail and the database, after the last call
 _RESTART_SECONDS = 3.0  # least time between two starts of a worker, in case it always fails
 _MOMENT_SECONDS = 0.1
 _log = logging.getLogger(__name__)
@@ -82,6 +83,7 @@ def serve(settings: Settings, prepare: Callable[[], Callable[[], None]], factory
 
             configure_logging(settings.log_level)
             _supervise(workers, command, told, on_ready, metrics, database)
+            _finish(workers, told, settings.drain_seconds + settings.shutdown_seconds + _CLOSE_SECONDS)
     finally:
         _stop(workers)
 
@@ -102,7 +104,7 @@ def _start(command: list[str]) -> _Worker:
 
 @contextlib.contextmanager
 def _told_to_stop() -> Iterator[socket.socket]:
-    """A socket that becomes readable when a signal arrives."""
+    """A socket on which the number of each signal arrives, as a byte."""
     told, tell = socket.socketpair()
     tell.setblocking(False)
     with told, tell:
@@ -175,6 +177,20 @@ def _receive(worker: _Worker) -> bytes:
         return worker.control.recv(1)
     except OSError:
         return b""
+
+
+def _finish(workers: list[_Worker], told: socket.socket, seconds: float) -> None:
+    """Passes the signals on to the workers, and waits so many seconds for them to finish their calls."""
+    deadline = time.monotonic() + seconds
+    while workers and (left := deadline - time.monotonic()) > 0:
+        readable, _, _ = select.select([told, *(worker.control for worker in workers)], [], [], left)
+        if told in readable:
+            number = told.recv(1)[0]
+            for worker in workers:
+                worker.process.send_signal(number)
+        for worker in [worker for worker in workers if worker.control in readable and not _receive(worker)]:
+            workers.remove(worker)
+            worker.end(_STOP_SECONDS)
 
 
 def _stop(workers: list[_Worker]) -> None:

@@ -63,7 +63,8 @@ def own_name() -> str:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
         raise EmbeddedPostgresError(
-            f"PostgreSQL needs an account with a name, and account {os.geteuid()} has none on this system."
+            f"The embedded PostgreSQL needs an account with a name, and account {os.geteuid()} has none: add it to "
+            "/etc/passwd, or set FRONTDESK_DATABASE_URL to use another PostgreSQL."
         ) from None
 
 

@@ -123,12 +123,34 @@ class EmbeddedPostgres:
             os.close(self._users)
             self._users = None
 
+    def leave(self, timeout: float = 20) -> None:
+        """Stop using the server. Its last user waits until it has ended: a container ends it with its first process."""
+        if self._users is None:
+            return
+        self.stop()
+        deadline = time.monotonic() + timeout
+        while self._is_up() and not self._has_users() and time.monotonic() < deadline:
+            time.sleep(0.02)
+
     def end(self, timeout: float = 60) -> None:
         """Stop using the server and wait until it has ended, so that its folder can be moved."""
         self.stop()
         deadline = time.monotonic() + timeout
         for name in ("guard.lock", "server.lock"):
             os.close(self._lock(name, fcntl.LOCK_EX, deadline))
+
+    def _is_up(self) -> bool:
+        return not all(self._is_free(name, fcntl.LOCK_EX) for name in ("guard.lock", "server.lock"))
+
+    def _has_users(self) -> bool:
+        """False also while a guard is stopping the server: it holds the lock of the users for itself."""
+        return not self._is_free("users.lock", fcntl.LOCK_EX) and self._is_free("users.lock", fcntl.LOCK_SH)
+
+    def _is_free(self, name: str, mode: int) -> bool:
+        lock = self._try_lock(name, mode)
+        if lock is not None:
+            os.close(lock)
+        return lock is not None
 
     def _wait_for_older_server(self, deadline: float) -> None:
         """A server of an older release, which lacks our roles, ends if we do not become its user."""
