@@ -56,6 +56,11 @@ OPERATIONS: tuple[Operation, ...] = (
     reschedule_appointment.OPERATION,
 )
 
+# Wider forms of published reads, for the FHIR door: same scope, limits and audit.
+ALL_PROCEDURES = list_procedures.ALL_PROCEDURES
+APPOINTMENTS_IN_FULL = list_appointments.IN_FULL
+WIDE_SLOT_SEARCH = search_slots.WIDE_SEARCH
+
 BY_NAME: Mapping[str, Operation] = {operation.name: operation for operation in OPERATIONS}
 GROUPS: tuple[Group, ...] = tuple(dict.fromkeys(operation.group for operation in OPERATIONS if operation.group))
 NEEDS: Mapping[str, Capability] = {
@@ -71,4 +76,17 @@ def supported(capabilities: frozenset[Capability]) -> frozenset[str]:
     )
 
 
-__all__ = ["BY_NAME", "GROUPS", "NEEDS", "OPERATIONS", "RECORDINGS", "Context", "Operation", "Proposal", "supported"]
+__all__ = [
+    "ALL_PROCEDURES",
+    "APPOINTMENTS_IN_FULL",
+    "BY_NAME",
+    "GROUPS",
+    "NEEDS",
+    "OPERATIONS",
+    "RECORDINGS",
+    "WIDE_SLOT_SEARCH",
+    "Context",
+    "Operation",
+    "Proposal",
+    "supported",
+]

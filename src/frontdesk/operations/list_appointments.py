@@ -1,8 +1,12 @@
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
+from frontdesk.domain.appointments import Appointment
+from frontdesk.domain.directory import Directory
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import (
     DEFAULT_LIMIT,
@@ -17,7 +21,13 @@ from frontdesk.operations._fields import (
 from frontdesk.operations._lookups import existing_patient
 from frontdesk.operations._operation import APPOINTMENTS, Context, Operation
 from frontdesk.operations._paging import page_body, position
-from frontdesk.operations._records import AppointmentSummaryRecord, Page, appointment_summary_body
+from frontdesk.operations._records import (
+    AppointmentRecord,
+    AppointmentSummaryRecord,
+    Page,
+    appointment_body,
+    appointment_summary_body,
+)
 from frontdesk.systems.port import AppointmentFilter, AppointmentPosition, Capability, ListingStart
 
 
@@ -43,6 +53,17 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
     """Lists appointments in order of start, filtered by patient, dates, provider, location, visit type or procedure.
     Use it with patientId to find the appointment that a person wants to confirm, move or cancel; then call
     get_appointment. Cancelled and past appointments are listed too: look at status and start."""
+    return await _page(context, given, appointment_summary_body)
+
+
+async def run_in_full(context: Context, given: Request) -> dict[str, Any]:
+    """Lists the same appointments with names and history."""
+    return await _page(context, given, appointment_body)
+
+
+async def _page(
+    context: Context, given: Request, body: Callable[[Appointment, Directory], dict[str, Any]]
+) -> dict[str, Any]:
     bound: list[Any] = [
         "list_appointments", given.patient_id, given.provider_id, given.location_id, given.visit_type_id,
         given.procedure_id, *(None if day is None else day.isoformat() for day in (given.first, given.last)),
@@ -57,7 +78,7 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
     for appointment in page.appointments:
         context.subjects.extend((appointment.id, appointment.patient_id))
     directory = await context.system.directory()
-    items = [appointment_summary_body(appointment, directory) for appointment in page.appointments]
+    items = [body(appointment, directory) for appointment in page.appointments]
     return page_body(context, bound, items, given.limit, None if page.last is None else _in_cursor(page.last))
 
 
@@ -90,3 +111,6 @@ OPERATION = Operation(
     example={"from": "2026-11-16", "to": "2026-11-20", "providerId": 10},
     example_answer=examples.page(examples.APPOINTMENT),
 )
+
+# For the FHIR door, whose appointments show when they last changed.
+IN_FULL = replace(OPERATION, group=None, output=Page[AppointmentRecord], run=run_in_full)

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -7,7 +8,7 @@ from frontdesk.operations._fields import DEFAULT_LIMIT, Cursor, Id, Input, Limit
 from frontdesk.operations._lookups import existing_record
 from frontdesk.operations._operation import VISIT_TYPES, Context, Operation
 from frontdesk.operations._paging import directory_page
-from frontdesk.operations._records import Page, ProcedureRecord
+from frontdesk.operations._records import Page, ProcedureRecord, Record, VisitTypeRecord, record_body
 
 
 class Request(Input):
@@ -15,6 +16,15 @@ class Request(Input):
     name: NameFilter | None = None
     limit: Limit = DEFAULT_LIMIT
     cursor: Cursor | None = None
+
+
+class Service(Record):
+    visit_type: VisitTypeRecord
+    procedure: ProcedureRecord
+
+
+class Services(Record):
+    items: list[Service]
 
 
 async def run(context: Context, given: Request) -> dict[str, Any]:
@@ -40,3 +50,19 @@ OPERATION = Operation(
     example={"visitTypeId": 20},
     example_answer=examples.page({"id": 102, "name": "Long follow-up", "aliases": [], "durationMinutes": 45}),
 )
+
+
+async def run_all(context: Context, _given: Input) -> dict[str, Any]:
+    """Lists the procedures of all visit types."""
+    visit_types = (await context.system.directory()).visit_types.values()
+    items = [
+        {"visitType": record_body(VisitTypeRecord, visit_type), "procedure": record_body(ProcedureRecord, procedure)}
+        for visit_type in visit_types
+        for procedure in visit_type.procedures
+        if visit_type.active and procedure.active
+    ]
+    return {"items": items}
+
+
+# For the FHIR door, where a service is a visit type with a procedure.
+ALL_PROCEDURES = replace(OPERATION, group=None, input=Input, output=Services, run=run_all)

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import Annotated, Any
 
@@ -33,15 +34,35 @@ class Request(Input):
         return last
 
 
+class WideRequest(Input):
+    provider_id: Id | None = None
+    location_id: Id | None = None
+    visit_type_id: Id
+    procedure_id: Id
+    first: Annotated[Date | None, Field(alias="from")] = None
+    last: Annotated[Date | None, Field(alias="to")] = None
+    limit: Limit = DEFAULT_LIMIT
+    cursor: Cursor | None = None
+
+
 async def run(context: Context, given: Request) -> dict[str, Any]:
     """Searches open slots of one provider at one location for one procedure, between two dates, earliest first. All
     four ids come from the list operations; unrelated ids give an empty page. Offer times in the location's own time as
     returned. Then call get_slot with the chosen item's id. When there is no preference use find_first_available."""
+    return await _page(context, given)
+
+
+async def run_wide(context: Context, given: WideRequest) -> dict[str, Any]:
+    """Searches open slots of any provider and location, up to the practice's booking horizon."""
+    return await _page(context, given)
+
+
+async def _page(context: Context, given: Request | WideRequest) -> dict[str, Any]:
     query = SlotQuery(
         given.visit_type_id, given.procedure_id, given.provider_id, given.location_id, given.first, given.last
     )
     bound = ["search_slots", given.provider_id, given.location_id, given.visit_type_id, given.procedure_id]
-    bound += [given.first.isoformat(), given.last.isoformat()]
+    bound += [None if day is None else day.isoformat() for day in (given.first, given.last)]
     after = position(context, bound, given.cursor)
     found = await context.system.find_slots(
         query, context.now, most=given.limit + 1, after=None if after is None else (after[0], after[1], after[2])
@@ -64,3 +85,6 @@ OPERATION = Operation(
     example={**examples.IDS, "from": "2026-11-16", "to": "2026-11-30"},
     example_answer={**examples.page(examples.SLOT), "nextCursor": "eyJhZnRlciI6MX0"},
 )
+
+# For the FHIR door, whose searches need not name a provider, a location or an end.
+WIDE_SEARCH = replace(OPERATION, group=None, input=WideRequest, run=run_wide)

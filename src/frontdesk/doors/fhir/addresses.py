@@ -34,9 +34,13 @@ def our_id(prefix: str, text: str) -> str:
 def directory_ids(text: str, count: int) -> list[int]:
     """The ids that a FHIR id consists of, joined by hyphens; not_found if it is no such id."""
     parts = text.split("-")
-    if len(parts) != count or not all(_NUMBER.match(part) and int(part) <= _INT32_MAX for part in parts):
+    if len(parts) != count or None in (numbers := [directory_id(part) for part in parts]):
         raise no_such_resource()
-    return [int(part) for part in parts]
+    return [number for number in numbers if number is not None]
+
+
+def directory_id(text: str) -> int | None:
+    return int(text) if _NUMBER.match(text) and int(text) <= _INT32_MAX else None
 
 
 def no_such_resource() -> Problem:

@@ -1,5 +1,6 @@
 """Searches a resource type and builds the Bundle of results, with included resources and the link to the next page."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -85,8 +86,8 @@ class Searches:
 
     def _references(self, source: Resource, inclusion: Inclusion) -> list[str]:
         parameter = self._types[inclusion.source].parameter(inclusion.parameter)
-        wanted = parameter.targets if inclusion.target is None else (inclusion.target,)
-        return [each for each in parameter.found(source) if each.partition("/")[0] in wanted]
+        assert parameter.found is not None
+        return [each for each in parameter.found(source) if inclusion.target in (None, each.partition("/")[0])]
 
 
 async def _find(kind: ResourceType, calls: Calls, query: Query, begin: Position | None) -> Found:
@@ -95,7 +96,7 @@ async def _find(kind: ResourceType, calls: Calls, query: Query, begin: Position 
         return await _by_id(kind, calls, query, begin)
     found, last, total = list[Resource](), begin, None
     for _ in range(MOST_STEPS):
-        step = await kind.search(calls, replace(query, count=query.count - len(found)), last)
+        step = await kind.search(calls, replace(query, count=min(query.count - len(found), MOST_COUNT)), last)
         found += [resource for resource in step.resources if query.matches(resource)]
         last, total = step.last, step.total
         if last is None or len(found) >= query.count:
@@ -104,6 +105,9 @@ async def _find(kind: ResourceType, calls: Calls, query: Query, begin: Position 
 
 
 async def _by_id(kind: ResourceType, calls: Calls, query: Query, begin: Position | None) -> Found:
+    alone = [each.parameter.name for each in query.criteria if each.parameter.found is None]
+    if alone:
+        raise invalid([FieldError(name, "unknown", f"{name} cannot be combined with _id") for name in alone])
     ids = list(dict.fromkeys(query.alternatives("_id")[0]))
     first = 0 if begin is None else begin[0]
     last = first + query.count
@@ -113,16 +117,12 @@ async def _by_id(kind: ResourceType, calls: Calls, query: Query, begin: Position
 
 
 async def _total(kind: ResourceType, calls: Calls, query: Query) -> Found:
-    """How many resources match, if that can be found out with a limited effort."""
-    count, last = 0, None
-    for _ in range(MOST_STEPS):
-        found = await _find(kind, calls, replace(query, count=MOST_COUNT), last)
-        if found.total is not None:
-            return Found([], None, found.total)
-        count, last = count + len(found.resources), found.last
-        if last is None:
-            return Found([], None, count)
-    raise invalid([FieldError("_summary", "range", "too many resources match to be counted")])
+    """How many resources match, if one page of any size holds them."""
+    found = await _find(kind, calls, replace(query, count=sys.maxsize), None)
+    total = len(found.resources) if found.last is None else found.total
+    if total is None:
+        raise invalid([FieldError("_summary", "range", "too many resources match to be counted")])
+    return Found([], None, total)
 
 
 async def existing(kind: ResourceType, calls: Calls, resource_id: str) -> Resource | None:

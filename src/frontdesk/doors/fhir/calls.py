@@ -17,7 +17,7 @@ _ANY_TOKEN_MAY = BY_NAME["get_capabilities"]
 
 class Calls:
     """A request may need several operations. The gateway has counted one call; each further operation that is not
-    answered from the directory alone is counted, too. `operation` is the first one, for the request log."""
+    answered from the directory alone is counted, too. `operation` is the one admitted, for the request log."""
 
     def __init__(self, engine: Engine, limiter: RateLimiter, http: HttpRequest) -> None:
         self._engine = engine

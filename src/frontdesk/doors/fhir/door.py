@@ -77,7 +77,7 @@ class FhirDoor:
         return Reply(200, self._statement)
 
     async def _search(self, kind: ResourceType, exchange: Exchange) -> Reply:
-        await exchange.admit(kind.operation)
+        await exchange.admit(kind.search_by)
         pairs = exchange.query()
         if exchange.http.method == "POST":
             pairs += await exchange.form()
@@ -93,7 +93,7 @@ async def _answer(exchange: Exchange, handlers: Mapping[str, Handler]) -> Reply:
 
 
 async def _read(kind: ResourceType, resource_id: str, exchange: Exchange) -> Reply:
-    await exchange.admit(kind.operation)
+    await exchange.admit(kind.read_by)
     resource = versioned(await kind.read(exchange.calls, resource_id))
     headers = version_headers(resource)
     if is_unchanged(resource, exchange.http.headers):

@@ -26,11 +26,12 @@ Pairs = Sequence[tuple[str, str]]
 
 
 class SearchParameter(NamedTuple):
-    """`found` returns what a resource has: texts, `system|code` tokens, references or instants with an offset."""
+    """`found` returns what a resource has: texts, `system|code` tokens, references or instants with an offset. None:
+    the operation of the search compares."""
 
     name: str
     kind: Literal["string", "token", "reference", "date"]
-    found: Callable[[Resource], list[str]]
+    found: Callable[[Resource], list[str]] | None
     targets: tuple[str, ...] = ()  # types that a reference refers to
 
 
@@ -57,6 +58,12 @@ class Span(NamedTuple):
         return self.low <= moment < self.high
 
     @property
+    def whole_day(self) -> str | None:
+        """The date if the value is just one."""
+        is_day = self.prefix == "eq" and self.low.tzinfo is None and self.high - self.low == timedelta(days=1)
+        return self.low.date().isoformat() if is_day else None
+
+    @property
     def first_day(self) -> date | None:
         """No local date before this one matches, whatever the zone; None: no limit."""
         return None if self.prefix in ("le", "lt") else _shifted(self.low, -1)
@@ -75,6 +82,8 @@ class Criterion:
     negated: bool = False
 
     def matches(self, resource: Resource) -> bool:
+        if self.parameter.found is None:
+            return True
         found = self.parameter.found(resource)
         return any(self._fits(value, each) for value in self.values for each in found) != self.negated
 
@@ -193,7 +202,7 @@ def _criterion(known: Mapping[str, SearchParameter], name: str, text: str, base:
     if parameter is None:
         raise _InvalidValueError("is chained, which is not supported")
     negated = modifier == "not" and parameter.kind == "token"
-    if modifier and not negated and modifier not in parameter.targets:
+    if modifier and modifier not in parameter.targets and not (negated and parameter.found is not None):
         raise _InvalidValueError("has a modifier that is not supported")
     values: list[Any] = [part.replace("\\,", ",").replace("\\|", "|") for part in _SEPARATOR.split(text) if part]
     if not values:
@@ -212,20 +221,26 @@ def _span(text: str) -> Span:
         if found := _DATE.match(text):
             prefix, year, month, day = found.groups()
             low = datetime(int(year), int(month or 1), int(day or 1))  # noqa: DTZ001 - local to the place
-            if day:
-                high = low + timedelta(days=1)
-            else:
-                high = (low + timedelta(days=32 if month else 366)).replace(day=1)
-                high = high if month else high.replace(month=1)
+            high = _later(low, timedelta(days=1 if day else 32 if month else 366))
+            if not day:
+                high = high.replace(day=1) if month else high.replace(month=1, day=1)
             return Span(prefix or "eq", low, high)
         if found := _INSTANT.match(text):
             prefix, minute, second, fraction, zone = found.groups()
             low = datetime.fromisoformat(f"{minute}:{second or '00'}{(fraction or '')[:7]}{zone}").astimezone(UTC)
             exact = timedelta(microseconds=1) if fraction else timedelta(seconds=1 if second else 60)
-            return Span(prefix or "eq", low, low + exact)
+            return Span(prefix or "eq", low, _later(low, exact))
     except (ValueError, OverflowError):
         pass
     raise _InvalidValueError("must be a date or an instant with an offset, after eq, ge, gt, le or lt if need be")
+
+
+def _later(moment: datetime, by: timedelta) -> datetime:
+    """At the end of the calendar the last moment that there is."""
+    try:
+        return moment + by
+    except OverflowError:
+        return datetime.max.replace(tzinfo=moment.tzinfo)
 
 
 def _inclusion(text: str, includes: Mapping[str, Sequence[str]], *, iterates: bool) -> Inclusion | None:

@@ -24,7 +24,8 @@ class Found(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceType:
     name: str
-    operation: Operation  # its scope is required
+    read_by: Operation
+    search_by: Operation
     read: Callable[[Calls, str], Awaitable[Resource]]
     search: Callable[[Calls, Query, Position | None], Awaitable[Found]]
     """Returns at most `query.count` resources after a position. Those that the query does not match may be among them:

@@ -36,8 +36,3 @@ def page_of(resources: list[Resource], query: Query, after: Position | None) -> 
 
 def _key(resource: Resource) -> list[int]:
     return [int(part) for part in resource["id"].split("-")]
-
-
-def concept(system: str, code: Any, text: str) -> Resource:
-    """A CodeableConcept with a code of ours."""
-    return {"coding": [{"system": system, "code": str(code), "display": text}], "text": text}

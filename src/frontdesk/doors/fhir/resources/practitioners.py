@@ -40,7 +40,8 @@ def _practitioner(record: dict[str, Any]) -> Resource:
 
 PRACTITIONER = ResourceType(
     name="Practitioner",
-    operation=LIST_PROVIDERS,
+    read_by=GET_PROVIDER,
+    search_by=LIST_PROVIDERS,
     read=_read,
     search=_search,
     parameters=(

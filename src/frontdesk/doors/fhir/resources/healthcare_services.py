@@ -1,0 +1,63 @@
+"""HealthcareService: a procedure under a visit type, which is what can be booked."""
+
+from typing import Any
+
+from frontdesk.doors.fhir.addresses import Resource, directory_ids, no_such_resource
+from frontdesk.doors.fhir.calls import Calls
+from frontdesk.doors.fhir.codes import DURATION, PATIENT_KIND, service_type, tokens
+from frontdesk.doors.fhir.parameters import Query, SearchParameter
+from frontdesk.doors.fhir.resource_types import Found, Position, ResourceType
+from frontdesk.doors.fhir.resources.directory import ACTIVE, ID, page_of
+from frontdesk.operations import ALL_PROCEDURES
+
+
+async def services(calls: Calls) -> list[Resource]:
+    return [_service(each["visitType"], each["procedure"]) for each in (await calls.run(ALL_PROCEDURES))["items"]]
+
+
+async def _read(calls: Calls, resource_id: str) -> Resource:
+    directory_ids(resource_id, 2)
+    for service in await services(calls):
+        if service["id"] == resource_id:
+            return service
+    raise no_such_resource()
+
+
+async def _search(calls: Calls, query: Query, after: Position | None) -> Found:
+    return page_of(await services(calls), query, after)
+
+
+def _service(visit_type: dict[str, Any], procedure: dict[str, Any]) -> Resource:
+    described = {
+        "visitTypeId": visit_type["id"],
+        "visitTypeName": visit_type["name"],
+        "procedureId": procedure["id"],
+        "procedureName": procedure["name"],
+    }
+    service = {
+        "resourceType": "HealthcareService",
+        "id": f"{visit_type['id']}-{procedure['id']}",
+        "extension": [{"url": DURATION, "valuePositiveInt": procedure["durationMinutes"]}],
+        "active": True,
+        "type": service_type(described),
+        "name": f"{visit_type['name']}: {procedure['name']}",
+        "eligibility": [{"code": {"coding": [{"system": PATIENT_KIND, "code": visit_type["patientKind"]}]}}],
+        "appointmentRequired": True,
+    }
+    texts = [record["description"] for record in (visit_type, procedure) if "description" in record]
+    return service | ({"comment": " ".join(texts)} if texts else {})
+
+
+HEALTHCARE_SERVICE = ResourceType(
+    name="HealthcareService",
+    read_by=ALL_PROCEDURES,
+    search_by=ALL_PROCEDURES,
+    read=_read,
+    search=_search,
+    parameters=(
+        ID,
+        ACTIVE,
+        SearchParameter("name", "string", lambda service: [service["name"]]),
+        SearchParameter("service-type", "token", lambda service: tokens(service["type"])),
+    ),
+)

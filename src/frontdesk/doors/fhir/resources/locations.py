@@ -1,0 +1,59 @@
+"""Location: where the practice sees patients."""
+
+from typing import Any
+
+from frontdesk.doors.fhir.addresses import Resource, directory_ids
+from frontdesk.doors.fhir.calls import Calls
+from frontdesk.doors.fhir.codes import TIME_ZONE
+from frontdesk.doors.fhir.parameters import Query, SearchParameter
+from frontdesk.doors.fhir.resource_types import Found, Position, ResourceType
+from frontdesk.doors.fhir.resources.directory import ID, page_of, whole_list
+from frontdesk.operations import BY_NAME
+
+GET_LOCATION, LIST_LOCATIONS = BY_NAME["get_location"], BY_NAME["list_locations"]
+
+
+async def _read(calls: Calls, resource_id: str) -> Resource:
+    [number] = directory_ids(resource_id, 1)
+    return _location(await calls.run(GET_LOCATION, locationId=number))
+
+
+async def _search(calls: Calls, query: Query, after: Position | None) -> Found:
+    found = await whole_list(calls, LIST_LOCATIONS)
+    return page_of([_location(each) for each in found], query, after)
+
+
+def _location(record: dict[str, Any]) -> Resource:
+    location: Resource = {
+        "resourceType": "Location",
+        "id": str(record["id"]),
+        "extension": [{"url": TIME_ZONE, "valueCode": record["timeZone"]}],
+        "status": "active",
+        "name": record["name"],
+        "mode": "instance",
+    }
+    if record["aliases"]:
+        location["alias"] = record["aliases"]
+    if "phone" in record:
+        location["telecom"] = [{"system": "phone", "value": record["phone"]}]
+    if "address" in record:
+        address = record["address"]
+        location["address"] = {
+            "line": [address[key] for key in ("line1", "line2") if key in address],
+            **{key: address[key] for key in ("city", "state", "postalCode", "country")},
+        }
+    return location
+
+
+LOCATION = ResourceType(
+    name="Location",
+    read_by=GET_LOCATION,
+    search_by=LIST_LOCATIONS,
+    read=_read,
+    search=_search,
+    parameters=(
+        ID,
+        SearchParameter("name", "string", lambda location: [location["name"], *location.get("alias", ())]),
+        SearchParameter("status", "token", lambda location: [location["status"]]),
+    ),
+)

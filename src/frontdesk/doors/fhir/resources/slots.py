@@ -1,0 +1,102 @@
+"""Slot: an open time, computed when it is asked for. Searches find free slots only."""
+
+from datetime import date
+from typing import Any
+
+from frontdesk.doors.fhir.addresses import Resource, directory_id, fhir_id, our_id, reference
+from frontdesk.doors.fhir.calls import Calls
+from frontdesk.doors.fhir.codes import service_type, tokens
+from frontdesk.doors.fhir.parameters import Query, SearchParameter
+from frontdesk.doors.fhir.resource_types import Found, Position, ResourceType
+from frontdesk.doors.fhir.resources.directory import ID
+from frontdesk.doors.fhir.resources.healthcare_services import services
+from frontdesk.operations import BY_NAME, WIDE_SLOT_SEARCH
+
+_GET_SLOT = BY_NAME["get_slot"]
+_MOST_PLACES = 10
+
+
+async def _read(calls: Calls, resource_id: str) -> Resource:
+    found = await calls.run(_GET_SLOT, slotId=our_id("slt", resource_id))
+    return _slot(found, "free" if found["available"] else "busy")
+
+
+async def _search(calls: Calls, query: Query, after: Position | None) -> Found:
+    """Searches one service and place after the other. A position is such a search and its cursor."""
+    first, last = query.days("start")
+    if first is not None and last is not None and first > last:
+        return Found([])
+    searches = [[service, *place] for service in await _services(calls, query) for place in _places(query)]
+    *search, cursor = [*searches[0], None] if searches and after is None else [*(after or ()), None][:4]
+    if search not in searches:
+        return Found([])
+    service, provider_id, location_id = search
+    visit_type_id, procedure_id = map(int, service.split("-"))
+    found = await calls.run(
+        WIDE_SLOT_SEARCH,
+        providerId=provider_id,
+        locationId=location_id,
+        visitTypeId=visit_type_id,
+        procedureId=procedure_id,
+        limit=query.count,
+        cursor=cursor,
+        **{"from": _iso(first), "to": _iso(last)},
+    )
+    slots = [_slot(each, "free") for each in found["items"]]
+    if "nextCursor" in found:
+        return Found(slots, [*search, found["nextCursor"]])
+    following = searches[searches.index(search) + 1 :]
+    return Found(slots, [*following[0], None] if following else None)
+
+
+async def _services(calls: Calls, query: Query) -> list[str]:
+    """The ids of the services that the search asks for; none if it asks for slots that are not free."""
+    if not all(each.matches({"status": "free"}) for each in query.criteria if each.parameter.name == "status"):
+        return []
+    wanted = [each for each in query.criteria if each.parameter.name == "service-type"]
+    found = [(each["id"], {"serviceType": each["type"]}) for each in await services(calls)]
+    return [service for service, slot in found if all(each.matches(slot) for each in wanted)]
+
+
+def _places(query: Query) -> list[tuple[int | None, int | None]]:
+    """Providers and locations to search. Where there are many, all are searched at once and filtered afterwards."""
+    asked = query.alternatives("schedule")
+    if not asked:
+        return [(None, None)]
+    parts = [value.removeprefix("Schedule/").split("-") for value in asked[0]]
+    pairs = [(directory_id(each[0]), directory_id(each[1])) for each in parts if len(each) == 2]
+    pairs = [pair for pair in pairs if None not in pair]
+    return [(None, None)] if len(pairs) > _MOST_PLACES else [*dict.fromkeys(pairs)]
+
+
+def _iso(day: date | None) -> str | None:
+    return None if day is None else day.isoformat()
+
+
+def _slot(record: dict[str, Any], status: str) -> Resource:
+    return {
+        "resourceType": "Slot",
+        "id": fhir_id(record["id"]),
+        "serviceType": service_type(record),
+        "schedule": reference("Schedule", f"{record['providerId']}-{record['locationId']}"),
+        "status": status,
+        "start": record["start"],
+        "end": record["end"],
+    }
+
+
+SLOT = ResourceType(
+    name="Slot",
+    read_by=_GET_SLOT,
+    search_by=WIDE_SLOT_SEARCH,
+    read=_read,
+    search=_search,
+    parameters=(
+        ID,
+        SearchParameter("schedule", "reference", lambda slot: [slot["schedule"]["reference"]], ("Schedule",)),
+        SearchParameter("start", "date", lambda slot: [slot["start"]]),
+        SearchParameter("status", "token", lambda slot: [slot["status"]]),
+        SearchParameter("service-type", "token", lambda slot: tokens(slot["serviceType"])),
+    ),
+    includes=("schedule",),
+)
