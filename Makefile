@@ -40,8 +40,8 @@ attack-test: setup-dev ## a million forged ids and tokens; a short and a deep sc
 mcp-conformance: setup-dev ## the official MCP conformance suites and the inspector (needs Node and npm)
 	.venv/bin/python -m pytest -m heavy tests/mcp
 
-fhir-test: setup-dev ## the FHIR adapter against a server from npm packages, every fault everywhere (needs Node and npm)
-	.venv/bin/python -m pytest -m heavy -n 2 tests/fhir tests/systems
+fhir-test: setup-dev ## the FHIR adapter against a server from npm packages, the FHIR server with a validator (needs Node and npm)
+	.venv/bin/python -m pytest -m heavy -n 2 tests/fhir tests/systems tests/fhir_server
 
 client-test: setup-dev ## the examples, and code generated from the OpenAPI document (needs Node and npm)
 	.venv/bin/python -m pytest -m heavy tests/clients tests/guides

@@ -71,7 +71,7 @@ async def _answer(reader: asyncio.StreamReader) -> Answer:
 @cache
 def medplum() -> Medplum:
     """The server of this test process. It ends with it, however that ends: it watches its standard input."""
-    command = ["node", str(_script())]
+    command = ["node", str(beside_packages(HERE / "server.mjs"))]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdout is not None
     line = process.stdout.readline().decode()
@@ -84,13 +84,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.communicate(timeout=20)  # closes its standard input
 
 
-def _script() -> Path:
-    """The server's script beside the packages, installed if need be; several test processes may ask at once."""
-    manifest, script = (HERE / "package.json").read_bytes(), (HERE / "server.mjs").read_bytes()
+def beside_packages(script: Path) -> Path:
+    """A script beside Medplum's packages, installed if need be; several test processes may ask at once."""
+    manifest, program = (HERE / "package.json").read_bytes(), script.read_bytes()
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "frontdesk-tests"
     folder = home / f"fhir-{hashlib.sha256(manifest).hexdigest()[:16]}"
     folder.mkdir(parents=True, exist_ok=True)
-    beside = folder / f"server-{hashlib.sha256(script).hexdigest()[:16]}.mjs"
+    beside = folder / f"{script.stem}-{hashlib.sha256(program).hexdigest()[:16]}.mjs"
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "ready").exists():
@@ -99,5 +99,5 @@ def _script() -> Path:
             done = subprocess.run(command, cwd=folder, timeout=240, capture_output=True)
             assert done.returncode == 0, f"npm could not install the server's packages:\n{done.stderr[-2000:].decode()}"
             (folder / "ready").touch()
-        beside.write_bytes(script)
+        beside.write_bytes(program)
     return beside
