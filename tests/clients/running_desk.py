@@ -82,7 +82,7 @@ def _command(environment: dict[str, str], *arguments: str) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def running_desk(folder: Path) -> Iterator[Desk]:
+def running_desk(folder: Path, **settings: str) -> Iterator[Desk]:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     environment = {
@@ -90,6 +90,7 @@ def running_desk(folder: Path) -> Iterator[Desk]:
         **NO_DRAIN,
         "FRONTDESK_DATA_DIR": str(folder / "data"),
         "FRONTDESK_PORT": str(port),
+        **{f"FRONTDESK_{name.upper()}": value for name, value in settings.items()},
     }
     log = folder / "server.log"
     with log.open("wb") as output:
