@@ -28,7 +28,7 @@ heavy: attack-test crash-test nodes-test property-test mcp-conformance fhir-test
 crash-test: setup-dev ## kills server and database under load; the long state machine
 	.venv/bin/python -m pytest -m heavy tests/crash tests/engine
 
-nodes-test: setup-dev ## several nodes on one database: rolling restarts under load
+nodes-test: setup-dev ## several nodes, and a PostgreSQL with a standby: rolling restarts and fail-over under load
 	.venv/bin/python -m pytest -m heavy tests/nodes
 
 property-test: setup-dev ## the property tests with twenty times as many examples

@@ -77,7 +77,7 @@ from frontdesk.outbound.key_sets import KeySets
 from frontdesk.outbound.webhooks.deliverer import Deliverer
 from frontdesk.outbound.webhooks.sender import Sender
 from frontdesk.settings import Settings
-from frontdesk.store.database import READY_SECONDS, Database
+from frontdesk.store.database import READY_SECONDS, WATCH_SECONDS, Database
 from frontdesk.store.directories import DirectoryCache
 from frontdesk.store.migrate import unreadiness
 from frontdesk.store.notifications import NotificationListener
@@ -222,7 +222,7 @@ def build_background(service: Service) -> Background:
     database, metrics = service.database, service.metrics
     background = Background(
         [
-            NotificationListener(database.dsn, service.on_change, service.desk.live.wake_all).step,
+            NotificationListener(database.hosts, service.on_change, service.desk.live.wake_all).step,
             service.ring.step,
             service.engine.audit.step,
             service.audit_heads.step,
@@ -234,6 +234,7 @@ def build_background(service: Service) -> Background:
             service.forwarded_headers.step,
             service.fhir.reconciler.step,
             Step("idle connections", database.release_idle, every=READY_SECONDS),
+            *((Step("fail-over", database.watch, every=WATCH_SECONDS),) if database.hosts.has_alternatives else ()),
             *housekeeping_steps(database),
             *(() if metrics is None else (metrics.step,)),
         ]

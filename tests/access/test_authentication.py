@@ -16,6 +16,7 @@ from frontdesk.access.keys.ring import KeyRing
 from frontdesk.cache import BoundedCache
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database, DatabaseUnavailable
+from frontdesk.store.hosts import Hosts
 from frontdesk.store.notifications import NotificationListener, notify
 from tests.access.stopped_clock import StoppedClock
 from tests.access.timing import seconds
@@ -274,7 +275,7 @@ async def test_a_disabled_client_is_refused_as_soon_as_the_notification_arrives(
         authenticator.on_change(kind, id_)
         heard.set()
 
-    listener = NotificationListener(database_dsn, on_change)
+    listener = NotificationListener(Hosts(database_dsn), on_change)
     async with running(listener.step):
         await asyncio.wait_for(listener.listening.wait(), 30)
         client_id = await client_of(authenticator, token)

@@ -12,6 +12,7 @@ from frontdesk.access.keys.ring import KeyRing
 from frontdesk.access.limits.rate_limiter import FIRST_LEASE, LEASE_SECONDS, RateLimiter, Refused
 from frontdesk.store.database import Database, DatabaseUnavailable
 from frontdesk.store.embedded.server import EmbeddedPostgres
+from frontdesk.store.hosts import Hosts
 from frontdesk.store.notifications import NotificationListener
 from tests.access.limiting import caller_of_new_client, made, pass_time, quota_used, refusal, remaining, workers
 from tests.access.stopped_clock import StoppedClock
@@ -268,7 +269,7 @@ async def test_a_changed_limit_holds_at_once_where_the_notification_arrives(
         limiter.on_change(kind, id_)
         heard.set()
 
-    listener = NotificationListener(database_dsn, on_change)
+    listener = NotificationListener(Hosts(database_dsn), on_change)
     async with running(listener.step):
         await asyncio.wait_for(listener.listening.wait(), 30)
         assert (await made(limiter, caller, 10))[0] == 10

@@ -14,6 +14,7 @@ from frontdesk.console.live_updates import LiveCalendars, TooManyStreams
 from frontdesk.console.pages import live as live_pages
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
+from frontdesk.store.hosts import Hosts
 from frontdesk.store.notifications import NotificationListener
 from tests.console.desk import entries
 from tests.console.signing_in import signed_in
@@ -27,7 +28,7 @@ CHANGED = "event: calendar\ndata: changed\n\n"
 @asynccontextmanager
 async def listening(service: Service, dsn: str) -> AsyncIterator[None]:
     """What a running service does beside answering: it listens for changes, and tells of its own."""
-    listener = NotificationListener(dsn, service.on_change)
+    listener = NotificationListener(Hosts(dsn), service.on_change)
     async with running_steps(listener.step, service.calendar_notifier.step):
         async with asyncio.timeout(PATIENCE):
             await listener.listening.wait()
@@ -215,7 +216,7 @@ async def test_after_a_break_in_listening_everybody_looks_again(
     live = world.service.desk.live
     async with stream(world.transport.app, staff) as opened:
         await opened.until("retry")
-        listener = NotificationListener(database_dsn, world.service.on_change, live.wake_all)
+        listener = NotificationListener(Hosts(database_dsn), world.service.on_change, live.wake_all)
         async with running_steps(listener.step):
             await opened.until(CHANGED)
             await world.database.fetch(

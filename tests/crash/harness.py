@@ -99,6 +99,9 @@ class Clinic:
         )
         return json.loads(done.stdout)
 
+    def attempt(self, *arguments: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([COMMAND, *arguments], env=environment, capture_output=True, text=True, timeout=120)
+
     def prepare(self) -> dict[str, str]:
         """The practice and an agent; returns its credentials."""
         path = self.folder / "practice.yaml"
@@ -159,7 +162,7 @@ async def find_patients(client: httpx.AsyncClient) -> list[str]:
     return found
 
 
-async def _book_for_ever(client: httpx.AsyncClient, patients: list[str], ledger: Ledger, chance: random.Random) -> None:
+async def book_for_ever(client: httpx.AsyncClient, patients: list[str], ledger: Ledger, chance: random.Random) -> None:
     while True:
         try:
             day = (datetime.now(UTC) + timedelta(days=chance.randint(1, 60))).date().isoformat()
@@ -183,7 +186,7 @@ async def _book_for_ever(client: httpx.AsyncClient, patients: list[str], ledger:
                 ledger.unheard.remove(body)
 
 
-async def _resend(client: httpx.AsyncClient, ledger: Ledger) -> None:
+async def resend(client: httpx.AsyncClient, ledger: Ledger) -> None:
     """Every unheard request is settled by sending it once more, identically."""
     deadline = time.monotonic() + PATIENCE  # the database may still be coming back
     for body in list(ledger.unheard):
@@ -209,7 +212,7 @@ async def run_crashes(clinic: Clinic, agent: dict[str, str], kills: int, seed: i
     async with httpx.AsyncClient(base_url=clinic.url, timeout=20, limits=limits) as client:
         await get_token(client, agent)
         patients = await find_patients(client)
-        bookers = [asyncio.create_task(_book_for_ever(client, patients, ledger, chance)) for _ in range(BOOKERS)]
+        bookers = [asyncio.create_task(book_for_ever(client, patients, ledger, chance)) for _ in range(BOOKERS)]
         await _until_booked(ledger, 1)
         for kill in range(kills):
             await asyncio.sleep(chance.uniform(0.3, 1.2))
@@ -224,18 +227,23 @@ async def run_crashes(clinic: Clinic, agent: dict[str, str], kills: int, seed: i
             booker.cancel()
         failures = [e for e in await asyncio.gather(*bookers, return_exceptions=True) if isinstance(e, Exception)]
         assert not failures, failures
-        await _resend(client, ledger)
+        await resend(client, ledger)
     return ledger
 
 
 async def check(clinic: Clinic, ledger: Ledger) -> None:
+    clinic.postgres.start()
+    try:
+        await check_stored(clinic.postgres.dsn(OWNER_ROLE), ledger)
+    finally:
+        clinic.postgres.stop()
+
+
+async def check_stored(dsn: str, ledger: Ledger) -> None:
     """What clients were told is what is stored."""
     assert ledger.odd == []
     assert ledger.unheard == []
-    clinic.postgres.start()
-    connection = await asyncpg.connect(
-        clinic.postgres.dsn(OWNER_ROLE), server_settings={"search_path": "frontdesk, public"}
-    )
+    connection = await asyncpg.connect(dsn, server_settings={"search_path": "frontdesk, public"})
     try:
         rows = await connection.fetch("SELECT appointment_id, patient_id FROM appointment")
         stored = {row["appointment_id"]: row["patient_id"] for row in rows}
@@ -253,4 +261,3 @@ async def check(clinic: Clinic, ledger: Ledger) -> None:
         assert events == executed == len(stored)
     finally:
         await connection.close()
-        clinic.postgres.stop()

@@ -138,7 +138,7 @@ async def test_a_limit_set_by_command_holds_within_seconds(world: World) -> None
         world.service.on_change(kind, id_)
         heard.set()
 
-    listener = NotificationListener(world.database.dsn, on_change)
+    listener = NotificationListener(world.database.hosts, on_change)
     async with running(listener.step):
         await asyncio.wait_for(listener.listening.wait(), 30)
         assert (await client.get("/api/capabilities")).status_code == 200

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-import asyncpg
 import httpx
 
 from tests.crash.harness import Ledger, find_patients, get_token
@@ -76,14 +75,3 @@ async def booking_load(url: str, agent: dict[str, str], reads_per_booking: int =
         finally:
             stopping.set()
             await asyncio.gather(*bookers)
-
-
-async def check_stored(dsn: str, load: Load) -> None:
-    """What clients were told is what is stored."""
-    assert load.ledger.odd == []
-    connection = await asyncpg.connect(dsn, server_settings={"search_path": "frontdesk, public"})
-    try:
-        stored = {row["appointment_id"] for row in await connection.fetch("SELECT appointment_id FROM appointment")}
-    finally:
-        await connection.close()
-    assert stored >= load.ledger.booked.keys(), "lost bookings"

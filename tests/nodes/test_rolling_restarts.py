@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from frontdesk.store.embedded.server import OWNER_ROLE
-from tests.crash.harness import Clinic
-from tests.nodes.load import booking_load, check_stored
+from tests.crash.harness import Clinic, check_stored
+from tests.nodes.load import booking_load
 from tests.nodes.proxy import Proxy
 
 RESTARTS = int(os.environ.get("ROLLING_RESTARTS", "10"))
@@ -49,7 +49,7 @@ async def test_rolling_restarts_fail_no_request(nodes: list[Clinic]) -> None:
         print(f"{RESTARTS} restarts, {load.requests} requests, {len(load.ledger.booked)} bookings", load.answers)
         assert load.failed == []
         assert proxy.failed == []
-    await check_stored(nodes[0].postgres.dsn(OWNER_ROLE), load)
+    await check_stored(nodes[0].postgres.dsn(OWNER_ROLE), load.ledger)
     assert len(load.ledger.booked) >= RESTARTS, "the load was real"
     errors = [line for line in (nodes[0].folder / "server.log").read_text().splitlines() if '"level":"error"' in line]
     assert errors == []

@@ -14,6 +14,7 @@ import pytest
 
 from frontdesk.store import database as store
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
+from frontdesk.store.hosts import Hosts
 
 _LOSE_AT_COMMIT = """
 CREATE TABLE noted (number integer);
@@ -156,7 +157,7 @@ async def test_a_server_that_ends_new_connections_is_unavailable(database: Datab
 
     assert database._pool is not None
     async with await asyncio.start_unix_server(end_at_once, tmp_path / ".s.PGSQL.5432"):
-        database._pool.set_connect_args(f"postgresql://someone@/any?host={tmp_path}")
+        database.hosts = Hosts(f"postgresql://someone@/any?host={tmp_path}")
         await database._pool.expire_connections()
         for attempt in (database.fetchval("SELECT 1"), database.write("SELECT 1"), _usable(database)):
             with pytest.raises(DatabaseUnavailable):

@@ -10,6 +10,7 @@ import asyncpg
 import pytest
 
 from frontdesk.store.database import Database
+from frontdesk.store.hosts import Hosts
 from frontdesk.store.notifications import NotificationListener, notify
 from tests.running import running
 
@@ -29,7 +30,7 @@ class Heard:
 
 @asynccontextmanager
 async def listening(dsn: str, heard: Callable[[str, str], None]) -> AsyncIterator[None]:
-    listener = NotificationListener(dsn, heard)
+    listener = NotificationListener(Hosts(dsn), heard)
     async with running(listener.step):
         await asyncio.wait_for(listener.listening.wait(), PATIENCE)
         yield
@@ -103,7 +104,7 @@ async def test_a_database_that_cannot_be_reached_harms_nobody(
     tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
     nowhere = tmp_path_factory.mktemp("nowhere")
-    listener = NotificationListener(f"postgresql://nobody:pass-word@/none?host={nowhere}", Heard())
+    listener = NotificationListener(Hosts(f"postgresql://nobody:pass-word@/none?host={nowhere}"), Heard())
     with caplog.at_level(logging.WARNING):
         async with running(listener.step), asyncio.timeout(PATIENCE):
             while "background step failed" not in caplog.text:

@@ -169,6 +169,8 @@ def explain_database_errors(settings: "Settings") -> Iterator[None]:
         ) from None
     except (pg.ClientConfigurationError, ValueError):
         raise CommandError(f"{where} has no valid address: it looks like postgresql://user@host:5432/name.") from None
+    except pg.TargetServerAttributeNotMatched:
+        raise CommandError(f"{where} accepts no writes, as a standby: name the primary, or all hosts.") from None
     except (pg.OperatorInterventionError, pg.PostgresConnectionError, pg.TooManyConnectionsError):
         raise CommandError(f"{where} takes no connections now.") from None
     except TimeoutError:

@@ -175,12 +175,11 @@ def _identity_provider(settings: "Settings") -> tuple[State, str]:
 
 async def _server(settings: "Settings") -> tuple[CheckResult, CheckResult, CheckResult]:
     """Checks reachability, version, migrations and clock with the login that owns the schema."""
-    import asyncpg
-
     from frontdesk.store.database import session_settings
+    from frontdesk.store.hosts import Hosts
     from frontdesk.store.migrate import read_state
 
-    connection = await asyncpg.connect(owner_dsn(settings), server_settings=session_settings(role=None), timeout=10)
+    connection = await Hosts(owner_dsn(settings)).connect(server_settings=session_settings(role=None), timeout=10)
     try:
         version = connection.get_server_version()
         release = (await connection.fetchval("SHOW server_version")).partition(" ")[0]

@@ -5,12 +5,15 @@ A call that fails either executed nothing (`DatabaseUnavailable`) or may have co
 
 import asyncio
 import contextlib
+import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import Any, TypeVar, cast
 
 import asyncpg
 from asyncpg import exceptions as pg
+
+from frontdesk.store.hosts import Hosts
 
 SCHEMA = "frontdesk"
 SERVICE_ROLE = "frontdesk_service"
@@ -18,10 +21,12 @@ SERVICE_ROLE = "frontdesk_service"
 ACQUIRE_SECONDS = 5.0
 STATEMENT_SECONDS = 10
 READY_SECONDS = 5.0
+WATCH_SECONDS = 1.0
 _POOLED_SECONDS = 60.0
 _CLOSE_SECONDS = 5.0
 _ATTEMPTS = 3
 _MEASURE_SECONDS = 2.0
+_PROBE_SECONDS = 2.0
 _MEASURE = """
 SELECT pg_database_size(current_database()) AS bytes,
        (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()) AS sessions
@@ -35,15 +40,15 @@ _NOT_EXECUTED = (
     pg.LockNotAvailableError,
     pg.InsufficientResourcesError,
     pg.CannotConnectNowError,
-    pg.ReadOnlySQLTransactionError,
 )
-# The connection was lost while idle: the statement was never sent.
-_NOT_SENT = (pg.InterfaceError,)
+# The connection was lost while idle, and the statement was never sent; or the server no longer accepts writes.
+_NOT_SENT = (pg.InterfaceError, pg.ReadOnlySQLTransactionError)
 # The connection was lost, or time ran out, while the statement ran.
 _LOST = (pg.PostgresConnectionError, pg.AdminShutdownError, pg.CrashShutdownError, pg.InternalClientError, OSError)
 # asyncpg's InternalClientError if the server ended the idle connection, and the statement was never sent.
 _NEVER_SENT_TEXT = "cannot switch to state"
 
+_log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
@@ -60,18 +65,21 @@ class Database:
 
     def __init__(self, dsn: str, *, pool_size: int = 16, on_unreachable: Callable[[], None] = lambda: None) -> None:
         self.dsn = dsn
+        self.hosts = Hosts(dsn)
         self._pool_size = pool_size
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
         self._on_unreachable = on_unreachable
         # Acquired and ready for the next statement: a round through asyncpg's pool costs more CPU than the statement.
         self._ready: list[tuple[Any, float]] = []  # with the time of last use, oldest first
+        self._in_use: set[Any] = set()
         self._waiting = 0
         self._closing = False
+        self._probe: asyncio.Task[Any] | None = None
         self.statements = 0
 
     async def open(self) -> None:
         self._pool = await asyncpg.create_pool(
-            self.dsn,
+            connect=cast(Any, self._connect),
             min_size=1,
             max_size=self._pool_size,
             command_timeout=STATEMENT_SECONDS + 5,
@@ -83,6 +91,9 @@ class Database:
             connection_class=_Connection,
         )
         self._closing = False
+
+    async def _connect(self, _dsn: None, **options: Any) -> Any:
+        return await self.hosts.connect(**options)
 
     async def close(self) -> None:
         """Waits for running statements, up to `_CLOSE_SECONDS`."""
@@ -99,6 +110,20 @@ class Database:
         """Gives connections unused for `READY_SECONDS` back to the pool, which closes them when they stay unused."""
         await self._give_back(before=time.monotonic() - READY_SECONDS)
 
+    async def watch(self) -> None:
+        """Moves to another host if the one in use does not answer, as when it hangs, and another accepts writes."""
+        if self._probe is None or self._probe.done():
+            self._probe = asyncio.create_task(self.fetchval("SELECT 1"))
+        await asyncio.wait({self._probe}, timeout=_PROBE_SECONDS)
+        if self._probe.done() and self._probe.exception() is None:
+            return
+        if await self.hosts.find_another(server_settings=session_settings(SERVICE_ROLE)):
+            _log.warning("The database host does not answer; another one accepts writes and is used from now on")
+            for connection in list(self._in_use):
+                with contextlib.suppress(pg.InterfaceError):
+                    connection.terminate()
+            await self._distrust_idle()
+
     @property
     def connections(self) -> tuple[int, int]:
         """The numbers of open and of idle connections."""
@@ -109,9 +134,8 @@ class Database:
     async def measure(self) -> dict[str, float]:
         """The database's size and sessions, or only that it is down if it does not answer soon."""
         try:
-            async with asyncio.timeout(_MEASURE_SECONDS):
-                row = await self.fetchrow(_MEASURE)
-        except (DatabaseUnavailable, TimeoutError):
+            row = await within(_MEASURE_SECONDS, self.fetchrow(_MEASURE))
+        except DatabaseUnavailable:
             return {"up": 0}
         assert row is not None
         return {"up": 1, "bytes": row["bytes"], "sessions": row["sessions"]}
@@ -175,6 +199,7 @@ class Database:
             connection, _ = self._ready.pop()
             try:
                 if not connection.is_closed():
+                    self._in_use.add(connection)
                     return connection
             except pg.InterfaceError:  # lost while idle: the pool has taken it back already
                 continue
@@ -182,7 +207,9 @@ class Database:
             raise DatabaseUnavailable
         self._waiting += 1
         try:
-            return await self._pool.acquire(timeout=ACQUIRE_SECONDS)
+            connection = await self._pool.acquire(timeout=ACQUIRE_SECONDS)
+            self._in_use.add(connection)
+            return connection
         except (pg.PostgresError, pg.InterfaceError, pg.InternalClientError, OSError) as error:
             self._on_unreachable()
             raise DatabaseUnavailable from error
@@ -191,6 +218,7 @@ class Database:
 
     async def _release(self, connection: Any, *, whole: bool) -> None:
         """Keeps a `whole` connection ready unless a caller waits at the pool; the pool repairs any other."""
+        self._in_use.discard(connection)
         if whole and self._waiting == 0 and not self._closing:
             self._ready.append((connection, time.monotonic()))
         else:
@@ -210,10 +238,13 @@ class Database:
         if not isinstance(error, _WORTH_REPEATING):
             with contextlib.suppress(pg.InterfaceError):  # the pool may have noticed first
                 connection.terminate()
-            if self._pool is not None:
-                await self._pool.expire_connections()
-                await self._give_back()
+            await self._distrust_idle()
             self._on_unreachable()
+
+    async def _distrust_idle(self) -> None:
+        if self._pool is not None:
+            await self._pool.expire_connections()
+            await self._give_back()
 
 
 class _Connection(asyncpg.Connection):
@@ -222,6 +253,22 @@ class _Connection(asyncpg.Connection):
     async def close(self, *, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as in asyncpg
         with contextlib.suppress(pg.PostgresError, pg.InterfaceError, pg.InternalClientError, OSError):
             await super().close(timeout=timeout)
+
+
+async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
+    """The result of database work. Raises DatabaseUnavailable after so many seconds, and leaves cleaning up to a task:
+    a server that hangs does not confirm that a statement is cancelled."""
+    task = asyncio.create_task(work)
+    try:
+        done, _ = await asyncio.wait({task}, timeout=seconds)
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
+    if not done:
+        task.cancel()
+        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        raise DatabaseUnavailable
+    return task.result()
 
 
 def _may_have_been_sent(error: Exception) -> bool:

@@ -10,7 +10,8 @@ from typing import Any
 import asyncpg
 
 from frontdesk import __version__
-from frontdesk.store.database import SCHEMA, Database, DatabaseUnavailable, session_settings
+from frontdesk.store.database import SCHEMA, Database, DatabaseUnavailable, session_settings, within
+from frontdesk.store.hosts import Hosts
 
 _FOLDER = Path(__file__).parent
 _WORTH_ANALYZING_BYTES = 64 * 1024
@@ -18,6 +19,7 @@ _WITHOUT_STATISTICS = """
 SELECT relname AS name FROM pg_class
 WHERE relnamespace = $1::regnamespace AND relkind = 'r' AND reltuples = -1 AND pg_relation_size(oid) > $2
 """
+_READINESS_SECONDS = 3.0
 _LOCK = 0x66726F6E74  # any fixed number: "front"
 
 
@@ -182,7 +184,7 @@ async def read_state(connection: Any, release: Release | None = None) -> SchemaS
 async def unreadiness(database: Database) -> str | None:
     """Why the service cannot work on this database now, in a few words; None when it can."""
     try:
-        state = await read_state(database)
+        state = await within(_READINESS_SECONDS, read_state(database))
     except DatabaseUnavailable:
         return "database unavailable"
     return "migrations pending" if state.pending else None
@@ -190,7 +192,7 @@ async def unreadiness(database: Database) -> str | None:
 
 async def _connect(dsn: str) -> Any:
     settings = session_settings(role=None) | {"statement_timeout": "0", "lock_timeout": "0"}
-    return await asyncpg.connect(dsn, server_settings=settings, timeout=10)
+    return await Hosts(dsn).connect(server_settings=settings, timeout=10)
 
 
 async def _create_schema(connection: Any) -> None:

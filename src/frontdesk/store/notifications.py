@@ -9,10 +9,9 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-import asyncpg
-
 from frontdesk.background import Step
 from frontdesk.store.database import SERVICE_ROLE, session_settings
+from frontdesk.store.hosts import Hosts
 
 _CHANNEL = "frontdesk_change"
 _NOTIFY = f"SELECT pg_notify('{_CHANNEL}', word) FROM unnest($1::text[]) word"  # noqa: S608 - a name of ours
@@ -36,9 +35,9 @@ class NotificationListener:
     """
 
     def __init__(
-        self, dsn: str, on_change: Callable[[str, str], None], on_listening: Callable[[], None] = lambda: None
+        self, hosts: Hosts, on_change: Callable[[str, str], None], on_listening: Callable[[], None] = lambda: None
     ) -> None:
-        self._dsn = dsn
+        self._hosts = hosts
         self._on_change = on_change
         self._on_listening = on_listening
         self._connection: Any = None
@@ -65,8 +64,7 @@ class NotificationListener:
             self._connection = None
 
     async def _connect(self) -> None:
-        self._connection = await asyncpg.connect(
-            self._dsn,
+        self._connection = await self._hosts.connect(
             timeout=_CONNECT_SECONDS,
             command_timeout=_CONNECT_SECONDS,
             server_settings=session_settings(SERVICE_ROLE),

@@ -1,0 +1,94 @@
+"""Connects to the host of a database address that accepts writes, and remembers it for the next connection."""
+
+import contextlib
+import socket
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+import asyncpg
+from asyncpg import exceptions as pg
+
+HOST_SECONDS = 3.0  # for each host, where there are several: the next one is tried then
+
+# A network that swallows packets must not look like a slow statement. Seconds; see tcp(7).
+_KEEPALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}
+_USER_TIMEOUT_MILLISECONDS = 6000
+
+# Another host may do what this one cannot do now.
+_NEXT_HOST = (pg.TargetServerAttributeNotMatched, pg.CannotConnectNowError, pg.PostgresConnectionError, OSError)
+
+
+class Hosts:
+    """The hosts of an address, the last good one first. A standby is refused: reads must see the last write."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsns = addresses(dsn)
+
+    @property
+    def has_alternatives(self) -> bool:
+        return len(self._dsns) > 1
+
+    async def connect(self, *, timeout: float, **options: Any) -> Any:  # noqa: ASYNC109 - as in asyncpg
+        """Tries every host. `timeout` is for the only host; each of several has `HOST_SECONDS`."""
+        errors: list[Exception] = []
+        for dsn in list(self._dsns):
+            try:
+                connection = await _connect(dsn, HOST_SECONDS if self.has_alternatives else timeout, options)
+            except _NEXT_HOST as error:
+                self._move(dsn, to_front=False)
+                errors.append(error)
+            else:
+                self._move(dsn, to_front=True)
+                return connection
+        standbys = [error for error in errors if isinstance(error, pg.TargetServerAttributeNotMatched)]
+        raise (standbys or errors)[0]
+
+    async def find_another(self, **options: Any) -> bool:
+        """Whether a host other than the last good one accepts writes; it is tried first from now on."""
+        for dsn in self._dsns[1:]:
+            with contextlib.suppress(*_NEXT_HOST):
+                connection = await _connect(dsn, HOST_SECONDS, options)
+                connection.terminate()
+                self._move(dsn, to_front=True)
+                return True
+        return False
+
+    def _move(self, dsn: str, *, to_front: bool) -> None:
+        others = [other for other in self._dsns if other != dsn]
+        self._dsns = [dsn, *others] if to_front else [*others, dsn]
+
+
+async def _connect(dsn: str, seconds: float, options: dict[str, Any]) -> Any:
+    options = {**options, "timeout": seconds, "target_session_attrs": "read-write"}
+    connection: Any = await asyncpg.connect(dsn, **options)
+    _notice_lost_peers(connection._transport.get_extra_info("socket"))
+    return connection
+
+
+def _notice_lost_peers(wire: socket.socket) -> None:
+    if wire.family == socket.AF_UNIX:
+        return
+    wire.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, seconds in _KEEPALIVE.items():
+        if hasattr(socket, name):
+            wire.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), seconds)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT_MILLISECONDS)
+
+
+def addresses(dsn: str) -> list[str]:
+    """An address for each host that `dsn` names, in its host part or in the parameter `host`."""
+    url = urlsplit(dsn)
+    login, at, hosts = url.netloc.rpartition("@")
+    if "," in hosts:
+        return [urlunsplit(url._replace(netloc=f"{login}{at}{host}")) for host in hosts.split(",")]
+    query = dict(parse_qsl(url.query, keep_blank_values=True))
+    names, ports = query.get("host", "").split(","), query.get("port", "").split(",")
+    if hosts or len(names) == 1:
+        return [dsn]
+    if len(ports) == 1:
+        ports *= len(names)
+    return [
+        urlunsplit(url._replace(query=urlencode({**query, "host": name, "port": port}, quote_via=quote)))
+        for name, port in zip(names, ports, strict=True)
+    ]

@@ -1,0 +1,94 @@
+"""A PostgreSQL cluster with a synchronous standby, made from the binaries of the embedded one."""
+
+import os
+import signal
+import subprocess
+from dataclasses import asdict
+from pathlib import Path
+
+from frontdesk.store.embedded.account import account_for, binaries_for
+from tests.ports import free_port
+from tests.store.embedded_processes import wait_until
+
+_SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "max_connections": "60",
+    "shared_buffers": "32MB",
+    "wal_level": "replica",
+    "hot_standby": "on",
+    "fsync": "off",  # no machine loses its power here
+}
+
+
+class Cluster:
+    """One PostgreSQL, of an account that may run it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.data = folder / "data"
+        self.port = free_port()
+        self._log = folder / "postgres.log"
+        self._account = account_for(self.data)
+        self._binaries = binaries_for(self._account)
+        self._process: subprocess.Popen[bytes] | None = None
+        folder.mkdir()
+        if self._account.user is not None:
+            os.chown(folder, self._account.user, self._account.group or -1)
+
+    @property
+    def dsn(self) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+
+    def create(self) -> None:
+        self._run("initdb", "-D", str(self.data), "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8")
+
+    def copy(self, primary: "Cluster") -> None:
+        address = ("-h", "127.0.0.1", "-p", str(primary.port), "-U", "postgres")
+        self._run("pg_basebackup", "-D", str(self.data), "-R", "--no-sync", "-c", "fast", *address)
+
+    def start(self) -> None:
+        settings = [f"--{name}={value}" for name, value in {**_SETTINGS, "port": str(self.port)}.items()]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(self._binaries / "postgres"), "-D", str(self.data), *settings],
+                stdout=log, stderr=log, cwd="/", start_new_session=True, **asdict(self._account),
+            )  # fmt: skip
+        wait_until(self._accepts, 60)
+
+    def sql(self, statement: str) -> str:
+        return self._run("psql", "-X", "-A", "-t", "-d", self.dsn, "-c", statement)
+
+    def promote(self) -> None:
+        self._run("pg_ctl", "promote", "-D", str(self.data))
+
+    def hang(self) -> None:
+        for pid in self._pids():
+            os.kill(pid, signal.SIGSTOP)
+
+    def kill(self) -> None:
+        for pid in self._pids():
+            os.kill(pid, signal.SIGKILL)
+        if self._process is not None:
+            self._process.wait(30)
+
+    def _pids(self) -> list[int]:
+        if self._process is None or self._process.poll() is not None:
+            return []
+        postmaster = self._process.pid
+        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+        return [postmaster, *map(int, children)]
+
+    def _accepts(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, self._log.read_text()[-2000:]
+        command = [str(self._binaries / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        return subprocess.run(command).returncode == 0
+
+    def _run(self, program: str, *arguments: str) -> str:
+        done = subprocess.run(
+            [str(self._binaries / program), *arguments],
+            capture_output=True, text=True, cwd="/", env={"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
+            timeout=120, **asdict(self._account),
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()

@@ -1,0 +1,173 @@
+"""Addresses with several hosts: silent hosts and standbys are passed over, and a move to another host is noticed."""
+
+import asyncio
+import contextlib
+import socket
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import asyncpg
+import pytest
+from asyncpg import exceptions as pg
+
+from frontdesk.store import database as database_module
+from frontdesk.store import hosts as hosts_module
+from frontdesk.store import migrate
+from frontdesk.store.database import Database
+from frontdesk.store.hosts import Hosts, addresses
+
+
+@pytest.mark.parametrize(
+    ("dsn", "expected"),
+    [
+        ("postgresql://u:p@one/db?sslmode=require", ["postgresql://u:p@one/db?sslmode=require"]),
+        ("postgresql://u@/db?host=/run/x&port=5433", ["postgresql://u@/db?host=/run/x&port=5433"]),
+        (
+            "postgresql://u:p%40@one:5433,[::1]:5434,three/db?sslmode=require",
+            [
+                "postgresql://u:p%40@one:5433/db?sslmode=require",
+                "postgresql://u:p%40@[::1]:5434/db?sslmode=require",
+                "postgresql://u:p%40@three/db?sslmode=require",
+            ],
+        ),
+        (
+            "postgresql://u@/db?host=/run/a,two&port=1,2&sslmode=disable",
+            [
+                "postgresql://u@/db?host=/run/a&port=1&sslmode=disable",
+                "postgresql://u@/db?host=two&port=2&sslmode=disable",
+            ],
+        ),
+        (
+            "postgresql://u@/db?host=one,two&port=5433",
+            ["postgresql://u@/db?host=one&port=5433", "postgresql://u@/db?host=two&port=5433"],
+        ),
+    ],
+)
+def test_an_address_is_split_into_its_hosts(dsn: str, expected: list[str]) -> None:
+    assert [address.replace("%2F", "/") for address in addresses(dsn)] == expected
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """A host that takes connections and never says a word, as a stopped PostgreSQL does."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.fixture
+async def wire(database_dsn: str) -> AsyncIterator["Wire"]:
+    """The test's database on a TCP port of its own."""
+    async with Wire(database_dsn).running() as running:
+        yield running
+
+
+class Wire:
+    """Passes bytes between TCP clients and the socket of a PostgreSQL, until it hangs."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self.hung = asyncio.Event()
+        self.host = ""
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator["Wire"]:
+        self._tasks: set[asyncio.Task[None]] = set()
+        server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        try:
+            yield self
+        finally:
+            server.close()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._tasks.add(asyncio.create_task(self._pass(reader, writer)))
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        query = dict(part.split("=") for part in self._dsn.partition("?")[2].split("&"))
+        path = f"{query['host'].replace('%2F', '/')}/.s.PGSQL.{query['port']}"
+        there, back = await asyncio.open_unix_connection(path)
+        with contextlib.closing(writer), contextlib.closing(back):
+            await asyncio.gather(self._copy(reader, back), self._copy(there, writer))
+
+    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while said := await reader.read(65536):
+                if self.hung.is_set():
+                    await asyncio.Event().wait()
+                writer.write(said)
+            writer.close()
+
+
+def at(dsn: str, *hosts: str) -> str:
+    """The address of the same database through these hosts."""
+    login, _, rest = dsn.partition("@")
+    return f"{login}@{','.join(hosts)}{rest.partition('?')[0]}?sslmode=disable"
+
+
+async def test_silent_hosts_and_standbys_are_passed_over_and_the_good_host_is_remembered(
+    database_dsn: str, owner_dsn: str, silent: str, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hosts_module, "HOST_SECONDS", 0.5)
+    hosts = Hosts(at(database_dsn, silent, wire.host))
+    began = time.monotonic()
+    await (await hosts.connect(timeout=30)).close()
+    first = time.monotonic() - began
+    assert 0.4 < first < 10
+    began = time.monotonic()
+    connection = await hosts.connect(timeout=30)
+    assert time.monotonic() - began < 0.4, "the silent host is not asked again"
+    peer = connection._transport.get_extra_info("socket")
+    assert peer.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        assert peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 6000
+    await connection.close()
+    owner = await asyncpg.connect(owner_dsn)
+    await owner.execute(
+        f"ALTER DATABASE {await owner.fetchval('SELECT current_database()')} SET default_transaction_read_only = on"
+    )
+    await owner.close()
+    with pytest.raises(pg.TargetServerAttributeNotMatched):
+        await hosts.connect(timeout=30)
+
+
+async def test_statements_stuck_at_a_hung_host_are_given_up_when_another_accepts_writes(
+    database_dsn: str, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database_module, "_PROBE_SECONDS", 0.3)
+    monkeypatch.setattr(hosts_module, "HOST_SECONDS", 0.5)
+    async with Wire(database_dsn).running() as other:
+        database = Database(at(database_dsn, wire.host, other.host), pool_size=2)
+        await database.open()
+        try:
+            await database.watch()
+            wire.hung.set()
+            stuck = [asyncio.create_task(database.fetchval("SELECT 1")) for _ in range(4)]
+            await asyncio.sleep(0)
+            async with asyncio.timeout(10):
+                await database.watch()
+                assert await asyncio.gather(*stuck) == [1] * 4
+        finally:
+            await database.close()
+
+
+async def test_a_hung_database_is_reported_soon(database_dsn: str, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrate, "_READINESS_SECONDS", 0.3)
+    database = Database(at(database_dsn, wire.host), pool_size=2)
+    await database.open()
+    assert await migrate.unreadiness(database) is None
+    wire.hung.set()
+    async with asyncio.timeout(3):
+        assert await migrate.unreadiness(database) == "database unavailable"
+    wire.hung.clear()
+    monkeypatch.setattr(database_module, "_CLOSE_SECONDS", 0.1)
+    await database.close()
+
+
+async def test_a_server_that_no_longer_accepts_writes_is_left(database: Database) -> None:
+    """As after a switch-over that keeps connections."""
+    await database.fetchval("SELECT set_config('default_transaction_read_only', 'on', false)")
+    await database.write("UPDATE practice SET name = name")
+    assert await database.fetchval("SHOW default_transaction_read_only") == "off"
