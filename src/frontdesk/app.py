@@ -299,7 +299,7 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
     def door_of(path: str) -> App | None:
         if path.startswith(f"{PREFIX}/"):
             return None if path.startswith(PROBLEM_PAGES) else rest_door
-        if path.startswith(f"{FHIR_PREFIX}/"):
+        if f"{path}/".startswith(f"{FHIR_PREFIX}/"):
             return fhir_door
         return mcp_door if path == mcp.PATH else None
 

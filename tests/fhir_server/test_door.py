@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 
-from tests.world import World
+from tests.world import PRACTICE, World
 
 BASE = "/fhir/R4"
 
@@ -70,8 +70,16 @@ async def test_every_problem_is_an_operation_outcome(server: World) -> None:
     assert metadata.json()["resource"] == "http://test/fhir/R4"
     unscoped = await server.client(scopes=["slots:read"])
     issue(await unscoped.get(f"{BASE}/Practitioner?name:exact=x"), 403, "forbidden_scope", "forbidden")
-    for path in ("Practitioner/13", "Practitioner/0", "Practitioner/x_y", "Practitioner/99999999999", "Observation"):
+    for path in (
+        "Practitioner/13",
+        "Practitioner/0",
+        "Practitioner/x_y",
+        "Practitioner/99999999999",
+        "Observation",
+        "",
+    ):
         issue(await client.get(f"{BASE}/{path}"), 404, "not_found", "not-found")
+    issue(await client.get(BASE), 404, "not_found", "not-found")
     wrong = await client.delete(f"{BASE}/Practitioner/10")
     issue(wrong, 405, "method_not_allowed", "not-supported")
     assert wrong.headers["allow"] == "GET"
@@ -93,13 +101,28 @@ async def test_every_problem_is_an_operation_outcome(server: World) -> None:
     assert int(throttled.headers["retry-after"]) > 0
 
 
+async def test_a_sandbox_practice_simulates_errors(server: World) -> None:
+    await server.import_file(PRACTICE.replace("SLUG,", "box, sandbox: true,"))
+    client = await server.client("box")
+    for code, status, kind in (
+        ("upstream_unavailable", 502, "transient"),
+        ("not_found", 404, "not-found"),
+        ("internal", 500, "exception"),
+    ):
+        simulated = await client.get(f"{BASE}/Practitioner/10", headers={"Frontdesk-Simulate": code})
+        issue(simulated, status, code, kind)
+    limited = await client.get(f"{BASE}/Practitioner/10", headers={"Frontdesk-Simulate": "rate_limited"})
+    issue(limited, 429, "rate_limited", "throttled")
+    assert "x-svc-trace-id" not in limited.headers
+
+
 async def test_unsupported_parameters_are_ignored_with_a_warning_or_refused(server: World) -> None:
     client = await server.client(grant="integration")
-    query = f"{BASE}/Practitioner?name=chen&birthdate=2000-01-01&_revinclude=Schedule:actor"
+    query = f"{BASE}/Practitioner?name=chen&birthdate=2000-01-01&_revinclude=Schedule:actor&_sort=name&_include=x:y"
     lenient = (await client.get(query)).json()
     assert [entry["search"]["mode"] for entry in lenient["entry"]] == ["match", "outcome"]
     warned = [each["expression"] for each in lenient["entry"][1]["resource"]["issue"]]
-    assert warned == [["birthdate"], ["_revinclude"]]
+    assert warned == [["birthdate"], ["_revinclude"], ["_include"], ["_sort"]]
     assert lenient["link"][0]["url"] == "http://test/fhir/R4/Practitioner?name=chen"
     strict = await client.get(query, headers={"Prefer": "handling=strict"})
     assert issue(strict, 422, "validation", "not-supported")["expression"] == ["birthdate"]

@@ -54,6 +54,7 @@ async def test_the_directory_is_read_and_searched(server: World) -> None:
         "line": ["1 Main Street"], "city": "Boston", "state": "MA", "postalCode": "02110", "country": "US"
     }  # fmt: skip
     assert await ids(client, "Location?name=main") == ["1"]
+    assert await ids(client, "Location?_id=2,3&_count=1") == ["2"]
     assert await ids(client, "HealthcareService?service-type=urn:frontdesk:visit-type%7C21") == ["21-101", "21-102"]
     assert await ids(client, "HealthcareService?service-type=103") == ["22-103"]
     service = (await client.get(f"{BASE}/HealthcareService/21-102")).json()
@@ -144,6 +145,7 @@ async def test_appointments_are_read_and_searched(server: World) -> None:
 
     everyone = [each["id"] for each in await every_page(client, "Appointment?_count=1")]
     assert len(everyone) == len(set(everyone)) == 3
+    assert await ids(client, "Appointment?_sort=date") == everyone
     others = [each for each in everyone if each != found["id"]]
     assert await ids(client, "Appointment?date=2026-11-16&actor=Practitioner/10&location=1&status=booked") == everyone
     assert await ids(client, "Appointment?date=gt2026-11-16T14:00:00Z") == others

@@ -28,6 +28,8 @@ class Searches:
 
     async def bundle(self, kind: ResourceType, calls: Calls, pairs: Pairs, *, strict: bool) -> Resource:
         query = read_query(kind.name, kind.parameters, self._followed, pairs, self._base, strict=strict)
+        if query.sort not in (None, kind.order(query)):
+            query = _unsorted(query, strict=strict)
         bound = ["fhir", kind.name, sorted(query.used)]
         begin = _position(calls, bound, pairs)
         if query.only_count:
@@ -90,9 +92,18 @@ class Searches:
         return [each for each in parameter.found(source) if inclusion.target in (None, each.partition("/")[0])]
 
 
+def _unsorted(query: Query, *, strict: bool) -> Query:
+    """The query without its order, which is not supported."""
+    fault = FieldError("_sort", "unknown", "_sort is not supported for this search")
+    if strict:
+        raise invalid([fault])
+    used = tuple(pair for pair in query.used if pair[0] != "_sort")
+    return replace(query, sort=None, used=used, ignored=(*query.ignored, fault))
+
+
 async def _find(kind: ResourceType, calls: Calls, query: Query, begin: Position | None) -> Found:
     """A page of resources that match. It may be short although more follow, because its steps are limited."""
-    if query.alternatives("_id"):
+    if query.alternatives("_id") and not kind.is_listed:
         return await _by_id(kind, calls, query, begin)
     found, last, total = list[Resource](), begin, None
     for _ in range(MOST_STEPS):

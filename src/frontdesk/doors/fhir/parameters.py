@@ -14,7 +14,9 @@ DEFAULT_COUNT, MOST_COUNT = 50, 200
 MOST_VALUES = 200
 CURSOR = "_cursor"
 
-_RESULT_PARAMETERS = frozenset(("_count", "_include", "_include:iterate", "_format", "_pretty", "_summary", CURSOR))
+_RESULT_PARAMETERS = frozenset(
+    ("_count", "_include", "_include:iterate", "_format", "_pretty", "_sort", "_summary", CURSOR)
+)
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,9}\Z", re.ASCII)
 _DATE = re.compile(r"(eq|ge|gt|le|lt)?(\d{4})(?:-(\d\d)(?:-(\d\d))?)?\Z", re.ASCII)
 _INSTANT = re.compile(
@@ -111,6 +113,7 @@ class Query:
     count: int
     inclusions: tuple[Inclusion, ...]
     only_count: bool
+    sort: str | None
     used: tuple[tuple[str, str], ...]  # for the links
     ignored: tuple[FieldError, ...]
 
@@ -187,6 +190,7 @@ def read_query(
         min(int(count), MOST_COUNT),
         tuple(inclusions),
         summary == "count" or int(count) == 0,
+        results.get("_sort"),
         tuple(used),
         tuple(ignored),
     )

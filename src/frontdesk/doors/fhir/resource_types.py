@@ -32,7 +32,10 @@ class ResourceType:
     they are filtered out afterwards."""
     parameters: tuple[SearchParameter, ...]
     includes: tuple[str, ...] = ()  # reference parameters that `_include` follows
+    is_listed: bool = False  # whether a search reads all resources at once
     has_last_updated: bool = False
+    order: Callable[[Query], str | None] = lambda _query: None
+    """The parameter whose order the results of a query have, which `_sort` may name."""
 
     def parameter(self, name: str) -> SearchParameter:
         return next(each for each in self.parameters if each.name == name)

@@ -154,4 +154,5 @@ APPOINTMENT = ResourceType(
     ),
     includes=("patient", "practitioner", "location", "actor"),
     has_last_updated=True,
+    order=lambda query: "date" if len(_patients(query)) == 1 else None,
 )

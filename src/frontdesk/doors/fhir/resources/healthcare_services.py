@@ -54,6 +54,7 @@ HEALTHCARE_SERVICE = ResourceType(
     search_by=ALL_PROCEDURES,
     read=_read,
     search=_search,
+    is_listed=True,
     parameters=(
         ID,
         ACTIVE,

@@ -51,6 +51,7 @@ LOCATION = ResourceType(
     search_by=LIST_LOCATIONS,
     read=_read,
     search=_search,
+    is_listed=True,
     parameters=(
         ID,
         SearchParameter("name", "string", lambda location: [location["name"], *location.get("alias", ())]),

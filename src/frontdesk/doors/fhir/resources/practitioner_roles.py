@@ -41,6 +41,7 @@ PRACTITIONER_ROLE = ResourceType(
     search_by=LIST_PROVIDERS,
     read=_read,
     search=_search,
+    is_listed=True,
     parameters=(
         ID,
         ACTIVE,

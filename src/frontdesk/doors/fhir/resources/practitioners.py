@@ -44,6 +44,7 @@ PRACTITIONER = ResourceType(
     search_by=LIST_PROVIDERS,
     read=_read,
     search=_search,
+    is_listed=True,
     parameters=(
         ID,
         ACTIVE,

@@ -49,6 +49,7 @@ SCHEDULE = ResourceType(
     search_by=LIST_PROVIDERS,
     read=_read,
     search=_search,
+    is_listed=True,
     parameters=(
         ID,
         ACTIVE,

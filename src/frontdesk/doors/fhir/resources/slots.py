@@ -8,8 +8,8 @@ from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.codes import service_type, tokens
 from frontdesk.doors.fhir.parameters import Query, SearchParameter
 from frontdesk.doors.fhir.resource_types import Found, Position, ResourceType
+from frontdesk.doors.fhir.resources import healthcare_services
 from frontdesk.doors.fhir.resources.directory import ID
-from frontdesk.doors.fhir.resources.healthcare_services import services
 from frontdesk.operations import BY_NAME, WIDE_SLOT_SEARCH
 
 _GET_SLOT = BY_NAME["get_slot"]
@@ -26,8 +26,9 @@ async def _search(calls: Calls, query: Query, after: Position | None) -> Found:
     first, last = query.days("start")
     if first is not None and last is not None and first > last:
         return Found([])
-    searches = [[service, *place] for service in await _services(calls, query) for place in _places(query)]
-    *search, cursor = [*searches[0], None] if searches and after is None else [*(after or ()), None][:4]
+    services = await _services(calls, query)
+    searches: list[list[Any]] = [[service, *place] for service in services for place in _places(query)]
+    search, cursor = after or (searches[0] if searches else None, None)
     if search not in searches:
         return Found([])
     service, provider_id, location_id = search
@@ -44,9 +45,9 @@ async def _search(calls: Calls, query: Query, after: Position | None) -> Found:
     )
     slots = [_slot(each, "free") for each in found["items"]]
     if "nextCursor" in found:
-        return Found(slots, [*search, found["nextCursor"]])
+        return Found(slots, [search, found["nextCursor"]])
     following = searches[searches.index(search) + 1 :]
-    return Found(slots, [*following[0], None] if following else None)
+    return Found(slots, [following[0], None] if following else None)
 
 
 async def _services(calls: Calls, query: Query) -> list[str]:
@@ -54,7 +55,7 @@ async def _services(calls: Calls, query: Query) -> list[str]:
     if not all(each.matches({"status": "free"}) for each in query.criteria if each.parameter.name == "status"):
         return []
     wanted = [each for each in query.criteria if each.parameter.name == "service-type"]
-    found = [(each["id"], {"serviceType": each["type"]}) for each in await services(calls)]
+    found = [(each["id"], {"serviceType": each["type"]}) for each in await healthcare_services.services(calls)]
     return [service for service, slot in found if all(each.matches(slot) for each in wanted)]
 
 
