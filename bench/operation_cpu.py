@@ -1,4 +1,4 @@
-"""CPU time that one warm call costs the service's process, by operation: the whole path from ASGI to ASGI.
+"""CPU time that one call costs the service's process, by operation, warm and not: the whole path from ASGI to ASGI.
 
 Runs the application in this process on an embedded PostgreSQL of its own. Time spent in PostgreSQL and waiting for it
 is not counted. Prints the least and the median of many short rounds: the least is what the work costs when nobody else
@@ -7,6 +7,7 @@ disturbs the caches.
     .venv/bin/python bench/operation_cpu.py
 """
 
+import itertools
 import logging
 import statistics
 import tempfile
@@ -107,8 +108,16 @@ async def main() -> None:
         query |= {"from": first.isoformat(), "to": (first + timedelta(days=14)).isoformat(), "limit": 50}
         status, body = await caller.get("/api/slots", query)
         print("search_slots:", status, len(orjson.loads(body)["items"]), "items")
+        never_asked = (dict(pairs) for pairs in itertools.permutations(query.items()))
+
+        async def unseen() -> None:
+            service.engine.slot_json._known.clear()
+            await caller.get("/api/slots", next(never_asked))
+
         cases: dict[str, Callable[[], Awaitable[Any]]] = {
             "search_slots, 14 days, 50 items": lambda: caller.get("/api/slots", query),
+            "the same, never asked before": lambda: caller.get("/api/slots", next(never_asked)),
+            "the same, no slot shown before": unseen,
             "get_slot": lambda: caller.get(f"/api/slots/{one['id']}"),
             "find_first_available": lambda: caller.get(
                 "/api/slots/first-available", {"visitTypeId": 21, "procedureId": 102}

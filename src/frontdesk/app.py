@@ -63,13 +63,14 @@ from frontdesk.doors.oauth import oauth_routes
 from frontdesk.doors.pages import PROBLEM_PAGES, page_routes
 from frontdesk.doors.request_log import RequestLog, log_line
 from frontdesk.doors.rest import PREFIX, RestDoor
-from frontdesk.engine.answer_cache import AnswerCache, CurrentVersions
+from frontdesk.engine.answer_cache import AnswerCache
 from frontdesk.engine.confirmation import Writes
 from frontdesk.engine.execute import Engine
 from frontdesk.engine.patient_guard import PatientGuard
 from frontdesk.engine.sandbox import SimulatingEngine
 from frontdesk.engine.turns import Turns
 from frontdesk.housekeeping import housekeeping_steps
+from frontdesk.operations import SlotJson
 from frontdesk.outbound.calendar_notifier import CalendarNotifier
 from frontdesk.outbound.checked_http import CheckedHttp
 from frontdesk.outbound.feeds import CalendarFeeds
@@ -77,6 +78,7 @@ from frontdesk.outbound.key_sets import KeySets
 from frontdesk.outbound.webhooks.deliverer import Deliverer
 from frontdesk.outbound.webhooks.sender import Sender
 from frontdesk.settings import Settings
+from frontdesk.store.calendar_versions import CurrentVersions
 from frontdesk.store.database import READY_SECONDS, WATCH_SECONDS, Database
 from frontdesk.store.directories import DirectoryCache
 from frontdesk.store.migrate import unreadiness
@@ -139,7 +141,8 @@ def build_service(
     audit = AuditTrail(database)
     calendar_notifier = CalendarNotifier(database)
     directories = DirectoryCache(database)
-    calendar = NativeCalendar(database, directories)
+    current_versions = CurrentVersions(database)
+    calendar = NativeCalendar(database, directories, current_versions)
 
     def settled(practice_id: int) -> None:
         audit.seal_soon(practice_id)
@@ -154,21 +157,25 @@ def build_service(
         return NativeSystem(calendar, caller.practice_id, caller.directory_version)
 
     @lru_cache(maxsize=10_000)
-    def slot_ids_under(practice_id: int, masters: tuple[bytes, ...]) -> SlotIds:
-        newest, *older = (practice_key(master, practice_id) for master in masters)
-        return SlotIds(newest, older)
+    def keys_in_state(practice_id: int, _state: int) -> tuple[SlotIds, Cursors]:
+        newest, *older = (practice_key(master, practice_id) for master in ring.secrets(SLOT_IDS))
+        return SlotIds(newest, older), Cursors(ring.secrets(CURSORS), practice_id)
+
+    def practice_keys(practice_id: int) -> tuple[SlotIds, Cursors]:
+        return keys_in_state(practice_id, ring.state(seconds()))
 
     engine = SimulatingEngine(
         authenticator=authenticator,
         systems=system_of,
-        slot_ids=lambda practice_id: slot_ids_under(practice_id, tuple(ring.secrets(SLOT_IDS))),
-        cursors=lambda practice_id: Cursors(ring.secrets(CURSORS), practice_id),
+        slot_ids=lambda practice_id: practice_keys(practice_id)[0],
+        cursors=lambda practice_id: practice_keys(practice_id)[1],
         audit=audit,
         writes=Writes(database, audit, timedelta(seconds=settings.confirmation_seconds), calendar_notifier.changed),
-        answers=AnswerCache(CurrentVersions(database), directories.version, ring.state, seconds),
+        answers=AnswerCache(current_versions, directories.version, ring.state, seconds),
         turns=Turns(at_once=settings.database_pool_size, per_practice=max(1, settings.database_pool_size // 2)),
         search_turns=Turns(at_once=6, per_practice=4, when_crowded=1),
         patient_guard=PatientGuard(database, MatchAttempts(database, ring)),
+        slot_json=SlotJson(),
         clock=now,
     )
     return Service(

@@ -18,8 +18,9 @@ from frontdesk.access.keys.ring import CURSORS, SETTLING, SLOT_IDS
 from frontdesk.cache import BoundedCache
 from frontdesk.doors.mcp.messages import PARSE_ERROR
 from frontdesk.doors.rest import RestDoor
-from frontdesk.engine.answer_cache import MAX_ENTRY_BYTES, Answer, AnswerCache, CurrentVersions, Entry
-from frontdesk.operations import OPERATIONS
+from frontdesk.engine.answer_cache import MAX_ENTRY_BYTES, Answer, AnswerCache, Entry
+from frontdesk.operations import OPERATIONS, SlotJson
+from frontdesk.store.calendar_versions import CurrentVersions
 from frontdesk.store.practices import set_suspended
 from tests.access.stopped_clock import StoppedClock
 from tests.doors.mcp_speech import EVERY, framed, headers, request
@@ -51,7 +52,7 @@ def empty_cache(world: World) -> AnswerCache:
 
 async def anew(world: World, agent: httpx.AsyncClient, path: str) -> bytes:
     """The answer of an engine that has nothing cached."""
-    engine = replace(world.service.engine, answers=empty_cache(world))
+    engine = replace(world.service.engine, answers=empty_cache(world), slot_json=SlotJson())
     door = httpx.ASGITransport(app=RestDoor(engine, world.service.settings, world.service.requests))
     async with httpx.AsyncClient(transport=door, base_url="http://test", headers=agent.headers) as client:
         answer = await client.get(path)
@@ -113,6 +114,19 @@ async def test_a_booking_shows_in_the_next_search(world: World) -> None:
     await confirmed(agent, "POST", f"/api/appointments/{appointment}/cancel", {"reason": "ill"})
     assert (await agent.get(SEARCH)).json()["items"] == before
     assert (await agent.get(f"/api/slots/{before[0]['id']}")).json()["available"] is True
+
+
+async def test_a_booking_leaves_the_answers_of_other_providers_cached(world: World) -> None:
+    agent, answers = await world.client(), world.service.engine.answers
+    other = SEARCH.replace("providerId=10", "providerId=11")
+    for path in (SEARCH, other):
+        await agent.get(path)
+    await book(agent)
+    hits, misses = answers.hits["search_slots"], answers.misses["search_slots"]
+    assert (await agent.get(other)).content == await anew(world, agent, other)
+    assert (answers.hits["search_slots"], answers.misses["search_slots"]) == (hits + 1, misses)
+    assert (await agent.get(SEARCH)).content == await anew(world, agent, SEARCH)
+    assert (answers.hits["search_slots"], answers.misses["search_slots"]) == (hits + 1, misses + 1)
 
 
 @pytest.mark.parametrize("role", ["origin", "replica"])

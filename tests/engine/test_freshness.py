@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from struct import pack
 from typing import Any
 
 import asyncpg
@@ -13,9 +14,8 @@ import httpx
 import pytest
 
 from frontdesk.app import build_app, build_service
-from frontdesk.engine.answer_cache import CurrentVersions
+from frontdesk.store.calendar_versions import CurrentVersions, PracticeVersions
 from frontdesk.store.database import Database, DatabaseUnavailable
-from frontdesk.systems.port import Versions
 from tests.shared_database import opened
 from tests.world import World, book
 
@@ -154,8 +154,9 @@ class Questions:
         self.version = 1
         self.asked: list[asyncio.Future[None]] = []
 
-    async def fetch(self, _sql: str, practices: list[int]) -> list[tuple[int, int, int]]:
-        found = [(practice, practice, self.version) for practice in practices]  # read now, answered later
+    async def fetch(self, _sql: str, practices: list[int]) -> list[tuple[int, int, bytes]]:
+        calendars = pack(">qq", 10, self.version)
+        found = [(practice, practice, calendars) for practice in practices]  # read now, answered later
         answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.asked.append(answered)
         await answered
@@ -167,7 +168,7 @@ class Questions:
                 await asyncio.sleep(0)
 
 
-def ask(versions: CurrentVersions, practice: int = 1) -> "asyncio.Task[Versions]":
+def ask(versions: CurrentVersions, practice: int = 1) -> "asyncio.Task[PracticeVersions]":
     return asyncio.create_task(versions.read(practice))
 
 
@@ -187,11 +188,12 @@ async def test_who_comes_while_a_question_is_under_way_gets_the_answer_of_the_ne
     late, latest, of_another = ask(versions), ask(versions), ask(versions, 2)
     await asyncio.sleep(0)
     database.asked[0].set_result(None)
-    assert await early == Versions(1, 1)
+    assert await early == PracticeVersions(1, {10: 1})
     assert not late.done()
     await database.under_way(2)
     database.asked[1].set_result(None)
-    assert (await late, await latest, await of_another) == (Versions(1, 2), Versions(1, 2), Versions(2, 2))
+    assert await late == await latest == PracticeVersions(1, {10: 2})
+    assert await of_another == PracticeVersions(2, {10: 2})
     await nobody_waits(versions)
     assert len(database.asked) == 2
 
@@ -206,11 +208,11 @@ async def test_who_gives_up_takes_nothing_from_the_others() -> None:
     asking.cancel()
     giving_up.cancel()
     database.asked[0].set_result(None)
-    assert await sharing == Versions(1, 1)
+    assert await sharing == PracticeVersions(1, {10: 1})
     await database.under_way(2)
     giving_up_later.cancel()
     database.asked[1].set_result(None)
-    assert await asyncio.wait_for(later, 30) == Versions(1, 1)
+    assert await asyncio.wait_for(later, 30) == PracticeVersions(1, {10: 1})
     assert asking.cancelled()
     assert giving_up.cancelled()
     assert giving_up_later.cancelled()
@@ -229,7 +231,7 @@ async def test_everybody_who_waits_hears_of_a_failure_and_the_next_question_is_a
     again = ask(versions)
     await database.under_way(2)
     database.asked[1].set_result(None)
-    assert await again == Versions(1, 1)
+    assert await again == PracticeVersions(1, {10: 1})
 
 
 async def test_nobody_waits_for_an_answer_when_the_service_ends() -> None:
@@ -250,7 +252,7 @@ async def test_practices_share_questions_and_each_gets_its_own_answer(world: Wor
     versions, before = CurrentVersions(world.database), world.database.statements
     found = await asyncio.gather(*(versions.read(practice) for practice in (1, 2, 404, 2, 1)))
     assert world.database.statements - before == 1
-    assert [versions.calendar for versions in found] == [1, 0, None, 0, 1]
+    assert [versions.calendars for versions in found] == [{10: 1}, {}, {}, {}, {10: 1}]
     assert found[2].directory is None, "like nothing that is kept"
 
 

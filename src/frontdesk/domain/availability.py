@@ -42,6 +42,11 @@ class Busy:
     ends: Sequence[int]
     lanes: Sequence[int]  # 1..capacity; lanes beyond the capacity are ignored
 
+    def starting(self, begin: int, end: int) -> "Busy":
+        """Those that start in begin <= t < end."""
+        low, high = bisect_left(self.starts, begin), bisect_left(self.starts, end)
+        return Busy(self.starts[low:high], self.ends[low:high], self.lanes[low:high])
+
 
 Gap = tuple[int, int]  # a slot and its buffer fit wherever first <= start <= last
 

@@ -28,20 +28,19 @@ class Turns:
         self._running: dict[int, int] = {}  # calls by practice
         self._waiting: dict[int, dict[str, deque[_Turn]]] = {}  # by practice and client; the first of each is next
 
-    async def take(self, caller: Caller) -> bool:
-        """Wait for a turn, for at most `WAIT_SECONDS`; False if one was free. Every turn must be given back."""
+    async def take(self, caller: Caller) -> None:
+        """Wait for a turn, for at most `WAIT_SECONDS`. Every turn must be given back."""
         practice_id = caller.practice_id
         running = self._running.get(practice_id, 0)
         if self._free and running < self._most() and practice_id not in self._waiting:
             self._free -= 1
             self._running[practice_id] = running + 1
-            return False
+            return
         turn: _Turn = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(practice_id, {}).setdefault(caller.client_id, deque()).append(turn)
         try:
             async with asyncio.timeout(WAIT_SECONDS):
                 await turn
-            return True
         except BaseException as error:
             if turn.done() and not turn.cancelled():  # the turn came at the same moment
                 self.give_back(practice_id)

@@ -29,6 +29,7 @@ from frontdesk.operations import (
 )
 from frontdesk.operations._attendance import RECORDINGS
 from frontdesk.operations._operation import Context, Group, Operation, Proposal
+from frontdesk.operations._slot_json import SlotJson
 from frontdesk.systems.port import Capability
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -88,5 +89,6 @@ __all__ = [
     "Context",
     "Operation",
     "Proposal",
+    "SlotJson",
     "supported",
 ]

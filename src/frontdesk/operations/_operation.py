@@ -10,6 +10,7 @@ from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.slot_ids import SlotIds
 from frontdesk.operations._fields import Input
 from frontdesk.operations._records import Record
+from frontdesk.operations._slot_json import SlotJson
 from frontdesk.systems.changes import Change
 from frontdesk.systems.port import Capability, SchedulingSystem
 
@@ -22,6 +23,7 @@ class Context:
     system: SchedulingSystem
     now: datetime
     slot_ids: SlotIds
+    slot_json: SlotJson
     cursors: Cursors
     supports: frozenset[str]  # names of the operations that the practice's system can perform
     subjects: list[str] = field(default_factory=list)
@@ -75,6 +77,7 @@ class Operation:
     depends_on: Literal["directory", "calendar"] | None = None
     """The only data that the answer depends on besides arguments and time, which makes it cacheable: the practice's
     directory, or its directory and appointments. None: never cached."""
+    finds_slots: bool = False  # calls `find_slots`
     example: Mapping[str, Any] = field(default_factory=dict)  # a request that shows how it is used
     example_answer: Mapping[str, Any] = field(default_factory=dict)
     example_read_back: Mapping[str, Any] = field(default_factory=dict)  # of a write's challenge

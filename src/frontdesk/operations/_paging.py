@@ -33,9 +33,9 @@ def position(context: Context, query: Sequence[Any], cursor: str | None) -> list
 
 
 def page_body(
-    context: Context, query: Sequence[Any], items: list[dict[str, Any]], limit: int, last: Sequence[Any] | None
+    context: Context, query: Sequence[Any], items: Any, limit: int, last: Sequence[Any] | None
 ) -> dict[str, Any]:
-    """`last` is the position of the last item if more items follow."""
+    """`items` are anything that becomes a JSON array; `last` is the position of the last item if more items follow."""
     body: dict[str, Any] = {"items": items, "limit": limit}
     if last is not None:
         body["nextCursor"] = context.cursors.encode(query, last)

@@ -1,9 +1,11 @@
 """Converts between rows and records whose fields are named like the columns."""
 
+import sys
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic.alias_generators import to_camel
 
@@ -20,6 +22,14 @@ def from_row(record: Callable[..., T], row: Any, **given: Any) -> T:
 @cache
 def field_names(record: Any) -> tuple[str, ...]:
     return tuple(field.name for field in fields(record))
+
+
+def network_integers(kind: Literal["i", "q"], numbers: bytes | None) -> "array[int]":
+    """Integers of four or eight bytes in network byte order, which are much cheaper to read than arrays."""
+    found = array(kind, numbers or b"")
+    if sys.byteorder == "little":
+        found.byteswap()
+    return found
 
 
 def upsert_sql(table: str, key: Sequence[str], columns: Sequence[str], **updates: str) -> str:

@@ -10,6 +10,7 @@ from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory, Procedure, VisitType
 from frontdesk.domain.patients import Contact, Patient
 from frontdesk.domain.slot_ids import SlotRef
+from frontdesk.store.calendar_versions import PracticeVersions
 from frontdesk.systems.changes import Change
 
 PAGE_OF_APPOINTMENTS = 500
@@ -197,7 +198,7 @@ class Versions(NamedTuple):
     """The versions that the reads of a call saw: those of its first read, since versions only grow."""
 
     directory: int
-    calendar: int | None = None  # None: no appointments were read
+    calendars: Mapping[int, int] | None = None  # changes of the providers' calendars; None: no appointments were read
 
 
 class SchedulingSystem(Protocol):
@@ -213,6 +214,10 @@ class SchedulingSystem(Protocol):
         """Versions of what this call has read so far: equal versions mean equal reads. None: the system has none."""
 
     async def directory(self) -> Directory: ...
+
+    def compare_with(self, current: PracticeVersions) -> None:
+        """Gives versions of the practice that were read during this call, which `find_slots` else reads by itself."""
+        ...
 
     async def find_slots(
         self, query: SlotQuery, now: datetime, *, most: int, after: tuple[int, int, int] | None

@@ -4,10 +4,41 @@
 CREATE OR REPLACE FUNCTION epoch_minutes(moment timestamptz) RETURNS integer
 LANGUAGE sql STABLE PARALLEL SAFE AS $$ SELECT (date_part('epoch', moment) / 60)::integer $$;
 
--- The appointments of the given providers whose version differs from the known one, each within its own minutes
--- [p_from, p_to), and the versions of directory and calendar they were read under; if none differs, the versions
--- alone. Start, end and lane are integers in network byte order, which are much cheaper to read than arrays. A generic
--- plan: planning again for the length of each array would cost more than the query.
+-- The appointments of the given providers, each within its own minutes [p_from, p_to), the number of changes of their
+-- calendars and the version of the directory that they were read under. Start, end and lane are integers in network byte
+-- order. A generic plan: planning again for the length of each array would cost more than the query.
+CREATE OR REPLACE FUNCTION provider_calendars(
+    p_practice bigint, p_providers integer[], p_from integer[], p_to integer[]
+)
+RETURNS TABLE (version bigint, provider_id integer, changes bigint, appointments bytea)
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    RETURN QUERY
+    SELECT p.version, wanted.id, coalesce(c.version, 0), busy.appointments
+    FROM practice p
+    CROSS JOIN unnest(p_providers, p_from, p_to) AS wanted (id, f, t)
+    LEFT JOIN calendar_version c ON c.practice_id = p_practice AND c.provider_id = wanted.id
+    CROSS JOIN LATERAL (SELECT to_timestamp(wanted.f * 60.0) AS f, to_timestamp(wanted.t * 60.0) AS t) window_of
+    CROSS JOIN LATERAL (
+        SELECT string_agg(
+            int4send(epoch_minutes(o.starts_at)) || int4send(epoch_minutes(o.busy_until)) || int4send(o.lane), ''
+        ) AS appointments
+        FROM (
+            SELECT a.starts_at, a.busy_until, a.lane
+            FROM appointment a
+            WHERE a.practice_id = p_practice AND a.provider_id = wanted.id AND a.status <> 'cancelled'
+              AND a.starts_at >= window_of.f - interval '2 days' AND a.starts_at < window_of.t
+              AND a.busy_until > window_of.f
+            ORDER BY a.starts_at
+        ) o
+    ) busy
+    WHERE p.practice_id = p_practice;
+END $$;
+
+-- Used by the previous release: the appointments of the given providers whose version differs from the known one, and the
+-- versions of directory and calendar they were read under; if none differs, the versions alone.
 CREATE OR REPLACE FUNCTION changed_calendars(
     p_practice bigint, p_providers integer[], p_known integer[], p_from integer[], p_to integer[]
 )
@@ -44,8 +75,8 @@ BEGIN
     WHERE p.practice_id = p_practice;
 END $$;
 
--- Everything a booking is checked against: the provider's busy times, and the patient with their own appointments. The
--- appointment that is being moved does not count.
+-- Everything a booking is checked against: the provider's busy times and the number of changes of their calendar, and the
+-- patient with their own appointments. The appointment that is being moved does not count.
 CREATE OR REPLACE FUNCTION booking_context(
     p_practice bigint, p_patient text, p_provider integer, p_from timestamptz, p_to timestamptz, p_moved text
 )
@@ -59,7 +90,8 @@ BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     RETURN QUERY
     SELECT (SELECT p.version FROM practice p WHERE p.practice_id = p_practice),
-           (SELECT coalesce(sum(c.version), 0)::bigint FROM calendar_version c WHERE c.practice_id = p_practice),
+           coalesce((SELECT c.version FROM calendar_version c
+                     WHERE c.practice_id = p_practice AND c.provider_id = p_provider), 0),
            coalesce(busy.starts, '{}'), coalesce(busy.ends, '{}'), coalesce(busy.lanes, '{}'),
            (SELECT t.seen FROM patient t WHERE t.practice_id = p_practice AND t.patient_id = p_patient),
            patient_is_busy(p_practice, p_patient, p_from, p_to, p_moved)

@@ -1,11 +1,11 @@
 """Caches providers' appointments and the open starts between them; bookings never read this cache.
 
-A provider's calendar counts its changes. Every query reads the count again, and an entry read under another count is
+A provider's calendar counts its changes. Every search reads the count again, and an entry read under another count is
 never used.
 """
 
-import sys
 from array import array
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -13,17 +13,19 @@ from typing import NamedTuple
 from frontdesk.cache import BoundedCache
 from frontdesk.domain.availability import Busy, Gap, OpenTimes, room
 from frontdesk.domain.directory import Procedure
+from frontdesk.domain.local_time import DAY_MINUTES
+from frontdesk.store.rows import network_integers
 from frontdesk.systems.native.opening_times import Offer
 
 MOST_BYTES = 8_000_000  # over all practices
-_OVERHEAD = 1000  # bytes of a calendar without appointments
-_NOTHING_KNOWN = -1
+LONGEST_APPOINTMENT = 2 * DAY_MINUTES  # a constraint of the table
+_OVERHEAD, _WEEK_OVERHEAD = 1000, 200  # bytes of a calendar without appointments, of a week without open starts
+_WEEK_MINUTES = 7 * DAY_MINUTES
 
 
 class Stretch(NamedTuple):
-    """Appointments to read: those that overlap begin <= t < end, unless the count is still the known one."""
+    """Appointments to read: those that overlap begin <= t < end."""
 
-    known: int
     begin: int
     end: int
 
@@ -36,19 +38,15 @@ class ProviderCalendar:
     begin: int
     end: int
     busy: Busy
-    open: dict[tuple[int, int, int], tuple[OpenTimes, "array[int]"]] = field(default_factory=dict)
-    """Open starts and the opening times they were computed from, by location, duration and buffer."""
-
-    @property
-    def size(self) -> int:
-        numbers = 3 * len(self.busy.starts) + sum(len(starts) for _, starts in self.open.values())
-        return _OVERHEAD + 4 * numbers
+    size: int  # about as many bytes
+    open: dict[tuple[int, int, int], tuple[OpenTimes, dict[int, "array[int]"]]] = field(default_factory=dict)
+    """Open starts by week and the opening times they were computed from, by location, duration and buffer."""
 
 
 class CalendarCache:
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._cached: BoundedCache[tuple[int, int], ProviderCalendar] = BoundedCache(most_bytes)
-        self._latest_gaps: tuple[tuple[ProviderCalendar, int, int, int] | None, list[Gap]] = (None, [])
+        self._latest_gaps: tuple[tuple[ProviderCalendar, int, int, int] | None, dict[int, list[Gap]]] = (None, {})
 
     def known(self, practice_id: int, provider_ids: Sequence[int]) -> dict[int, ProviderCalendar]:
         cached = ((provider_id, self._cached.get((practice_id, provider_id))) for provider_id in provider_ids)
@@ -58,48 +56,82 @@ class CalendarCache:
         self, practice_id: int, provider_id: int, changes: int, stretch: Stretch, appointments: bytes | None
     ) -> ProviderCalendar:
         """Stores what was read: start, end and lane of each appointment, in network byte order."""
-        numbers = array("i", appointments or b"")
-        if sys.byteorder == "little":
-            numbers.byteswap()
+        numbers = network_integers("i", appointments)
         busy = Busy(numbers[0::3], numbers[1::3], numbers[2::3])
-        learnt = ProviderCalendar(changes, stretch.begin, stretch.end, busy)
+        learnt = ProviderCalendar(changes, stretch.begin, stretch.end, busy, _OVERHEAD + 4 * len(numbers))
         self._cached.put((practice_id, provider_id), learnt, weight=learnt.size)
         return learnt
 
-    def all_open_starts(
-        self, practice_id: int, procedure: Procedure, offer: Offer, calendar: ProviderCalendar
-    ) -> "array[int]":
-        """The starts over the whole stretch, past ones included, so that the result can be reused later."""
-        provider, location, times = offer
-        key = (location.id, procedure.duration_minutes, procedure.buffer_after_minutes)
-        known = calendar.open.get(key)
-        if known is not None and known[0] is times:
-            return known[1]
-        end = calendar.end - procedure.duration_minutes - procedure.buffer_after_minutes + 1
-        gaps = self._gaps(calendar, provider.capacity, procedure)
-        found = array("i", times.fitting(procedure.duration_minutes, calendar.begin, end, gaps, None))
-        calendar.open[key] = (times, found)
-        if self._cached.get((practice_id, provider.id)) is calendar:
-            self._cached.put((practice_id, provider.id), calendar, weight=calendar.size)
+    def open_starts(
+        self,
+        practice_id: int,
+        procedure: Procedure,
+        offer: Offer,
+        calendar: ProviderCalendar,
+        first: int,
+        last: int,
+        most: int,
+    ) -> Sequence[int]:
+        """The first open starts in first <= t < last, which the calendar must cover."""
+        weeks = _open_weeks(calendar, procedure, offer)
+        found: list[int] = []
+        first_week, last_week = first // _WEEK_MINUTES, (last - 1) // _WEEK_MINUTES
+        for week in range(first_week, last_week + 1):
+            starts = weeks.get(week)
+            if starts is None:
+                starts = weeks[week] = self._open_in_week(procedure, offer, calendar, week)
+                calendar.size += _WEEK_OVERHEAD + 4 * len(starts)
+                if self._cached.get((practice_id, offer.provider.id)) is calendar:
+                    self._cached.put((practice_id, offer.provider.id), calendar, weight=calendar.size)
+            low = bisect_left(starts, first) if week == first_week else 0
+            high = bisect_left(starts, last, low) if week == last_week else len(starts)
+            found += starts[low:high]
+            if len(found) >= most:
+                return found[:most]
         return found
 
-    def _gaps(self, calendar: ProviderCalendar, capacity: int, procedure: Procedure) -> list[Gap]:
-        """Keeps the last result, because a provider's locations are searched one after the other."""
-        before, found = self._latest_gaps
-        wanted = (calendar, capacity, procedure.duration_minutes, procedure.buffer_after_minutes)
+    def _open_in_week(self, procedure: Procedure, offer: Offer, calendar: ProviderCalendar, week: int) -> "array[int]":
+        """Past starts included, so that the result can be reused later."""
+        gaps = self._gaps(calendar, offer.provider.capacity, procedure, week)
+        begin, end = week * _WEEK_MINUTES, (week + 1) * _WEEK_MINUTES
+        return array("i", offer.times.fitting(procedure.duration_minutes, begin, end, gaps, None))
+
+    def _gaps(self, calendar: ProviderCalendar, capacity: int, procedure: Procedure, week: int) -> list[Gap]:
+        """Keeps those of the last calendar, because a provider's locations are searched one after the other."""
+        before, by_week = self._latest_gaps
+        duration, buffer = procedure.duration_minutes, procedure.buffer_after_minutes
+        wanted = (calendar, capacity, duration, buffer)
         if before != wanted:
-            found = list(room(calendar.busy, capacity, procedure))
-            self._latest_gaps = (wanted, found)
+            by_week = {}
+            self._latest_gaps = (wanted, by_week)
+        found = by_week.get(week)
+        if found is None:
+            begin, end = week * _WEEK_MINUTES, (week + 1) * _WEEK_MINUTES
+            busy = calendar.busy.starting(begin - LONGEST_APPOINTMENT, end + duration + buffer)
+            found = by_week[week] = list(room(busy, capacity, procedure))
         return found
+
+
+def _open_weeks(calendar: ProviderCalendar, procedure: Procedure, offer: Offer) -> dict[int, "array[int]"]:
+    """The weeks that are known under these opening times."""
+    key = (offer.location.id, procedure.duration_minutes, procedure.buffer_after_minutes)
+    known = calendar.open.get(key)
+    if known is None or known[0] is not offer.times:
+        known = calendar.open[key] = (offer.times, {})
+    return known[1]
 
 
 def to_read(kept: ProviderCalendar | None, begin: int, end: int, now: int, horizon: int) -> Stretch:
     """The stretch to read so that begin <= t < end is cached: at least what is cached without the past, and twice as
     much if that is too short, so that searches for ever later dates do not read each time."""
     if kept is None:
-        return Stretch(_NOTHING_KNOWN, begin, end)
+        return Stretch(begin, end)
     first = min(begin, max(kept.begin, now))
-    if kept.begin <= begin and end <= kept.end:
-        return Stretch(kept.changes, first, kept.end)
+    if covers(kept, begin, end):
+        return Stretch(first, kept.end)
     twice = min(kept.end + (kept.end - kept.begin), horizon)
-    return Stretch(_NOTHING_KNOWN, first, max(end, kept.end, twice))
+    return Stretch(first, max(end, kept.end, twice))
+
+
+def covers(calendar: ProviderCalendar, begin: int, end: int) -> bool:
+    return calendar.begin <= begin and end <= calendar.end

@@ -1,32 +1,26 @@
-"""Implements the port for a practice with the native calendar.
+"""Implements the port for a practice with the native calendar."""
 
-A search reads the changed calendars of its providers and the directory's version in one round trip. If the version has
-changed, it loads the directory and searches again, so an answer never uses old hours or appointments.
-"""
-
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
 from frontdesk.domain.appointments import Appointment
-from frontdesk.domain.availability import Busy, room
+from frontdesk.domain.availability import Busy
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.names import digits
 from frontdesk.domain.patients import Contact, Patient, name_key
 from frontdesk.domain.slot_ids import SlotRef
-from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
-from frontdesk.store.directories import DirectoryCache, StoredDirectory
+from frontdesk.store.calendar_versions import PracticeVersions
+from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
+from frontdesk.store.directories import StoredDirectory
 from frontdesk.store.rows import from_row
 from frontdesk.systems.changes import Change
 from frontdesk.systems.native import rows
-from frontdesk.systems.native.calendar_cache import CalendarCache, to_read
 from frontdesk.systems.native.changes import as_json
-from frontdesk.systems.native.opening_times import Offer, OpeningTimesCache
-from frontdesk.systems.native.search import Search
-from frontdesk.systems.offers import named, offered
+from frontdesk.systems.native.slots import NativeCalendar, NativeSlots
+from frontdesk.systems.offers import named
 from frontdesk.systems.port import (
     AppointmentFilter,
     AppointmentPage,
@@ -44,18 +38,9 @@ from frontdesk.systems.port import (
 )
 
 _WRITE_ATTEMPTS = 2
-_STALE_ATTEMPTS = 5
 _MOST_SEARCHED = 200  # patients that a search reads before it sorts them
 
-
-class NativeCalendar:
-    """What the native systems of all practices share: the database and its caches."""
-
-    def __init__(self, database: Database, directories: DirectoryCache) -> None:
-        self.database = database
-        self.directories = directories
-        self.opening = OpeningTimesCache()
-        self.calendars = CalendarCache()
+T = TypeVar("T")
 
 
 class NativeSystem:
@@ -68,39 +53,27 @@ class NativeSystem:
         self._database = calendar.database
         self._practice_id = practice_id
         self._known_version = known_version
+        self._slots = NativeSlots(calendar, practice_id)
         self.versions: Versions | None = None
 
     async def directory(self) -> Directory:
-        try:
-            stored = await self._stored(self._known_version)
-        except DatabaseUnavailable as error:
-            raise SystemUnavailable from error
+        stored = await self._unless_unavailable(self._stored(self._known_version))
         if self.versions is None:
             self.versions = Versions(stored.version)
         return stored.directory
 
+    def compare_with(self, current: PracticeVersions) -> None:
+        self._slots.current = current
+
     async def find_slots(
         self, query: SlotQuery, now: datetime, *, most: int, after: tuple[int, int, int] | None
     ) -> FoundSlots:
-        version = self._known_version
-        for _ in range(_STALE_ATTEMPTS):
-            stored = await self._stored(version)
-            offers = self._calendar.opening.offers(self._practice_id, stored, query)
-            search = Search(stored.directory, offers, query, now, most, after)
-            self.versions = None
-            known = self._calendar.calendars.known(self._practice_id, search.provider_ids)
-            known_until = min((known[each].end if each in known else 0 for each in search.provider_ids), default=0)
-            for begin, end in search.windows(known_until - search.margin):
-                version, open_starts = await self._open_starts(search, begin, end, now)
-                if version != stored.version or search.look(begin, end, open_starts):
-                    break
-            if version == stored.version:
-                return FoundSlots(query.visit_type_id, search.procedure, search.found())
-        raise SystemUnavailable
+        found, self.versions = await self._unless_unavailable(self._slots.find(query, now, most, after))
+        return found
 
     async def slot_state(self, slot: SlotRef, now: datetime) -> SlotState | None:
-        checked = await self.check_booking(slot, "", now, None)
-        return None if checked is None else checked.slot
+        state, self.versions = await self._unless_unavailable(self._slots.state(slot, now))
+        return state
 
     async def check_booking(
         self, slot: SlotRef, patient_id: str, now: datetime, moved: Appointment | None
@@ -115,26 +88,11 @@ class NativeSystem:
             starts + timedelta(minutes=slot.duration_minutes),
             None if moved is None else moved.id,
         )
-        self.versions = Versions(row["version"], row["calendar"])
         stored = await self._stored(row["version"])
-        directory = stored.directory
-        found = named(directory, slot)
-        if found is None:
+        slot_state = self._slots.judge(slot, stored, now, Busy(row["starts"], row["ends"], row["lanes"]))
+        if slot_state is None:
             return None
-        provider, location, visit_type, procedure = found
-        available = (
-            offered(provider, visit_type, procedure, location)
-            and procedure.duration_minutes == slot.duration_minutes
-            and self._calendar.opening.offer(self._practice_id, stored, provider, location).times.is_open(
-                procedure, slot.start, now.timestamp(), Busy(row["starts"], row["ends"], row["lanes"])
-            )
-        )
-        return BookingCheck(
-            SlotState(available, directory, visit_type, procedure),
-            row["patient_seen"],
-            row["patient_busy"],
-            stored.version,
-        )
+        return BookingCheck(slot_state, row["patient_seen"], row["patient_busy"], stored.version)
 
     async def match_patients(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]:
         found = await self._fetch(
@@ -244,46 +202,14 @@ class NativeSystem:
         assert row is not None
         return Outcome(row["outcome"], row["reason"], None if row["result"] is None else orjson.loads(row["result"]))
 
-    async def _open_starts(
-        self, search: Search, begin: int, end: int, now: datetime
-    ) -> tuple[int, Callable[[Offer, int, int], Sequence[int]]]:
-        """Reads the calendars that are not cached or have changed. Returns the directory's version, and a function for
-        the open starts of an offer."""
-        calendars, procedure = self._calendar.calendars, search.procedure
-        kept = calendars.known(self._practice_id, search.provider_ids)
-        until, minute = end + search.margin, int(now.timestamp()) // 60
-        wanted = {each: to_read(kept.get(each), begin, until, minute, search.horizon) for each in search.provider_ids}
-        found = await self._fetch(
-            "SELECT * FROM changed_calendars($1, $2, $3, $4, $5)",
-            self._practice_id,
-            search.provider_ids,
-            *([*column] for column in zip(*wanted.values(), strict=True)) if wanted else ([], [], []),
-        )
-        if self.versions is None:
-            self.versions = Versions(found[0]["version"], found[0]["calendar"])
-        for row in found:
-            if (provider_id := row["provider_id"]) is not None:
-                kept[provider_id] = calendars.learn(
-                    self._practice_id, provider_id, row["changes"], wanted[provider_id], row["appointments"]
-                )
-
-        def open_starts(offer: Offer, first: int, last: int) -> Sequence[int]:
-            assert procedure is not None
-            calendar = kept[offer.provider.id]
-            if not search.is_wide:
-                gaps = room(calendar.busy, offer.provider.capacity, procedure)
-                return offer.times.fitting(procedure.duration_minutes, first, last, gaps, search.most)
-            starts = calendars.all_open_starts(self._practice_id, procedure, offer, calendar)
-            at = bisect_left(starts, first)
-            return starts[at : min(at + search.most, bisect_left(starts, last, at))]
-
-        return found[0]["version"], open_starts
-
     async def _stored(self, version: int) -> StoredDirectory:
         return await self._calendar.directories.at(self._practice_id, version)
 
     async def _fetch(self, sql: str, *args: Any) -> list[Any]:
+        return await self._unless_unavailable(self._database.fetch(sql, *args))
+
+    async def _unless_unavailable(self, reading: Awaitable[T]) -> T:
         try:
-            return await self._database.fetch(sql, *args)
+            return await reading
         except DatabaseUnavailable as error:
             raise SystemUnavailable from error

@@ -1,0 +1,65 @@
+"""Reads the versions of practices from the database, with one query at a time for all who wait."""
+
+import asyncio
+from array import array
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from frontdesk.store.database import Database
+from frontdesk.store.rows import network_integers
+
+_VERSIONS = "SELECT practice, version, calendars FROM unnest($1::bigint[]) AS practice, calendar_versions(practice)"
+
+
+class PracticeVersions(NamedTuple):
+    directory: int | None  # None: there is no such practice
+    calendars: Mapping[int, int]  # changes of each provider's calendar; a provider without any is left out
+
+
+class CurrentVersions:
+    """A query that is already running never serves a later caller: it might miss a change committed before the call."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._waiting: list[tuple[int, asyncio.Future[PracticeVersions]]] = []  # for the next query
+        self._reader: asyncio.Task[None] | None = None
+
+    async def read(self, practice_id: int) -> PracticeVersions:
+        # A future for each caller, so that a cancelled one does not cancel the others.
+        result: asyncio.Future[PracticeVersions] = asyncio.get_running_loop().create_future()
+        self._waiting.append((practice_id, result))
+        if self._reader is None:
+            self._reader = asyncio.create_task(self._read_all())
+        return await result
+
+    async def _read_all(self) -> None:
+        batch: list[tuple[int, asyncio.Future[PracticeVersions]]] = []
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting, []
+                try:
+                    found = await self._query({practice_id for practice_id, _ in batch})
+                except Exception as error:
+                    for _, result in batch:
+                        if not result.done():
+                            result.set_exception(error)
+                else:
+                    for practice_id, result in batch:
+                        if not result.done():
+                            result.set_result(found[practice_id])
+                await asyncio.sleep(0)  # lets calls that arrive together share a query
+        finally:
+            self._reader = None
+            for _, result in (*batch, *self._waiting):
+                result.cancel()  # has an effect only if this task was cancelled, at shutdown
+
+    async def _query(self, practices: set[int]) -> dict[int, PracticeVersions]:
+        rows = await self._database.fetch(_VERSIONS, list(practices))
+        return {
+            practice_id: PracticeVersions(directory, _by_provider(network_integers("q", calendars)))
+            for practice_id, directory, calendars in rows
+        }
+
+
+def _by_provider(numbers: "array[int]") -> dict[int, int]:
+    return dict(zip(numbers[0::2], numbers[1::2], strict=True))

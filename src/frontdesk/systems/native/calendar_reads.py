@@ -1,0 +1,66 @@
+"""The calendars of one call's providers: those that are cached and unchanged, and those that it reads."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from frontdesk.store.calendar_versions import PracticeVersions
+from frontdesk.store.database import Database
+from frontdesk.systems.native.calendar_cache import CalendarCache, ProviderCalendar, covers, to_read
+
+
+class CalendarReads:
+    def __init__(
+        self,
+        database: Database,
+        cache: CalendarCache,
+        practice_id: int,
+        provider_ids: Sequence[int],
+        current: PracticeVersions,
+    ) -> None:
+        """`current` are the practice's versions, read during this call. Versions only grow: a calendar with a newer one
+        includes every change that was committed before the call."""
+        self._database = database
+        self._cache = cache
+        self._practice_id = practice_id
+        self._provider_ids = provider_ids
+        self._cached = cache.known(practice_id, provider_ids)
+        self._current = {
+            provider_id: calendar
+            for provider_id, calendar in self._cached.items()
+            if calendar.changes >= current.calendars.get(provider_id, 0)
+        }
+        self.changes = {provider_id: calendar.changes for provider_id, calendar in self._current.items()}
+        """Of each provider's calendar, as the first read saw it."""
+
+    @property
+    def cached_until(self) -> int:
+        ends = (self._cached[each].end if each in self._cached else 0 for each in self._provider_ids)
+        return min(ends, default=0)
+
+    async def read(self, begin: int, end: int, now: datetime, horizon: int) -> int | None:
+        """Reads the calendars that are not known from begin to end. Returns the version of the directory they were read
+        under, or None if there was nothing to read."""
+        minute = int(now.timestamp()) // 60
+        wanted = {
+            each: to_read(self._cached.get(each), begin, end, minute, horizon)
+            for each in self._provider_ids
+            if each not in self._current or not covers(self._current[each], begin, end)
+        }
+        if not wanted:
+            return None
+        rows = await self._database.fetch(
+            "SELECT * FROM provider_calendars($1, $2, $3, $4)",
+            self._practice_id,
+            [*wanted],
+            *([*column] for column in zip(*wanted.values(), strict=True)),
+        )
+        for _, provider_id, changes, appointments in rows:
+            learnt = self._cache.learn(self._practice_id, provider_id, changes, wanted[provider_id], appointments)
+            self._cached[provider_id] = self._current[provider_id] = learnt
+            self.changes.setdefault(provider_id, changes)
+        version: int = rows[0]["version"]
+        return version
+
+    def calendar(self, provider_id: int) -> ProviderCalendar:
+        """To be called once it has been read as far as it is needed."""
+        return self._current[provider_id]

@@ -1,0 +1,107 @@
+"""Open slots of one practice, from cached calendars that are unchanged and from those it reads.
+
+If the directory changes during a read, it is read again, so an answer never uses old hours or appointments.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+
+from frontdesk.domain.availability import Busy
+from frontdesk.domain.slot_ids import SlotRef
+from frontdesk.store.calendar_versions import CurrentVersions, PracticeVersions
+from frontdesk.store.database import Database
+from frontdesk.store.directories import DirectoryCache, StoredDirectory
+from frontdesk.systems.native.calendar_cache import LONGEST_APPOINTMENT, CalendarCache
+from frontdesk.systems.native.calendar_reads import CalendarReads
+from frontdesk.systems.native.opening_times import Offer, OpeningTimesCache
+from frontdesk.systems.native.search import Search
+from frontdesk.systems.offers import named, offered
+from frontdesk.systems.port import FoundSlots, SlotQuery, SlotState, SystemUnavailable, Versions
+
+_STALE_ATTEMPTS = 5
+
+
+class NativeCalendar:
+    """What the native systems of all practices share: the database and its caches."""
+
+    def __init__(self, database: Database, directories: DirectoryCache, current_versions: CurrentVersions) -> None:
+        self.database = database
+        self.directories = directories
+        self.current_versions = current_versions
+        self.opening = OpeningTimesCache()
+        self.calendars = CalendarCache()
+
+
+class NativeSlots:
+    def __init__(self, calendar: NativeCalendar, practice_id: int) -> None:
+        self._calendar = calendar
+        self._practice_id = practice_id
+        self.current: PracticeVersions | None = None  # for the next attempt
+
+    async def find(
+        self, query: SlotQuery, now: datetime, most: int, after: tuple[int, int, int] | None
+    ) -> tuple[FoundSlots, Versions]:
+        for _ in range(_STALE_ATTEMPTS):
+            stored, current = await self._current()
+            offers = self._calendar.opening.offers(self._practice_id, stored, query)
+            search = Search(stored.directory, offers, query, now, most, after)
+            reads = self._reads(search.provider_ids, current)
+            open_starts, version = partial(self._open_starts, search, reads), stored.version
+            for begin, end in search.windows(reads.cached_until - search.margin):
+                version = await reads.read(begin, end + search.margin, now, search.horizon) or version
+                if version != stored.version or search.look(begin, end, open_starts):
+                    break
+            if version == stored.version:
+                found = FoundSlots(query.visit_type_id, search.procedure, search.found())
+                return found, Versions(version, reads.changes)
+        raise SystemUnavailable
+
+    async def state(self, slot: SlotRef, now: datetime) -> tuple[SlotState | None, Versions]:
+        for _ in range(_STALE_ATTEMPTS):
+            stored, current = await self._current()
+            if slot.provider_id not in stored.directory.providers:
+                return None, Versions(stored.version, {})
+            reads = self._reads([slot.provider_id], current)
+            end = slot.start + LONGEST_APPOINTMENT
+            version = await reads.read(slot.start, end, now, end) or stored.version
+            if version == stored.version:
+                busy = reads.calendar(slot.provider_id).busy.starting(slot.start - LONGEST_APPOINTMENT, end)
+                return self.judge(slot, stored, now, busy), Versions(version, reads.changes)
+        raise SystemUnavailable
+
+    def judge(self, slot: SlotRef, stored: StoredDirectory, now: datetime, busy: Busy) -> SlotState | None:
+        """The slot beside its provider's appointments; None if the practice does not have what the slot id names."""
+        found = named(stored.directory, slot)
+        if found is None:
+            return None
+        provider, location, visit_type, procedure = found
+        available = (
+            offered(provider, visit_type, procedure, location)
+            and procedure.duration_minutes == slot.duration_minutes
+            and self._calendar.opening.offer(self._practice_id, stored, provider, location).times.is_open(
+                procedure, slot.start, now.timestamp(), busy
+            )
+        )
+        return SlotState(available, stored.directory, visit_type, procedure)
+
+    async def _current(self) -> tuple[StoredDirectory, PracticeVersions]:
+        """The versions of this call, and the directory at that version."""
+        for _ in range(_STALE_ATTEMPTS):
+            current = self.current or await self._calendar.current_versions.read(self._practice_id)
+            self.current = None
+            stored = await self._calendar.directories.at(self._practice_id, current.directory)
+            if stored.version == current.directory:
+                return stored, current
+        raise SystemUnavailable
+
+    def _reads(self, provider_ids: Sequence[int], current: PracticeVersions) -> CalendarReads:
+        calendar = self._calendar
+        return CalendarReads(calendar.database, calendar.calendars, self._practice_id, provider_ids, current)
+
+    def _open_starts(self, search: Search, reads: CalendarReads, offer: Offer, first: int, last: int) -> Sequence[int]:
+        assert search.procedure is not None
+        calendar = reads.calendar(offer.provider.id)
+        return self._calendar.calendars.open_starts(
+            self._practice_id, search.procedure, offer, calendar, first, last, search.most
+        )
