@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 import asyncpg
 from asyncpg import exceptions as pg
 
+ACCEPTED = "read-write"  # target_session_attrs
 HOST_SECONDS = 3.0  # for each host, where there are several: the next one is tried then
 
 # A network that swallows packets must not look like a slow statement. Seconds; see tcp(7).
@@ -59,7 +60,7 @@ class Hosts:
 
 
 async def _connect(dsn: str, seconds: float, options: dict[str, Any]) -> Any:
-    options = {**options, "timeout": seconds, "target_session_attrs": "read-write"}
+    options = {**options, "timeout": seconds, "target_session_attrs": ACCEPTED}
     connection: Any = await asyncpg.connect(dsn, **options)
     _notice_lost_peers(connection._transport.get_extra_info("socket"))
     return connection
