@@ -66,6 +66,7 @@ from frontdesk.doors.rest import PREFIX, RestDoor
 from frontdesk.engine.answer_cache import AnswerCache
 from frontdesk.engine.confirmation import Writes
 from frontdesk.engine.execute import Engine
+from frontdesk.engine.external_identifiers import ExternalIdentifiers
 from frontdesk.engine.patient_guard import PatientGuard
 from frontdesk.engine.sandbox import SimulatingEngine
 from frontdesk.engine.turns import Turns
@@ -301,7 +302,10 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
         service.requests.observers.append(service.metrics.observe)
     rest_door = RestDoor(service.engine, settings, service.requests)
     mcp_door = mcp.McpDoor(service.engine, settings, service.requests)
-    fhir_door = FhirDoor(service.engine, service.limiter, settings, service.requests) if settings.fhir_server else None
+    fhir_door = None
+    if settings.fhir_server:
+        identifiers = ExternalIdentifiers(service.database)
+        fhir_door = FhirDoor(service.engine, service.limiter, identifiers, settings, service.requests)
 
     def door_of(path: str) -> App | None:
         if path.startswith(f"{PREFIX}/"):

@@ -171,6 +171,10 @@ class Settings(BaseSettings):
         return (self.base_url or f"{scheme}://{_reachable(self.host)}:{self.port}").rstrip("/")
 
     @property
+    def token_url(self) -> str:
+        return f"{self.public_url}/oauth/token"
+
+    @property
     def documentation_url(self) -> str:
         return (self.docs_url or self.public_url).rstrip("/")
 

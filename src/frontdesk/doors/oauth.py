@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from frontdesk.access.clients.assertions import ASSERTION_TYPE, Assertion, read_assertion
+from frontdesk.access.clients.assertions import ASSERTION_TYPE, AUTHENTICATION_METHODS, Assertion, read_assertion
 from frontdesk.access.clients.public_keys import ALGORITHMS
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.clients.secrets import AuthenticatedClient
@@ -36,7 +36,6 @@ from frontdesk.settings import Settings
 Authenticate = Callable[[str, str | Assertion, str | None], Awaitable[AuthenticatedClient]]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
-AUTHENTICATION_METHODS = ("client_secret_post", "client_secret_basic", "private_key_jwt")
 _GRANT = "client_credentials"
 _FORM = "application/x-www-form-urlencoded"
 _MOST_PARAMETERS = 50
@@ -158,7 +157,7 @@ def _assertion(
         raise _refused(
             "invalid_request", f"The only client_assertion_type is {ASSERTION_TYPE}.", "client_assertion_type"
         )
-    assertion = read_assertion(form["client_assertion"][0], token_url(settings), tokens.clock())
+    assertion = read_assertion(form["client_assertion"][0], settings.token_url, tokens.clock())
     if form.get("client_id", [assertion.client_id]) != [assertion.client_id]:
         raise _refused("invalid_request", "client_id differs from the assertion's sub.", "client_id")
     return assertion.client_id, assertion
@@ -243,16 +242,12 @@ def _answer(request: Request, body: dict[str, Any], headers: dict[str, str]) -> 
     return Response(orjson.dumps(body), media_type="application/json", headers={**common, **headers})
 
 
-def token_url(settings: Settings) -> str:
-    return f"{settings.public_url}/oauth/token"
-
-
 def _server_metadata(settings: Settings) -> dict[str, Any]:
     """Authorization server metadata (RFC 8414). Some clients require an authorization endpoint; ours always refuses."""
     return {
         "issuer": settings.public_url,
         "authorization_endpoint": f"{settings.public_url}/oauth/authorize",
-        "token_endpoint": token_url(settings),
+        "token_endpoint": settings.token_url,
         "jwks_uri": f"{settings.public_url}/.well-known/jwks.json",
         "scopes_supported": list(SCOPES),
         "response_types_supported": [],

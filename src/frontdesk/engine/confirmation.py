@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from frontdesk.access.clients.caller import Caller
 from frontdesk.access.limits.patient_budget import check_spent
 from frontdesk.audit.trail import AuditEntry, AuditTrail
 from frontdesk.domain.appointments import conflict_detail
@@ -66,7 +67,7 @@ class Write:
         """The id under which its intent is stored, None for a write without one."""
         if self.by_agent:
             return None if self.given.confirmation_token is None else _hash(self.given.confirmation_token)
-        return None if self.key is None else _hash(f"{self.context.caller.client_id}\n{self.key}")
+        return None if self.key is None else intent_of_key(self.context.caller.client_id, self.key)
 
     @property
     def by_agent(self) -> bool:
@@ -91,11 +92,24 @@ class Writes:
                 raise await self.challenge(write)
             return await self._commit(write, None)
         intent = Intent(intent_id, write.fingerprint, is_key=not write.by_agent)
-        found = await self._find(write, intent)
+        found = await self._find(write.context.caller, intent.id, write.context.now)
         valid = found is not None and (found.state != "challenged" or found.expires_at > write.context.now)
         if write.by_agent and not valid:
             raise await self.challenge(write)
         return (found and _replayed(found, intent)) or await self._commit(write, intent)
+
+    async def result_of(self, caller: Caller, key: str | None, token: str | None, now: datetime) -> Mapping[str, Any]:
+        """What a write of the caller answered; empty if it was not executed."""
+        if caller.grant == "agent":
+            intent_id = None if token is None else _hash(token)
+        else:
+            intent_id = None if key is None else intent_of_key(caller.client_id, key)
+        if intent_id is None:
+            return {}
+        found = await self._find(caller, intent_id, now)
+        if found is not None and found.state == "executing":
+            raise Problem("confirmation_incomplete")
+        return (found and found.result) or {}
 
     async def challenge(self, write: Write) -> Problem:
         """Issues a token for exactly this request, with what to read aloud. Executes nothing."""
@@ -177,14 +191,12 @@ class Writes:
             await self.audit.append(entry, read=False)
             raise
 
-    async def _find(self, write: Write, intent: Intent) -> StoredIntent | None:
+    async def _find(self, caller: Caller, intent_id: bytes, now: datetime) -> StoredIntent | None:
         """The stored intent, None if it is unknown, another client's or expired. Waits while it is being executed."""
-        now, patience = write.context.now, _PATIENCE_SECONDS
+        patience = _PATIENCE_SECONDS
         while True:
             try:
-                row = await self.database.fetchrow(
-                    "SELECT * FROM find_intent($1, $2)", write.context.caller.practice_id, intent.id
-                )
+                row = await self.database.fetchrow("SELECT * FROM find_intent($1, $2)", caller.practice_id, intent_id)
             except DatabaseUnavailable as error:
                 raise SystemUnavailable from error
             busy = row is not None and row["executing_until"] is not None and row["executing_until"] > now
@@ -192,13 +204,13 @@ class Writes:
                 break
             await asyncio.sleep(_LOOK_AGAIN_SECONDS)
             patience -= _LOOK_AGAIN_SECONDS
-        if row is None or row["client_id"] != write.context.caller.client_id or row["keep_until"] <= write.context.now:
+        if row is None or row["client_id"] != caller.client_id or row["keep_until"] <= now:
             return None
         result = None if row["result"] is None else orjson.loads(row["result"])
         return StoredIntent(row["fingerprint"], row["state"], result, row["expires_at"])
 
     async def _stored_result(self, write: Write, intent: Intent) -> Mapping[str, Any] | None:
-        found = await self._find(write, intent)
+        found = await self._find(write.context.caller, intent.id, write.context.now)
         return None if found is None else _replayed(found, intent)
 
 
@@ -208,6 +220,11 @@ async def _patient_name(context: Context, patient_id: str | None) -> Mapping[str
         return {}
     contact = (await context.system.contacts([patient_id])).get(patient_id)
     return {} if contact is None else {"firstName": contact.first_name, "lastName": contact.last_name}
+
+
+def intent_of_key(client_id: str, key: str) -> bytes:
+    """The id of the intent that is stored for an Idempotency-Key."""
+    return _hash(f"{client_id}\n{key}")
 
 
 def _check_key(key: str) -> None:

@@ -15,6 +15,7 @@ from frontdesk.access.clients.secrets import CLIENT_ID, AuthenticatedClient, cli
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 
+AUTHENTICATION_METHODS = ("client_secret_post", "client_secret_basic", "private_key_jwt")  # of the token endpoint
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _LONGEST = 8192
 _LONGEST_JTI = 255

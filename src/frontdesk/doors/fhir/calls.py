@@ -1,5 +1,6 @@
 """Runs operations for the caller of one FHIR request."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -10,6 +11,7 @@ from frontdesk.domain.cursors import Cursors
 from frontdesk.doors.http_request import SIMULATE, HttpRequest, RawHeaders, decoded
 from frontdesk.engine.arguments import Arguments
 from frontdesk.engine.execute import Call, Engine
+from frontdesk.engine.external_identifiers import ExternalIdentifiers
 from frontdesk.operations import BY_NAME, Operation
 
 _ANY_TOKEN_MAY = BY_NAME["get_capabilities"]
@@ -19,7 +21,10 @@ class Calls:
     """A request may need several operations. The gateway has counted one call; each further operation that is not
     answered from the directory alone is counted, too. `operation` is the one admitted, for the request log."""
 
-    def __init__(self, engine: Engine, limiter: RateLimiter, http: HttpRequest) -> None:
+    def __init__(
+        self, engine: Engine, limiter: RateLimiter, http: HttpRequest, identifiers: ExternalIdentifiers
+    ) -> None:
+        self.identifiers = identifiers
         self._engine = engine
         self._limiter = limiter
         self._http = http
@@ -37,10 +42,22 @@ class Calls:
 
     async def run(self, operation: Operation, **values: Any) -> dict[str, Any]:
         """The operation's answer. `values` have their published names; None is left out."""
+        return await self._execute(operation, _stated(values), None)
+
+    async def write(
+        self, operation: Operation, values: Mapping[str, Any], *, key: str | None, removed: Iterable[str] = ()
+    ) -> dict[str, Any]:
+        """The answer of a write with an Idempotency-Key. `removed` values are null."""
+        return await self._execute(operation, _stated(values) | dict.fromkeys(removed), key)
+
+    async def result_of(self, key: str | None, token: str | None) -> Mapping[str, Any]:
+        """What a write with this Idempotency-Key or confirmation token answered; empty if it was not executed."""
+        return await self._engine.writes.result_of(self.caller, key, token, self._engine.clock())
+
+    async def _execute(self, operation: Operation, values: dict[str, Any], key: str | None) -> dict[str, Any]:
         if operation.depends_on != "directory":
             await self._count()
-        given = {name: value for name, value in values.items() if value is not None}
-        answer = await self._engine.execute(self._call(operation, given))
+        answer = await self._engine.execute(self._call(operation, values, key))
         return dict(answer.body)
 
     @property
@@ -52,7 +69,7 @@ class Calls:
     def cursors(self) -> Cursors:
         return self._engine.cursors(self.caller.practice_id)
 
-    def _call(self, operation: Operation, values: dict[str, Any]) -> Call:
+    def _call(self, operation: Operation, values: dict[str, Any], idempotency_key: str | None = None) -> Call:
         http, run = self._http, operation.run
         key = (f"fhir {run.__module__}.{run.__name__}", orjson.dumps(values, option=orjson.OPT_SORT_KEYS))
         return Call(
@@ -60,6 +77,7 @@ class Calls:
             http.token,
             lambda: Arguments(values),
             http.request_id,
+            idempotency_key,
             simulate=decoded(http.headers.get(SIMULATE)),
             caller=http.caller,
             cache_key=key if operation.depends_on is not None else None,
@@ -79,3 +97,7 @@ class Calls:
         """Replaces the rate limit headers of the answer."""
         names = {name for name, _ in limits}
         self._http.added[:] = [each for each in self._http.added if each[0] not in names] + limits
+
+
+def _stated(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

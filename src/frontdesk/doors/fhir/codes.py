@@ -10,6 +10,9 @@ PATIENT_KIND = "urn:frontdesk:patient-kind"
 PATIENT_NUMBER = "urn:frontdesk:patient-number"
 DURATION = "urn:frontdesk:duration-minutes"
 ACCEPTS_NEW_PATIENTS = "urn:frontdesk:accepts-new-patients"
+CONFIRMATION = "urn:frontdesk:confirmation"  # of a challenge
+CONFIRMED_BY = "urn:frontdesk:confirmation-token"  # of the resend
+INTENT = "urn:frontdesk:intent"  # identifies a write of another frontdesk
 TIME_ZONE = "http://hl7.org/fhir/StructureDefinition/timezone"
 
 

@@ -15,29 +15,47 @@ from frontdesk.doors.fhir.exchange import Exchange, Reply
 from frontdesk.doors.fhir.outcomes import outcome_document
 from frontdesk.doors.fhir.resource_types import ResourceType
 from frontdesk.doors.fhir.served import SERVED
+from frontdesk.doors.fhir.smart import smart_configuration
 from frontdesk.doors.fhir.statement import capability_statement
 from frontdesk.doors.fhir.versions import is_unchanged, version_headers, versioned
+from frontdesk.doors.fhir.writing.appointments import BOOK
+from frontdesk.doors.fhir.writing.booking import book
+from frontdesk.doors.fhir.writing.finding import PROPOSAL, find_pairs, find_parameters
+from frontdesk.doors.fhir.writing.json_patch import patched, require_patch
+from frontdesk.doors.fhir.writing.requests import read_document
+from frontdesk.doors.fhir.writing.table import OPERATIONS, WRITTEN, Writes
 from frontdesk.doors.http_request import RawHeaders, Receive, Scope, Send, request_of, send_response
 from frontdesk.doors.request_log import RequestLog
 from frontdesk.doors.responses import TRACE, door_problem
 from frontdesk.engine.execute import Engine
+from frontdesk.engine.external_identifiers import ExternalIdentifiers
 from frontdesk.settings import Settings
 
 Handler = Callable[[Exchange], Awaitable[Reply]]
 
 
 class FhirDoor:
-    def __init__(self, engine: Engine, limiter: RateLimiter, settings: Settings, requests: RequestLog) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        limiter: RateLimiter,
+        identifiers: ExternalIdentifiers,
+        settings: Settings,
+        requests: RequestLog,
+    ) -> None:
         self._engine = engine
         self._limiter = limiter
+        self._identifiers = identifiers
         self._settings = settings
         self._requests = requests
-        self._searches = Searches(SERVED, base_url(settings))
+        self._base = base_url(settings)
+        self._searches = Searches(SERVED, self._base)
         self._statement = capability_statement(SERVED.values(), settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = request_of(scope)
-        exchange = Exchange(request, Calls(self._engine, self._limiter, request), receive)
+        calls = Calls(self._engine, self._limiter, request, self._identifiers)
+        exchange = Exchange(request, calls, receive, self._base)
         handlers = self._handlers(request.path)
         request_id, code = request.request_id, None
         try:
@@ -60,21 +78,37 @@ class FhirDoor:
         name, *rest = path.removeprefix(f"{FHIR_PREFIX}/").split("/")
         if name == "metadata" and not rest:
             return {"GET": self._metadata}
-        kind = SERVED.get(name)
+        if (name, rest) == (".well-known", ["smart-configuration"]):
+            return {"GET": self._smart_configuration}
+        kind, writes = SERVED.get(name), WRITTEN.get(name)
         if kind is None:
             return {}
         match rest:
             case []:
-                return {"GET": partial(self._search, kind)}
+                create = {} if writes is None else {"POST": partial(_create, writes)}
+                return {"GET": partial(self._search, kind), **create}
             case ["_search"]:
                 return {"POST": partial(self._search, kind)}
-            case [resource_id] if resource_id:
-                return {"GET": partial(_read, kind, resource_id)}
+            case ["$find"] if "find" in OPERATIONS.get(name, ()):
+                return dict.fromkeys(("GET", "POST"), partial(self._find, None))
+            case [schedule, "$find"] if name == "Schedule":
+                return dict.fromkeys(("GET", "POST"), partial(self._find, schedule))
+            case ["$book"] if "book" in OPERATIONS.get(name, ()):
+                return {"POST": _book}
+            case [resource_id] if resource_id and not resource_id.startswith("$"):
+                change = (
+                    {} if writes is None else dict.fromkeys(("PUT", "PATCH"), partial(_change, writes, resource_id))
+                )
+                return {"GET": partial(_read, kind, resource_id), **change}
         return {}
 
     async def _metadata(self, exchange: Exchange) -> Reply:
         exchange.negotiate()
         return Reply(200, self._statement)
+
+    async def _smart_configuration(self, exchange: Exchange) -> Reply:
+        exchange.media_type = "application/json"
+        return Reply(200, smart_configuration(self._settings))
 
     async def _search(self, kind: ResourceType, exchange: Exchange) -> Reply:
         await exchange.admit(kind.search_by)
@@ -82,6 +116,14 @@ class FhirDoor:
         if exchange.http.method == "POST":
             pairs += await exchange.form()
         return Reply(200, await self._searches.bundle(kind, exchange.calls, pairs, strict=exchange.is_strict))
+
+    async def _find(self, schedule: str | None, exchange: Exchange) -> Reply:
+        await exchange.admit(PROPOSAL.search_by)
+        given = exchange.query()
+        if exchange.http.method == "POST":
+            given += find_parameters(await read_document(exchange))
+        pairs = await find_pairs(exchange.calls, given, schedule, self._base)
+        return Reply(200, await self._searches.bundle(PROPOSAL, exchange.calls, pairs, strict=exchange.is_strict))
 
 
 async def _answer(exchange: Exchange, handlers: Mapping[str, Handler]) -> Reply:
@@ -99,6 +141,26 @@ async def _read(kind: ResourceType, resource_id: str, exchange: Exchange) -> Rep
     if is_unchanged(resource, exchange.http.headers):
         return Reply(304, None, headers)
     return Reply(200, resource, headers)
+
+
+async def _create(writes: Writes, exchange: Exchange) -> Reply:
+    await exchange.admit(writes.create_by)
+    return await writes.create(exchange, await read_document(exchange))
+
+
+async def _change(writes: Writes, resource_id: str, exchange: Exchange) -> Reply:
+    """An update, or a patch of the resource as it is now."""
+    await exchange.admit(writes.change_by)
+    document = await read_document(exchange)
+    if exchange.http.method == "PATCH":
+        require_patch(exchange.http)
+        document = patched(await SERVED[writes.kind].read(exchange.calls, resource_id), document)
+    return await writes.change(exchange, resource_id, document)
+
+
+async def _book(exchange: Exchange) -> Reply:
+    await exchange.admit(BOOK)
+    return await book(exchange, await read_document(exchange))
 
 
 def _written(exchange: Exchange, reply: Reply) -> tuple[RawHeaders, bytes]:

@@ -32,6 +32,7 @@ class Exchange:
     http: HttpRequest
     calls: Calls
     receive: Receive
+    base: str  # the address of the door
     media_type: str = FHIR_JSON
 
     async def admit(self, operation: Operation) -> None:

@@ -6,6 +6,7 @@ import orjson
 
 from frontdesk.domain.errors import BINDING, FieldError, Problem
 from frontdesk.doors.fhir.addresses import Resource
+from frontdesk.doors.fhir.codes import CONFIRMATION
 from frontdesk.settings import Settings
 
 FHIR_JSON = "application/fhir+json"
@@ -61,7 +62,24 @@ def outcome(problem: Problem, settings: Settings) -> Resource:
         "details": details,
         "diagnostics": problem.detail,
     }
-    return {"resourceType": "OperationOutcome", "issue": issues or [whole]}
+    challenge = {"extension": [_confirmation(problem)]} if "confirmationToken" in problem.extra else {}
+    return {"resourceType": "OperationOutcome", **challenge, "issue": issues or [whole]}
+
+
+def _confirmation(problem: Problem) -> Resource:
+    """The token of a challenge, and what to read aloud before the request is sent again with it."""
+    read_back = [
+        {"url": name, "valueString": value if isinstance(value, str) else orjson.dumps(value).decode()}
+        for name, value in problem.extra["readBack"].items()
+    ]
+    return {
+        "url": CONFIRMATION,
+        "extension": [
+            {"url": "token", "valueString": problem.extra["confirmationToken"]},
+            {"url": "expiresAt", "valueInstant": problem.extra["expiresAt"]},
+            {"url": "readBack", "extension": read_back},
+        ],
+    }
 
 
 def ignored(parameters: Iterable[FieldError]) -> Resource:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from frontdesk.doors.fhir.resource_types import ResourceType
 from frontdesk.doors.fhir.resources.appointments import APPOINTMENT
 from frontdesk.doors.fhir.resources.healthcare_services import HEALTHCARE_SERVICE
+from frontdesk.doors.fhir.resources.identified import identified
 from frontdesk.doors.fhir.resources.locations import LOCATION
 from frontdesk.doors.fhir.resources.patients import PATIENT
 from frontdesk.doors.fhir.resources.practitioner_roles import PRACTITIONER_ROLE
@@ -21,7 +22,7 @@ SERVED: Mapping[str, ResourceType] = {
         HEALTHCARE_SERVICE,
         SCHEDULE,
         SLOT,
-        APPOINTMENT,
-        PATIENT,
+        identified(APPOINTMENT, "apt"),
+        identified(PATIENT, "pat"),
     )
 }

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from frontdesk import __version__
 from frontdesk.doors.fhir.addresses import Resource, base_url
 from frontdesk.doors.fhir.resource_types import ResourceType
+from frontdesk.doors.fhir.writing.table import OPERATIONS, WRITTEN
 from frontdesk.settings import Settings
 
 _CHANGED = "2026-11-16"  # when the table of what is served last changed
@@ -25,15 +26,21 @@ def capability_statement(types: Iterable[ResourceType], settings: Settings) -> R
 
 
 def _resource(kind: ResourceType) -> Resource:
+    writes, operations = kind.name in WRITTEN, OPERATIONS.get(kind.name, {})
+    interactions = ["read", "search-type", *(["create", "update", "patch"] if writes else [])]
     described: Resource = {
         "type": kind.name,
-        "interaction": [{"code": "read"}, {"code": "search-type"}],
+        "interaction": [{"code": code} for code in interactions],
         "versioning": "versioned",
         "conditionalRead": "full-support" if kind.has_last_updated else "not-match",
         "searchParam": [{"name": each.name, "type": each.kind} for each in kind.parameters],
     }
     if kind.includes:
         described["searchInclude"] = [f"{kind.name}:{name}" for name in kind.includes]
+    if writes:
+        described |= {"conditionalCreate": True, "updateCreate": False}
+    if operations:
+        described["operation"] = [{"name": name, "definition": url} for name, url in operations.items()]
     return described
 
 
@@ -41,11 +48,11 @@ def _security(settings: Settings) -> Resource:
     oauth = {"system": "http://terminology.hl7.org/CodeSystem/restful-security-service", "code": "OAuth"}
     return {
         "service": [{"coding": [oauth]}],
-        "description": f"Bearer tokens of {settings.public_url}/oauth/token (client credentials).",
+        "description": f"Bearer tokens of {settings.token_url} (client credentials; SMART backend services).",
         "extension": [
             {
                 "url": "http://fhir-registry.smarthealthit.org/StructureDefinition/oauth-uris",
-                "extension": [{"url": "token", "valueUri": f"{settings.public_url}/oauth/token"}],
+                "extension": [{"url": "token", "valueUri": settings.token_url}],
             }
         ],
     }

@@ -1,0 +1,1 @@
+"""Creates, updates and scheduling operations of the FHIR door, in terms of our operations."""

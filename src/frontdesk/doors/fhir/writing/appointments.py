@@ -1,0 +1,126 @@
+"""Creates, moves, confirms and cancels appointments."""
+
+from typing import Any
+
+from frontdesk.domain.errors import FieldError, Problem, invalid
+from frontdesk.doors.fhir.addresses import fhir_id, our_id
+from frontdesk.doors.fhir.calls import Calls
+from frontdesk.doors.fhir.exchange import Exchange, Reply
+from frontdesk.doors.fhir.served import SERVED
+from frontdesk.doors.fhir.versions import versioned
+from frontdesk.doors.fhir.writing.answers import Written, reply
+from frontdesk.doors.fhir.writing.requests import (
+    condition,
+    confirmation_token,
+    identifiers,
+    key_of_change,
+    key_of_create,
+    outdated,
+    require_type,
+    required_identifier,
+    version_matches,
+)
+from frontdesk.doors.fhir.writing.slots import referred_slot, wanted_slot
+from frontdesk.doors.fhir.writing.wanted import Wanted, read_wanted
+from frontdesk.operations import BY_NAME, Operation
+
+KIND = "Appointment"
+BOOK, GET_APPOINTMENT = BY_NAME["book_appointment"], BY_NAME["get_appointment"]
+_MOVE, _CANCEL = BY_NAME["reschedule_appointment"], BY_NAME["cancel_appointment"]
+_CONFIRM = BY_NAME["confirm_attendance"]
+_NEW = (None, "proposed", "pending", "booked")
+_LIVE = (None, "pending", "booked")
+
+
+async def create_appointment(exchange: Exchange, document: Any) -> Reply:
+    resource = require_type(document, KIND)
+    wanted, given, calls = read_wanted(resource, exchange.base), identifiers(resource), exchange.calls
+    asked = condition(exchange.http)
+    if asked is not None:
+        identifier = required_identifier(asked)
+        if identifier is None:
+            message = "If-None-Exist of an appointment must be identifier=system|value"
+            raise invalid([FieldError("If-None-Exist", "unknown", message)])
+        given = [identifier, *(each for each in given if each != identifier)]
+    if wanted.status not in _NEW:
+        raise _refused("status", "must be booked, pending or proposed in a new appointment")
+    if wanted.patient is None:
+        raise invalid([FieldError(f"{KIND}.participant", "required", f"{KIND}.participant needs a Patient")])
+    key, token = key_of_create(exchange.http, KIND, given), confirmation_token(exchange.http, resource)
+    existing = await calls.identifiers.find(calls.caller, KIND, given[0]) if given else None
+    existing = existing or (await calls.result_of(key, token)).get("appointmentId")
+    if existing is not None:
+        if asked is None:
+            await _require_same(calls, wanted, existing, exchange.base)
+        return await reply(exchange, Written(KIND, existing, 200, given))
+    slot_id = await wanted_slot(calls, wanted)
+    await calls.identifiers.note(calls.caller, KIND, given, key, None)
+    booking = {"patientId": our_id("pat", wanted.patient), "slotId": slot_id, "confirmationToken": token}
+    booked = await calls.write(BOOK, booking, key=key)
+    return await reply(exchange, Written(KIND, booked["appointmentId"], 201, given))
+
+
+async def change_appointment(exchange: Exchange, resource_id: str, document: Any) -> Reply:
+    """Does what makes the appointment as the resource is: cancels, moves or confirms it, or nothing."""
+    resource, calls = require_type(document, KIND), exchange.calls
+    if resource.get("id", resource_id) != resource_id:
+        raise _refused("id", "must be the id of the address")
+    given, wanted = identifiers(resource), read_wanted(resource, exchange.base)
+    key, token = key_of_change(exchange.http, KIND, given), confirmation_token(exchange.http, resource)
+    current = versioned(await SERVED[KIND].read(calls, resource_id))
+    if not version_matches(exchange.http, current) and not await calls.result_of(key, token):
+        raise outdated()
+    appointment_id = our_id("apt", resource_id)
+    operation, arguments = await _difference(calls, wanted, read_wanted(current, exchange.base))
+    if operation is not None:
+        await calls.identifiers.note(calls.caller, KIND, given, key, appointment_id)
+        arguments |= {"appointmentId": appointment_id, "confirmationToken": token}
+        await calls.write(operation, arguments, key=key)
+    return await reply(exchange, Written(KIND, appointment_id, 200, given))
+
+
+async def _difference(calls: Calls, wanted: Wanted, current: Wanted) -> tuple[Operation | None, dict[str, str | None]]:
+    """The operation that makes an appointment as it is wanted, and its arguments; None if it is so already."""
+    if wanted.patient not in (None, current.patient):
+        raise _refused("participant", "must keep the patient of the appointment")
+    if wanted.status == "cancelled":
+        return (None, {}) if current.status == "cancelled" else (_CANCEL, {"reason": wanted.reason})
+    if wanted.status not in _LIVE:
+        raise _refused("status", "can be changed to cancelled only")
+    if current.status != "booked":
+        raise Problem("conflict", "The appointment has been cancelled or has taken place.")
+    slot_id = await _moves_to(calls, wanted, current)
+    if slot_id is not None:
+        return _MOVE, {"slotId": slot_id}
+    if wanted.patient is None or wanted.attends == current.attends:
+        return None, {}
+    if not wanted.attends:
+        raise _refused("participant", "cannot take back the patient's acceptance")
+    return _CONFIRM, {}
+
+
+async def _moves_to(calls: Calls, wanted: Wanted, current: Wanted) -> str | None:
+    """The slot that the appointment is to move to, None if it stays where it is."""
+    if wanted.slot is None:
+        moved = current._replace(
+            start=wanted.start or current.start,
+            end=wanted.end if wanted.end != current.end else None,
+            place=current.place | wanted.place,
+            service=current.service | wanted.service,
+        )
+        return await wanted_slot(calls, moved) if wanted.differs_from(current) else None
+    slot = await referred_slot(calls, wanted)
+    return our_id("slt", wanted.slot) if slot.differs_from(current) else None
+
+
+async def _require_same(calls: Calls, wanted: Wanted, appointment_id: str, base: str) -> None:
+    """Refuses an identifier or a key that belongs to another appointment."""
+    existing = read_wanted(await SERVED[KIND].read(calls, fhir_id(appointment_id)), base)
+    told = wanted if wanted.slot is None else await referred_slot(calls, wanted)
+    if wanted.patient != existing.patient or told.differs_from(existing):
+        raise Problem("conflict", "The identifier or Idempotency-Key belongs to another appointment.")
+
+
+def _refused(element: str, rule: str) -> Problem:
+    field = f"{KIND}.{element}"
+    return invalid([FieldError(field, "declined", f"{field} {rule}")])

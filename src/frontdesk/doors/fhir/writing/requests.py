@@ -1,0 +1,129 @@
+"""What a write over FHIR says beside its resource: preconditions, confirmation, identifiers, preferred answer."""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import parse_qsl
+
+from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
+from frontdesk.domain.text import character_fault
+from frontdesk.doors.bodies import read_body, require_json_body
+from frontdesk.doors.fhir.addresses import Resource
+from frontdesk.doors.fhir.codes import CONFIRMED_BY, INTENT
+from frontdesk.doors.fhir.exchange import Exchange
+from frontdesk.doors.http_request import HttpRequest, decoded
+from frontdesk.engine.external_identifiers import Identifier
+from frontdesk.engine.json_documents import UnreadableJson, read_json
+
+_TOKEN_HEADER = b"frontdesk-confirmation-token"
+_MINIMAL = re.compile(r"(?:^|[,;\s])return\s*=\s*\"?minimal\b")
+_MOST_IDENTIFIERS = 20
+_LONGEST = 255
+
+
+async def read_document(exchange: Exchange) -> Any:
+    """The body as JSON; a property must not be repeated."""
+    body = await read_body(exchange.http, exchange.receive)
+    require_json_body(exchange.http.headers.get(b"content-type"), body)
+    try:
+        document, repeated = read_json(body)
+    except UnreadableJson as error:
+        raise invalid([FieldError("$", BINDING, f"the body {error}")]) from None
+    if repeated:
+        raise invalid([FieldError("$", BINDING, "a property must not be repeated")])
+    return document
+
+
+def require_type(document: Any, kind: str) -> Resource:
+    if not isinstance(document, dict) or document.get("resourceType") != kind:
+        raise invalid([FieldError("resourceType", BINDING, f"the resource must be of type {kind}")])
+    return document
+
+
+def version_matches(http: HttpRequest, current: Resource) -> bool:
+    """Whether If-Match, if there is one, names the current version."""
+    tags = http.headers.get(b"if-match")
+    if tags is None:
+        return True
+    known = {tag.strip().removeprefix("W/").strip('"') for tag in tags.decode("latin-1").split(",")}
+    return "*" in known or current["meta"]["versionId"] in known
+
+
+def outdated() -> Problem:
+    return Problem("conflict", "The resource has changed: it is no longer the version of If-Match.", status=412)
+
+
+def confirmation_token(http: HttpRequest, resource: Resource) -> str | None:
+    """The token of the header or of the resource's extension."""
+    given = decoded(http.headers.get(_TOKEN_HEADER))
+    if given is not None:
+        return given
+    for extension in _objects(resource.get("extension")):
+        if extension.get("url") == CONFIRMED_BY and isinstance(extension.get("valueString"), str):
+            return str(extension["valueString"])
+    return None
+
+
+def identifiers(resource: Resource) -> list[Identifier]:
+    """The identifiers with a system and a value."""
+    found = [
+        Identifier(each["system"], each["value"])
+        for each in _objects(resource.get("identifier"))
+        if isinstance(each.get("system"), str) and isinstance(each.get("value"), str)
+    ]
+    if len(found) > _MOST_IDENTIFIERS or any(len(text) > _LONGEST for each in found for text in each):
+        field, most = f"{resource['resourceType']}.identifier", f"{_MOST_IDENTIFIERS} identifiers"
+        raise invalid([FieldError(field, "maxLength", f"{field} may have {most} of {_LONGEST} characters")])
+    if any(character_fault(text) for each in found for text in each):
+        field = f"{resource['resourceType']}.identifier"
+        raise invalid([FieldError(field, "characters", f"{field} must not have control characters")])
+    return found
+
+
+def condition(http: HttpRequest) -> list[tuple[str, str]] | None:
+    """The search of If-None-Exist, None without one."""
+    text = decoded(http.headers.get(b"if-none-exist"))
+    if text is None:
+        return None
+    try:
+        return parse_qsl(text.partition("?")[2] or text, strict_parsing=True, max_num_fields=10)
+    except ValueError:
+        raise invalid([FieldError("If-None-Exist", BINDING, "If-None-Exist must be a search")]) from None
+
+
+def required_identifier(pairs: Iterable[tuple[str, str]]) -> Identifier | None:
+    """The identifier of a condition that asks for one, None if it asks for something else."""
+    match list(pairs):
+        case [("identifier", token)]:
+            system, separator, value = token.rpartition("|")
+            return Identifier(system, value) if separator and system and value else None
+    return None
+
+
+def key_of_create(http: HttpRequest, kind: str, given: list[Identifier]) -> str | None:
+    """The Idempotency-Key of a new record: the header's, else its first identifier."""
+    return _header_key(http) or (_key(kind, given[0]) if given else None)
+
+
+def key_of_change(http: HttpRequest, kind: str, given: list[Identifier]) -> str | None:
+    """The Idempotency-Key of a change: the header's, else the newest identifier of another frontdesk's write."""
+    intents = [each for each in given if each.system == INTENT]
+    return _header_key(http) or (_key(kind, intents[-1]) if intents else None)
+
+
+def prefers_minimal(http: HttpRequest) -> bool:
+    return _MINIMAL.search(http.headers.get(b"prefer", b"").decode("latin-1").lower()) is not None
+
+
+def _header_key(http: HttpRequest) -> str | None:
+    return decoded(http.headers.get(b"idempotency-key"))
+
+
+def _key(kind: str, identifier: Identifier) -> str:
+    """A key of fixed length: an identifier may be personal data."""
+    return "fhir " + hashlib.sha256("\n".join((kind, *identifier)).encode(errors="surrogatepass")).hexdigest()
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

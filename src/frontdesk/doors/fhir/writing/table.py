@@ -1,0 +1,33 @@
+"""The table of what can be written, and of the scheduling operations."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+from frontdesk.doors.fhir.exchange import Exchange, Reply
+from frontdesk.doors.fhir.writing.appointments import BOOK, GET_APPOINTMENT, change_appointment, create_appointment
+from frontdesk.doors.fhir.writing.patients import CREATE, GET_PATIENT, change_patient, create_patient
+from frontdesk.operations import Operation
+
+
+class Writes(NamedTuple):
+    """Writes of a resource type. A change reads the resource first and needs the scope of that, too."""
+
+    kind: str
+    create_by: Operation
+    create: Callable[[Exchange, Any], Awaitable[Reply]]
+    change_by: Operation
+    change: Callable[[Exchange, str, Any], Awaitable[Reply]]
+
+
+WRITTEN: Mapping[str, Writes] = {
+    writes.kind: writes
+    for writes in (
+        Writes("Appointment", BOOK, create_appointment, GET_APPOINTMENT, change_appointment),
+        Writes("Patient", CREATE, create_patient, GET_PATIENT, change_patient),
+    )
+}
+_IHE = "https://profiles.ihe.net/ITI/Scheduling/OperationDefinition"
+OPERATIONS: Mapping[str, Mapping[str, str]] = {  # by resource type: operation and definition
+    "Appointment": {"find": f"{_IHE}/appointment-find", "book": f"{_IHE}/appointment-book"},
+    "Schedule": {"find": "http://www.fhir.org/guides/argonaut-scheduling/OperationDefinition/appointment-availability"},
+}

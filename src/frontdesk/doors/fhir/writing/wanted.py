@@ -1,0 +1,142 @@
+"""What an Appointment resource asks for, read from its elements."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from frontdesk.domain.errors import BINDING, FieldError, invalid
+from frontdesk.doors.fhir.addresses import Resource, directory_id
+from frontdesk.doors.fhir.codes import PROCEDURE, VISIT_TYPE
+
+_SERVICES = {VISIT_TYPE: "visitTypeId", PROCEDURE: "procedureId"}
+_PLACES = {"Practitioner": "providerId", "Location": "locationId"}
+
+
+class Wanted(NamedTuple):
+    """None stands for an element that the resource does not have. Ids are those of FHIR; `place` and `service` have
+    our names and ids."""
+
+    status: str | None
+    start: datetime | None
+    end: datetime | None
+    slot: str | None
+    patient: str | None
+    attends: bool
+    place: dict[str, int]
+    service: dict[str, int]
+    reason: str | None
+
+    def differs_from(self, other: "Wanted") -> list[str]:
+        """The elements of time, place and service that say something else than another appointment's or a slot's."""
+        differing = [
+            name
+            for name, mine, theirs in (("start", self.start, other.start), ("end", self.end, other.end))
+            if mine not in (None, theirs)
+        ]
+        if not self.place.items() <= other.place.items():
+            differing.append("participant")
+        if not self.service.items() <= other.service.items():
+            differing.append("serviceType")
+        return differing
+
+
+def read_wanted(resource: Resource, base: str) -> Wanted:
+    """Reads the elements that we know; a problem lists all that cannot be read."""
+    errors: list[FieldError] = []
+    start, end = (_moment(resource, name, errors) for name in ("start", "end"))
+    slots = [_reference(each, base) for each in _listed(resource.get("slot"))]
+    if len(slots) > 1 or any(kind != "Slot" for kind, _ in slots):
+        errors.append(FieldError("Appointment.slot", BINDING, "Appointment.slot must be one Slot of this server"))
+    place: dict[str, int] = {}
+    service = _coded_service(resource)
+    patient, attends = None, False
+    for participant in _listed(resource.get("participant")):
+        kind, identity = _reference(participant.get("actor"), base)
+        if kind == "Patient":
+            patient, attends = identity, participant.get("status") == "accepted"
+        elif kind in _PLACES and (number := directory_id(identity)) is not None:
+            place[_PLACES[kind]] = number
+        elif kind == "HealthcareService":
+            service = _service_of(identity) or service
+        elif kind not in ("", "PractitionerRole", "RelatedPerson"):
+            message = "Appointment.participant must refer to resources of this server"
+            errors.append(FieldError("Appointment.participant", BINDING, message))
+    status = resource.get("status")
+    if errors:
+        raise invalid(errors)
+    return Wanted(
+        status if isinstance(status, str) else None,
+        start,
+        end,
+        slots[0][1] if slots else None,
+        patient,
+        attends,
+        place,
+        service,
+        _reason(resource.get("cancelationReason")),
+    )
+
+
+def of_slot(record: Mapping[str, Any]) -> Wanted:
+    """Time, place and service of a slot."""
+    start, end = (datetime.fromisoformat(record[name]) for name in ("start", "end"))
+    place = {name: record[name] for name in _PLACES.values()}
+    service = {name: record[name] for name in _SERVICES.values()}
+    return Wanted(None, start, end, None, None, False, place, service, None)
+
+
+def relative(reference: Any, base: str) -> tuple[str, str]:
+    """The type and id that a reference of this server names; empty texts for anything else."""
+    if not isinstance(reference, str):
+        return "", ""
+    kind, separator, identity = reference.removeprefix(f"{base}/").partition("/")
+    identity = identity.partition("/_history/")[0]
+    return (kind, identity) if separator and identity and "/" not in identity and ":" not in kind else ("", "")
+
+
+def _reference(element: Any, base: str) -> tuple[str, str]:
+    return relative(element.get("reference"), base) if isinstance(element, dict) else ("", "")
+
+
+def _coded_service(resource: Resource) -> dict[str, int]:
+    service = {}
+    for concept in _listed(resource.get("serviceType")):
+        for coding in _listed(concept.get("coding")):
+            name, number = _SERVICES.get(str(coding.get("system"))), directory_id(str(coding.get("code")))
+            if name is not None and number is not None:
+                service[name] = number
+    return service
+
+
+def _service_of(identity: str) -> dict[str, int] | None:
+    """The visit type and procedure of a HealthcareService."""
+    numbers = [directory_id(part) for part in identity.split("-")]
+    match numbers:
+        case [int(visit_type), int(procedure)]:
+            return {"visitTypeId": visit_type, "procedureId": procedure}
+    return None
+
+
+def _moment(resource: Resource, name: str, errors: list[FieldError]) -> datetime | None:
+    text = resource.get(name)
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is not None:
+            return moment
+    except (ValueError, TypeError):
+        pass
+    errors.append(FieldError(f"Appointment.{name}", BINDING, f"Appointment.{name} must be an instant"))
+    return None
+
+
+def _reason(concept: Any) -> str | None:
+    if not isinstance(concept, dict):
+        return None
+    spelt = [concept.get("text"), *(coding.get("display") for coding in _listed(concept.get("coding")))]
+    return next((text for text in spelt if isinstance(text, str) and text.strip()), None)
+
+
+def _listed(value: Any) -> Sequence[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

@@ -1,0 +1,58 @@
+"""Identifiers that clients give to appointments and patients. A client sees its own only."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from frontdesk.access.clients.caller import Caller
+from frontdesk.domain.errors import Problem
+from frontdesk.engine.confirmation import intent_of_key
+from frontdesk.store.database import Database, DatabaseUnavailable
+
+
+class Identifier(NamedTuple):
+    system: str
+    value: str
+
+
+class ExternalIdentifiers:
+    """`kind` separates identifiers of appointments from those of patients."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def note(
+        self, caller: Caller, kind: str, identifiers: Sequence[Identifier], key: str | None, subject: str | None
+    ) -> None:
+        """Notes identifiers before the write with this Idempotency-Key: they count from the moment that it commits."""
+        if identifiers and key is not None and caller.grant != "agent":
+            systems, values = zip(*identifiers, strict=True)
+            intent = intent_of_key(caller.client_id, key)
+            sql = "SELECT note_identifiers($1, $2, $3, $4, $5, $6, $7)"
+            await self._run(sql, caller.practice_id, caller.client_id, kind, systems, values, intent, subject)
+
+    async def settle(self, caller: Caller, kind: str, identifiers: Sequence[Identifier], subject: str) -> None:
+        """Gives the identifiers to a record whose write was executed."""
+        if identifiers:
+            systems, values = zip(*identifiers, strict=True)
+            sql = "SELECT settle_identifiers($1, $2, $3, $4, $5, $6)"
+            await self._run(sql, caller.practice_id, caller.client_id, kind, systems, values, subject)
+
+    async def find(self, caller: Caller, kind: str, identifier: Identifier) -> str | None:
+        """The id of the record that has the identifier."""
+        sql = "SELECT * FROM identified_subject($1, $2, $3, $4, $5)"
+        found = await self._run(sql, caller.practice_id, caller.client_id, kind, *identifier)
+        return None if not found else found[0]["subject"]
+
+    async def of(self, caller: Caller, subjects: Sequence[str]) -> dict[str, list[Identifier]]:
+        sql = "SELECT * FROM identifiers_of($1, $2, $3)"
+        identifiers: dict[str, list[Identifier]] = {}
+        for row in await self._run(sql, caller.practice_id, caller.client_id, subjects) if subjects else ():
+            identifiers.setdefault(row["subject"], []).append(Identifier(row["system"], row["value"]))
+        return identifiers
+
+    async def _run(self, sql: str, *values: Any) -> list[Any]:
+        """All of them may be repeated."""
+        try:
+            return await self._database.fetch(sql, *values)
+        except DatabaseUnavailable as error:
+            raise Problem("upstream_unavailable", retry_after=2) from error

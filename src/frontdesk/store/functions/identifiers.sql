@@ -1,0 +1,66 @@
+-- Identifiers that clients give to appointments and patients.
+
+-- Notes identifiers of a write before it is executed, and forgets those of writes that never were.
+CREATE OR REPLACE FUNCTION note_identifiers(
+    p_practice bigint, p_client text, p_kind text, p_systems text[], p_values text[], p_intent bytea, p_subject text
+) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    DELETE FROM external_identifier e
+    WHERE e.practice_id = p_practice AND e.client_id = p_client AND NOT e.settled
+      AND e.created_at < now() - interval '2 days';
+    FOR n IN 1 .. cardinality(p_systems) LOOP
+        INSERT INTO external_identifier AS e
+        VALUES (p_practice, p_client, p_kind, p_systems[n], p_values[n], p_intent, p_subject, false, clock_timestamp())
+        ON CONFLICT (practice_id, client_id, kind, system, value) DO UPDATE
+        SET intent_id = excluded.intent_id, subject = excluded.subject, created_at = excluded.created_at
+        WHERE NOT e.settled AND e.intent_id IS DISTINCT FROM excluded.intent_id;
+    END LOOP;
+END $$;
+
+-- Gives identifiers to a record for good; those of another record stay there.
+CREATE OR REPLACE FUNCTION settle_identifiers(
+    p_practice bigint, p_client text, p_kind text, p_systems text[], p_values text[], p_subject text
+) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    FOR n IN 1 .. cardinality(p_systems) LOOP
+        INSERT INTO external_identifier AS e
+        VALUES (p_practice, p_client, p_kind, p_systems[n], p_values[n], NULL, p_subject, true, clock_timestamp())
+        ON CONFLICT (practice_id, client_id, kind, system, value) DO UPDATE
+        SET subject = excluded.subject, settled = true
+        WHERE NOT e.settled;
+    END LOOP;
+END $$;
+
+-- The record that has an identifier.
+CREATE OR REPLACE FUNCTION identified_subject(
+    p_practice bigint, p_client text, p_kind text, p_system text, p_value text, OUT subject text
+)
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    SELECT CASE WHEN e.settled THEN e.subject
+           ELSE coalesce(i.result ->> 'appointmentId', i.result ->> 'patientId') END INTO subject
+    FROM external_identifier e
+    LEFT JOIN intent i ON i.practice_id = p_practice AND i.intent_id = e.intent_id AND i.state = 'consumed'
+    WHERE e.practice_id = p_practice AND e.client_id = p_client AND e.kind = p_kind AND e.system = p_system
+      AND e.value = p_value;
+END $$;
+
+-- The identifiers of records, in the order in which they were given.
+CREATE OR REPLACE FUNCTION identifiers_of(p_practice bigint, p_client text, p_subjects text[])
+RETURNS TABLE (subject text, system text, value text)
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    RETURN QUERY
+    SELECT e.subject, e.system, e.value
+    FROM external_identifier e
+    LEFT JOIN intent i ON i.practice_id = p_practice AND i.intent_id = e.intent_id AND i.state = 'consumed'
+    WHERE e.practice_id = p_practice AND e.client_id = p_client AND e.subject = ANY (p_subjects)
+      AND (e.settled OR i.intent_id IS NOT NULL)
+    ORDER BY e.created_at, e.system, e.value;
+END $$;

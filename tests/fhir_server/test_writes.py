@@ -1,0 +1,328 @@
+"""Writes over FHIR: booking, moving, confirming and cancelling appointments; creating and updating patients."""
+
+import asyncio
+from typing import Any
+
+import httpx
+
+from tests.fhir_server.test_door import BASE, issue
+from tests.fhir_server.test_reads import resources
+from tests.world import World, patient_id
+
+FOLLOW_UP = "visit-type=urn:frontdesk:procedure%7C101"
+MONDAY = f"{BASE}/Appointment/$find?start=2026-11-16&end=2026-11-16&practitioner=Practitioner/10&{FOLLOW_UP}"
+PATCH = {"Content-Type": "application/json-patch+json"}
+EHR = "https://ehr.example/appointments"
+
+
+async def proposals(client: httpx.AsyncClient, search: str = MONDAY) -> list[dict[str, Any]]:
+    answer = await client.get(search)
+    assert answer.status_code == 200, answer.text
+    return resources(answer.json())
+
+
+async def ada(client: httpx.AsyncClient) -> str:
+    return (await patient_id(client)).removeprefix("pat_")
+
+
+def participant(patient: str, status: str = "needs-action") -> dict[str, Any]:
+    return {"actor": {"reference": f"Patient/{patient}"}, "status": status}
+
+
+def booking(proposal: dict[str, Any], patient: str, **elements: Any) -> dict[str, Any]:
+    """The proposal with a patient, as a client sends it back."""
+    taking_part = [*proposal["participant"], participant(patient)]
+    return {**proposal, "status": "pending", "participant": taking_part, **elements}
+
+
+def parameters(**resources: Any) -> dict[str, Any]:
+    named = [{"name": name.replace("_", "-"), "resource": value} for name, value in resources.items()]
+    return {"resourceType": "Parameters", "parameter": named}
+
+
+async def live(client: httpx.AsyncClient) -> list[tuple[str, str]]:
+    items = (await client.get("/api/appointments")).json()["items"]
+    return [(each["start"], each["status"]) for each in items if each["status"] != "cancelled"]
+
+
+async def test_open_times_are_proposed(server: World) -> None:
+    client = await server.client(grant="integration")
+    slots = (await client.get(
+        "/api/slots?providerId=10&locationId=1&visitTypeId=21&procedureId=101&from=2026-11-16&to=2026-11-16"
+    )).json()["items"]  # fmt: skip
+    wanted = [(each["start"], each["end"]) for each in slots]
+    found = await proposals(client)
+    assert [(each["start"], each["end"]) for each in found] == wanted
+    assert {each["status"] for each in found} == {"proposed"}
+    for other in (
+        f"{BASE}/Schedule/10-1/$find?start=2026-11-16&end=2026-11-16&{FOLLOW_UP}",
+        f"{BASE}/Schedule/$find?schedule=Schedule/10-1&start=2026-11-16&end=2026-11-16&service-type-reference=HealthcareService/21-101",
+        f"{MONDAY}&location-reference=Location/1",
+    ):
+        assert await proposals(client, other) == found
+    body = {
+        "resourceType": "Parameters",
+        "parameter": [
+            {"name": "start", "valueDateTime": "2026-11-16"},
+            {"name": "end", "valueDateTime": "2026-11-16"},
+            {"name": "practitioner", "valueReference": {"reference": f"http://test{BASE}/Practitioner/10"}},
+            {"name": "visit-type", "valueCoding": {"system": "urn:frontdesk:procedure", "code": "101"}},
+        ],
+    }
+    assert resources((await client.post(f"{BASE}/Appointment/$find", json=body)).json()) == found
+    morning = MONDAY.replace("start=2026-11-16&end=2026-11-16", "start=2026-11-16T14:00:00Z&end=2026-11-16T15:00:00Z")
+    assert [each["start"][11:16] for each in await proposals(client, morning)] == ["09:00", "09:15", "09:30", "09:45"]
+    page, collected = (await client.get(f"{MONDAY}&_count=10")).json(), list[dict[str, Any]]()
+    while True:
+        collected += resources(page)
+        following = [link["url"] for link in page["link"] if link["relation"] == "next"]
+        if not following:
+            break
+        page = (await client.get(following[0])).json()
+    assert collected == found
+    for other in ("practitioner=Practitioner/99", "practitioner=Practitioner/12&location-reference=Location/2"):
+        assert await proposals(client, MONDAY.replace("practitioner=Practitioner/10", other)) == []
+    assert await proposals(client, f"{MONDAY}&service-type-reference=HealthcareService/1-1") == []
+
+
+async def test_a_proposal_is_booked_moved_confirmed_and_cancelled(server: World) -> None:
+    client = await server.client(grant="integration")
+    patient, [first, second, third, *_] = await ada(client), await proposals(client)
+    answer = await client.post(
+        f"{BASE}/Appointment/$book", json=parameters(appointment_resource=booking(first, patient))
+    )
+    assert answer.status_code == 201, answer.text
+    [booked] = resources(answer.json())
+    assert (booked["status"], booked["start"]) == ("booked", first["start"])
+    address = f"{BASE}/Appointment/{booked['id']}"
+    read = await client.get(address)
+    assert read.json() == booked
+    # A move by time, at the version that was read.
+    moved = await client.put(
+        address,
+        json={**booked, "start": second["start"], "end": second["end"]},
+        headers={"If-Match": read.headers["etag"]},
+    )
+    assert (moved.status_code, moved.json()["start"]) == (200, second["start"]), moved.text
+    stale = await client.put(
+        address, json={**booked, "status": "cancelled"}, headers={"If-Match": read.headers["etag"]}
+    )
+    issue(stale, 412, "conflict", "conflict")
+    # Accepted by the patient; then moved to a slot, which takes the acceptance back.
+    accepted = [participant(patient, "accepted"), *booked["participant"][1:]]
+    confirmed = await client.put(address, json={**moved.json(), "participant": accepted})
+    assert confirmed.json()["participant"][0]["status"] == "accepted"
+    assert (await client.put(address, json=confirmed.json())).json() == confirmed.json()
+    refused = await client.put(address, json=moved.json())
+    assert refused.status_code == 422
+    patch = [
+        {"op": "add", "path": "/slot", "value": third["slot"]},
+        {"op": "replace", "path": "/start", "value": third["start"]},
+        {"op": "remove", "path": "/end"},
+    ]
+    moved = await client.patch(address, json=patch, headers=PATCH)
+    assert (moved.status_code, moved.json()["start"]) == (200, third["start"]), moved.text
+    assert moved.json()["participant"][0]["status"] == "needs-action"
+    tested = [{"op": "test", "path": "/status", "value": "cancelled"}]
+    issue(await client.patch(address, json=tested, headers=PATCH), 412, "conflict", "conflict")
+    cancelled = await client.patch(
+        address,
+        json=[
+            {"op": "replace", "path": "/status", "value": "cancelled"},
+            {"op": "add", "path": "/cancelationReason", "value": {"text": "Travelling"}},
+        ],
+        headers=PATCH,
+    )
+    assert (cancelled.json()["status"], cancelled.json()["cancelationReason"]) == ("cancelled", {"text": "Travelling"})
+    again = await client.put(address, json={**cancelled.json(), "status": "booked"})
+    issue(again, 409, "conflict", "conflict")
+    assert await live(client) == []
+
+
+async def test_every_shape_of_a_booking_books(server: World) -> None:
+    client = await server.client(grant="integration")
+    patient, found = await ada(client), await proposals(client)
+    reference = [
+        {"name": "appointment-reference", "valueReference": {"reference": f"Appointment/{found[0]['id']}"}},
+        {"name": "patient-reference", "valueReference": {"reference": f"Patient/{patient}"}},
+    ]
+    by_time = {key: value for key, value in booking(found[4], patient).items() if key not in ("slot", "id")}
+    requests = [
+        (f"{BASE}/Appointment/$book", {"resourceType": "Parameters", "parameter": reference}),
+        (f"{BASE}/Appointment/$book", parameters(appointment=booking(found[1], patient))),
+        (f"{BASE}/Appointment/$book", parameters(appt_resource=booking(found[2], patient))),
+        (f"{BASE}/Appointment", {"resourceType": "Appointment", "status": "booked", "slot": found[3]["slot"],
+                                 "participant": [participant(patient)]}),
+        (f"{BASE}/Appointment", {**by_time, "end": None} | {"start": found[4]["start"]}),
+    ]  # fmt: skip
+    for address, body in requests:
+        answer = await client.post(address, json=body)
+        assert answer.status_code == 201, answer.text
+    assert answer.headers["location"].startswith(f"http://test{BASE}/Appointment/")
+    assert [start for start, _ in await live(client)] == [each["start"] for each in found[:5]]
+    minimal = await client.post(
+        f"{BASE}/Appointment", json=booking(found[5], patient), headers={"Prefer": "return=minimal"}
+    )
+    assert (minimal.status_code, minimal.content) == (201, b"")
+
+
+async def test_a_booking_that_contradicts_itself_is_refused(server: World) -> None:
+    client = await server.client(grant="integration")
+    patient, [first, second, *_] = await ada(client), await proposals(client)
+    good = booking(first, patient)
+    for changes, status in (
+        ({"start": second["start"]}, 422),
+        (
+            {"participant": [participant(patient), {"actor": {"reference": "Practitioner/11"}, "status": "accepted"}]},
+            422,
+        ),
+        ({"serviceType": [{"coding": [{"system": "urn:frontdesk:procedure", "code": "102"}]}]}, 422),
+        ({"participant": first["participant"]}, 422),
+        ({"status": "fulfilled"}, 422),
+        ({"participant": [participant("0" * 22)]}, 404),
+        ({"slot": [{"reference": "Slot/unknown"}]}, 404),
+        ({"slot": [first["slot"][0], second["slot"][0]]}, 400),
+        ({"slot": [{"reference": "https://elsewhere.example/Slot/1"}]}, 400),
+        ({"start": "tomorrow"}, 400),
+        ({"resourceType": "Patient"}, 400),
+        ({"identifier": [{"system": EHR, "value": "x" * 256}]}, 422),
+        ({"identifier": [{"system": EHR, "value": "a\u0000b"}]}, 422),
+    ):
+        answer = await client.post(f"{BASE}/Appointment", json={**good, **changes})
+        assert answer.status_code == status, (changes, answer.text)
+        assert answer.json()["resourceType"] == "OperationOutcome"
+    for content in (b"", b"[]", b'{"resourceType": "Appointment", "resourceType": "Patient"}', b"{"):
+        answer = await client.post(
+            f"{BASE}/Appointment", content=content, headers={"Content-Type": "application/fhir+json"}
+        )
+        assert answer.status_code == 400, answer.text
+    assert (await client.post(f"{BASE}/Appointment/$book", json=parameters())).status_code == 422
+    assert (await client.post(f"{BASE}/Appointment/$hold", json=parameters())).status_code == 404
+    assert (await client.delete(f"{BASE}/Appointment/x")).status_code == 405
+    assert (await client.patch(f"{BASE}/Appointment/x", json=[])).status_code == 415
+    assert await live(client) == []
+
+
+async def test_an_agent_confirms_what_was_read_back(server: World) -> None:
+    agent = await server.client(grant="agent")
+    patient, [first, second, *_] = await ada(agent), await proposals(agent)
+    body = booking(first, patient)
+    challenge = await agent.post(f"{BASE}/Appointment", json=body)
+    issue(challenge, 428, "confirmation_required", "business-rule")
+    [extension] = challenge.json()["extension"]
+    said = {each["url"]: each.get("valueString") for each in extension["extension"]}
+    read_back = {each["url"]: each["valueString"] for each in extension["extension"][2]["extension"]}
+    assert (read_back["providerName"], read_back["start"]) == ("Dr. Robert Chen", first["start"])
+    assert await live(agent) == []
+    header = {"Frontdesk-Confirmation-Token": said["token"]}
+    issue(await agent.post(f"{BASE}/Appointment", json=booking(second, patient), headers=header), 409,
+          "confirmation_mismatch", "conflict")  # fmt: skip
+    booked = await agent.post(f"{BASE}/Appointment", json=body, headers=header)
+    assert booked.status_code == 201, booked.text
+    resent = await agent.post(f"{BASE}/Appointment", json=body, headers=header)
+    assert resent.json()["id"] == booked.json()["id"]
+    # The token may also stand in the resource; a change is challenged like a booking.
+    address = f"{BASE}/Appointment/{booked.json()['id']}"
+    wanted = {**booked.json(), "status": "cancelled"}
+    challenge = await agent.put(address, json=wanted)
+    assert challenge.status_code == 428
+    token = challenge.json()["extension"][0]["extension"][0]["valueString"]
+    confirmed = {**wanted, "extension": [{"url": "urn:frontdesk:confirmation-token", "valueString": token}]}
+    assert (await agent.put(address, json=confirmed)).json()["status"] == "cancelled"
+    assert (await agent.put(address, json=confirmed, headers={"If-Match": 'W/"old"'})).status_code == 200
+
+
+async def test_a_resend_books_once(server: World) -> None:
+    client = await server.client(grant="integration")
+    patient, [first, second, *_] = await ada(client), await proposals(client)
+    body = booking(first, patient, identifier=[{"system": EHR, "value": "42"}])
+    answers = await asyncio.gather(*(client.post(f"{BASE}/Appointment", json=body) for _ in range(4)))
+    assert sorted({answer.status_code for answer in answers}) in ([200, 201], [201])
+    assert len({answer.json()["id"] for answer in answers}) == 1
+    [found] = resources((await client.get(f"{BASE}/Appointment?identifier={EHR}%7C42")).json())
+    assert found["identifier"] == [{"system": EHR, "value": "42"}]
+    issue(
+        await client.post(f"{BASE}/Appointment", json={**body, **booking(second, patient)}), 409, "conflict", "conflict"
+    )
+    once = {"If-None-Exist": f"identifier={EHR}|42"}
+    existing = await client.post(f"{BASE}/Appointment", json=booking(second, patient), headers=once)
+    assert (existing.status_code, existing.json()["id"]) == (200, found["id"])
+    # By time there is no slot to name once it is taken: the key finds the result.
+    by_time = {key: value for key, value in booking(second, patient).items() if key not in ("slot", "id")}
+    key = {"Idempotency-Key": "k1"}
+    ids = [(await client.post(f"{BASE}/Appointment", json=by_time, headers=key)).json()["id"] for _ in range(2)]
+    assert ids[0] == ids[1]
+    assert len(await live(client)) == 2
+    # Identifiers are those of the client that gave them.
+    other = await server.client(grant="integration")
+    assert resources((await other.get(f"{BASE}/Appointment?identifier={EHR}%7C42")).json()) == []
+    assert "identifier" not in (await other.get(f"{BASE}/Appointment/{found['id']}")).json()
+
+
+async def test_patients_are_created_once_and_updated(server: World) -> None:
+    client = await server.client(grant="integration")
+    person = {
+        "resourceType": "Patient",
+        "identifier": [{"system": "https://ehr.example/mrn", "value": "7"}],
+        "name": [{"use": "official", "family": "Noether", "given": ["Emmy"]}],
+        "telecom": [{"system": "phone", "value": "+1 555 010 0188"}, {"system": "email", "value": "emmy@example.com"}],
+        "birthDate": "1982-03-23",
+    }
+    created = await client.post(f"{BASE}/Patient", json=person)
+    assert created.status_code == 201, created.text
+    patient = created.json()
+    assert {"system": "https://ehr.example/mrn", "value": "7"} in patient["identifier"]
+    assert (await client.post(f"{BASE}/Patient", json=person)).json()["id"] == patient["id"]
+    nameless = {key: value for key, value in person.items() if key != "identifier"}
+    issue(await client.post(f"{BASE}/Patient", json=nameless), 409, "conflict", "conflict")
+    matching = {"If-None-Exist": "family=Noether&given=Emmy&phone=5550100188&birthdate=1982-03-23"}
+    assert (await client.post(f"{BASE}/Patient", json=nameless, headers=matching)).status_code == 200
+    address = f"{BASE}/Patient/{patient['id']}"
+    version = {"If-Match": created.headers["etag"]}
+    changed = {**patient, "telecom": [{"system": "phone", "value": "+1 555 010 0189"}]}
+    updated = await client.put(address, json=changed, headers=version)
+    assert updated.status_code == 200, updated.text
+    assert updated.json()["telecom"] == [{"system": "phone", "value": "+1 555 010 0189"}]
+    issue(await client.put(address, json=changed, headers=version), 412, "conflict", "conflict")
+    assert (await client.put(address, json={**patient, "active": False})).status_code == 422
+    answer = await client.post(f"{BASE}/Patient", json={"resourceType": "Patient", "birthDate": "soon"})
+    assert {each["expression"][0] for each in answer.json()["issue"]} >= {"Patient.birthDate"}
+
+
+async def test_a_write_needs_its_scope(server: World) -> None:
+    reader = await server.client(
+        grant="integration", scopes=["slots:read", "practices:read", "patients:read", "appointments:read"]
+    )
+    patient, [first, *_] = await ada(reader), await proposals(reader)
+    for address in ("Appointment", "Appointment/$book"):
+        issue(await reader.post(f"{BASE}/{address}", json=booking(first, patient)), 403, "forbidden_scope", "forbidden")
+    issue(await reader.post(f"{BASE}/Patient", json={"resourceType": "Patient"}), 403, "forbidden_scope", "forbidden")
+    # One that may book but not read is told where the appointment is, and nothing of it.
+    booker = await server.client(grant="integration", scopes=["slots:read", "appointments:book"])
+    answer = await booker.post(f"{BASE}/Appointment", json=booking(first, patient))
+    assert (answer.status_code, answer.content) == (201, b"")
+    booked = answer.headers["location"].rpartition("/")[2]
+    current = (await reader.get(f"{BASE}/Appointment/{booked}")).json()
+    wanted = {**current, "status": "cancelled"}
+    issue(await booker.put(f"{BASE}/Appointment/{booked}", json=wanted), 403, "forbidden_scope", "forbidden")
+    issue(await reader.put(f"{BASE}/Appointment/{booked}", json=wanted), 403, "forbidden_scope", "forbidden")
+    elsewhere = await server.client("other", grant="integration")
+    issue(await elsewhere.put(f"{BASE}/Appointment/{booked}", json=wanted), 404, "not_found", "not-found")
+
+
+async def test_the_server_says_what_can_be_written_and_how_to_get_in(server: World) -> None:
+    visitor = server.anonymous()
+    statement = (await visitor.get(f"{BASE}/metadata")).json()["rest"][0]["resource"]
+    described = {each["type"]: each for each in statement}
+    for kind in ("Appointment", "Patient"):
+        codes = [each["code"] for each in described[kind]["interaction"]]
+        assert codes == ["read", "search-type", "create", "update", "patch"]
+        assert described[kind]["conditionalCreate"]
+    assert [each["name"] for each in described["Appointment"]["operation"]] == ["find", "book"]
+    assert [each["code"] for each in described["Slot"]["interaction"]] == ["read", "search-type"]
+    answer = await visitor.get(f"{BASE}/.well-known/smart-configuration")
+    assert answer.headers["content-type"].startswith("application/json")
+    configuration = answer.json()
+    assert configuration["token_endpoint"] == "http://test/oauth/token"
+    assert "private_key_jwt" in configuration["token_endpoint_auth_methods_supported"]
+    assert "system/Appointment.crus" in configuration["scopes_supported"]
