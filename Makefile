@@ -1,4 +1,4 @@
-.PHONY: run test check format generate adding-test bench bench-quick audit help setup setup-dev clean heavy crash-test nodes-test attack-test property-test mcp-conformance fhir-test client-test browser-test screenshots
+.PHONY: run test check format generate adding-test bench bench-quick audit help setup setup-dev clean heavy crash-test cuts-test simulation-test nodes-test attack-test property-test mcp-conformance fhir-test client-test browser-test screenshots
 
 unexport PYTHONDONTWRITEBYTECODE  # where it is set, every process would compile all modules and tests anew
 
@@ -23,13 +23,19 @@ generate: setup-dev ## after a change of operations or codes: the Python client 
 	.venv/bin/python clients/python/generate.py
 	.venv/bin/python -m tests.doors.tool_snapshots
 
-heavy: attack-test crash-test nodes-test property-test mcp-conformance fhir-test client-test browser-test adding-test ## all heavier suites below
+heavy: attack-test crash-test cuts-test simulation-test nodes-test property-test mcp-conformance fhir-test client-test browser-test adding-test ## all heavier suites below
 
 crash-test: setup-dev ## kills server and database under load; the long state machine
 	.venv/bin/python -m pytest -m heavy tests/crash tests/engine
 
 nodes-test: setup-dev ## several nodes, and a PostgreSQL with a standby: rolling restarts and fail-over under load
 	.venv/bin/python -m pytest -m heavy tests/nodes
+
+cuts-test: setup-dev ## every write with its connections (PostgreSQL, HTTP, FHIR) cut at every message
+	.venv/bin/python -m pytest -m heavy tests/proof/cuts
+
+simulation-test: setup-dev ## webhooks, rate limiter, reconciler and answer cache in simulated time; SEEDS=1000 of each
+	.venv/bin/python -m pytest -m heavy tests/proof/simulation
 
 property-test: setup-dev ## the property tests with twenty times as many examples
 	PROPERTY_TIMES=20 .venv/bin/python -m pytest -n 2 tests/domain tests/practice_file

@@ -16,7 +16,7 @@ import pytest
 from frontdesk.store.database import Database
 from tests.fhir.door import FAULTS, REFUSED, Fault, Request
 from tests.fhir.practice import Upstream, fhir_world, forgive, give, opened, settle
-from tests.fhir.writes import WRITES, Scene, Write
+from tests.fhir.writes import WRITES, Scene, Write, nothing_is_left_over
 
 # What may be answered when the fault hits this request of a write. A read breaks off before anything was executed; a
 # slot that is held and given back was no booking; only the write itself can leave an open outcome.
@@ -79,7 +79,7 @@ async def test_a_fault_at_any_request_leaves_exactly_one_execution(scene: Scene,
             assert fault in NOT_TO_BE_RETRIED or int(answer.headers["retry-after"]) >= 1
             assert not await write.happened() or fault in ("late", "error_late")
         await _heal(scene, write, token, answer, fault)
-        await _nothing_is_left_over(scene, write)
+        await nothing_is_left_over(scene, write)
     raise AssertionError("the write never came through")
 
 
@@ -111,7 +111,7 @@ async def test_a_node_that_dies_in_the_middle_leaves_exactly_one_execution(
         scene.upstream.door.reset()
         await settle(scene.world)
         await _resent(scene, write, token)
-        await _nothing_is_left_over(scene, write)
+        await nothing_is_left_over(scene, write)
     raise AssertionError("the write never came through")
 
 
@@ -132,7 +132,7 @@ async def test_several_faults_at_once_leave_exactly_one_execution(scene: Scene, 
     forgive(scene.world)
     await settle(scene.world)
     await _resent(scene, write, token)
-    await _nothing_is_left_over(scene, write)
+    await nothing_is_left_over(scene, write)
 
 
 def _documented(earlier: list[Request], hit: Request | None, fault: Fault) -> set[tuple[int, str]]:
@@ -173,23 +173,3 @@ async def _resent(scene: Scene, write: Write, token: str) -> httpx.Response:
     resent = await scene.send(write, token)
     assert resent.status_code in (200, 201), resent.text
     return resent
-
-
-async def _nothing_is_left_over(scene: Scene, write: Write) -> None:
-    """Every live appointment has its slots, marked as its own, and no other slot is taken."""
-    assert await write.happened()
-    live = await scene.upstream.live_appointments()
-    taken = [slot["reference"] for each in live for slot in each["slot"]]
-    assert len(taken) == len(set(taken))
-    busy = await scene.upstream.taken_slots()
-    assert set(busy) == set(taken)
-    for each in live:
-        for slot in each["slot"]:
-            assert _claims(busy[slot["reference"]]) <= _claims(each)
-    async with scene.world.database.transaction(1) as connection:
-        assert await connection.fetchval("SELECT count(*) FROM upstream_write") == 0
-        assert await connection.fetchval("SELECT count(*) FROM intent WHERE state = 'executing'") == 0
-
-
-def _claims(resource: dict[str, Any]) -> set[str]:
-    return {each["value"] for each in resource.get("identifier", []) if each["system"] == "urn:frontdesk:claim"}

@@ -9,6 +9,8 @@ import httpx
 from tests.fhir.practice import Upstream
 from tests.world import World, patient_id, slots
 
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
 
 @dataclass
 class Scene:
@@ -105,7 +107,7 @@ async def moving(scene: Scene, turn: int) -> Write:
 
 
 async def enrolling(scene: Scene, turn: int) -> Write:
-    person = {"firstName": f"Katherine{'abcdefghijklmnopqrstuvwxyz'[turn]}", "lastName": "Johnson"}
+    person = {"firstName": f"Katherine{LETTERS[turn // 26]}{LETTERS[turn % 26]}", "lastName": "Johnson"}
 
     async def happened() -> bool:
         people = await scene.upstream.search("Patient")
@@ -134,3 +136,23 @@ WRITES: dict[str, Prepare] = {
     "create": enrolling,
     "update": correcting,
 }
+
+
+async def nothing_is_left_over(scene: Scene, write: Write) -> None:
+    """Every live appointment has its slots, marked as its own, and no other slot is taken."""
+    assert await write.happened()
+    live = await scene.upstream.live_appointments()
+    taken = [slot["reference"] for each in live for slot in each["slot"]]
+    assert len(taken) == len(set(taken))
+    busy = await scene.upstream.taken_slots()
+    assert set(busy) == set(taken)
+    for each in live:
+        for slot in each["slot"]:
+            assert _claims(busy[slot["reference"]]) <= _claims(each)
+    async with scene.world.database.transaction(1) as connection:
+        assert await connection.fetchval("SELECT count(*) FROM upstream_write") == 0
+        assert await connection.fetchval("SELECT count(*) FROM intent WHERE state = 'executing'") == 0
+
+
+def _claims(resource: dict[str, Any]) -> set[str]:
+    return {each["value"] for each in resource.get("identifier", []) if each["system"] == "urn:frontdesk:claim"}

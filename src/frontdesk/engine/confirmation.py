@@ -119,7 +119,7 @@ class Writes:
         token, now = secrets.token_hex(16), write.context.now
         expires_at = (now + self.token_lifetime).replace(microsecond=0)
         caller = write.context.caller
-        row = await self.database.write(
+        row = await self.database.fetchrow(
             "SELECT * FROM issue_challenge($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
             caller.practice_id,
             _hash(token),

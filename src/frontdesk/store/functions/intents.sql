@@ -7,7 +7,7 @@ BEGIN
     RETURN QUERY SELECT * FROM intent i WHERE i.practice_id = p_practice AND i.intent_id = p_intent;
 END $$;
 
--- Stores a challenge, unless its read-back discloses more patients than the client may read.
+-- Stores a challenge, unless its read-back discloses more patients than the client may read. Safe to repeat.
 CREATE OR REPLACE FUNCTION issue_challenge(
     p_practice bigint, p_intent bytea, p_client text, p_operation text, p_fingerprint bytea, p_now timestamptz,
     p_expires timestamptz, p_keep_until timestamptz, p_subjects text[], p_request_id text, p_per_hour integer,
@@ -18,19 +18,23 @@ DECLARE
     spent record;
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    -- First: a repeated call waits here for one that still runs.
+    INSERT INTO intent (
+        practice_id, intent_id, client_id, operation, fingerprint, state, created_at, expires_at, keep_until
+    ) VALUES (
+        p_practice, p_intent, p_client, p_operation, p_fingerprint, 'challenged', p_now, p_expires, p_keep_until
+    ) ON CONFLICT DO NOTHING;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
     spent := spend_patient_budget(p_practice, p_client, p_subjects, p_now, p_per_hour, p_per_day);
     exceeded := spent.exceeded;
     seconds := spent.seconds;
     PERFORM append_audit(p_practice, p_now, p_client, p_operation,
         CASE WHEN exceeded IS NULL THEN 'confirmation_required' ELSE 'rate_limited' END, p_subjects, p_request_id);
     IF exceeded IS NOT NULL THEN
-        RETURN;
+        DELETE FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent;
     END IF;
-    INSERT INTO intent (
-        practice_id, intent_id, client_id, operation, fingerprint, state, created_at, expires_at, keep_until
-    ) VALUES (
-        p_practice, p_intent, p_client, p_operation, p_fingerprint, 'challenged', p_now, p_expires, p_keep_until
-    );
 END $$;
 
 -- Sandbox practices can ask for a write whose outcome is unknown: it has executed, and its result is held back.

@@ -194,7 +194,8 @@ class NativeSystem:
                 row = await self._database.write(sql, *arguments)
                 break
             except DatabaseUnavailable as error:
-                raise SystemUnavailable from error
+                # An earlier attempt was lost, and may have committed.
+                raise (SystemUnavailable if attempt == 1 else OutcomeUnknown) from error
             except OutcomeUnknown:
                 # With an intent the call is idempotent: a retry executes it or finds the stored result.
                 if intent is None or attempt == _WRITE_ATTEMPTS:

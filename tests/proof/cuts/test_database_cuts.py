@@ -1,0 +1,70 @@
+"""The connection to PostgreSQL harmed at every message of every write: each resend gives the one true answer."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import asyncpg
+import pytest
+
+from frontdesk.store.embedded.server import EmbeddedPostgres
+from tests.proof.cuts.proxy import Fault
+from tests.proof.cuts.stage import WAYS, Stage, stage
+from tests.proof.cuts.writes import WRITES
+
+IMPATIENCE_SECONDS = 0.3
+FEWEST_MESSAGES = 10
+
+
+@pytest.fixture(scope="module")
+async def cut_off(
+    cluster: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Stage]:
+    async with stage(cluster, template, tmp_path_factory.mktemp("cuts")) as built:
+        yield built
+
+
+async def test_a_challenge_that_is_cut_off_is_issued_once(cut_off: Stage) -> None:
+    assert await cut_off.sweep("book", "challenge", "rest", "cut") > FEWEST_MESSAGES
+
+
+async def test_a_booking_is_not_called_unexecuted_after_its_commit_was_lost(cut_off: Stage) -> None:
+    assert await cut_off.sweep("book", "confirmation", "rest", "down") > FEWEST_MESSAGES
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", WRITES)
+async def test_a_cut_at_any_message_leaves_one_execution_and_one_answer(cut_off: Stage, name: str, way: str) -> None:
+    assert await cut_off.sweep(name, way, "rest", "cut") > FEWEST_MESSAGES
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("fault", ["cut_client", "down", "delay", "end_twice", "drop"])
+async def test_any_fault_at_any_message_leaves_one_execution_and_one_answer(
+    cut_off: Stage, way: str, fault: Fault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _be_impatient(monkeypatch)
+    assert await cut_off.sweep("book", way, "rest", fault) > FEWEST_MESSAGES
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_cut_during_a_tool_call_leaves_one_execution_and_one_answer(cut_off: Stage, way: str) -> None:
+    assert await cut_off.sweep("reschedule", way, "mcp", "cut") > FEWEST_MESSAGES
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_cut_while_connecting_again_leaves_one_execution_and_one_answer(cut_off: Stage, way: str) -> None:
+    assert await cut_off.sweep("book", way, "rest", "cut", lost_before=True) > FEWEST_MESSAGES
+
+
+def _be_impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A statement that is not answered is given up soon."""
+    create_pool = asyncpg.create_pool
+
+    def create(*args: Any, **options: Any) -> Any:
+        return create_pool(*args, **{**options, "command_timeout": IMPATIENCE_SECONDS})
+
+    monkeypatch.setattr(asyncpg, "create_pool", create)
