@@ -12,6 +12,8 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
+from frontdesk.access.assistants.applications import Applications
+from frontdesk.access.assistants.grants import AssistantGrants
 from frontdesk.access.clients.assertions import Assertion, authenticate_assertion
 from frontdesk.access.clients.authentication import Authenticator
 from frontdesk.access.clients.caller import Caller
@@ -33,6 +35,7 @@ from frontdesk.audit.trail import AuditTrail
 from frontdesk.background import Background, Step
 from frontdesk.console.actions.agent_view import AgentView
 from frontdesk.console.actions.appointments import Appointments
+from frontdesk.console.actions.assistants import Assistants
 from frontdesk.console.actions.audit import AuditRecords
 from frontdesk.console.actions.blocks import Blocks
 from frontdesk.console.actions.calendar import Calendar
@@ -53,6 +56,7 @@ from frontdesk.console.routes import console_routes
 from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.slot_ids import SlotIds, practice_key
 from frontdesk.doors import mcp
+from frontdesk.doors.assistants import AssistantDoor
 from frontdesk.doors.error_handlers import UnexpectedErrors, exception_handlers
 from frontdesk.doors.feeds import feed_routes
 from frontdesk.doors.fhir import FHIR_PREFIX, FhirDoor
@@ -74,6 +78,7 @@ from frontdesk.housekeeping import housekeeping_steps
 from frontdesk.operations import SlotJson
 from frontdesk.outbound.calendar_notifier import CalendarNotifier
 from frontdesk.outbound.checked_http import CheckedHttp
+from frontdesk.outbound.client_documents import ClientDocuments
 from frontdesk.outbound.feeds import CalendarFeeds
 from frontdesk.outbound.key_sets import KeySets
 from frontdesk.outbound.webhooks.deliverer import Deliverer
@@ -100,6 +105,8 @@ class Service:
     database: Database
     ring: KeyRing
     tokens: Tokens
+    applications: Applications
+    assistant_grants: AssistantGrants
     authenticator: Authenticator
     limiter: RateLimiter
     failed_attempts: FailedAttempts
@@ -140,6 +147,8 @@ def build_service(
     tokens = Tokens(ring, settings, clock=now)
     authenticator = Authenticator(database, tokens, seconds=seconds)
     audit = AuditTrail(database)
+    documents = ClientDocuments(CheckedHttp(allow_private=False)) if settings.client_metadata_documents else None
+    applications = Applications(database, None if documents is None else documents.fetch)
     calendar_notifier = CalendarNotifier(database)
     directories = DirectoryCache(database)
     current_versions = CurrentVersions(database)
@@ -184,6 +193,8 @@ def build_service(
         database=database,
         ring=ring,
         tokens=tokens,
+        applications=applications,
+        assistant_grants=AssistantGrants(database, ring, tokens, audit.seal_soon),
         authenticator=authenticator,
         limiter=RateLimiter(database),
         failed_attempts=FailedAttempts(database),
@@ -204,6 +215,7 @@ def build_service(
             blocks=Blocks(database, system_of, calendar_notifier.changed),
             live=LiveCalendars(),
             agent_view=AgentView(engine, tokens, settings.public_url),
+            assistants=Assistants(database, applications),
             clients=Clients(database, ring),
             usage=Usage(database),
             confirmations=Confirmations(database),
@@ -271,6 +283,9 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
         return client
 
     settings = service.settings
+    assistants = AssistantDoor(
+        service.applications, service.assistant_grants, service.failed_attempts, settings, service.engine.clock
+    )
     console = Console(
         settings=settings,
         desk=service.desk,
@@ -283,7 +298,8 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
     health = Health(partial(unreadiness, service.database), background.failing if background else list)
     routes: list[BaseRoute] = [
         *page_routes(settings),
-        *oauth_routes(check_credentials, service.tokens, service.ring, settings, service.requests),
+        *oauth_routes(check_credentials, assistants.exchange, service.tokens, service.ring, settings, service.requests),
+        *assistants.routes(service.requests),
         *feed_routes(service.feeds),
         *(_identity_routes(service, console) if console.has_provider else ()),
         *console_routes(console),

@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
+from frontdesk.access.assistants.applications import prune_applications
+from frontdesk.access.assistants.grants import prune_grants
 from frontdesk.access.clients.assertions import prune_assertions
 from frontdesk.access.limits.usage import prune_usage_counts
 from frontdesk.access.staff.sessions import prune_sessions
@@ -29,6 +31,8 @@ def housekeeping_steps(database: Database) -> list[Step]:
         step("usage count pruning", prune_usage_counts),
         step("session pruning", prune_sessions),
         step("assertion pruning", prune_assertions),
+        step("application pruning", prune_applications),
+        step("grant pruning", prune_grants),
     ]
 
 

@@ -122,6 +122,8 @@ class Settings(BaseSettings):
     """The identity provider with which staff may sign in to the console (OpenID Connect). Absent: by links only."""
     oidc_client_id: str | None = None
     oidc_client_secret: str | None = Field(default=None, repr=False)
+    client_metadata_documents: Annotated[bool, BeforeValidator(_true_or_false)] = False
+    """Whether assistants may identify themselves by a document at an address of theirs, which the service fetches."""
     webhook_allow_private: Annotated[bool, BeforeValidator(_true_or_false)] = False
     """Whether webhooks and key sets of clients may be at private and loopback addresses, and on plain http."""
     fhir_server: Annotated[bool, BeforeValidator(_true_or_false)] = False

@@ -49,6 +49,10 @@ MADE = datetime(2026, 11, 16, 9, 30, 15, 999, tzinfo=UTC)
                 "createdAt": "2026-11-16T09:30:15Z",
                 "secrets": [{"createdAt": "2026-11-16T09:30:15Z", "retiresAt": None}],
                 "tokensNotBefore": None,
+                "keyIds": [],
+                "jwksUrl": None,
+                "staffId": None,
+                "revokedAt": None,
             },
         ),
         (

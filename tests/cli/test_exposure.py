@@ -8,12 +8,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from pydantic import ValidationError
 
 from frontdesk.cli.certificates import check_certificate
-from frontdesk.cli.exposure import network, warnings
+from frontdesk.cli.exposure import client_documents, network, warnings
 from frontdesk.cli.serve import _announce
+from frontdesk.outbound.checked_http import CheckedHttp
 from frontdesk.settings import Settings
 from tests.serving.authority import Authority
 
@@ -101,3 +103,18 @@ def test_a_key_must_be_usable_and_closed_to_others(tmp_path: Path) -> None:
     assert "cannot be used" in network(settings)[1]
     with pytest.raises(ValidationError, match="belong together"):
         Settings(tls_certificate=certificate)
+
+
+@pytest.mark.parametrize(("failure", "state"), [(None, "ok"), (OSError(), "failed"), (TimeoutError(), "failed")])
+def test_the_way_out_is_checked_where_client_documents_are_fetched(
+    monkeypatch: pytest.MonkeyPatch, failure: Exception | None, state: str
+) -> None:
+    async def answer(*_given: object) -> httpx.Response:
+        if failure is not None:
+            raise failure
+        return httpx.Response(404)
+
+    monkeypatch.setattr(CheckedHttp, "open", answer)
+    found, detail = client_documents(Settings(client_metadata_documents=True))
+    assert (found, "vscode.dev" in detail) == (state, True)
+    assert client_documents(Settings())[0] == "skipped"

@@ -1,12 +1,14 @@
 """The request id of an audit record is the trace id of the answer, on every page that leaves one."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx
 import pytest
 
 from frontdesk.console.guard import Page
 from frontdesk.console.routes import PAGES
+from tests.assistants.connecting import connected, registered
 from tests.console.desk import records
 from tests.console.signing_in import TEST_STAFF, link_token, signed_in, staff_member, use_link
 from tests.console.test_webhook_pages import endpoint
@@ -52,7 +54,11 @@ async def ids_for(world: World, page: Page, agent: httpx.AsyncClient) -> dict[st
         ids["patient_id"] = await patient_id(agent)
     if "{staff_id}" in page.path:
         ids["staff_id"] = (await staff_member(world, name="Ben")).staff_id
-    if "{client_id}" in page.path:
+    if page.path.startswith("/assistants/"):
+        assistant = await connected(world, await signed_in(world))
+        select = "SELECT client_id FROM client WHERE application_id = $1"
+        ids["client_id"] = await world.database.fetchval(select, assistant.client_id)
+    elif "{client_id}" in page.path:
         ids["client_id"] = (await world.client()).headers["X-Test-Client"]
     if "{endpoint_id}" in page.path:
         ids["endpoint_id"] = await endpoint(world)
@@ -81,6 +87,8 @@ async def form_for(world: World, page: Page, browser: httpx.AsyncClient, agent: 
     if page.path == "/practice/apply":
         version = await world.database.fetchval("SELECT version FROM practice WHERE slug = 'harbor'")
         return {"text": (await browser.get("/console/practice/file.yaml")).text, "version": str(version)}
+    if page.path == "/connect":
+        return {"request": urlencode((await registered(world)).request()), "decision": "connect"}
     return forms.get(page.path, {})
 
 

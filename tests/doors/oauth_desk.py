@@ -5,19 +5,24 @@ from typing import Any
 
 import httpx
 from starlette.applications import Starlette
+from starlette.requests import Request
 
 from frontdesk.access.clients.authentication import Authenticator
 from frontdesk.access.clients.records import ClientRecord
 from frontdesk.access.clients.secrets import AuthenticatedClient, authenticate
 from frontdesk.access.clients.tokens import Tokens
 from frontdesk.access.keys.ring import KeyRing
-from frontdesk.doors.oauth import oauth_routes
+from frontdesk.doors.oauth import Form, oauth_routes
 from frontdesk.doors.request_log import RequestLog, log_line
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
 
 URL = "https://desk.example"
 HELD = ("practices:read", "slots:read", "appointments:read")
+
+
+async def no_assistants(_request: Request, _form: Form) -> dict[str, Any]:
+    raise AssertionError("only client credentials are exchanged here")
 
 
 class Desk:
@@ -29,7 +34,7 @@ class Desk:
         self.authenticator = Authenticator(database, self.tokens)
         self.client_id = client.client_id
         self.secret = secret
-        self.routes = oauth_routes(self.authenticate, self.tokens, ring, settings, RequestLog(log_line))
+        self.routes = oauth_routes(self.authenticate, no_assistants, self.tokens, ring, settings, RequestLog(log_line))
         self.http = httpx.AsyncClient(transport=httpx.ASGITransport(app=Starlette(routes=self.routes)), base_url=URL)
 
     async def authenticate(self, client_id: str, secret: str, _address: str | None) -> AuthenticatedClient:

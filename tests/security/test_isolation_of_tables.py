@@ -26,6 +26,7 @@ SOMETHING = {
 WITHOUT_PRACTICE = {
     "practice", "client", "client_secret", "staff", "staff_link", "staff_session", "sealed_key",
     "token_failure", "used_assertion", "migration", "function_file", "observation",
+    "application", "authorization_code", "refresh_token",
 }  # fmt: skip
 
 

@@ -81,6 +81,7 @@ def _examine() -> list[CheckResult]:
         "port": _port,
         "network": exposure.network,
         "identity provider": _identity_provider,
+        "client documents": exposure.client_documents,
     }
     found += [_told(check, look, settings) for check, look in looks.items()]
     if settings.database_url is None and not (settings.postgres_dir / "data").exists():

@@ -12,6 +12,8 @@ from frontdesk.privileges import DEDICATED, service_account, unreadable
 if TYPE_CHECKING:
     from frontdesk.settings import Settings
 
+_ON_THE_INTERNET = "https://vscode.dev/"  # where an assistant has its document
+
 Finding = tuple[Literal["ok", "warning", "failed", "skipped"], str]
 
 
@@ -71,3 +73,26 @@ def _is_loopback(host: str) -> bool:
     """A name counts if all of its addresses do."""
     found = socket.getaddrinfo(host or None, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     return all(ip_address(str(address[0]).partition("%")[0]).is_loopback for *_, address in found)
+
+
+def client_documents(settings: "Settings") -> Finding:
+    """Clients that see the documents advertised do not fall back to registering: the way out must work."""
+    if not settings.client_metadata_documents:
+        return "skipped", "FRONTDESK_CLIENT_METADATA_DOCUMENTS is off: assistants register themselves"
+    from frontdesk.cli.connection import wait_for
+    from frontdesk.outbound.checked_http import CheckedHttp, failure_of
+
+    async def reach() -> None:
+        http = CheckedHttp(allow_private=False)
+        try:
+            answer = await http.open("GET", _ON_THE_INTERNET, {})
+            await answer.aclose()
+        finally:
+            await http.close()
+
+    try:
+        wait_for(reach())
+    except Exception as error:
+        advice = "assistants cannot connect until it is off or the service can reach the internet"
+        return "failed", f"{_ON_THE_INTERNET} cannot be reached ({failure_of(error)}): {advice}"
+    return "ok", f"{_ON_THE_INTERNET} can be reached"

@@ -7,6 +7,7 @@ from typing import Any
 
 from frontdesk.console.actions.agent_view import AgentView
 from frontdesk.console.actions.appointments import Appointments
+from frontdesk.console.actions.assistants import Assistants
 from frontdesk.console.actions.audit import AuditRecords
 from frontdesk.console.actions.blocks import Blocks
 from frontdesk.console.actions.calendar import Calendar
@@ -41,6 +42,7 @@ class Desk:
     blocks: Blocks
     live: LiveCalendars
     agent_view: AgentView
+    assistants: Assistants
     clients: Clients
     usage: Usage
     confirmations: Confirmations

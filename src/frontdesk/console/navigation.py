@@ -27,6 +27,7 @@ NAV: tuple[tuple[str, tuple[NavItem, ...]], ...] = (
     (
         "Agents",
         (
+            NavItem("/assistants", "Connected assistants", "plug", "staff"),
             NavItem("/clients", "Clients", "key", "admin"),
             NavItem("/usage", "Usage", "chart", "admin"),
             NavItem("/confirmations", "Confirmations", "check", "staff"),
@@ -63,6 +64,7 @@ NOTICES = {
     "client_changed": "The client has been changed.",
     "client_disabled": "The client is disabled: its calls are refused within seconds.",
     "client_enabled": "The client is enabled.",
+    "assistant_disconnected": "The assistant is disconnected: its calls are refused within seconds.",
     "tokens_revoked": "Every access token issued so far is refused within seconds.",
     "misses_forgotten": "The failed matches are forgotten: the client can match again.",
     "secret_shown": "This form was sent before. Its secret was shown then and cannot be shown again.",

@@ -59,9 +59,9 @@ def theme_of(request: Request) -> str | None:
 
 
 def with_headers(response: Response, request_id: str) -> Response:
-    """Adds the security headers; `no-store` unless the page has set Cache-Control."""
-    response.headers.update(HEADERS)
-    response.headers.setdefault("Cache-Control", "no-store")
+    """Adds the security headers and `no-store`, except those that the page has set."""
+    for name, value in (*HEADERS.items(), ("Cache-Control", "no-store")):
+        response.headers.setdefault(name, value)
     response.headers["X-SVC-TRACE-ID"] = request_id
     return response
 

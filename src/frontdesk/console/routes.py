@@ -11,12 +11,14 @@ from frontdesk.console.navigation import HOME
 from frontdesk.console.pages import (
     account,
     appointments,
+    assistants,
     audit,
     blocks,
     bookings,
     calendar,
     clients,
     confirmations,
+    connect,
     health,
     live,
     patients,
@@ -38,7 +40,8 @@ async def _nothing(_visit: ConsoleRequest) -> Response:
 
 
 _MODULES = (
-    account, calendar, live, appointments, bookings, patients, blocks, staff, agent_view, clients, usage, confirmations,
+    account, calendar, live, appointments, bookings, patients, blocks, staff, agent_view, assistants, clients, usage,
+    confirmations, connect,
     setup, practice_file, health, audit,
 )  # fmt: skip
 PAGES: tuple[Page, ...] = (Page("GET", "/", _home), *(page for module in _MODULES for page in module.PAGES))
@@ -54,6 +57,7 @@ def console_routes(console: Console) -> list[Route]:
         Route(PREFIX, entrance),
         *asset_routes(),
         *sign_in_routes(console),
+        *connect.authorization_routes(console),
         *guarded(PAGES, console),
         *guarded(_REST, console),
     ]

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any
 
 from frontdesk.access.clients.authentication import Authenticator
+from frontdesk.access.clients.tokens import MCP_RESOURCE
 from frontdesk.access.limits.addresses import is_address, trusting
 from frontdesk.access.limits.connections import ConnectionLimit
 from frontdesk.access.limits.forwarded_headers import ForwardedHeaders
@@ -39,6 +40,8 @@ _FHIR = f"{FHIR_PREFIX}/"
 _COUNTED = ("/api/", "/mcp", _FHIR)
 _HOST = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%!$&'()*+,;=-]+)(?::[0-9]*)?\Z")  # RFC 3986
 _ONLY_ONCE = {b"host": "Host", b"authorization": "Authorization", b"idempotency-key": "Idempotency-Key"}
+# Of the OAuth endpoints that use no cookie: browsers may read what anybody may.
+_FOR_EVERY_ORIGIN = ("/.well-known/", "/oauth/token", "/oauth/register", "/oauth/revoke")
 _PREFLIGHT_SECONDS = b"600"
 _METHODS = b"GET, POST, PATCH"
 _REQUEST_HEADERS = (
@@ -87,7 +90,7 @@ class Gateway:
             scope["path"] = ""  # nothing is there: no path of ours contains one, and it must not act as a slash
         request = request_of(scope)
         try:
-            if self._origins and await self._is_preflight(request, send):
+            if (self._origins or b"origin" in request.headers) and await self._is_preflight(request, send):
                 return
             if b"x-forwarded-for" in request.headers:
                 self._find_client(scope)
@@ -117,7 +120,11 @@ class Gateway:
     async def _is_preflight(self, request: HttpRequest, send: Send) -> bool:
         """Answers a CORS preflight request; adds the CORS headers of any other."""
         origin = request.headers.get(b"origin")
-        if origin is None or origin not in self._origins:
+        if origin is not None and request.path.startswith(_FOR_EVERY_ORIGIN):
+            origin = b"*"
+        elif not self._origins:
+            return False
+        elif origin is None or origin not in self._origins:
             request.added.append((b"vary", b"Origin"))
             return False
         if request.method == "OPTIONS" and b"access-control-request-method" in request.headers:
@@ -132,7 +139,7 @@ class Gateway:
 
     def _try_count(self, request: HttpRequest, token: str) -> bool:
         """Counts a call whose caller is known and has calls left: nearly every call, and without waiting."""
-        caller = request.caller = self._authenticator.lookup(token)
+        caller = request.caller = self._authenticator.lookup(token, _resource(request))
         limits = None if caller is None else self._limiter.try_charge(caller)
         if limits is None:
             return False
@@ -142,11 +149,13 @@ class Gateway:
     async def _count(self, request: HttpRequest, token: str, scope: Scope) -> None:
         address: str = (scope.get("client") or ("",))[0]
         caller = request.caller or await self._authenticator.identify_or_none(
-            token, on_invalid=lambda: self._invalid_tokens.count(address)
+            token, _resource(request), on_invalid=lambda: self._invalid_tokens.count(address)
         )
         if caller is not None:
             request.added += await self._limiter.charge(caller)
-            caller = await self._authenticator.identify_or_none(token)  # it may have been disabled meanwhile
+            caller = await self._authenticator.identify_or_none(
+                token, _resource(request)
+            )  # it may have been disabled meanwhile
         request.caller = caller
 
     async def _refuse(self, request: HttpRequest, send: Send, problem: Problem) -> None:
@@ -171,6 +180,10 @@ class Gateway:
             address = hops.pop().strip()
         if is_address(address):
             scope["client"] = (address, 0 if address != peer[0] else peer[1])
+
+
+def _resource(request: HttpRequest) -> str:
+    return MCP_RESOURCE if request.path == MCP_RESOURCE else ""
 
 
 def _check_sizes(request: HttpRequest) -> None:

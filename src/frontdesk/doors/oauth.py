@@ -1,4 +1,4 @@
-"""The token endpoint for client credentials (RFC 6749), the JWKS and the metadata documents.
+"""The token endpoint (RFC 6749) with the grant of client credentials, the JWKS and the metadata documents.
 
 Every error is a problem document that also carries `error` and `error_description`.
 """
@@ -35,12 +35,16 @@ from frontdesk.settings import Settings
 
 Authenticate = Callable[[str, str | Assertion, str | None], Awaitable[AuthenticatedClient]]
 Endpoint = Callable[[Request], Awaitable[Response]]
+Form = dict[str, list[str]]
+Exchange = Callable[[Request, Form], Awaitable[dict[str, Any]]]
 
+ASSISTANT_GRANTS = ("authorization_code", "refresh_token")
 _GRANT = "client_credentials"
 _FORM = "application/x-www-form-urlencoded"
 _MOST_PARAMETERS = 50
 _REPEATABLE = "resource"  # RFC 8707
 _PARAMETERS = ("grant_type", "client_id", "client_secret", "client_assertion_type", "client_assertion", "scope")
+NOT_STORED = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 _PUBLISHED = "public, max-age=300"
 _ERRORS = {  # the RFC 6749 code, if there is one
     "unauthorized": "invalid_client",
@@ -52,34 +56,39 @@ _ERRORS = {  # the RFC 6749 code, if there is one
 
 
 def oauth_routes(
-    authenticate: Authenticate, tokens: Tokens, ring: KeyRing, settings: Settings, requests: RequestLog
+    authenticate: Authenticate,
+    exchange: Exchange,
+    tokens: Tokens,
+    ring: KeyRing,
+    settings: Settings,
+    requests: RequestLog,
 ) -> list[Route]:
-    """`authenticate(client_id, secret or assertion, address)` is called at most once per token request."""
+    """`authenticate(client_id, secret or assertion, address)` is called at most once per token request.
+
+    `exchange` answers the grants of assistants.
+    """
 
     async def token(request: Request) -> Response:
-        issued, scopes = await _issue(request, authenticate, tokens, settings)
-        body = {
-            "access_token": issued.text,
-            "token_type": "Bearer",
-            "expires_in": issued.expires_in,
-            "scope": " ".join(scopes),
-        }
-        return _answer(request, body, {"Cache-Control": "no-store", "Pragma": "no-cache"})
-
-    async def authorize(_request: Request) -> Response:
-        raise _refused("unsupported_response_type", "Only the client_credentials grant is supported.")
+        form = await read_form(request)
+        if form.get("grant_type", [""])[0] in ASSISTANT_GRANTS:
+            body = await exchange(request, form)
+        else:
+            body = token_body(*await _issue(request, form, authenticate, tokens, settings))
+        return answer(request, body, NOT_STORED)
 
     def published(document: Callable[[], dict[str, Any]]) -> Endpoint:
         async def endpoint(request: Request) -> Response:
-            return _answer(request, document(), {"Cache-Control": _PUBLISHED})
+            return answer(request, document(), {"Cache-Control": _PUBLISHED})
 
         return endpoint
 
     return [
-        Route("/oauth/token", _with_problems("token", token, settings, requests), methods=["POST"]),
-        Route("/oauth/authorize", _with_problems("authorize", authorize, settings, requests), methods=["GET"]),
+        Route("/oauth/token", with_problems("token", token, settings, requests), methods=["POST"]),
         Route("/.well-known/jwks.json", published(ring.jwks)),
-        Route("/.well-known/oauth-authorization-server", published(partial(_server_metadata, settings))),
+        *(
+            Route(f"/.well-known/{name}", published(partial(_server_metadata, settings)))
+            for name in ("oauth-authorization-server", "openid-configuration")  # some clients look there only
+        ),
         *(
             Route(
                 f"/.well-known/oauth-protected-resource{path}", published(partial(_resource_metadata, settings, path))
@@ -90,17 +99,16 @@ def oauth_routes(
 
 
 async def _issue(
-    request: Request, authenticate: Authenticate, tokens: Tokens, settings: Settings
+    request: Request, form: Form, authenticate: Authenticate, tokens: Tokens, settings: Settings
 ) -> tuple[IssuedToken, Sequence[str]]:
     """The token, and its scopes in the terms in which they were requested."""
-    form = await _form(request)
     authorization = request.headers.get("authorization")
     if "client_assertion_type" in form:
         credentials: tuple[str, str | Assertion] = _assertion(form, authorization, tokens, settings)
     else:
         credentials = _credentials(form, authorization)
     if form["grant_type"] != [_GRANT]:
-        raise _refused("unsupported_grant_type", "The only grant_type is client_credentials.", "grant_type")
+        raise refused("unsupported_grant_type", "The only grant_type is client_credentials.", "grant_type")
     _check_resource(form.get("resource", []), settings)
     client = await authenticate(*credentials, None if request.client is None else request.client.host)
     request.state.client_id = client.client_id
@@ -108,7 +116,16 @@ async def _issue(
     return tokens.issue(client, ours), published
 
 
-async def _form(request: Request) -> dict[str, list[str]]:
+def token_body(issued: IssuedToken, scopes: Sequence[str]) -> dict[str, Any]:
+    return {
+        "access_token": issued.text,
+        "token_type": "Bearer",
+        "expires_in": issued.expires_in,
+        "scope": " ".join(scopes),
+    }
+
+
+async def read_form(request: Request) -> Form:
     """The form parameters; one without a value counts as omitted (RFC 6749, 3.2)."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise Problem("unsupported_media_type", f"The token endpoint requires a body of type {_FORM}.")
@@ -116,50 +133,48 @@ async def _form(request: Request) -> dict[str, list[str]]:
     try:
         pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS)
     except ValueError:
-        raise _refused("invalid_request", "The body is not a valid form.", "$") from None
-    form: dict[str, list[str]] = {}
+        raise refused("invalid_request", "The body is not a valid form.", "$") from None
+    form: Form = {}
     for name, value in pairs:
         form.setdefault(name, []).append(value)
     repeated = [name for name, values in form.items() if len(values) > 1 and name != _REPEATABLE]
     if repeated:
         # Unknown names are input and are not repeated.
         known: list[str] = [name for name in _PARAMETERS if name in repeated]
-        raise _refused("invalid_request", "A parameter was sent more than once.", *(known or ["$"]))
+        raise refused("invalid_request", "A parameter was sent more than once.", *(known or ["$"]))
     return {name: values for name, values in form.items() if values != [""]}
 
 
-def _credentials(form: dict[str, list[str]], authorization: str | None) -> tuple[str, str]:
+def _credentials(form: Form, authorization: str | None) -> tuple[str, str]:
     """Client id and secret, from HTTP Basic or the body but not both."""
     needed = ["grant_type"] if authorization is not None else ["grant_type", "client_id", "client_secret"]
     missing = [name for name in needed if name not in form]
     if missing:
-        raise _refused("invalid_request", f"Missing parameters: {', '.join(missing)}.", *missing, rule="required")
+        raise refused("invalid_request", f"Missing parameters: {', '.join(missing)}.", *missing, rule="required")
     if authorization is None:
         return form["client_id"][0], form["client_secret"][0]
     if "client_secret" in form:
-        raise _refused("invalid_request", "The client uses two authentication methods.", "client_secret")
+        raise refused("invalid_request", "The client uses two authentication methods.", "client_secret")
     client_id, secret = _basic(authorization)
     if form.get("client_id", [client_id]) != [client_id]:
-        raise _refused("invalid_request", "client_id differs from the Authorization header.", "client_id")
+        raise refused("invalid_request", "client_id differs from the Authorization header.", "client_id")
     return client_id, secret
 
 
-def _assertion(
-    form: dict[str, list[str]], authorization: str | None, tokens: Tokens, settings: Settings
-) -> tuple[str, Assertion]:
+def _assertion(form: Form, authorization: str | None, tokens: Tokens, settings: Settings) -> tuple[str, Assertion]:
     """Client id and signed assertion (RFC 7523)."""
     missing = [name for name in ("grant_type", "client_assertion_type", "client_assertion") if name not in form]
     if missing:
-        raise _refused("invalid_request", f"Missing parameters: {', '.join(missing)}.", *missing, rule="required")
+        raise refused("invalid_request", f"Missing parameters: {', '.join(missing)}.", *missing, rule="required")
     if authorization is not None or "client_secret" in form:
-        raise _refused("invalid_request", "The client uses two authentication methods.", "client_assertion")
+        raise refused("invalid_request", "The client uses two authentication methods.", "client_assertion")
     if form["client_assertion_type"] != [ASSERTION_TYPE]:
-        raise _refused(
+        raise refused(
             "invalid_request", f"The only client_assertion_type is {ASSERTION_TYPE}.", "client_assertion_type"
         )
     assertion = read_assertion(form["client_assertion"][0], settings.token_url, tokens.clock())
     if form.get("client_id", [assertion.client_id]) != [assertion.client_id]:
-        raise _refused("invalid_request", "client_id differs from the assertion's sub.", "client_id")
+        raise refused("invalid_request", "client_id differs from the assertion's sub.", "client_id")
     return assertion.client_id, assertion
 
 
@@ -183,7 +198,7 @@ def _scopes(requested: str, client: AuthenticatedClient) -> tuple[tuple[str, ...
     plain = {scope for scope in wanted if not is_smart(scope)}
     ours, smart = granted(sorted(wanted - plain), client.scopes)
     if not plain <= set(client.scopes) or not (plain or smart):
-        raise _refused("invalid_scope", "The client does not have all requested scopes.", "scope")
+        raise refused("invalid_scope", "The client does not have all requested scopes.", "scope")
     scopes = tuple(scope for scope in client.scopes if scope in plain)
     return (*scopes, *ours), (*scopes, *smart)
 
@@ -191,16 +206,16 @@ def _scopes(requested: str, client: AuthenticatedClient) -> tuple[tuple[str, ...
 def _check_resource(resources: list[str], settings: Settings) -> None:
     """Refuse other resources than this service (RFC 8707)."""
     if not all(f"{resource}/".startswith(f"{settings.public_url}/") for resource in resources):
-        raise _refused("invalid_target", f"Every resource must be under {settings.public_url}.", "resource")
+        raise refused("invalid_target", f"Every resource must be under {settings.public_url}.", "resource")
 
 
-def _refused(error: str, description: str, *fields: str, rule: str = "Binding") -> Problem:
+def refused(error: str, description: str, *fields: str, rule: str = "Binding") -> Problem:
     """RFC 6749 requires status 400 for these errors."""
     errors = [FieldError(field, rule, description) for field in fields]
     return Problem("validation", description, status=400, errors=errors, extra={"error": error})
 
 
-def _with_problems(operation: str, endpoint: Endpoint, settings: Settings, requests: RequestLog) -> Endpoint:
+def with_problems(operation: str, endpoint: Endpoint, settings: Settings, requests: RequestLog) -> Endpoint:
     """Answer errors with problem documents and log every request, without repeating what was sent."""
 
     async def answered(request: Request) -> Response:
@@ -237,23 +252,30 @@ def _request_id(request: Request) -> str:
     return request_of(request.scope).request_id
 
 
-def _answer(request: Request, body: dict[str, Any], headers: dict[str, str]) -> Response:
+def answer(request: Request, body: dict[str, Any], headers: dict[str, str], status: int = 200) -> Response:
     common = {TRACE_HEADER: _request_id(request), "X-Content-Type-Options": "nosniff"}
-    return Response(orjson.dumps(body), media_type="application/json", headers={**common, **headers})
+    return Response(orjson.dumps(body), status, media_type="application/json", headers={**common, **headers})
 
 
 def _server_metadata(settings: Settings) -> dict[str, Any]:
-    """Authorization server metadata (RFC 8414). Some clients require an authorization endpoint; ours always refuses."""
+    """Authorization server metadata (RFC 8414)."""
     return {
         "issuer": settings.public_url,
         "authorization_endpoint": f"{settings.public_url}/oauth/authorize",
         "token_endpoint": settings.token_url,
+        "registration_endpoint": f"{settings.public_url}/oauth/register",
+        "revocation_endpoint": f"{settings.public_url}/oauth/revoke",
         "jwks_uri": f"{settings.public_url}/.well-known/jwks.json",
         "scopes_supported": list(SCOPES),
-        "response_types_supported": [],
-        "grant_types_supported": [_GRANT],
-        "token_endpoint_auth_methods_supported": AUTHENTICATION_METHODS,
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query"],
+        "grant_types_supported": [_GRANT, *ASSISTANT_GRANTS],
+        "token_endpoint_auth_methods_supported": [*AUTHENTICATION_METHODS, "none"],
         "token_endpoint_auth_signing_alg_values_supported": ALGORITHMS,
+        "revocation_endpoint_auth_methods_supported": ["none"],
+        "code_challenge_methods_supported": ["S256"],
+        "authorization_response_iss_parameter_supported": True,
+        "client_id_metadata_document_supported": settings.client_metadata_documents,
         "service_documentation": f"{settings.public_url}/docs",
     }
 

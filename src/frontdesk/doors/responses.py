@@ -19,9 +19,13 @@ Document = Callable[[Problem, Settings, str | None], tuple[str, bytes]]
 """Writes a problem with its request id: returns the Content-Type and the body."""
 
 
-def www_authenticate(settings: Settings, error: str | None = None, resource: str = "") -> str:
+def www_authenticate(
+    settings: Settings, error: str | None = None, resource: str = "", scopes: Iterable[str] = ()
+) -> str:
     """The Bearer challenge of RFC 6750, pointing to the resource metadata of RFC 9728."""
     challenge = f'Bearer resource_metadata="{settings.public_url}/.well-known/oauth-protected-resource{resource}"'
+    if asked := " ".join(scopes):
+        challenge += f', scope="{asked}"'
     return challenge if error is None else f'{challenge}, error="{error}"'
 
 

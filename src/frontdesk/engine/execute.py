@@ -45,6 +45,7 @@ class Call:
     simulate: str | None = None  # the error code to simulate, at a sandbox practice
     caller: Caller | None = None
     cache_key: CacheKey | None = None  # None: neither answered from the answer cache nor stored in it
+    resource: str = ""  # the path of the door, if it takes tokens that are meant for it alone
 
 
 class _Work(NamedTuple):
@@ -164,7 +165,7 @@ class Engine:
     async def admit(self, call: Call) -> Caller:
         """Checks token, practice and scope, and returns the caller."""
         if call.caller is None:
-            call.caller = await self.authenticator.identify(call.token)
+            call.caller = await self.authenticator.identify(call.token, call.resource)
         if call.operation.scope is not None and call.operation.scope not in call.caller.scopes:
             raise Problem("forbidden_scope", f"This operation needs the scope {call.operation.scope}.")
         return call.caller

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from frontdesk.access.clients.caller import Caller, Grant, PatientLimits
+from frontdesk.access.clients.scopes import ROLE_SCOPES
 from frontdesk.access.clients.tokens import Tokens, microseconds
 from frontdesk.cache import BoundedCache
 from frontdesk.domain.errors import Problem
@@ -30,8 +31,9 @@ PATIENT_LIMITS = """
 """
 _STATUS = f"""
 SELECT p.practice_id, p.slug AS practice_slug, p.version AS directory_version, c.disabled, p.suspended,
-       c.grant_kind, c.scopes, c.tokens_not_before,{PATIENT_LIMITS}
-FROM client c JOIN practice p USING (practice_id) WHERE c.client_id = $1
+       c.grant_kind, c.scopes, c.tokens_not_before, c.staff_id, s.role, s.disabled AS staff_disabled,{PATIENT_LIMITS}
+FROM client c JOIN practice p USING (practice_id) LEFT JOIN staff s ON s.staff_id = c.staff_id
+WHERE c.client_id = $1
 """  # noqa: S608 - columns of ours
 
 
@@ -39,6 +41,7 @@ class _Checked(NamedTuple):
     caller: Caller
     status: "_Status"
     expires_at: float
+    resource: str  # of the token
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,8 @@ class _Status:
     scopes: frozenset[str]
     tokens_not_before: int
     patient_limits: PatientLimits
+    staff_id: str | None  # who connected it, if it is an assistant
+    reachable: frozenset[str]
 
 
 class Authenticator:
@@ -74,25 +79,31 @@ class Authenticator:
         self._reading: dict[str, asyncio.Task[_Status]] = {}
         self._tasks: set[asyncio.Task[_Status]] = set()  # the event loop keeps only weak references to tasks
 
-    def lookup(self, token: str) -> Caller | None:
+    def lookup(self, token: str, resource: str = "") -> Caller | None:
         """The caller of a token that was checked before, while the status it was checked against is fresh."""
         known = self._checked.get(token)
         if known is None:
             return None
-        caller, status, expires_at = known
+        caller, status, expires_at, meant_for = known
         if (
-            self._statuses.get(caller.client_id) is not status
+            meant_for not in ("", resource)
+            or self._statuses.get(caller.client_id) is not status
             or self._monotonic() - status.read_at >= FRESH_SECONDS
             or expires_at <= self._seconds()
         ):
             return None
         return caller
 
-    async def identify(self, token: str | None) -> Caller:
-        """The caller; Problem `unauthorized` or `forbidden_tenant` if the call is not allowed."""
+    async def identify(self, token: str | None, resource: str = "") -> Caller:
+        """The caller; Problem `unauthorized` or `forbidden_tenant` if the call is not allowed.
+
+        `resource` is the path of the door, if it takes tokens that are meant for it alone.
+        """
         if not token:
             raise Problem("unauthorized", "The request has no access token.")
         claims = await self._tokens.verify(token)
+        if claims.resource not in ("", resource):
+            raise Problem("unauthorized", "The access token is for another resource.")
         status, now = self._statuses.get(claims.client_id), self._monotonic()
         if (
             status is None
@@ -116,17 +127,21 @@ class Authenticator:
             claims.grant,
             status.directory_version,
             status.patient_limits,
+            status.staff_id,
+            status.reachable,
         )
-        self._checked.put(token, _Checked(caller, status, claims.expires_at.timestamp()))
+        self._checked.put(token, _Checked(caller, status, claims.expires_at.timestamp(), claims.resource))
         return caller
 
-    async def identify_or_none(self, token: str, on_invalid: Callable[[], None] = lambda: None) -> Caller | None:
+    async def identify_or_none(
+        self, token: str, resource: str = "", on_invalid: Callable[[], None] = lambda: None
+    ) -> Caller | None:
         """The caller, or None if the call is not allowed; Problem `upstream_unavailable` without the database.
 
         `on_invalid` is called if the token is not valid, and may raise.
         """
         try:
-            return await self.identify(token)
+            return await self.identify(token, resource)
         except Problem as problem:
             if problem.code == "unauthorized":
                 on_invalid()
@@ -168,17 +183,23 @@ class Authenticator:
                 del self._reading[client_id]
         if row is None:
             raise Problem("unauthorized", "The client of this access token does not exist.")
+        by_staff, scopes, reachable = row["staff_id"] is not None, frozenset(row["scopes"]), frozenset[str]()
+        if by_staff:
+            reachable = ROLE_SCOPES.get(row["role"], reachable)
+            scopes &= reachable
         status = _Status(
             read_at=read_at,
             practice_id=row["practice_id"],
             practice_slug=row["practice_slug"],
             directory_version=row["directory_version"],
-            disabled=row["disabled"],
+            disabled=row["disabled"] or (by_staff and row["staff_disabled"] is not False),
             suspended=row["suspended"],
             grant=row["grant_kind"],
-            scopes=frozenset(row["scopes"]),
+            scopes=scopes,
             tokens_not_before=microseconds(row["tokens_not_before"]),
             patient_limits=from_row(PatientLimits, row),
+            staff_id=row["staff_id"],
+            reachable=reachable,
         )
         if current:
             self._statuses.put(client_id, status)

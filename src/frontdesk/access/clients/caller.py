@@ -25,3 +25,5 @@ class Caller:
     grant: Grant
     directory_version: int  # version of the directory, at most a few seconds old
     patient_limits: PatientLimits = PatientLimits()
+    staff_id: str | None = None  # who connected the assistant that calls; None for any other caller
+    reachable: frozenset[str] = frozenset()  # an assistant: the scopes that its staff member could agree to

@@ -37,7 +37,7 @@ _ALPHABET = string.digits + string.ascii_letters
 _SELECT = """
 SELECT c.client_id, p.slug AS practice_slug, c.name, c.grant_kind AS "grant", c.scopes, c.per_minute, c.quota,
        c.patients_per_hour, c.patients_per_day, c.match_misses, c.known_patients_only, c.disabled, c.created_at,
-       c.tokens_not_before, c.jwks_url,
+       c.tokens_not_before, c.staff_id, c.revoked_at, c.jwks_url,
        ARRAY(SELECT k ->> 'kid' FROM jsonb_array_elements(c.jwks -> 'keys') k) AS key_ids,
        ARRAY(SELECT s.created_at FROM client_secret s WHERE s.client_id = c.client_id ORDER BY s.retires_at NULLS FIRST)
            AS secrets_created,
@@ -50,7 +50,9 @@ INSERT INTO client (client_id, practice_id, name, grant_kind, scopes, per_minute
     patients_per_hour, patients_per_day, match_misses, known_patients_only, jwks, jwks_url)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 """
-_LOCK = "SELECT practice_id, grant_kind, scopes, tokens_not_before FROM client WHERE client_id = $1 FOR UPDATE"
+_LOCK = (
+    "SELECT practice_id, grant_kind, scopes, tokens_not_before, staff_id FROM client WHERE client_id = $1 FOR UPDATE"
+)
 
 Clock = Callable[[], datetime]
 
@@ -105,6 +107,8 @@ class ClientRecord:
     tokens_not_before: datetime | None = None  # tokens issued before are refused
     key_ids: tuple[str, ...] = ()
     jwks_url: str | None = None
+    staff_id: str | None = None  # the staff member who connected it, if it is an assistant
+    revoked_at: datetime | None = None  # when it was disconnected
 
 
 def _utc_now() -> datetime:
@@ -169,7 +173,7 @@ async def disable_client(
 async def enable_client(
     database: Database, client_id: str, *, also: Also | None = None, clock: Clock = _utc_now
 ) -> ClientRecord:
-    return await _change(database, client_id, also, clock, "disabled = false")
+    return await _change(database, client_id, also, clock, "disabled = revoked_at IS NOT NULL")
 
 
 async def revoke_tokens(
@@ -177,7 +181,7 @@ async def revoke_tokens(
 ) -> ClientRecord:
     """End every token issued so far. The client's secrets keep working."""
     async with _changing(database, client_id, also) as (connection, held):
-        await _end_tokens(connection, client_id, held, clock())
+        await end_tokens(connection, client_id, held, clock())
     return await show_client(database, client_id)
 
 
@@ -198,6 +202,8 @@ async def change_client(
     check_limits(per_minute, quota)
     if patient_access is not None:
         check_patient_access(**asdict(patient_access))
+    if grant == "integration" or scopes is not None:
+        await _check_consent(database, client_id, grant, scopes or ())
     return await _change(
         database,
         client_id,
@@ -223,7 +229,22 @@ async def set_keys(
     database: Database, client_id: str, keys: ClientKeys, *, also: Also | None = None, clock: Clock = _utc_now
 ) -> ClientRecord:
     """Replace the keys with which the client signs its requests for tokens. Tokens issued before keep working."""
+    if (await show_client(database, client_id)).staff_id is not None:
+        raise ClientError("An assistant that staff have connected has no keys.")
     return await _change(database, client_id, also, clock, "jwks = $2::jsonb, jwks_url = $3", *keys.columns)
+
+
+async def _check_consent(database: Database, client_id: str, grant: str | None, scopes: Sequence[str]) -> None:
+    """An assistant stays within what its staff member has agreed to."""
+    agreed = await database.fetchval(
+        "SELECT scopes FROM client WHERE client_id = $1 AND staff_id IS NOT NULL", client_id
+    )
+    if agreed is None:
+        return
+    if grant == "integration":
+        raise ClientError("An assistant that staff have connected is always an agent.", "grant")
+    if not set(scopes) <= set(agreed):
+        raise ClientError("Only the staff member who has connected an assistant can give it more scopes.", "scopes")
 
 
 async def rotate_secret(
@@ -243,13 +264,15 @@ async def rotate_secret(
         raise ClientError("The old secret cannot retire in the past.")
     secret, now = new_secret(), clock()
     async with _changing(database, client_id, also) as (connection, held):
+        if held["staff_id"] is not None:
+            raise ClientError("An assistant that staff have connected has no secret.")
         await connection.execute("DELETE FROM client_secret WHERE client_id = $1 AND retires_at IS NOT NULL", client_id)
         await connection.execute(
             "UPDATE client_secret SET retires_at = $2 WHERE client_id = $1", client_id, now + retire_old_after
         )
         await insert_secret(connection, ring, client_id, secret, now)
         if not retire_old_after:
-            await _end_tokens(connection, client_id, held, now)
+            await end_tokens(connection, client_id, held, now)
     return await show_client(database, client_id), secret
 
 
@@ -268,7 +291,7 @@ async def _change(
         changed = await connection.fetchrow(update, client_id, *values)
         access_changed = changed["grant_kind"] != held["grant_kind"] or set(changed["scopes"]) != set(held["scopes"])
         if ends_tokens or access_changed:
-            await _end_tokens(connection, client_id, held, clock())
+            await end_tokens(connection, client_id, held, clock())
     return await show_client(database, client_id)
 
 
@@ -285,7 +308,7 @@ async def _changing(database: Database, client_id: str, also: Also | None) -> As
         await notify(connection, "client", client_id)
 
 
-async def _end_tokens(connection: Any, client_id: str, held: Any, now: datetime) -> None:
+async def end_tokens(connection: Any, client_id: str, held: Any, now: datetime) -> None:
     """Always later than before, whatever this node's clock says: tokens are compared with it exactly."""
     before = held["tokens_not_before"]
     later = now if before is None else max(now, before + timedelta(microseconds=1))

@@ -1,5 +1,7 @@
 """All scopes. An operation requires one of them; a client has some of them."""
 
+from collections.abc import Mapping
+
 SCOPES = (
     "practices:read",
     "slots:read",
@@ -10,3 +12,10 @@ SCOPES = (
     "appointments:cancel",
     "appointments:confirm",
 )
+
+# What an assistant may reach at most, by the role of the staff member who connected it. Callers are identified by the
+# data that patients:write changes, so only admins can hand it to an assistant.
+ROLE_SCOPES: Mapping[str, frozenset[str]] = {
+    "staff": frozenset(SCOPES) - {"patients:write"},
+    "admin": frozenset(SCOPES),
+}

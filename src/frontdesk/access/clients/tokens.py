@@ -29,6 +29,7 @@ _COMPACT = re.compile(r"[\w-]+\.[\w-]+\.[\w-]{86}\Z", re.ASCII)  # no padding: o
 _CACHED = 10_000
 _FORGED_BYTES = 1024 * 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MCP_RESOURCE = "/mcp"  # below our address: the audience of tokens for assistants, which work nowhere else
 _SKEW_SECONDS = 60  # allowed clock difference between nodes
 
 
@@ -47,6 +48,7 @@ class Claims:
     grant: Grant
     expires_at: datetime
     tokens_not_before: int  # of the client when the token was issued; see `microseconds`
+    resource: str  # empty: every door; else the path of the only one
 
 
 class Tokens:
@@ -61,15 +63,20 @@ class Tokens:
         self._forged: BoundedCache[str, bool] = BoundedCache(_FORGED_BYTES)
 
     def issue(
-        self, client: AuthenticatedClient, scopes: Collection[str], *, lifetime: int | None = None
+        self,
+        client: AuthenticatedClient,
+        scopes: Collection[str],
+        *,
+        lifetime: int | None = None,
+        resource: str = "",
     ) -> IssuedToken:
-        """A token with the default lifetime, or for `lifetime` seconds."""
+        """A token with the default lifetime, or for `lifetime` seconds, for all doors or the one of `resource`."""
         now, lifetime = int(self.clock().timestamp()), lifetime or self._lifetime
         ordered = tuple(scope for scope in SCOPES if scope in scopes)
         key = self._ring.signing_key
         claims: dict[str, Any] = {
             "iss": self._address,
-            "aud": self._address,
+            "aud": self._address + resource,
             "sub": client.client_id,
             "client_id": client.client_id,
             "practice": client.practice_slug,
@@ -120,12 +127,11 @@ class Tokens:
                 token,
                 key,
                 algorithms=[_ALGORITHM],
-                audience=self._address,
                 issuer=self._address,
-                # Times are checked below with the injected clock.
+                # The audience and, with the injected clock, the times are checked below.
                 options={
                     "require": list(_CLAIMS),
-                    "strict_aud": True,
+                    "verify_aud": False,
                     "verify_exp": False,
                     "verify_iat": False,
                     "verify_nbf": False,
@@ -135,10 +141,11 @@ class Tokens:
         except jwt.InvalidSignatureError:
             self._forged.put(token, True, len(token))
             raise _invalid() from None
-        except (jwt.InvalidTokenError, ValueError, TypeError, AttributeError, OverflowError):
+        except (jwt.InvalidTokenError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
             raise _invalid() from None
 
     def _read(self, claims: dict[str, Any]) -> Claims:
+        resource = {self._address: "", self._address + MCP_RESOURCE: MCP_RESOURCE}[claims["aud"]]
         earliest = self.clock().timestamp() + _SKEW_SECONDS
         if max(claims["iat"], claims.get("nbf", 0)) > earliest or claims["grant"] not in get_args(Grant):
             raise ValueError
@@ -149,6 +156,7 @@ class Tokens:
             grant=cast(Grant, claims["grant"]),
             expires_at=datetime.fromtimestamp(claims["exp"], UTC),
             tokens_not_before=int(claims.get("tokens_not_before", 0)),
+            resource=resource,
         )
 
 

@@ -21,11 +21,14 @@ from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnkno
 PER_CLIENT = 20
 PER_ADDRESS = 100
 LEAST_TOKENS = 20  # a minute, for clients with a lower limit of calls
+REGISTRATIONS_PER_ADDRESS = 10  # a minute; hosted assistants register from few addresses
+REGISTRATIONS = 100
 _CACHED = 10_000
 _PRUNE_SECONDS = 60.0
 _CHECKED_AT_ONCE = 4
 _FAILED = "Too many token calls have failed for this client or from this address."
 _ISSUED = "This client has requested too many tokens in this minute. A token can be used until it expires."
+_REGISTERED = "Too many applications have been registered in this minute."
 
 Door = Literal["token", "sign-in"]  # each has counters of its own
 T = TypeVar("T")
@@ -65,6 +68,14 @@ class FailedAttempts:
         issued = _hash("token", "issued", client_id)
         if self._blocked_until(issued) or not await self._count([issued], [max(per_minute, LEAST_TOKENS)]):
             raise self._limited(_ISSUED, issued)
+
+    async def count_registration(self, address: str | None) -> None:
+        """Count an application that registers itself."""
+        subjects = [_hash("token", "registrations from", network_of(address)), _hash("token", "registrations", "")]
+        if self._blocked_until(*subjects) or not await self._count(
+            subjects, [REGISTRATIONS_PER_ADDRESS, REGISTRATIONS]
+        ):
+            raise self._limited(_REGISTERED, *subjects)
 
     async def prune(self) -> None:
         """Removes expired counts, a bounded number at a time."""

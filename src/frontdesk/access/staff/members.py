@@ -1,6 +1,7 @@
 """Staff members: who may sign in to the console, for which practice, in which role.
 
-Every change commits with its audit record. Disabling or removing a staff member ends their sessions and links at once.
+Every change commits with its audit record. Disabling or removing a staff member ends their sessions, links and
+assistants at once.
 """
 
 import re
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, cast, get_args
 
+from frontdesk.access.assistants.connections import disconnect_all, notify_connections
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.audit.trail import AuditContext, append_audit
@@ -108,10 +110,13 @@ async def show_staff(database: Database, staff_id: str) -> StaffRecord:
 
 
 async def disable_staff(database: Database, staff_id: str, *, audit: AuditContext) -> StaffRecord:
-    """Ends the staff member's sessions and refuses new ones."""
-    return await _change(
-        database, staff_id, audit, "console.disable_staff", "disabled = true", also=delete_sessions_and_links
-    )
+    """Ends the staff member's sessions, disconnects their assistants and refuses new ones."""
+
+    async def end(connection: Any, staff_id: str) -> None:
+        await delete_sessions_and_links(connection, staff_id)
+        await disconnect_all(connection, staff_id, audit.now)
+
+    return await _change(database, staff_id, audit, "console.disable_staff", "disabled = true", also=end)
 
 
 async def enable_staff(database: Database, staff_id: str, *, audit: AuditContext) -> StaffRecord:
@@ -119,8 +124,11 @@ async def enable_staff(database: Database, staff_id: str, *, audit: AuditContext
 
 
 async def set_role(database: Database, staff_id: str, role: str, *, audit: AuditContext) -> StaffRecord:
-    """Takes effect with the staff member's next request."""
-    return await _change(database, staff_id, audit, "console.set_staff_role", "role = $2", _checked_role(role))
+    """Takes effect with the staff member's next request, and within seconds for their assistants."""
+    checked = _checked_role(role)
+    return await _change(
+        database, staff_id, audit, "console.set_staff_role", "role = $2", checked, also=notify_connections
+    )
 
 
 async def remove_staff(database: Database, staff_id: str, *, audit: AuditContext) -> StaffRecord:
@@ -130,6 +138,7 @@ async def remove_staff(database: Database, staff_id: str, *, audit: AuditContext
         if await hold(connection, staff_id) is None:
             raise StaffError(f"There is no staff member {staff_id!r}.")
         await delete_sessions_and_links(connection, staff_id)
+        await disconnect_all(connection, staff_id, audit.now)
         await connection.execute("DELETE FROM staff WHERE staff_id = $1", staff_id)
         await append_audit(connection, audit.entry(removed.practice_id, "console.remove_staff", [staff_id]))
     return removed

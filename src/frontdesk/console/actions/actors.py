@@ -7,7 +7,8 @@ from frontdesk.console.names import Actor
 from frontdesk.store.database import Database
 
 _NAMES = """
-SELECT client_id AS id, name, grant_kind AS kind FROM client WHERE practice_id = $1 AND client_id = ANY ($2)
+SELECT c.client_id AS id, c.name || coalesce(' for ' || s.name, '') AS name, c.grant_kind AS kind
+FROM client c LEFT JOIN staff s ON s.staff_id = c.staff_id WHERE c.practice_id = $1 AND c.client_id = ANY ($2)
 UNION ALL
 SELECT staff_id, name, 'staff' FROM staff WHERE practice_id = $1 AND staff_id = ANY ($2)
 """

@@ -33,6 +33,7 @@ from frontdesk.access.clients.validation import (
 )
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.audit.trail import Also
+from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.engine.confirmation import KEEP_RESULTS
@@ -87,6 +88,13 @@ class Clients:
             raise Problem("not_found", "There is no such client.")
         return client
 
+    async def connected_by(self, context: ActionContext, client: ClientRecord) -> str | None:
+        """The name of the staff member who has connected an assistant, or their id once they are removed."""
+        context.require("admin")
+        if client.staff_id is None:
+            return None
+        return (await actors_of(self.database, context.practice_id, [client.staff_id]))[client.staff_id].name
+
     async def add(self, context: ActionContext, fields: ClientFields, *, once: str) -> tuple[ClientRecord, str]:
         """The client and its secret. Raises SecretShown if the form was sent before."""
         context.require("admin")
@@ -106,7 +114,8 @@ class Clients:
         self, context: ActionContext, client_id: str, *, retire_old_after: timedelta, once: str
     ) -> tuple[ClientRecord, str]:
         """The client and its new secret. The previous one works for the given time."""
-        await self.one(context, client_id)
+        if (await self.one(context, client_id)).staff_id is not None:
+            raise Problem("conflict", "An assistant that staff have connected has no secret.")
         also = self._recorded(context, "console.rotate_client_secret", once)
         rotated = await rotate_secret(
             self.database, self.ring, client_id, retire_old_after=retire_old_after, also=also, clock=lambda: context.now
@@ -118,18 +127,21 @@ class Clients:
         """A change of grant or scopes ends the client's tokens."""
         await self.one(context, client_id)
         check_client(fields)
-        changed = await change_client(
-            self.database,
-            client_id,
-            name=fields.name,
-            grant=fields.grant,
-            scopes=fields.scopes,
-            per_minute=fields.per_minute,
-            quota=fields.quota,
-            patient_access=fields.patient_access,
-            also=self._recorded(context, "console.change_client"),
-            clock=lambda: context.now,
-        )
+        try:
+            changed = await change_client(
+                self.database,
+                client_id,
+                name=fields.name,
+                grant=fields.grant,
+                scopes=fields.scopes,
+                per_minute=fields.per_minute,
+                quota=fields.quota,
+                patient_access=fields.patient_access,
+                also=self._recorded(context, "console.change_client"),
+                clock=lambda: context.now,
+            )
+        except ClientError as error:
+            raise invalid([FieldError(error.field or "$", "client", str(error))]) from None
         context.seal_soon()
         return changed
 

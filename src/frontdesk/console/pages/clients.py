@@ -45,7 +45,7 @@ SCOPE_MEANINGS = {
 
 
 async def _list(request: ConsoleRequest) -> Response:
-    uses = await request.desk.usage.of_clients(request.context)
+    uses = [use for use in await request.desk.usage.of_clients(request.context) if use.client.staff_id is None]
     reads = await request.desk.patient_reads.of_clients(request.context)
     return request.render("clients.html", title="Clients", uses=uses, reads=reads, share=share, now=request.context.now)
 
@@ -134,6 +134,7 @@ async def _client_page(request: ConsoleRequest, client: ClientRecord, typed: For
         scopes=SCOPE_MEANINGS,
         known_only=_KNOWN_ONLY,
         reads=await request.desk.patient_reads.of_client(request.context, client.client_id),
+        connected_by=await request.desk.clients.connected_by(request.context, client),
         overlaps=[(key, label) for key, (label, _) in _OVERLAPS.items()],
         use=next(use for use in uses if use.client.client_id == client.client_id),
         chart=requests_chart(counted, request.zone),

@@ -24,6 +24,7 @@ from frontdesk.doors.bodies import LARGEST_BODY
 
 _FORM_LIFETIME = timedelta(hours=1)
 _LOCAL = re.compile(r"/console/[A-Za-z0-9_./?&=%+:~-]*\Z")
+_LONGEST_ADDRESS = 6000  # a request of an application for access
 _FAULTS = {
     "unauthorized": "This link was already used or has expired. Ask for a new one.",
     "rate_limited": "Too many failed sign-ins. Wait a minute, then try again.",
@@ -92,7 +93,7 @@ async def signed_in(request: Request, console: Console, token: str, then: str, r
 
 def local_address(text: str) -> str:
     """A path within the console, or its first page, so that a link cannot redirect elsewhere."""
-    return text if _LOCAL.match(text) and len(text) <= 500 else f"{PREFIX}/"
+    return text if _LOCAL.match(text) and len(text) <= _LONGEST_ADDRESS else f"{PREFIX}/"
 
 
 def form_token(proof: str) -> bytes:

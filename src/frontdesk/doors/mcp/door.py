@@ -4,13 +4,17 @@ The token is checked before any other fault is reported. A bad token or bad HTTP
 bad JSON-RPC with a JSON-RPC error, and a refusal of an operation with a tool result that has isError.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import orjson
 
+from frontdesk.access.clients.caller import Caller
+from frontdesk.access.clients.scopes import SCOPES
+from frontdesk.access.clients.tokens import MCP_RESOURCE
+from frontdesk.access.clients.validation import ordered
 from frontdesk.domain.errors import BINDING, FieldError, Problem
 from frontdesk.doors.bodies import read_body, require_json_body
 from frontdesk.doors.http_request import (
@@ -38,7 +42,7 @@ from frontdesk.doors.mcp.results import (
     tools_list,
 )
 from frontdesk.doors.request_log import RequestLog
-from frontdesk.doors.responses import TRACE, door_problem
+from frontdesk.doors.responses import TRACE, door_problem, www_authenticate
 from frontdesk.engine.answer_cache import CacheKey
 from frontdesk.engine.arguments import Arguments, from_tool
 from frontdesk.engine.execute import Call, Engine
@@ -46,7 +50,7 @@ from frontdesk.engine.sandbox import META_KEY, SimulatedByGateway
 from frontdesk.operations import BY_NAME, Operation
 from frontdesk.settings import Settings
 
-PATH = "/mcp"
+PATH = MCP_RESOURCE
 _NO_SNIFFING = (b"x-content-type-options", b"nosniff")
 _STREAM = [
     (b"content-type", b"text/event-stream"),
@@ -95,6 +99,7 @@ class McpDoor:
             reply = await self._answer(request, receive)
         except Problem as problem:
             headers, body = door_problem(problem, self._settings, http.request_id, PATH, ("POST",))
+            headers = self._with_challenge(headers, problem, request)
             reply = Reply(problem.status, body, headers, problem.status, problem.code, complete=True)
         except Rejection as rejection:
             reply = _rejected(rejection)
@@ -104,6 +109,7 @@ class McpDoor:
     async def _answer(self, request: McpRequest, receive: Receive) -> Reply:
         self._origins.check(request.http.headers)
         if request.http.method != "POST":
+            await self._check_token(request)
             raise Problem("method_not_allowed")
         try:
             message = await _message(request.http, receive)
@@ -116,12 +122,26 @@ class McpDoor:
         await self._check_token(request)
         if message.id is None:
             return Reply(202, b"", [_NO_SNIFFING], 202)
-        return Reply(200, frame(result_reply(message, _result_of(message))), _STREAM, 200)
+        caller = None if request.call is None else request.call.caller
+        return Reply(200, frame(result_reply(message, _result_of(message, caller))), _STREAM, 200)
+
+    def _with_challenge(self, headers: RawHeaders, problem: Problem, request: McpRequest) -> RawHeaders:
+        """With the scopes to ask for: all without a valid token, those it needs for an assistant that lacks one."""
+        scopes = _scopes_to_ask_for(request, problem)
+        if problem.status == 401:
+            error, scopes = "invalid_token" if request.http.token else None, SCOPES
+        elif scopes is not None:
+            error = "insufficient_scope"
+        else:
+            return headers
+        challenge = www_authenticate(self._settings, error, PATH, scopes)
+        others = [header for header in headers if header[0] != b"www-authenticate"]
+        return [*others, (b"www-authenticate", challenge.encode())]
 
     async def _check_token(self, request: McpRequest) -> None:
         """Calls the operation that any valid token may call."""
         http = request.http
-        request.call = Call(_ANY_TOKEN_MAY, http.token, Arguments, http.request_id, caller=http.caller)
+        request.call = Call(_ANY_TOKEN_MAY, http.token, Arguments, http.request_id, caller=http.caller, resource=PATH)
         await self._engine.execute(request.call)
 
     async def _call_tool(self, request: McpRequest, operation: Operation, message: Message) -> Reply:
@@ -136,13 +156,18 @@ class McpDoor:
             key,
             simulate=_simulated(message, http.headers),
             caller=http.caller,
+            resource=PATH,
             cache_key=None if message.repeated else _cache_key(operation, given),
         )
         code: str | None = None
         try:
             answer = await self._engine.execute(request.call)
         except Problem as problem:
-            if problem.code in _OF_HTTP or isinstance(problem, SimulatedByGateway):
+            if (
+                problem.code in _OF_HTTP
+                or isinstance(problem, SimulatedByGateway)
+                or _scopes_to_ask_for(request, problem) is not None
+            ):
                 raise
             status, code = problem.status, problem.code
             if code == "confirmation_required":
@@ -159,6 +184,17 @@ class McpDoor:
         caller = http.caller if call is None else call.caller
         name, method = None if operation is None else operation.name, http.method
         self._requests.answered("mcp", name, caller, method, reply.outcome, reply.code, http.began, http.request_id)
+
+
+def _scopes_to_ask_for(request: McpRequest, problem: Problem) -> Sequence[str] | None:
+    """The scopes that an assistant needs for the refused call, if its staff member can agree to them."""
+    call = request.call
+    if problem.code != "forbidden_scope" or call is None or call.caller is None or call.operation.scope is None:
+        return None
+    caller, scope = call.caller, call.operation.scope
+    if scope in caller.scopes or scope not in caller.reachable:
+        return None
+    return ordered(caller.scopes | {scope})
 
 
 async def _message(request: HttpRequest, receive: Receive) -> Message:
@@ -229,12 +265,13 @@ def _simulated(message: Message, headers: Mapping[bytes, bytes]) -> str | None:
     return decoded(headers.get(SIMULATE)) if wanted is None else str(wanted)
 
 
-def _result_of(message: Message) -> Any:
+def _result_of(message: Message, caller: Caller | None) -> Any:
     """The result of a message that calls no tool."""
     if message.method == "tools/list":
         if message.params.get("cursor") is not None:
             raise message.rejection(INVALID_PARAMS, "Unknown cursor: all tools are on one page.")
-        return tools_list(modern=message.modern)
+        reachable = None if caller is None or caller.staff_id is None else caller.reachable
+        return tools_list(modern=message.modern, reachable=reachable)
     if message.modern:
         if message.method == "server/discover":
             return DISCOVERED

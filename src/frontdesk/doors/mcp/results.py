@@ -22,6 +22,7 @@ _CAPABILITIES: dict[str, Any] = {"tools": {}}
 _CHALLENGE_FIELDS = ("confirmationToken", "expiresAt", "readBack")
 # The same for every caller of a release, so clients may share it for an hour.
 _CACHING = {"ttlMs": 3_600_000, "cacheScope": "public"}
+_PRIVATE_CACHING = {"ttlMs": 300_000, "cacheScope": "private"}
 _MODERN = {"resultType": "complete", "_meta": {f"{META}serverInfo": _SERVER}}
 
 DISCOVERED = orjson.Fragment(
@@ -43,10 +44,15 @@ def result_reply(message: Message, result: Any) -> bytes:
 
 
 @cache
-def tools_list(*, modern: bool) -> orjson.Fragment:
-    """Built on first use: the schemas would delay the start."""
-    listed = {"tools": [tool(operation) for operation in OPERATIONS]}
-    return orjson.Fragment(orjson.dumps(listed | _MODERN | _CACHING if modern else listed))
+def tools_list(*, modern: bool, reachable: frozenset[str] | None) -> orjson.Fragment:
+    """All tools, or those that an assistant could reach with the scopes of its staff member's role.
+
+    Built on first use: the schemas would delay the start.
+    """
+    shown = [each for each in OPERATIONS if reachable is None or each.scope is None or each.scope in reachable]
+    listed = {"tools": [tool(operation) for operation in shown]}
+    caching = _CACHING if reachable is None else _PRIVATE_CACHING
+    return orjson.Fragment(orjson.dumps(listed | _MODERN | caching if modern else listed))
 
 
 def error_reply(rejection: Rejection) -> bytes:

@@ -10,6 +10,10 @@ DECLARE
     new_id bigint;
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    IF p_actor LIKE 'fd\_as\_%' THEN  -- an assistant: the record also names the staff member who connected it
+        p_subjects := p_subjects || ARRAY(
+            SELECT c.staff_id FROM client c WHERE c.client_id = p_actor AND NOT c.staff_id = ANY (p_subjects));
+    END IF;
     INSERT INTO audit_record (practice_id, at, actor, operation, outcome, subject_ids, request_id)
     VALUES (p_practice, p_at, p_actor, p_operation, p_outcome, p_subjects, p_request_id)
     RETURNING record_id INTO new_id;

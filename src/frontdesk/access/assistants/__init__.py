@@ -1,0 +1,1 @@
+"""Assistants that staff connect: applications, authorization requests, codes, refresh tokens and connections."""

@@ -1,0 +1,140 @@
+"""Applications that ask staff for access: self-registered (RFC 7591), or described by a document at their id."""
+
+import re
+import secrets
+import string
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+from frontdesk.access.assistants.redirects import host_of, is_allowed, is_local
+from frontdesk.domain.text import character_fault
+from frontdesk.store.database import Database
+
+UNUSED_LIFETIME = timedelta(hours=24)  # of a registration that nobody has agreed to
+_REGISTERED = re.compile(r"app_[0-9A-Za-z]{22}\Z")
+_ALPHABET = string.digits + string.ascii_letters
+_LONGEST_NAME = 100
+_MOST_REDIRECTS = 10
+_REGISTER = "INSERT INTO application (application_id, name, redirect_uris, registered_at) VALUES ($1, $2, $3, $4)"
+_FIND = "SELECT application_id, name, redirect_uris FROM application WHERE application_id = $1"
+_PRUNE = """
+DELETE FROM application WHERE application_id = ANY (ARRAY(
+    SELECT a.application_id FROM application a
+    WHERE a.registered_at < $1 AND NOT EXISTS (SELECT FROM client c WHERE c.application_id = a.application_id)
+    LIMIT $2 FOR UPDATE SKIP LOCKED))
+"""
+
+
+class ApplicationError(Exception):
+    """The description of an application is not acceptable. `error` is a code of RFC 7591."""
+
+    def __init__(self, error: str, description: str) -> None:
+        super().__init__(description)
+        self.error = error
+
+
+class DocumentUnavailable(Exception):  # noqa: N818 - a state of the world
+    """The document at a client id could not be fetched, or is not acceptable; the message is one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    application_id: str
+    name: str
+    redirect_uris: tuple[str, ...]
+
+    @property
+    def document_host(self) -> str | None:
+        """The host that vouches for the description; None if the application has registered itself."""
+        return urlsplit(self.application_id).hostname if is_document(self.application_id) else None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether every answer goes to a program on the machine of the browser, which could be any program."""
+        return all(map(is_local, self.redirect_uris))
+
+
+FetchDocument = Callable[[str], Awaitable[Mapping[str, Any]]]
+
+
+class Applications:
+    def __init__(self, database: Database, fetch_document: FetchDocument | None) -> None:
+        """`fetch_document` gets a client id metadata document; None where these are turned off."""
+        self._database = database
+        self._fetch_document = fetch_document
+
+    async def register(self, description: Mapping[str, Any], now: datetime) -> Application:
+        application_id = "app_" + "".join(secrets.choice(_ALPHABET) for _ in range(22))
+        application = _described(application_id, description)
+        redirects = list(application.redirect_uris)
+        await self._database.write(_REGISTER, application_id, application.name, redirects, now)
+        return application
+
+    async def find(self, application_id: str) -> Application | None:
+        """None if there is none; DocumentUnavailable if its document cannot be used."""
+        if is_document(application_id):
+            return None if self._fetch_document is None else await self._documented(application_id)
+        if not _REGISTERED.match(application_id):
+            return None
+        row = await self._database.fetchrow(_FIND, application_id)
+        return None if row is None else Application(row["application_id"], row["name"], tuple(row["redirect_uris"]))
+
+    async def _documented(self, url: str) -> Application:
+        assert self._fetch_document is not None
+        check_document_url(url)
+        document = await self._fetch_document(url)
+        if document.get("client_id") != url:
+            raise DocumentUnavailable("The document at the client id describes another client.")
+        method = document.get("token_endpoint_auth_method", "none")
+        if method != "none" or "client_secret" in document:
+            raise DocumentUnavailable("The application authenticates in a way that is not supported here.")
+        if not isinstance(document.get("client_name"), str):
+            raise DocumentUnavailable("The document at the client id has no client_name.")
+        try:
+            return _described(url, document)
+        except ApplicationError as error:
+            raise DocumentUnavailable(str(error)) from None
+
+
+async def prune_applications(database: Database, now: datetime, most: int) -> None:
+    """Removes at most `most` registrations that nobody has agreed to in time."""
+    await database.write(_PRUNE, now - UNUSED_LIFETIME, most)
+
+
+def is_document(application_id: str) -> bool:
+    return application_id.startswith("https://")
+
+
+def check_document_url(url: str) -> None:
+    """The rules for a client id that is a URL."""
+    parts = urlsplit(url)
+    segments = parts.path.split("/")
+    if not is_allowed(url) or parts.path in ("", "/") or "." in segments or ".." in segments:
+        raise DocumentUnavailable("The client id is not the address of a client id metadata document.")
+
+
+def _described(application_id: str, description: Mapping[str, Any]) -> Application:
+    redirects = description.get("redirect_uris")
+    if (
+        not isinstance(redirects, list)
+        or not 1 <= len(redirects) <= _MOST_REDIRECTS
+        or not all(isinstance(uri, str) and is_allowed(uri) for uri in redirects)
+    ):
+        raise ApplicationError(
+            "invalid_redirect_uri",
+            f"redirect_uris has 1 to {_MOST_REDIRECTS} addresses: https, or http on the loopback interface.",
+        )
+    for field, needed in (("grant_types", "authorization_code"), ("response_types", "code")):
+        value = description.get(field)
+        if value is not None and (not isinstance(value, list) or needed not in value):
+            raise ApplicationError("invalid_client_metadata", f"{field} must include {needed}.")
+    name = description.get("client_name") or host_of(redirects[0])
+    name = name.strip() if isinstance(name, str) else ""
+    if not name or len(name) > _LONGEST_NAME or character_fault(name):
+        raise ApplicationError(
+            "invalid_client_metadata", f"client_name is one line of 1 to {_LONGEST_NAME} characters."
+        )
+    return Application(application_id, name, tuple(dict.fromkeys(redirects)))

@@ -1,0 +1,65 @@
+"""Redirect URIs of applications: which may be registered, and which one a request may name."""
+
+import re
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
+
+LONGEST = 1000
+LOOPBACK = frozenset(("127.0.0.1", "::1", "localhost"))
+_CHARACTERS = re.compile(r"[!#-;=?-\[\]_a-z~%]+\Z")  # printable ASCII without quotes, <, >, \, ^, `, {, | and }
+_NATIVE = ("cursor://anysphere.cursor-mcp/",)  # applications that browsers open by a scheme of their own
+
+
+def is_allowed(uri: str) -> bool:
+    """https anywhere, http on the loopback interface, and the native applications that are named here."""
+    parts = _split(uri)
+    if parts is None:
+        return False
+    if parts.scheme == "http":
+        return parts.hostname in LOOPBACK
+    return parts.scheme == "https" or uri.startswith(_NATIVE)
+
+
+def is_registered(uri: str, registered: tuple[str, ...]) -> bool:
+    """Whether it is one of them to the letter, or on the loopback interface the same but for the port (RFC 8252)."""
+    return is_allowed(uri) and (uri in registered or _without_port(uri) in {_without_port(each) for each in registered})
+
+
+def is_local(uri: str) -> bool:
+    """Whether the answer goes to a program on the machine of the browser."""
+    return urlsplit(uri).scheme == "http"
+
+
+def host_of(uri: str) -> str:
+    return urlsplit(uri).hostname or ""
+
+
+def source_of(uri: str) -> str:
+    """The source expression of a content security policy that allows it."""
+    parts = urlsplit(uri)
+    return f"{parts.scheme}://{parts.netloc}" if parts.scheme in ("http", "https") else f"{parts.scheme}:"
+
+
+def answered(uri: str, **parameters: str | None) -> str:
+    """The address with the parameters of an answer."""
+    parts = urlsplit(uri)
+    query = parse_qsl(parts.query, keep_blank_values=True)
+    query += [(name, value) for name, value in parameters.items() if value is not None]
+    return parts._replace(query=urlencode(query)).geturl()
+
+
+def _split(uri: str) -> SplitResult | None:
+    if len(uri) > LONGEST or not _CHARACTERS.match(uri.lower()):
+        return None
+    try:
+        parts = urlsplit(uri)
+        _ = parts.port
+    except ValueError:
+        return None
+    return None if "@" in parts.netloc or "#" in uri or not parts.hostname else parts
+
+
+def _without_port(uri: str) -> tuple[str | None, str, str] | str:
+    parts = urlsplit(uri)
+    if parts.scheme == "http" and parts.hostname in LOOPBACK:
+        return parts.hostname, parts.path, parts.query
+    return uri

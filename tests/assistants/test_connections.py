@@ -1,0 +1,103 @@
+"""The page of connected assistants: who sees what, and what disconnecting ends."""
+
+import re
+
+import httpx
+import pytest
+
+from tests.assistants.connecting import Assistant, agreed, answer_of, connected, consent_page, decide
+from tests.console.desk import Document, records, words
+from tests.console.signing_in import TEST_STAFF, signed_in
+from tests.doors.mcp_speech import call, problem, send
+from tests.shared_database import world_of_a_module
+from tests.world import World
+
+world = world_of_a_module
+
+
+async def client_id_of(world: World, assistant: Assistant) -> str:
+    found: str = await world.database.fetchval(
+        "SELECT client_id FROM client WHERE application_id = $1", assistant.client_id
+    )
+    return found
+
+
+async def rows(browser: httpx.AsyncClient) -> list[str]:
+    page = await browser.get("/console/assistants")
+    assert page.status_code == 200, page.text
+    return [words(row.text) for row in Document(page.text).tagged("tr")[1:]]
+
+
+async def test_staff_see_and_disconnect_their_own_and_admins_all(world: World) -> None:
+    admin = await signed_in(world, role="admin", name="Ana")
+    sam, eve = await signed_in(world, name="Sam"), await signed_in(world, name="Eve")
+    assert await rows(sam) == []
+    assert "http://test/mcp" in (await sam.get("/console/assistants")).text
+    assert "need a public address with https" in (await sam.get("/console/assistants")).text
+    of_sam, of_eve = await connected(world, sam, "patients", name="Claude"), await connected(world, eve, name="Codex")
+    await call(of_sam.http, "get_practice")
+    await world.service.usage.flush()
+    [row] = await rows(sam)
+    assert re.match(r"Claudeassistant.example Sam See the practice .*Read patients' data .* active Disconnect", row), (
+        row
+    )
+    assert "never" not in row
+    assert len(await rows(admin)) == 2
+    theirs = await client_id_of(world, of_eve)
+    assert (await sam.post(f"/console/assistants/{theirs}/disconnect")).status_code == 404
+    assert (await send(of_eve.http, "tools/list")).status_code == 200
+
+    own = await client_id_of(world, of_sam)
+    for browser, client_id, assistant in ((sam, own, of_sam), (admin, theirs, of_eve)):
+        answer = await browser.post(f"/console/assistants/{client_id}/disconnect")
+        assert answer.headers["location"] == "/console/assistants?notice=assistant_disconnected"
+        world.service.authenticator.on_change("client", client_id)
+        assert problem(await send(assistant.http, "tools/list"), 401) == "unauthorized"
+        assert (await assistant.refresh()).json()["error"] == "invalid_grant"
+        assert (await browser.post(f"/console/assistants/{client_id}/disconnect")).status_code == 404
+    acts = await records(world, operation="console.disconnect_assistant")
+    actors = [sam.headers[TEST_STAFF], admin.headers[TEST_STAFF]]
+    assert [(act["actor"], act["subject_ids"]) for act in acts] == [(actors[0], [own]), (actors[1], [theirs])]
+    assert "disconnected" in (await rows(sam))[0]
+
+    # Connected again, it is the same client; enabling it in the list of clients does not connect it.
+    await admin.post(f"/console/clients/{own}/enable")
+    assert "disconnected" in (await rows(sam))[0]
+    of_sam.use((await of_sam.redeem(await agreed(sam, of_sam))).json())
+    assert await client_id_of(world, of_sam) == own
+    assert (await send(of_sam.http, "tools/list")).status_code == 200
+    page = (await admin.get(f"/console/clients/{own}")).text
+    assert "Make a new secret" not in page
+    assert "Connected by" in page
+
+
+async def test_an_assistant_that_an_admin_has_disabled_cannot_be_connected_again(world: World) -> None:
+    admin, sam = await signed_in(world, role="admin", name="Ana"), await signed_in(world, name="Sam")
+    assistant = await connected(world, sam)
+    client_id = await client_id_of(world, assistant)
+    await admin.post(f"/console/clients/{client_id}/disable")
+    page = await consent_page(sam, assistant)
+    assert (await decide(sam, page.text, "connect")).status_code == 403
+    assert (await assistant.refresh()).json()["error"] == "invalid_grant"
+    await admin.post(f"/console/clients/{client_id}/enable")
+    page = await consent_page(sam, assistant)
+    assert "code" in answer_of(await decide(sam, page.text, "connect"))
+
+
+async def test_removing_a_staff_member_ends_their_assistants(world: World) -> None:
+    admin, sam = await signed_in(world, role="admin", name="Ana"), await signed_in(world, name="Sam")
+    assistant = await connected(world, sam)
+    staff_id, client_id = sam.headers[TEST_STAFF], await client_id_of(world, assistant)
+    for change in ("disable", "remove"):
+        await admin.post(f"/console/staff/{staff_id}/change", data={"change": change})
+    world.service.authenticator.on_change("client", client_id)
+    assert problem(await send(assistant.http, "tools/list"), 401) == "unauthorized"
+    assert (await assistant.refresh()).json()["error"] == "invalid_grant"
+    assert any("a removed staff member" in row for row in await rows(admin))
+
+
+@pytest.mark.parametrize("statement", ["UPDATE client SET grant_kind = 'integration' WHERE staff_id IS NOT NULL"])
+async def test_the_database_itself_keeps_assistants_agents(world: World, statement: str) -> None:
+    await connected(world, await signed_in(world, name="Sam"))
+    with pytest.raises(Exception, match="client_assistant"):
+        await world.database.write(statement)
