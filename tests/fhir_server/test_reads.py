@@ -7,7 +7,7 @@ import httpx
 from frontdesk.access.clients.records import PatientAccess
 from tests.doors.rest_calls import log_lines
 from tests.fhir_server.test_door import BASE, issue
-from tests.world import World, book, patient_id
+from tests.world import PRACTICE, World, book, patient_id
 
 ADA = "given=Ada&family=Lovelace&phone=5550100199&birthdate=1985-12-10"
 
@@ -58,6 +58,8 @@ async def test_the_directory_is_read_and_searched(server: World) -> None:
     assert await ids(client, "Location?_id=2,3&_count=1") == ["2"]
     assert await ids(client, "HealthcareService?service-type=urn:frontdesk:visit-type%7C21") == ["21-101", "21-102"]
     assert await ids(client, "HealthcareService?service-type=103") == ["22-103"]
+    assert await ids(client, "HealthcareService?name=first+visit") == ["20-100"]
+    assert await ids(client, "HealthcareService?name=long&service-type=102&_id=21-102,22-103") == ["21-102"]
     service = (await client.get(f"{BASE}/HealthcareService/21-102")).json()
     assert (service["name"], service["extension"][0]["valuePositiveInt"]) == ("Follow-up: Long follow-up", 45)
     assert await ids(client, "Schedule") == ["10-1", "11-1", "11-2", "12-1"]
@@ -66,6 +68,14 @@ async def test_the_directory_is_read_and_searched(server: World) -> None:
     assert await ids(client, f"Schedule?actor=http://test{BASE}/Practitioner/10") == ["10-1"]
     assert await ids(client, "Schedule?actor=https://elsewhere.example.com/Practitioner/10") == []
     assert [each["id"] for each in await every_page(client, "Schedule?_count=1")] == ["10-1", "11-1", "11-2", "12-1"]
+    for several in ("name=a,b", "name=a&name=b"):
+        issue(await client.get(f"{BASE}/Practitioner?{several}"), 400, "validation", "value")
+    long = await client.get(f"{BASE}/Location?name={'x' * 101}")
+    assert issue(long, 422, "validation", "invalid")["expression"] == ["name"]
+    before = (await client.get(f"{BASE}/Practitioner/10")).headers["etag"]
+    await server.import_file(PRACTICE.replace("SLUG", "harbor").replace("[Bob Chen]", "[Rob Chen]"))
+    changed = await client.get(f"{BASE}/Practitioner/10", headers={"If-None-Match": before})
+    assert (changed.status_code, changed.json()["name"][1]["text"]) == (200, "Rob Chen")
     for missing in ("Schedule/10-2", "Schedule/10", "Schedule/10-1-1", "HealthcareService/20-101", "Location/3"):
         issue(await client.get(f"{BASE}/{missing}"), 404, "not_found", "not-found")
     issue(await client.get(f"{BASE}/Slot"), 403, "forbidden_scope", "forbidden")

@@ -43,10 +43,10 @@ _ONLY_ONCE = {b"host": "Host", b"authorization": "Authorization", b"idempotency-
 # Of the OAuth endpoints that use no cookie: browsers may read what anybody may.
 _FOR_EVERY_ORIGIN = ("/.well-known/", "/oauth/token", "/oauth/register", "/oauth/revoke")
 _PREFLIGHT_SECONDS = b"600"
-_METHODS = b"GET, POST, PATCH"
+_METHODS = b"GET, POST, PATCH, PUT"
 _REQUEST_HEADERS = (
     b"Authorization, Content-Type, Accept, Idempotency-Key, Frontdesk-Simulate, traceparent, MCP-Protocol-Version, "
-    b"Mcp-Method, Mcp-Name, Prefer, If-None-Match, If-Modified-Since"
+    b"Mcp-Method, Mcp-Name, Prefer, If-None-Match, If-Modified-Since, If-Match, If-None-Exist"
 )
 _EXPOSED = b"X-SVC-TRACE-ID, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, ETag, Last-Modified"
 

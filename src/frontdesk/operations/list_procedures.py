@@ -3,6 +3,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from frontdesk.domain.directory import matches_name
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import DEFAULT_LIMIT, Cursor, Id, Input, Limit, NameFilter
 from frontdesk.operations._lookups import existing_record
@@ -16,6 +17,10 @@ class Request(Input):
     name: NameFilter | None = None
     limit: Limit = DEFAULT_LIMIT
     cursor: Cursor | None = None
+
+
+class ServiceRequest(Input):
+    name: NameFilter | None = None
 
 
 class Service(Record):
@@ -52,17 +57,19 @@ OPERATION = Operation(
 )
 
 
-async def run_all(context: Context, _given: Input) -> dict[str, Any]:
-    """Lists the procedures of all visit types."""
+async def run_all(context: Context, given: ServiceRequest) -> dict[str, Any]:
+    """Lists the procedures of all visit types, optionally those whose own or whose visit type's name matches."""
     visit_types = (await context.system.directory()).visit_types.values()
     items = [
         {"visitType": record_body(VisitTypeRecord, visit_type), "procedure": record_body(ProcedureRecord, procedure)}
         for visit_type in visit_types
         for procedure in visit_type.procedures
-        if visit_type.active and procedure.active
+        if visit_type.active
+        and procedure.active
+        and any(matches_name(given.name or "", each.name, each.aliases) for each in (visit_type, procedure))
     ]
     return {"items": items}
 
 
 # For the FHIR door, where a service is a visit type with a procedure.
-ALL_PROCEDURES = replace(OPERATION, group=None, input=Input, output=Services, run=run_all)
+ALL_PROCEDURES = replace(OPERATION, group=None, input=ServiceRequest, output=Services, run=run_all)

@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
-from frontdesk.domain.directory import matches_name
 from frontdesk.domain.errors import BINDING, FieldError, invalid
 from frontdesk.doors.fhir.addresses import Resource
 
@@ -28,12 +27,12 @@ Pairs = Sequence[tuple[str, str]]
 
 
 class SearchParameter(NamedTuple):
-    """`found` returns what a resource has: texts, `system|code` tokens, references or instants with an offset. None:
-    the operation of the search compares."""
+    """`found` returns what a resource has: `system|code` tokens, references or instants with an offset. None: the
+    operation of the search compares, as it always does with a string."""
 
     name: str
     kind: Literal["string", "token", "reference", "date"]
-    found: Callable[[Resource], list[str]] | None
+    found: Callable[[Resource], list[str]] | None = None
     targets: tuple[str, ...] = ()  # types that a reference refers to
 
 
@@ -44,8 +43,7 @@ class Span(NamedTuple):
     low: datetime
     high: datetime
 
-    def matches(self, text: str) -> bool:
-        moment = datetime.fromisoformat(text)
+    def matches(self, moment: datetime) -> bool:
         if self.low.tzinfo is None:
             moment = moment.replace(tzinfo=None)
         match self.prefix:
@@ -82,21 +80,22 @@ class Criterion:
     parameter: SearchParameter
     values: tuple[Any, ...]
     negated: bool = False
+    texts: frozenset[Any] = field(init=False)  # the values, for a look-up
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "texts", frozenset(self.values))
 
     def matches(self, resource: Resource) -> bool:
         if self.parameter.found is None:
             return True
-        found = self.parameter.found(resource)
-        return any(self._fits(value, each) for value in self.values for each in found) != self.negated
+        return any(map(self._fits, self.parameter.found(resource))) != self.negated
 
-    def _fits(self, value: Any, found: str) -> bool:
-        match self.parameter.kind:
-            case "date":
-                return bool(value.matches(found))
-            case "string":
-                return matches_name(value, found, ())
-        separator = "|" if self.parameter.kind == "token" else "/"
-        return bool(value == (found if separator in value else found.rpartition(separator)[2]))
+    def _fits(self, found: str) -> bool:
+        """A token or a reference is given in full or without the system or type."""
+        if self.parameter.kind == "date":
+            moment = datetime.fromisoformat(found)
+            return any(span.matches(moment) for span in self.values)
+        return found in self.texts or found.rpartition("|" if self.parameter.kind == "token" else "/")[2] in self.texts
 
 
 class Inclusion(NamedTuple):
@@ -123,6 +122,10 @@ class Query:
     def alternatives(self, name: str) -> list[tuple[Any, ...]]:
         """The values of each occurrence of a parameter; all occurrences must match, by any of their values."""
         return [each.values for each in self.criteria if each.parameter.name == name and not each.negated]
+
+    def text(self, name: str) -> str | None:
+        """The value of a string parameter."""
+        return next((values[0] for values in self.alternatives(name)), None)
 
     def days(self, name: str) -> tuple[date | None, date | None]:
         """The first and the last local date that can match a date parameter."""
@@ -166,7 +169,10 @@ def read_query(
             results[name] = text
         elif bare.partition(".")[0] in known:
             try:
-                criteria.append(_criterion(known, name, text, base))
+                criterion = _criterion(known, name, text, base)
+                if criterion.parameter.kind == "string" and criterion.parameter in (c.parameter for c in criteria):
+                    raise _InvalidValueError("must be given only once")
+                criteria.append(criterion)
             except _InvalidValueError as error:
                 errors.append(FieldError(_shown(name), BINDING, f"{_shown(name)} {error}"))
         else:
@@ -211,6 +217,8 @@ def _criterion(known: Mapping[str, SearchParameter], name: str, text: str, base:
     values: list[Any] = [part.replace("\\,", ",").replace("\\|", "|") for part in _SEPARATOR.split(text) if part]
     if not values:
         raise _InvalidValueError("must have a value")
+    if parameter.kind == "string" and len(values) > 1:
+        raise _InvalidValueError("must have one value")
     if parameter.kind == "date":
         return Criterion(parameter, tuple(_span(value) for value in values))
     if parameter.kind == "reference":

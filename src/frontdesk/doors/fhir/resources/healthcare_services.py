@@ -11,8 +11,9 @@ from frontdesk.doors.fhir.resources.directory import ACTIVE, ID, page_of
 from frontdesk.operations import ALL_PROCEDURES
 
 
-async def services(calls: Calls) -> list[Resource]:
-    return [_service(each["visitType"], each["procedure"]) for each in (await calls.run(ALL_PROCEDURES))["items"]]
+async def services(calls: Calls, name: str | None = None) -> list[Resource]:
+    found = await calls.run(ALL_PROCEDURES, name=name)
+    return [_service(each["visitType"], each["procedure"]) for each in found["items"]]
 
 
 async def _read(calls: Calls, resource_id: str) -> Resource:
@@ -24,7 +25,7 @@ async def _read(calls: Calls, resource_id: str) -> Resource:
 
 
 async def _search(calls: Calls, query: Query, after: Position | None) -> Found:
-    return page_of(await services(calls), query, after)
+    return page_of(await services(calls, query.text("name")), query, after)
 
 
 def _service(visit_type: dict[str, Any], procedure: dict[str, Any]) -> Resource:
@@ -58,7 +59,7 @@ HEALTHCARE_SERVICE = ResourceType(
     parameters=(
         ID,
         ACTIVE,
-        SearchParameter("name", "string", lambda service: [service["name"]]),
+        SearchParameter("name", "string"),
         SearchParameter("service-type", "token", lambda service: tokens(service["type"])),
     ),
 )

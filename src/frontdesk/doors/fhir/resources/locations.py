@@ -19,7 +19,7 @@ async def _read(calls: Calls, resource_id: str) -> Resource:
 
 
 async def _search(calls: Calls, query: Query, after: Position | None) -> Found:
-    found = await whole_list(calls, LIST_LOCATIONS)
+    found = await whole_list(calls, LIST_LOCATIONS, name=query.text("name"))
     return page_of([_location(each) for each in found], query, after)
 
 
@@ -54,7 +54,7 @@ LOCATION = ResourceType(
     is_listed=True,
     parameters=(
         ID,
-        SearchParameter("name", "string", lambda location: [location["name"], *location.get("alias", ())]),
+        SearchParameter("name", "string"),
         SearchParameter("status", "token", lambda location: [location["status"]]),
     ),
 )

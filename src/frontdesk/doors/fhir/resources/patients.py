@@ -83,9 +83,9 @@ PATIENT = ResourceType(
     search=_search,
     parameters=(
         ID,
-        SearchParameter("family", "string", None),
-        SearchParameter("given", "string", None),
-        SearchParameter("phone", "token", None),
-        SearchParameter("birthdate", "date", None),
+        SearchParameter("family", "string"),
+        SearchParameter("given", "string"),
+        SearchParameter("phone", "token"),
+        SearchParameter("birthdate", "date"),
     ),
 )

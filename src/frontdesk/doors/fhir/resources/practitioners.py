@@ -22,7 +22,7 @@ async def _read(calls: Calls, resource_id: str) -> Resource:
 
 
 async def _search(calls: Calls, query: Query, after: Position | None) -> Found:
-    found = await whole_list(calls, LIST_PROVIDERS)
+    found = await whole_list(calls, LIST_PROVIDERS, name=query.text("name"))
     return page_of([_practitioner(each) for each in found], query, after)
 
 
@@ -48,6 +48,6 @@ PRACTITIONER = ResourceType(
     parameters=(
         ID,
         ACTIVE,
-        SearchParameter("name", "string", lambda resource: [name["text"] for name in resource["name"]]),
+        SearchParameter("name", "string"),
     ),
 )
