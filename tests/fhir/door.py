@@ -5,7 +5,7 @@ import contextlib
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from tests.listening import listening
 
@@ -71,13 +71,15 @@ Rewrite = Callable[[Request, Answer], Awaitable[Answer]]
 @dataclass
 class Door:
     """`faults` by the number of a request, counted from the last `reset`, or by what `harm` says about it; `slow` is
-    longer than anybody waits. `stuck` is set once a request is kept waiting."""
+    longer than anybody waits. `stuck` is set once a request is kept waiting. `settings`: what the practice file says
+    about the server, beside its address."""
 
     backend: Backend | None = None
     faults: dict[int, Fault] = field(default_factory=dict)
     harm: Callable[[Request], Fault | None] | None = None
     rewrite: Rewrite | None = None
     slow: float = 3.0
+    settings: dict[str, Any] = field(default_factory=dict)
     port: int = 0
     seen: list[Request] = field(default_factory=list)
     stuck: asyncio.Event = field(default_factory=asyncio.Event)

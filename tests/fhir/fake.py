@@ -31,14 +31,14 @@ class Fake:
         document = json.loads(body) if body else {}
         if method == "POST" and document.get("type") == "batch":
             entries = [await self._entry(entry) for entry in document["entry"]]
-            return _json(200, {"resourceType": "Bundle", "type": "batch-response", "entry": entries})
+            return json_answer(200, {"resourceType": "Bundle", "type": "batch-response", "entry": entries})
         if path == ["metadata"]:
-            return _json(200, statement(batches=self.batches))
+            return json_answer(200, statement(batches=self.batches))
         if method == "GET" and len(path) == 1:
-            return _json(200, self._bundle(path[0], query))
+            return json_answer(200, self._bundle(path[0], query))
         if method == "GET":
             found = self._kept.get("/".join(path))
-            return _json(404, _outcome("not found")) if found is None else _json(200, found)
+            return json_answer(404, outcome("not found")) if found is None else json_answer(200, found)
         if method == "POST":
             return self._create(document, headers.get("if-none-exist"))
         return self._update("/".join(path), document, headers.get("if-match"))
@@ -59,16 +59,16 @@ class Fake:
         if unless is not None:
             found = self._search(document["resourceType"], parse_qsl(unless))
             if found:
-                return _json(200, found[0])
-        return _json(201, self._store({**document, "id": f"made-{next(self._ids)}"}))
+                return json_answer(200, found[0])
+        return json_answer(201, self._store({**document, "id": f"made-{next(self._ids)}"}))
 
     def _update(self, reference: str, document: Resource, version: str | None) -> Answer:
         found = self._kept.get(reference)
         if found is None:
-            return _json(404, _outcome("not found"))
+            return json_answer(404, outcome("not found"))
         if version != f'W/"{found["meta"]["versionId"]}"':
-            return _json(412, _outcome("another version"))
-        return _json(200, self._store(document))
+            return json_answer(412, outcome("another version"))
+        return json_answer(200, self._store(document))
 
     def _store(self, document: Resource) -> Resource:
         reference = f"{document['resourceType']}/{document['id']}"
@@ -131,10 +131,10 @@ def statement(*, batches: bool = False) -> Resource:
     return {"resourceType": "CapabilityStatement", "fhirVersion": "4.0.1", "rest": rest}
 
 
-def _outcome(text: str) -> Resource:
+def outcome(text: str) -> Resource:
     issue = [{"severity": "error", "code": "invalid", "details": {"text": text}}]
     return {"resourceType": "OperationOutcome", "issue": issue}
 
 
-def _json(status: int, document: Resource) -> Answer:
+def json_answer(status: int, document: Resource) -> Answer:
     return Answer(status, {"content-type": "application/fhir+json"}, json.dumps(document).encode())

@@ -22,7 +22,9 @@ from frontdesk.store.practices import import_practice, practice_id_of
 from frontdesk.systems.fhir.transport.breaker import Breaker
 from tests.fhir.door import Door
 from tests.fhir.fake import Fake
+from tests.fhir.iti_scheduling import DEFINITIONS, ItiScheduling
 from tests.fhir.medplum import medplum
+from tests.fhir.proposing import SETTINGS, Proposing, scheduling_resources
 from tests.world import MONDAY, PRACTICE, Clock, World
 
 Resource = dict[str, Any]
@@ -72,6 +74,12 @@ def resources(days: int = DAYS) -> Iterator[Resource]:
     role = {"practitioner": {"reference": "Practitioner/okafor"}, "location": [{"reference": "Location/downtown"}]}
     yield {"resourceType": "PractitionerRole", "id": "okafor-downtown", **role}
     yield from _calendar("okafor", "downtown", "America/New_York", range(days), [(9, 12)], role="okafor-downtown")
+
+
+def proposed_resources() -> Iterator[Resource]:
+    """The same practice in a server that proposes times: no slots."""
+    yield from (each for each in resources(0) if each["resourceType"] not in ("Schedule", "HealthcareService"))
+    yield from scheduling_resources()
 
 
 def _people() -> Iterator[Resource]:
@@ -128,12 +136,18 @@ def _text(moment: datetime) -> str:
 
 @asynccontextmanager
 async def opened(server: str) -> AsyncIterator[Door]:
-    """The way to an empty FHIR server: our small one, or one that nobody here wrote, with or without batches."""
+    """The way to an empty FHIR server: our small one, one that nobody here wrote, or one that proposes times in a shape
+    of its own; with or without batches."""
     door = Door()
     await door.open()
     kind, _, batches = server.partition("-")
     repository = medplum().repository(f"{batches}-{token_hex(8)}", door.address) if kind == "medplum" else None
-    door.backend = repository or Fake(door.address, batches=bool(batches))
+    if kind == "proposing":
+        door.backend, door.settings = Proposing(door.address, batches=bool(batches)), SETTINGS
+    elif kind in DEFINITIONS:
+        door.backend = ItiScheduling(door.address, kind)
+    else:
+        door.backend = repository or Fake(door.address, batches=bool(batches))
     try:
         yield door
     finally:
@@ -149,16 +163,17 @@ class Upstream:
         self.door = door
 
     async def seed(self, days: int = DAYS) -> None:
-        await self.store(*resources(days))
+        proposes = isinstance(self.door.backend, Proposing | ItiScheduling)
+        await self.store(*(proposed_resources() if proposes else resources(days)))
 
     async def read(self, reference: str) -> Resource:
-        return await self._ask("GET", f"/{reference}")
+        return await self.ask("GET", f"/{reference}")
 
     async def put(self, resource: Resource) -> Resource:
         """Changes a record as the practice's own staff would."""
         reference = f"{resource['resourceType']}/{resource['id']}"
         version = (await self.read(reference)).get("meta", {}).get("versionId")
-        return await self._ask("PUT", f"/{reference}", resource, {"if-match": f'W/"{version}"'})
+        return await self.ask("PUT", f"/{reference}", resource, {"if-match": f'W/"{version}"'})
 
     async def store(self, *records: Resource) -> None:
         """Stores records under the ids that they have."""
@@ -166,13 +181,13 @@ class Upstream:
             {"resource": each, "request": {"method": "PUT", "url": f"{each['resourceType']}/{each['id']}"}}
             for each in records
         ]
-        await self._ask("POST", "", {"resourceType": "Bundle", "type": "batch", "entry": entries})
+        await self.ask("POST", "", {"resourceType": "Bundle", "type": "batch", "entry": entries})
 
     async def create(self, resource: Resource) -> Resource:
-        return await self._ask("POST", f"/{resource['resourceType']}", resource)
+        return await self.ask("POST", f"/{resource['resourceType']}", resource)
 
     async def search(self, kind: str, query: str = "") -> list[Resource]:
-        bundle = await self._ask("GET", f"/{kind}?{query}&_count=2000")
+        bundle = await self.ask("GET", f"/{kind}?{query}&_count=2000")
         return [entry["resource"] for entry in bundle.get("entry") or ()]
 
     async def live_appointments(self) -> list[Resource]:
@@ -186,7 +201,7 @@ class Upstream:
     async def busy_slots(self) -> set[str]:
         return set(await self.taken_slots())
 
-    async def _ask(
+    async def ask(
         self, method: str, target: str, body: Resource | None = None, headers: dict[str, str] | None = None
     ) -> Resource:
         assert self.door.backend is not None
@@ -203,7 +218,8 @@ async def fhir_world(database: Database, data_dir: Path, door: Door, **settings:
     """A service in this process whose practice `harbor` lives behind the door."""
     clock = Clock()
     service = build_service(Settings(data_dir=data_dir, base_url="http://test"), database, clock)
-    await import_practice(database, parse(file_text("harbor", door.address, **settings)), clock.now)
+    file = file_text("harbor", door.address, **{**door.settings, **settings})
+    await import_practice(database, parse(file), clock.now)
     await service.ring.load()
     world = World(service, clock, httpx.ASGITransport(app=build_app(service)))
     try:

@@ -35,19 +35,27 @@ QUICK: list[tuple[str, Fault]] = [
     ("book", "forbidden"),
     ("book", "conflict"),
 ]
+QUICK_PROPOSED: list[tuple[str, Fault]] = [
+    *(("book", fault) for fault in ("late", "cut_after", "error_late")),
+    ("cancel", "cut_after"),
+    ("reschedule", "cut_after"),
+]
 EVERY = [*((name, fault) for name in WRITES for fault in FAULTS), ("book", "error_late"), ("create", "error_late")]
 MOST_REQUESTS = 30
 
 
-def against_both(quick: list[Any], every: list[Any]) -> list[Any]:
+def against_all(quick: list[Any], every: list[Any], quick_proposed: list[Any]) -> list[Any]:
     """Cases with the server that each runs against."""
     return [
-        *(pytest.param("fake", *case, id="-".join(("fake", *map(str, case)))) for case in quick),
-        *(
-            pytest.param("medplum", *case, id="-".join(("medplum", *map(str, case))), marks=pytest.mark.heavy)
-            for case in every
-        ),
+        *(_case("fake", case) for case in quick),
+        *(_case("proposing-batch", case) for case in quick_proposed),
+        *(_case("medplum", case, pytest.mark.heavy) for case in every),
+        *(_case("proposing", case, pytest.mark.heavy) for case in every),
     ]
+
+
+def _case(server: str, case: tuple[Any, ...], *marks: pytest.MarkDecorator) -> Any:
+    return pytest.param(server, *case, id="-".join((server, *map(str, case))), marks=marks)
 
 
 @pytest.fixture
@@ -60,7 +68,7 @@ async def scene(server: str, database: Database, tmp_path: Path) -> AsyncIterato
             yield Scene(world, upstream, await world.client(), await world.client(grant="integration"))
 
 
-@pytest.mark.parametrize(("server", "name", "fault"), against_both(QUICK, EVERY))
+@pytest.mark.parametrize(("server", "name", "fault"), against_all(QUICK, EVERY, QUICK_PROPOSED))
 async def test_a_fault_at_any_request_leaves_exactly_one_execution(scene: Scene, name: str, fault: Fault) -> None:
     for point in range(MOST_REQUESTS):
         write = await WRITES[name](scene, point)
@@ -85,9 +93,10 @@ async def test_a_fault_at_any_request_leaves_exactly_one_execution(scene: Scene,
 
 @pytest.mark.parametrize(
     ("server", "name", "mode"),
-    against_both(
+    against_all(
         [("book", "delay"), ("book", "hang")],
-        [(name, mode) for name in ("book", "reschedule", "create") for mode in ("delay", "hang")],
+        [(name, mode) for name in ("book", "cancel", "reschedule", "create") for mode in ("delay", "hang")],
+        [("book", "delay")],
     ),
 )
 async def test_a_node_that_dies_in_the_middle_leaves_exactly_one_execution(
@@ -115,7 +124,7 @@ async def test_a_node_that_dies_in_the_middle_leaves_exactly_one_execution(
     raise AssertionError("the write never came through")
 
 
-@pytest.mark.parametrize(("server", "seed"), against_both([], [(seed,) for seed in range(12)]))
+@pytest.mark.parametrize(("server", "seed"), against_all([], [(seed,) for seed in range(12)], []))
 async def test_several_faults_at_once_leave_exactly_one_execution(scene: Scene, seed: int) -> None:
     chance = random.Random(seed)
     write = await WRITES[chance.choice(list(WRITES))](scene, seed % 2)
@@ -136,7 +145,7 @@ async def test_several_faults_at_once_leave_exactly_one_execution(scene: Scene, 
 
 
 def _documented(earlier: list[Request], hit: Request | None, fault: Fault) -> set[tuple[int, str]]:
-    written = any(each.is_write and "/Slot/" not in each.parts[0][1] for each in earlier)
+    written = any(each.is_write and "/Slot" not in each.parts[0][1] for each in earlier)
     if fault in SLOW and (hit is None or written):
         # Only a machine so slow that another request ran out of its short time.
         return READ | OPEN
@@ -144,7 +153,7 @@ def _documented(earlier: list[Request], hit: Request | None, fault: Fault) -> se
         return set()
     if not hit.is_write:
         return OPEN if written else READ
-    if "/Slot/" in hit.parts[0][1]:
+    if "/Slot" in hit.parts[0][1]:
         return READ
     return READ if fault in CERTAINLY_NOT_EXECUTED or fault == "error_late" else OPEN
 

@@ -67,6 +67,7 @@ def test_settings_are_kept_and_written_back_as_they_are(auth: dict[str, str]) ->
         "attendance": {"system": "urn:example:tags", "code": "confirmed"},
         "timeoutSeconds": 5,
         "maxConcurrent": 4,
+        "schedulingOperations": "medplum",
     }
     file = parse(text(**settings))
     assert file.directory.practice.scheduling_system == {**SETTINGS, **settings}

@@ -119,6 +119,7 @@ class FhirPart(Part):
     attendance: CodingPart | None = None
     timeout_seconds: Annotated[int, within(1, 60)] = 10
     max_concurrent: Annotated[int, within(1, 64)] = 8
+    scheduling_operations: Literal["medplum", "ihe", "argonaut", "none"] | None = None
 
 
 def errors(system: Mapping[str, Any]) -> Iterator[tuple[Steps, ErrorDetails]]:

@@ -1,9 +1,14 @@
-"""What a FHIR server can do, from its CapabilityStatement."""
+"""What a FHIR server can do, from its CapabilityStatement, and how open times are found and booked.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+A server with `$find` and `$book` proposes and books times by its own rules. At any other, free Slots are searched and
+claimed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from frontdesk.systems.fhir.resources.elements import Resource, listed
+from frontdesk.systems.fhir.settings import ConfiguredShape, Service, Shape
 from frontdesk.systems.port import Capability
 
 _SLOTS = ("Schedule search-type", "Slot search-type")
@@ -25,22 +30,47 @@ NEEDS: Mapping[Capability, tuple[str, ...]] = {
     Capability.RESCHEDULE: (*_SLOTS, "Slot read", "Patient read", "Appointment search-type", *_MOVES),
     Capability.CHANGE_STATUS: _MOVES,
 }  # fmt: skip
+_NEEDS_BESIDE_OPERATIONS: Mapping[Capability, tuple[str, ...]] = {
+    Capability.FIND_SLOTS: (),
+    Capability.BOOK: ("Patient read", "Appointment search-type"),
+    Capability.RESCHEDULE: ("Patient read", "Appointment search-type", *_MOVES),
+}
+_SHAPES: Mapping[str, Shape] = {"ITI/Scheduling": "ihe", "argonaut": "argonaut", "medplum": "medplum"}  # in definitions
 
 
 @dataclass(frozen=True, slots=True)
 class ServerCapabilities:
-    """What a server said about itself. `able` holds texts like `Slot update`; None: it has not said what it can do."""
+    """What a server said about itself. `able` holds texts like `Slot update`; None: it has not said what it can do.
+    `shape`: the form of its scheduling operations, None without them."""
 
     able: frozenset[str] | None
     fhir_version: str | None = None
     software: str | None = None
     batches: bool = False
+    shape: Shape | None = None
 
     def can(self, ability: str) -> bool:
         return self.able is None or ability in self.able
 
+    def needs(self, capability: Capability) -> tuple[str, ...]:
+        if self.shape in (None, "medplum"):  # Medplum's operations read Schedules, and services without them need Slots
+            return NEEDS[capability]
+        return _NEEDS_BESIDE_OPERATIONS.get(capability, NEEDS[capability])
+
     def missing(self, capability: Capability) -> list[str]:
-        return [need for need in NEEDS[capability] if not self.can(need)]
+        return [need for need in self.needs(capability) if not self.can(need)]
+
+    def proposes(self, services: Sequence[Service]) -> bool:
+        """Whether times for these services are found by `$find` and booked by `$book`, else by free Slots. Medplum's
+        operations are about one HealthcareService."""
+        if self.shape == "medplum":
+            return any(isinstance(each, str) for each in services)
+        return self.shape is not None
+
+    @property
+    def cancels(self) -> bool:
+        """Whether an appointment that was booked by `$book` is cancelled by `$cancel`."""
+        return self.shape == "medplum"
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -50,7 +80,13 @@ class ServerCapabilities:
 UNKNOWN = ServerCapabilities(None)
 
 
-def read_statement(statement: Resource) -> ServerCapabilities:
+def unknown(configured: ConfiguredShape) -> ServerCapabilities:
+    """A server whose statement was not read yet."""
+    return replace(UNKNOWN, shape=_shape([], configured))
+
+
+def read_statement(statement: Resource, configured: ConfiguredShape = None) -> ServerCapabilities:
+    """`configured`: the scheduling operations that the practice file names."""
     servers = [rest for rest in listed(statement.get("rest")) if rest.get("mode") == "server"]
     software = statement.get("software")
     return ServerCapabilities(
@@ -60,7 +96,23 @@ def read_statement(statement: Resource) -> ServerCapabilities:
         str(statement.get("fhirVersion")) if statement.get("fhirVersion") else None,
         str(software.get("name")) if isinstance(software, dict) and software.get("name") else None,
         any(each.get("code") == "batch" for rest in servers for each in listed(rest.get("interaction"))),
+        _shape([each for rest in servers for each in listed(rest.get("resource"))], configured),
     )
+
+
+def _shape(resources: Sequence[Resource], configured: ConfiguredShape) -> Shape | None:
+    """The practice file decides, because servers may have operations that their statements do not list."""
+    if configured is not None:
+        return None if configured == "none" else configured
+    listed_operations = {
+        str(operation.get("name")).removeprefix("$"): str(operation.get("definition"))
+        for each in resources
+        if each.get("type") in ("Appointment", "Schedule")
+        for operation in listed(each.get("operation"))
+    }
+    if not {"find", "book"} <= listed_operations.keys():
+        return None
+    return next((shape for part, shape in _SHAPES.items() if part in listed_operations["book"]), None)
 
 
 def _abilities(resource: Resource) -> set[str]:

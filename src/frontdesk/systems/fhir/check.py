@@ -6,7 +6,7 @@ Findings name records of the practice file and of the server, never a patient.
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 
-from frontdesk.systems.fhir.capabilities import NEEDS, read_statement
+from frontdesk.systems.fhir.capabilities import read_statement
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.elements import stamp
 from frontdesk.systems.fhir.resources.slots import Schedule
@@ -73,7 +73,7 @@ def _operation(upstream: Upstream, operation: str, capability: Capability, refus
     missing = upstream.server.missing(capability)
     if missing:
         return Finding(operation, "not supported", f"the server does not offer: {', '.join(missing)}")
-    read = {*(need.partition(" ")[0] for need in NEEDS[capability]), *_ALSO_READ.get(capability, ())}
+    read = {*(need.partition(" ")[0] for need in upstream.server.needs(capability)), *_ALSO_READ.get(capability, ())}
     if in_the_way := [kind for kind in refused if kind in read]:
         return Finding(operation, "misconfigured", f"the server refuses searches of {', '.join(in_the_way)}")
     return Finding(operation, "works", "everything it needs is offered")
@@ -101,7 +101,7 @@ async def _connected(upstream: Upstream) -> str:
     statement = await upstream.client.read(upstream.deadline(), "metadata")
     if statement is None or statement["resourceType"] != "CapabilityStatement":
         raise Misconfigured("there is no CapabilityStatement at baseUrl/metadata")
-    server = upstream.server = read_statement(statement)
+    server = upstream.server = read_statement(statement, upstream.settings.scheduling_operations)
     if not (server.fhir_version or "").startswith(_FHIR_VERSION):
         raise Misconfigured(f"the server speaks FHIR {server.fhir_version or 'of an unknown version'}, not R4 (4.0)")
     return f"{server.software or 'FHIR server'}, FHIR {server.fhir_version}"

@@ -24,6 +24,8 @@ class Coding:
         return f"{self.system}|{self.code}"
 
 
+Shape = Literal["medplum", "ihe", "argonaut"]  # the forms of $find and $book
+ConfiguredShape = Shape | Literal["none"] | None  # None: what the CapabilityStatement lists
 Service = Coding | str  # a code, or a reference to a HealthcareService
 
 
@@ -54,6 +56,7 @@ class FhirSettings:
     attendance: Coding | None  # None: the patient's participation status says it
     timeout_seconds: float
     max_concurrent: int
+    scheduling_operations: ConfiguredShape
 
     def visit_type(self, number: int) -> Service:
         """A visit type without an entry gets a code of our own."""
@@ -76,6 +79,7 @@ def fhir_settings(system: Mapping[str, Any]) -> FhirSettings:
         attendance=None if system.get("attendance") is None else Coding(**system["attendance"]),
         timeout_seconds=system.get("timeoutSeconds") or 10,
         max_concurrent=system.get("maxConcurrent") or 8,
+        scheduling_operations=system.get("schedulingOperations"),
     )
 
 

@@ -24,7 +24,7 @@ from frontdesk.systems.fhir.reading.open_slots import SlotFinder
 from frontdesk.systems.fhir.records import PendingWrite
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.elements import CLAIMS, Resource, identifier_values, reference_of, references
-from frontdesk.systems.fhir.resources.slots import Slot
+from frontdesk.systems.fhir.resources.slots import Opening
 from frontdesk.systems.fhir.transport.queries import Reading
 from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, OutcomeOpen
@@ -67,7 +67,7 @@ class FhirSystem:
         self._deadline = deadline
         self._read: dict[str, Resource] = {}  # by our id
         self._patients: dict[str, str] = {}  # patient ids by appointment id
-        self._runs: dict[tuple[int, int, int], tuple[Slot, ...]] = {}  # by provider, location and start
+        self._openings: dict[tuple[int, int, int], Opening] = {}  # by provider, location and start
 
     async def directory(self) -> Directory:
         return self._practice.directory
@@ -87,9 +87,9 @@ class FhirSystem:
         provider, location, visit_type, procedure = found
         available = offered(provider, visit_type, procedure, location)
         if available:
-            reading = await self._finder.run(slot, visit_type, procedure, now)
-            [run] = await self._upstream.client.read_all(self._deadline, reading)
-            available = run is not None
+            reading = await self._finder.opening(slot, visit_type, procedure, now)
+            [opening] = await self._upstream.client.read_all(self._deadline, reading)
+            available = opening is not None
         return SlotState(available, self._practice.directory, visit_type, procedure)
 
     async def check_booking(
@@ -103,18 +103,18 @@ class FhirSystem:
         starts = datetime.fromtimestamp(slot.start * 60, tz=UTC)
         ends = starts + timedelta(minutes=slot.duration_minutes)
         record = await self._reader.patient_record(patient_id)
-        readings: list[Reading[Any]] = [await self._finder.run(slot, visit_type, procedure, now, before)]
+        readings: list[Reading[Any]] = [await self._finder.opening(slot, visit_type, procedure, now, before)]
         if record is not None:
             own = frozenset() if before is None else frozenset((reference_of(before),))
             readings += [self._reader.person(record), self._reader.is_busy(record.reference, starts, ends, own)]
-        run, patient, busy = (*await self._upstream.client.read_all(self._deadline, *readings), None, False)[:3]
-        if run is not None:
-            self._runs[slot.provider_id, slot.location_id, slot.start] = run
+        opening, patient, busy = (*await self._upstream.client.read_all(self._deadline, *readings), None, False)[:3]
+        if opening is not None:
+            self._openings[slot.provider_id, slot.location_id, slot.start] = opening
         seen = None
         if patient is not None:
             person, self._read[patient_id] = patient
             seen = person.seen
-        available = offered(provider, visit_type, procedure, location) and run is not None
+        available = offered(provider, visit_type, procedure, location) and opening is not None
         return BookingCheck(
             SlotState(available, self._practice.directory, visit_type, procedure), seen, busy, self._version
         )
@@ -204,7 +204,7 @@ class FhirSystem:
             return WriteInput(change, before)
         booking = change.booking
         start = int(booking.starts_at.timestamp()) // 60
-        return WriteInput(change, before, self._runs.get((booking.provider_id, booking.location_id, start), ()))
+        return WriteInput(change, before, self._openings.get((booking.provider_id, booking.location_id, start)))
 
     def _stored(self, change: Change, asked: WriteInput, now: datetime) -> dict[str, Any]:
         """What is stored of a change until it is settled: ids, references and times, no personal data."""
@@ -226,12 +226,14 @@ class FhirSystem:
             "from": self._practice.status(before),
         }
         if change.status == "cancelled":
-            stored["givesUp"] = self._given_up(before, [])
+            cancels = self._upstream.server.cancels and self._is_proposed(before)
+            stored |= {"cancels": True} if cancels else {"givesUp": self._given_up(before, [])}
         return stored
 
     def _stored_booking(self, change: Book | Reschedule, asked: WriteInput, now: datetime) -> dict[str, Any]:
         booking, before = change.booking, asked.before
-        taken = [slot.reference for slot in asked.run]
+        opening = asked.opening or Opening()
+        taken = [slot.reference for slot in opening.run]
         old = [] if before is None else references(before.get("slot"), "Slot")
         stored = {
             "patientId": change.patient_id,
@@ -245,18 +247,26 @@ class FhirSystem:
             "patient": reference_of(self._read[change.patient_id]),
             "run": taken,
             "slots": [slot for slot in taken if slot not in old],
+            "proposed": opening.proposal is not None,
         }
         if before is not None:
             stored |= {"before": self._practice.place_and_time(before), "givesUp": self._given_up(before, taken)}
         return stored
 
+    def _is_proposed(self, appointment: Resource) -> bool:
+        """Whether the server proposes the times of the appointment's service, and makes slots for each booking."""
+        service = self._practice.service_of(appointment)
+        return service is not None and self._upstream.server.proposes(
+            self._practice.services(service[0].id, service[1].id)
+        )
+
     def _given_up(self, before: Resource, kept: list[str]) -> list[dict[str, Any]]:
         """The slots to free when the appointment moves or is cancelled, if the server lets us."""
         if not self._upstream.server.can("Slot update"):
             return []
-        marks = identifier_values(before, CLAIMS)
+        marks, made = identifier_values(before, CLAIMS), self._is_proposed(before)
         return [
-            {"slot": slot, "claims": marks, "ours": False}
+            {"slot": slot, "claims": marks, "ours": False, "made": made}
             for slot in references(before.get("slot"), "Slot")
             if slot not in kept
         ]

@@ -12,7 +12,7 @@ from typing import Any
 
 from frontdesk.domain.directory import Directory
 from frontdesk.store.database import Database
-from frontdesk.systems.fhir.capabilities import UNKNOWN, ServerCapabilities, read_statement
+from frontdesk.systems.fhir.capabilities import ServerCapabilities, read_statement, unknown
 from frontdesk.systems.fhir.records import Records
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.elements import reference_of
@@ -49,7 +49,7 @@ class Upstream:
         exchange = Exchange(self.settings, environment, monotonic=monotonic, on_recovery=on_recovery, on_fault=on_fault)
         self.client = FhirClient(self.settings.base_url, exchange)
         self.records = Records(database, practice_id)
-        self.server: ServerCapabilities = UNKNOWN
+        self.server: ServerCapabilities = unknown(self.settings.scheduling_operations)
         self._monotonic = monotonic
         self._ask_again_at = -math.inf
         self._asked = False
@@ -74,7 +74,7 @@ class Upstream:
             seconds = min(FIRST_STATEMENT_SECONDS, self.settings.timeout_seconds)
             statement = await self.client.read(Deadline(seconds, self._monotonic), "metadata")
             if statement is not None and statement["resourceType"] == "CapabilityStatement":
-                self.server = read_statement(statement)
+                self.server = read_statement(statement, self.settings.scheduling_operations)
                 self.client.batches = self.server.batches
                 self._ask_again_at = self._monotonic() + STATEMENT_SECONDS
         except SystemUnavailable:
@@ -116,8 +116,10 @@ class Upstream:
         if self.server.can("PractitionerRole search-type"):
             roles = await self.client.search_any(deadline, "PractitionerRole", "practitioner", people)
         actors = [*people, *map(reference_of, roles), *self.settings.locations.values()]
-        found = {each["id"]: each for each in await self.client.search_any(deadline, "Schedule", "actor", actors)}
-        return calendars(found.values(), roles, practice)
+        found = []
+        if self.server.can("Schedule search-type"):
+            found = await self.client.search_any(deadline, "Schedule", "actor", actors)
+        return calendars({each["id"]: each for each in found}.values(), roles, practice)
 
     async def close(self) -> None:
         if self._asking is not None:

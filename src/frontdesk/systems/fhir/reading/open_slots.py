@@ -1,26 +1,29 @@
 """Finds open slots on a FHIR server, for search, live read and booking alike.
 
-A time is open if free slots cover it and neither the provider nor the location is busy then: slots of any other status
-and live appointments are read together with the free slots.
+A time is open if free slots cover it, or the server's `$find` proposes it, and neither the provider nor the location is
+busy then: slots of any other status and live appointments are read together with the free slots.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import groupby
+from itertools import groupby, islice
 
 from frontdesk.domain.availability import OpenTimes
 from frontdesk.domain.directory import Procedure, VisitType
 from frontdesk.domain.local_time import DAY_MINUTES
 from frontdesk.domain.slot_ids import SlotRef
+from frontdesk.systems.fhir.reading.finds import can_propose, find_queries, subject
 from frontdesk.systems.fhir.reading.lookups import LONGEST_APPOINTMENT
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.busy import BusyTimes, busy_times
 from frontdesk.systems.fhir.resources.elements import Resource, reference_of, references, stamp
-from frontdesk.systems.fhir.resources.slots import NO_CLAIMS, Claims, Slot, fits, open_runs, slot
+from frontdesk.systems.fhir.resources.proposals import Proposal, proposals
+from frontdesk.systems.fhir.resources.slots import NO_CLAIMS, Claims, Opening, Schedule, fits, open_runs, slot
+from frontdesk.systems.fhir.settings import Service
 from frontdesk.systems.fhir.transport.deadline import Deadline
-from frontdesk.systems.fhir.transport.queries import Query, Reading, searches
+from frontdesk.systems.fhir.transport.queries import Find, Query, Reading, searches
 from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.offers import offered_pairs
 from frontdesk.systems.port import FoundSlots, OpenSlots, SlotQuery
@@ -29,8 +32,8 @@ _FIRST_LOOK_DAYS = 7  # first window of an open-ended search; the next ones doub
 _LONGEST_SLOT = timedelta(days=1)
 _LONGEST_ABSENCE = timedelta(days=31)  # how far back a slot that is busy-unavailable may have begun
 
+Pair = tuple[int, int]  # provider, location
 Position = tuple[int, int, int]  # start, provider, location
-Run = tuple[Slot, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +41,8 @@ class Window:
     """What was read of a stretch of time."""
 
     slots: Sequence[Resource]
-    appointments: Sequence[Resource]
     busy: BusyTimes
+    proposals: Sequence[tuple[Pair, Proposal]] = ()
 
 
 class SlotFinder:
@@ -65,12 +68,14 @@ class SlotFinder:
         held = await self._upstream.records.abandoned_claims() if places else NO_CLAIMS
         found: list[Position] = []
         for first, last in windows if places else ():
-            reading = await self._reading(set(places), first, last + procedure.duration_minutes, held=held)
+            ends = last + procedure.duration_minutes
+            finds = await self._finds(places, visit_type, procedure, first, ends)
+            reading = await self._reading(set(places), first, ends, held=held, finds=finds)
             [window] = await self._upstream.client.read_all(self._deadline, reading)
-            runs = self._runs(window, visit_type, procedure, places, held)
+            openings = self._openings(window, visit_type, procedure, places, held)
             found += sorted(
                 position
-                for position in runs
+                for position in openings
                 if first <= position[0] < last
                 and bounds[position[2]][0] <= position[0] < bounds[position[2]][1]
                 and (not after or position > after)
@@ -79,25 +84,26 @@ class SlotFinder:
                 break
         return FoundSlots(query.visit_type_id, procedure, self._grouped(found[:most]))
 
-    async def run(
+    async def opening(
         self, ref: SlotRef, visit_type: VisitType, procedure: Procedure, now: datetime, moved: Resource | None = None
-    ) -> Reading[Run | None]:
-        """Reads the slots that a booking would take, None if they are not available. The time of an appointment that
-        is to be `moved` counts as free."""
+    ) -> Reading[Opening | None]:
+        """Reads what a booking would take, None if it is not available. The time of an appointment that is to be
+        `moved` counts as free, unless the server proposes the times."""
         directory = self._practice.directory
         provider, place = directory.providers[ref.provider_id], directory.locations[ref.location_id]
         earliest, latest = OpenTimes(directory.practice, provider, place).reach(None, None, now.timestamp())
         if procedure.duration_minutes != ref.duration_minutes or not earliest <= ref.start < latest:
             return Reading((), lambda _: None)
-        wanted = {(ref.provider_id, ref.location_id)}
+        wanted, ends = {(ref.provider_id, ref.location_id)}, ref.start + ref.duration_minutes
         places = await self._places(wanted, visit_type, procedure)
         held = await self._upstream.records.abandoned_claims()
         own = frozenset() if moved is None else records_of(moved)
-        reading = await self._reading(wanted, ref.start, ref.start + ref.duration_minutes, ignored=own, held=held)
+        finds = await self._finds(places, visit_type, procedure, ref.start, ends)
+        reading = await self._reading(wanted, ref.start, ends, ignored=own, held=held, finds=finds)
 
-        def result(found: Sequence[list[Resource]]) -> Run | None:
-            runs = self._runs(reading.result(found), visit_type, procedure, places, held, own)
-            return runs.get((ref.start, ref.provider_id, ref.location_id))
+        def result(found: Sequence[list[Resource]]) -> Opening | None:
+            openings = self._openings(reading.result(found), visit_type, procedure, places, held, own)
+            return openings.get((ref.start, ref.provider_id, ref.location_id))
 
         return Reading(reading.queries, result)
 
@@ -110,79 +116,113 @@ class SlotFinder:
 
     async def _places(
         self,
-        wanted: AbstractSet[tuple[int, int]],
+        wanted: AbstractSet[Pair],
         visit_type: VisitType,
         procedure: Procedure,
         *,
         live: bool = False,
-    ) -> dict[tuple[int, int], set[str]]:
+    ) -> dict[Pair, set[str]]:
         """The schedules that offer the procedure, by provider and location. Whether none fits, or no slot will be read
         (`live`), only a live answer says: a server that is gone has no empty calendar."""
         services = self._practice.services(visit_type.id, procedure.id)
+        if self._upstream.server.proposes(services) and self._upstream.server.shape != "medplum":
+            return {pair: set() for pair in wanted}
         for again in (live, True):
             known = await self._upstream.calendars(self._deadline, self._practice, live=again)
-            places: dict[tuple[int, int], set[str]] = {}
+            places: dict[Pair, set[str]] = {}
             for each in known.offered:
-                if (each.provider_id, each.location_id) in wanted and fits(each, services):
+                if (each.provider_id, each.location_id) in wanted and self._fits(each, services):
                     places.setdefault((each.provider_id, each.location_id), set()).add(each.reference)
             if places or live:
                 return places
         return {}
 
+    def _fits(self, schedule: Schedule, services: Sequence[Service]) -> bool:
+        if self._upstream.server.proposes(services):
+            return can_propose(schedule, services)
+        return fits(schedule, services)
+
+    async def _finds(
+        self,
+        places: Mapping[Pair, AbstractSet[str]],
+        visit_type: VisitType,
+        procedure: Procedure,
+        first: int,
+        last: int,
+    ) -> list[tuple[Pair, Find]]:
+        """What to ask a server that proposes times in [first, last), nothing if it publishes slots."""
+        services, server = self._practice.services(visit_type.id, procedure.id), self._upstream.server
+        if server.shape is None or not server.proposes(services):
+            return []
+        known = await self._upstream.calendars(self._deadline, self._practice)
+        asked = []
+        for pair, schedules in places.items():
+            subjects = [
+                (subject(server.shape, self._practice, pair, each.reference, services), each.horizon)
+                for each in known.offered
+                if each.reference in schedules and (each.provider_id, each.location_id) == pair
+            ] or [(subject(server.shape, self._practice, pair, "", services), (None, None))]
+            asked += [(pair, find) for names, horizon in subjects for find in find_queries(names, horizon, first, last)]
+        return asked
+
     async def _reading(
         self,
-        pairs: AbstractSet[tuple[int, int]],
+        pairs: AbstractSet[Pair],
         first: int,
         last: int,
         *,
         ignored: AbstractSet[str] = frozenset(),
         held: Claims,
+        finds: Sequence[tuple[Pair, Find]] = (),
     ) -> Reading[Window]:
         """Reads slots and appointments of these providers and locations that lie in [first, last) or reach into it."""
         known = await self._upstream.calendars(self._deadline, self._practice)
         providers, locations = ({pair[at] for pair in pairs} for at in (0, 1))
         schedules = known.busy_schedules(providers, locations)
         starts, ends = (datetime.fromtimestamp(each * 60, tz=UTC) for each in (first, last))
-        slots: list[Query] = [
-            *searches("Slot", "schedule", schedules, _between("start", starts - _LONGEST_SLOT, ends)),
-            *searches(
-                "Slot",
-                "schedule",
-                schedules,
-                [("status", "busy-unavailable"), *_between("start", starts - _LONGEST_ABSENCE, starts - _LONGEST_SLOT)],
-            ),
-        ]
+        earlier = _between("start", starts - _LONGEST_ABSENCE, starts - _LONGEST_SLOT)
+        slots: list[Query] = []
+        if self._upstream.server.can("Slot search-type"):
+            slots += searches("Slot", "schedule", schedules, _between("start", starts - _LONGEST_SLOT, ends))
+            slots += searches("Slot", "schedule", schedules, [("status", "busy-unavailable"), *earlier])
         appointments: list[Query] = []
         if self._upstream.server.can("Appointment search-type"):
             dates = _between("date", starts - LONGEST_APPOINTMENT, ends)
             appointments += searches("Appointment", "actor", known.people_of(providers), dates)
 
         def result(found: Sequence[list[Resource]]) -> Window:
-            of_slots = _joined(found[: len(slots)])
-            of_appointments = _joined(found[len(slots) :])
+            read = iter(found)
+            of_slots, of_appointments = _joined(islice(read, len(slots))), _joined(islice(read, len(appointments)))
+            proposed = [(pair, each) for (pair, _), page in zip(finds, read, strict=True) for each in proposals(page)]
             busy = busy_times(of_slots, of_appointments, known, ignored=ignored, held=held)
-            return Window(of_slots, of_appointments, busy)
+            return Window(of_slots, busy, proposed)
 
-        return Reading([*slots, *appointments], result)
+        return Reading([*slots, *appointments, *(find for _, find in finds)], result)
 
-    def _runs(
+    def _openings(
         self,
         window: Window,
         visit_type: VisitType,
         procedure: Procedure,
-        places: dict[tuple[int, int], set[str]],
+        places: Mapping[Pair, AbstractSet[str]],
         held: Claims,
         own: AbstractSet[str] = frozenset(),
-    ) -> dict[Position, Run]:
-        """The runs of slots that are open, by position."""
+    ) -> dict[Position, Opening]:
+        """What is open, by position."""
+        minutes, services = procedure.duration_minutes, self._practice.services(visit_type.id, procedure.id)
+        found: dict[Position, Opening] = {}
+        if self._upstream.server.proposes(services):
+            for pair, proposal in window.proposals:
+                ends = proposal.starts + minutes
+                if proposal.ends == ends and not window.busy.overlap(*pair, proposal.starts, ends):
+                    found.setdefault((proposal.starts, *pair), Opening(proposal=proposal.resource))
+            return found
         slots = [known for resource in window.slots if (known := slot(resource, held)) is not None]
-        minutes = procedure.duration_minutes
-        runs = sorted(open_runs(slots, self._practice.services(visit_type.id, procedure.id), minutes, own).items())
-        found: dict[Position, Run] = {}
+        runs = sorted(open_runs(slots, services, minutes, own).items())
         for (provider_id, location_id), schedules in places.items():
             for (schedule, start), run in runs:
                 if schedule in schedules and not window.busy.overlap(provider_id, location_id, start, start + minutes):
-                    found.setdefault((start, provider_id, location_id), run)
+                    found.setdefault((start, provider_id, location_id), Opening(run))
         return found
 
     def _windows(
@@ -217,5 +257,5 @@ def _between(name: str, first: datetime, last: datetime) -> list[tuple[str, str]
     return [(name, f"ge{stamp(first)}"), (name, f"lt{stamp(last)}")]
 
 
-def _joined(found: Sequence[list[Resource]]) -> list[Resource]:
+def _joined(found: Iterable[list[Resource]]) -> list[Resource]:
     return [resource for each in found for resource in each]

@@ -18,6 +18,7 @@ from frontdesk.systems.fhir.resources.elements import (
     listed,
     references,
     relative,
+    service_references,
     stamp,
     stated,
     whole_minutes,
@@ -69,7 +70,11 @@ class PracticeMap:
 
     def service_of(self, resource: Resource) -> tuple[VisitType, Procedure] | None:
         """The visit type and procedure of an appointment; if only the procedure is given, its first visit type."""
-        said = codings(resource.get("serviceType")) | set(references(actors(resource), "HealthcareService"))
+        said = {
+            *codings(resource.get("serviceType")),
+            *service_references(resource.get("serviceType")),
+            *references(actors(resource), "HealthcareService"),
+        }
         by_procedure_only = None
         for visit_type in self.directory.visit_types.values():
             for procedure in visit_type.procedures:
@@ -168,11 +173,11 @@ class PracticeMap:
 
     def in_status(self, resource: Resource, status: str, reason: str | None, intent: str) -> Resource:
         """The appointment in one of our statuses, without a cancellation reason of a former status."""
-        marked = {**resource, "identifier": with_identifier(resource, INTENTS, intent)}
+        changed = marked(resource, intent)
         if status == "confirmed":
-            return self._with_attendance(marked, confirmed=True)
+            return self._with_attendance(changed, confirmed=True)
         said = {"text": reason} if reason and status == "cancelled" else None
-        return stated({**marked, "status": RECORDED.get(status, status), "cancelationReason": said})
+        return stated({**changed, "status": RECORDED.get(status, status), "cancelationReason": said})
 
     def place_and_time(self, resource: Resource) -> Resource:
         """What a move changes, as it was before: enough to undo the move, without personal data."""
@@ -193,11 +198,11 @@ class PracticeMap:
 
     def differs(self, asked: Resource, stored: Resource) -> bool:
         """Whether what the server stored differs from the request."""
-        slots = set(references(stored.get("slot")))
+        slots, asked_slots = set(references(stored.get("slot"))), set(references(asked.get("slot")))
         return (
             instant(stored.get("start")) != instant(asked.get("start"))
             or instant(stored.get("end")) != instant(asked.get("end"))
-            or (bool(slots) and slots != set(references(asked.get("slot"))))
+            or (bool(slots) and bool(asked_slots) and slots != asked_slots)  # `$book` makes slots of its own
             or not set(references(actors(asked))) <= set(references(actors(stored)))
         )
 
@@ -249,6 +254,11 @@ class PracticeMap:
 
 def _actor_kind(participant: Resource) -> str:
     return (relative(participant.get("actor")) or "").partition("/")[0]
+
+
+def marked(resource: Resource, intent: str) -> Resource:
+    """The record with the intent of a write."""
+    return {**resource, "identifier": with_identifier(resource, INTENTS, intent)}
 
 
 def undone(resource: Resource, intent: str, reason: str) -> Resource:

@@ -11,6 +11,7 @@ Resource = dict[str, Any]
 
 INTENTS = "urn:frontdesk:intent"  # identifies the intent of a write, by which its outcome is found
 CLAIMS = "urn:frontdesk:claim"  # marks a slot that a write holds
+_SERVICE = "https://medplum.com/fhir/service-type-reference"  # names the HealthcareService of a serviceType
 
 _REFERENCE = re.compile(r"(?:^|/)([A-Z][A-Za-z]+/[A-Za-z0-9.-]{1,64})(?:/_history/[A-Za-z0-9.-]{1,64})?\Z")
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)")
@@ -93,6 +94,14 @@ def codings(concepts: Any) -> set[str]:
         for coding in listed(concept.get("coding"))
         if isinstance(coding.get("code"), str)
     }
+
+
+def service_references(concepts: Any) -> list[str]:
+    """The HealthcareServices that a list of CodeableConcepts names."""
+    extensions = [each for concept in listed(concepts) for each in listed(concept.get("extension"))]
+    return references(
+        [each.get("valueReference") for each in extensions if each.get("url") == _SERVICE], "HealthcareService"
+    )
 
 
 def coding_resource(coding: Coding) -> Resource:

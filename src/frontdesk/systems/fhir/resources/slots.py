@@ -13,10 +13,12 @@ from frontdesk.systems.fhir.resources.elements import (
     Resource,
     codings,
     identifier_values,
+    inside,
     minute,
     reference_of,
     references,
     relative,
+    service_references,
 )
 from frontdesk.systems.fhir.settings import Coding, Service
 
@@ -33,6 +35,8 @@ class Schedule:
     location_id: int
     codes: frozenset[str]
     services: frozenset[str]
+    actors: int = 1
+    horizon: tuple[int | None, int | None] = (None, None)  # in minutes since 1970
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,14 @@ class Slot:
     resource: Resource
 
 
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a booking takes: published slots, or a time that the server proposed."""
+
+    run: tuple[Slot, ...] = ()
+    proposal: Resource | None = None
+
+
 def calendars(found: Iterable[Resource], roles: Iterable[Resource], practice: PracticeMap) -> Calendars:
     """The active schedules of the providers and locations that the practice file names. One of a provider without a
     location belongs to the provider's only location."""
@@ -93,8 +105,22 @@ def calendars(found: Iterable[Resource], roles: Iterable[Resource], practice: Pr
             if not places and len(provider.location_ids) == 1:
                 location_ids = set(provider.location_ids)
             codes = frozenset(codings(resource.get("serviceType")))
-            services = frozenset(actor for actor in actors if actor.startswith("HealthcareService/"))
-            offered += [Schedule(reference_of(resource), provider.id, place, codes, services) for place in location_ids]
+            services = frozenset(
+                (*references(resource["actor"], "HealthcareService"), *service_references(resource.get("serviceType")))
+            )
+            horizon = inside(resource, "planningHorizon")
+            offered += [
+                Schedule(
+                    reference_of(resource),
+                    provider.id,
+                    place,
+                    codes,
+                    services,
+                    len(actors),
+                    (minute(horizon.get("start")), minute(horizon.get("end"))),
+                )
+                for place in location_ids
+            ]
     of_roles = {
         reference: provider_ids[person]
         for reference, role in by_role.items()

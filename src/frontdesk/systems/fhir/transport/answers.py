@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import orjson
 
-from frontdesk.systems.fhir.resources.elements import Resource, inside
+from frontdesk.systems.fhir.resources.elements import Resource, inside, listed
 from frontdesk.systems.port import Misconfigured, SystemUnavailable
 
 LARGEST_ANSWER = 20 * 1024 * 1024
@@ -71,6 +71,20 @@ def batch_answers(bundle: Resource | None, number: int) -> list[Answer] | None:
         resource = entry.get("resource") or response.get("outcome")
         answers.append(Answer(int(status[0]), resource if _is_resource(resource) else None))
     return answers
+
+
+def returned(resource: Resource) -> Resource:
+    """The result of an operation: servers send it alone or as the first output parameter."""
+    outputs = [each["resource"] for each in listed(resource.get("parameter")) if _is_resource(each.get("resource"))]
+    return outputs[0] if outputs else resource
+
+
+def first_record(kind: str, resource: Resource) -> Resource:
+    """The record of that type in what an operation or a transaction returned, else its OperationOutcome."""
+    result = returned(resource)
+    found = [entry["resource"] for entry in listed(result.get("entry")) if _is_resource(entry.get("resource"))]
+    by_type = {each["resourceType"]: each for each in reversed(found)}
+    return by_type.get(kind) or by_type.get("OperationOutcome") or result
 
 
 def _resource(body: bytearray) -> Resource | None:

@@ -6,6 +6,7 @@ outcome (`AnswerLost`). Writes are never repeated here. URLs and bodies carry pr
 
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -13,10 +14,10 @@ import orjson
 
 from frontdesk.systems.fhir.resources.elements import Resource, is_record, listed, reference_of, version_of
 from frontdesk.systems.fhir.resources.outcomes import DECLINED, refusal_reason
-from frontdesk.systems.fhir.transport.answers import Answer, batch_answers
+from frontdesk.systems.fhir.transport.answers import Answer, batch_answers, first_record, returned
 from frontdesk.systems.fhir.transport.deadline import Deadline, gather_all
 from frontdesk.systems.fhir.transport.exchange import JSON, Exchange, Request
-from frontdesk.systems.fhir.transport.queries import Parameters, Query, Read, Reading, Search, batch, searches
+from frontdesk.systems.fhir.transport.queries import Find, Parameters, Query, Read, Reading, Search, bundle, searches
 from frontdesk.systems.port import Misconfigured, SystemUnavailable
 
 MOST_PAGES = 50
@@ -44,6 +45,7 @@ class AnswerLost(Exception):  # noqa: N818
         self.reason = reason
 
 
+Made = tuple[str, Resource]  # a new record, and the urn by which others of the same transaction refer to it
 Written = Resource | Declined | AnswerLost | SystemUnavailable
 
 
@@ -101,10 +103,29 @@ class FhirClient:
         kind = resource["resourceType"]
         return await self._write(deadline, "POST", kind, f"create of {kind}", resource, {"If-None-Exist": unless})
 
-    async def update(self, deadline: Deadline, resource: Resource) -> Resource:
-        """Updates the record if it still has the version that was read."""
-        kind, headers = resource["resourceType"], {"If-Match": _etag(resource)}
-        return await self._write(deadline, "PUT", reference_of(resource), f"update of {kind}", resource, headers)
+    async def update(self, deadline: Deadline, resource: Resource, beside: Sequence[Made] = ()) -> Resource:
+        """Updates the record if it still has the version that was read, and creates others in the same transaction."""
+        kind, name = resource["resourceType"], f"update of {resource['resourceType']}"
+        if not beside:
+            headers = {"If-Match": _etag(resource)}
+            return await self._write(deadline, "PUT", reference_of(resource), name, resource, headers)
+        entries = [
+            _versioned_update(resource),
+            *(
+                {"fullUrl": url, "resource": each, "request": {"method": "POST", "url": each["resourceType"]}}
+                for url, each in beside
+            ),
+        ]
+        answer = await self._exchange_write(deadline, "POST", "", name, bundle("transaction", entries), {})
+        return self._stored(kind, name, self._with_first(kind, answer))
+
+    async def operate(self, deadline: Deadline, target: str, name: str, parameters: Resource) -> Resource:
+        """Executes an operation that changes an Appointment, and returns the Appointment."""
+        answer = await self._exchange_write(deadline, "POST", target, name, parameters, {})
+        return self._stored("Appointment", name, self._with_first("Appointment", answer))
+
+    def _with_first(self, kind: str, answer: Answer) -> Answer:
+        return answer if answer.found is None else replace(answer, resource=first_record(kind, answer.found))
 
     async def update_all(self, deadline: Deadline, resources: Sequence[Resource]) -> Sequence[Written | None]:
         """What became of each update. Without batches they are sent one by one up to the first that fails; None: not
@@ -121,15 +142,9 @@ class FhirClient:
         return [*written, *(None for _ in resources[len(written) :])]
 
     async def _update_in_batch(self, deadline: Deadline, resources: Sequence[Resource]) -> list[Written]:
-        entries = [
-            {
-                "resource": each,
-                "request": {"method": "PUT", "url": reference_of(each), "ifMatch": _etag(each)},
-            }
-            for each in resources
-        ]
+        entries = [_versioned_update(each) for each in resources]
         try:
-            answer = await self._exchange_write(deadline, "POST", "", "batch", batch(entries), {})
+            answer = await self._exchange_write(deadline, "POST", "", "batch", bundle("batch", entries), {})
             answers = batch_answers(answer.found, len(resources))
             if answers is None:
                 self._check_written("batch", answer)
@@ -160,7 +175,7 @@ class FhirClient:
 
     async def _ask_in_batch(self, deadline: Deadline, queries: Sequence[Query]) -> list[Answer] | None:
         """None if the server does not answer batches after all; it is then asked one by one."""
-        body = orjson.dumps(batch([{"request": {"method": "GET", "url": query.target}} for query in queries]))
+        body = orjson.dumps(bundle("batch", [{"request": {"method": "GET", "url": query.target}} for query in queries]))
         request = Request("POST", self._base_url, "batch", body, {"Content-Type": JSON})
         answer = await self._get(deadline, request)
         if answer.fault is None and answer.found is None:
@@ -174,6 +189,8 @@ class FhirClient:
     async def _result(self, deadline: Deadline, query: Query, answer: Answer) -> Any:
         if isinstance(query, Read):
             return self._record(query, answer)
+        if isinstance(query, Find):
+            return await self._proposed(deadline, query, answer)
         return await self._records(deadline, query, answer)
 
     def _record(self, query: Read, answer: Answer) -> Resource | None:
@@ -197,16 +214,38 @@ class FhirClient:
         for _ in range(MOST_PAGES):
             if url is not None:
                 answer = await self._get(deadline, Request("GET", url, query.name))
-            bundle = self._readable(query.name, answer)
-            if bundle["resourceType"] != "Bundle":
+            page = self._readable(query.name, answer)
+            if page["resourceType"] != "Bundle":
                 raise SystemUnavailable
-            found = [entry.get("resource") for entry in listed(bundle.get("entry"))]
+            found = [entry.get("resource") for entry in listed(page.get("entry"))]
             yield [record for record in found if is_record(record, query.kind)]
-            url = self._next_page(query, bundle)
+            url = self._next_page(query.name, page)
             if url is None:
                 return
-        _log.warning("the scheduling system found more than can be read at once", extra={"resourceType": query.kind})
-        raise SystemUnavailable(30)
+        raise self._too_many(query.kind)
+
+    async def _proposed(self, deadline: Deadline, query: Find, answer: Answer) -> list[Resource]:
+        found: list[Resource] = []
+        for _ in range(MOST_PAGES):
+            answered = returned(self._readable(query.name, answer))
+            if answered["resourceType"] != "Bundle":
+                raise SystemUnavailable
+            page = [entry.get("resource") for entry in listed(answered.get("entry"))]
+            page = [each for each in page if isinstance(each, dict) and each.get("resourceType") == "Appointment"]
+            found += page
+            url, following = self._next_page(query.name, answered), query.after(page)
+            if url is not None:
+                answer = await self._get(deadline, Request("GET", url, query.name))
+            elif following is not None:
+                query = following
+                answer = await self._ask(deadline, query)
+            else:
+                return found
+        raise self._too_many("Appointment")
+
+    def _too_many(self, kind: str) -> SystemUnavailable:
+        _log.warning("the scheduling system found more than can be read at once", extra={"resourceType": kind})
+        return SystemUnavailable(30)
 
     def _readable(self, name: str, answer: Answer) -> Resource:
         try:
@@ -255,8 +294,8 @@ class FhirClient:
         if 400 <= answer.status < 500:
             raise Declined(answer.status, refusal_reason(answer.resource) or DECLINED)
 
-    def _next_page(self, query: Search, bundle: Resource) -> str | None:
-        for link in listed(bundle.get("link")):
+    def _next_page(self, name: str, page: Resource) -> str | None:
+        for link in listed(page.get("link")):
             if link.get("relation") == "next" and isinstance(link.get("url"), str):
                 try:
                     url = str(httpx.URL(f"{self._base_url}/").join(link["url"]))
@@ -265,9 +304,14 @@ class FhirClient:
                 if not url.startswith((f"{self._base_url}/", f"{self._base_url}?")):
                     # Our credentials go to the configured server only.
                     reason = "the server's links to further pages lead to another address than baseUrl"
-                    raise self.exchange.told(query.name, Misconfigured(reason))
+                    raise self.exchange.told(name, Misconfigured(reason))
                 return url
         return None
+
+
+def _versioned_update(resource: Resource) -> Resource:
+    request = {"method": "PUT", "url": reference_of(resource), "ifMatch": _etag(resource)}
+    return {"resource": resource, "request": request}
 
 
 def _etag(resource: Resource) -> str:

@@ -1,12 +1,13 @@
 """Reads and searches as values, so that several are sent to a FHIR server in one batch."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Generic, Literal, TypeVar
 
 import httpx
 
-from frontdesk.systems.fhir.resources.elements import Resource
+from frontdesk.systems.fhir.resources.elements import Resource, instant, stamp
 
 Parameters = Sequence[tuple[str, str]]
 T = TypeVar("T")
@@ -48,7 +49,34 @@ class Search:
         return f"search of {self.kind}"
 
 
-Query = Read | Search
+@dataclass(frozen=True, slots=True)
+class Find:
+    """All times that the server's `$find` proposes from `starts` to `ends`, as Appointments without ids."""
+
+    subject: Parameters
+    starts: datetime
+    ends: datetime
+
+    @property
+    def target(self) -> str:
+        times = [("start", stamp(self.starts)), ("end", stamp(self.ends))]
+        return f"Appointment/$find?{httpx.QueryParams([*times, *self.subject])}"
+
+    @property
+    def name(self) -> str:
+        return "Appointment/$find"
+
+    def after(self, page: Sequence[Resource]) -> "Find | None":
+        """What to ask after a page that was cut off at the number that was asked for."""
+        most = next((int(value) for name, value in self.subject if name == "_count"), None)
+        last = max((moment for each in page if (moment := instant(each.get("start")))), default=self.ends)
+        following = last.replace(second=0, microsecond=0) + timedelta(minutes=1)
+        if most is None or len(page) < most or not self.starts < following < self.ends:
+            return None
+        return replace(self, starts=following)
+
+
+Query = Read | Search | Find
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,5 +93,5 @@ def searches(kind: str, name: str, values: Sequence[str], parameters: Parameters
     return [Search(kind, [(name, ",".join(some)), *parameters]) for some in chunks]
 
 
-def batch(entries: Sequence[Resource]) -> Resource:
-    return {"resourceType": "Bundle", "type": "batch", "entry": list(entries)}
+def bundle(kind: Literal["batch", "transaction"], entries: Sequence[Resource]) -> Resource:
+    return {"resourceType": "Bundle", "type": kind, "entry": list(entries)}

@@ -4,6 +4,7 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Any
 
+from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.systems.fhir.reading.lookups import Reader
 from frontdesk.systems.fhir.reading.open_slots import SlotFinder, records_of
 from frontdesk.systems.fhir.records import PendingWrite, WriteOutcome
@@ -25,6 +26,7 @@ class OverlapCheck:
         self._upstream = upstream
         self._deadline = deadline
         self._write = write
+        self._practice = practice
         self._reader = Reader(upstream, practice, deadline)
         self._finder = SlotFinder(upstream, practice, deadline)
 
@@ -35,17 +37,20 @@ class OverlapCheck:
         starts, ends = datetime.fromisoformat(data["startsAt"]), datetime.fromisoformat(data["endsAt"])
         first, last = whole_minutes(starts, ends)
         own = self._own(stored)
-        window, patient_is_busy, users = await self._upstream.client.read_all(
+        by_slot = [Search("Appointment", [("slot", ",".join(data["run"]))])] if data["run"] else []
+        window, patient_is_busy, users, is_open = await self._upstream.client.read_all(
             self._deadline,
             await self._finder.window(data["providerId"], data["locationId"], starts, ends, own),
             self._reader.is_busy(data["patient"], starts, ends, own),
-            Reading([Search("Appointment", [("slot", ",".join(data["run"]))])], lambda found: found[0]),
+            Reading(by_slot, lambda found: [each for page in found for each in page]),
+            await self._is_open(stored, starts),
         )
         run = [each for each in window.slots if reference_of(each) in data["run"]]
         if (
             window.busy.overlap(data["providerId"], data["locationId"], first, last)
             or any(self._is_rival(each, first, last) for each in users if reference_of(each) not in own)
             or any(self._is_lost(each, marked) for each in run)
+            or not is_open
         ):
             return WriteOutcome("slot_unavailable", reason=TIME_TAKEN)
         if patient_is_busy:
@@ -54,6 +59,22 @@ class OverlapCheck:
         if stored is not None and marks_slots_itself and any(each.get("status") == "free" for each in run):
             return WriteOutcome("declined", reason=BOOKED_OTHERWISE)
         return None
+
+    async def _is_open(self, stored: Resource | None, starts: datetime) -> Reading[bool]:
+        """Whether a server that proposes times still proposes this one, before it is booked."""
+        data = self._write.data
+        if stored is not None or not data.get("proposed"):
+            return Reading((), lambda _: True)
+        visit_type = self._practice.directory.visit_types[data["visitTypeId"]]
+        procedure = visit_type.procedure(data["procedureId"])
+        assert procedure is not None
+        minutes = int((datetime.fromisoformat(data["endsAt"]) - starts).total_seconds()) // 60
+        ref = SlotRef(
+            data["providerId"], data["locationId"], visit_type.id, procedure.id, int(starts.timestamp()) // 60, minutes
+        )
+        now = datetime.fromisoformat(data["askedAt"])
+        reading = await self._finder.opening(ref, visit_type, procedure, now)
+        return Reading(reading.queries, lambda found: reading.result(found) is not None)
 
     def _own(self, stored: Resource | None) -> set[str]:
         """What the booking has stored itself, or gives up when it has succeeded."""

@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from typing import Any
 
 from frontdesk.systems.fhir.records import PendingWrite, WriteOutcome
-from frontdesk.systems.fhir.resources.appointments import time_taken, undone
 from frontdesk.systems.fhir.resources.elements import (
     CLAIMS,
     INTENTS,
@@ -20,19 +19,17 @@ from frontdesk.systems.fhir.resources.elements import (
     has_identifier,
     identifier_values,
     reference_of,
-    references,
-    stated,
     version_of,
     with_identifier,
     without_identifiers,
 )
 from frontdesk.systems.fhir.resources.slots import Slot, claims, slot
-from frontdesk.systems.fhir.transport.client import AnswerLost, Declined, FhirClient, Written
+from frontdesk.systems.fhir.transport.client import AnswerLost, Declined, FhirClient, Made, Written
 from frontdesk.systems.fhir.transport.deadline import Deadline
+from frontdesk.systems.fhir.writing.releases import Releases, find_created
 from frontdesk.systems.port import SystemUnavailable
 
 UNAVAILABLE = "upstream_unavailable"
-ARRIVED_LATE = "Created after the scheduling system had reported a failure"
 MOST_ATTEMPTS = 6
 RETRY_SECONDS = 0.1  # before the second attempt; the next pauses double
 
@@ -55,10 +52,11 @@ class OutcomeOpen(Exception):  # noqa: N818
 
 class WriteSteps:
     """The requests of one write. `releases` lists what has to be freed or watched if it ends now, `marked` the slots
-    that the server stored with our claim."""
+    that the server stored with our claim. `cancels`: an appointment is undone by `$cancel`."""
 
-    def __init__(self, client: FhirClient, deadline: Deadline, write: PendingWrite) -> None:
+    def __init__(self, client: FhirClient, deadline: Deadline, write: PendingWrite, *, cancels: bool = False) -> None:
         self._client = client
+        self._cancels = cancels
         self._deadline = deadline
         self._write = write
         self.releases: list[Mapping[str, Any]] = []
@@ -67,7 +65,7 @@ class WriteSteps:
     async def claim(self, slots: Sequence[Slot]) -> None:
         """Marks every slot as ours, or stops. Versioned updates make a concurrent writer fail."""
         waiting = list(slots)
-        async for _ in self._attempts():
+        async for _ in self.attempts():
             written = await self._client.update_all(self._deadline, [self._marked(each) for each in waiting])
             answers = list(zip(waiting, written, strict=True))
             for each, answer in answers:
@@ -123,7 +121,7 @@ class WriteSteps:
     async def create(self, resource: Resource, look: Callable[[], Awaitable[None]]) -> Resource:
         """Creates the record, unless one with our intent as its identifier exists. `look` stops the write if something
         else is in the way of it."""
-        async for _ in self._attempts():
+        async for _ in self.attempts():
             try:
                 return await self._client.create(self._deadline, resource, f"identifier={INTENTS}|{self._write.intent}")
             except Declined as declined:
@@ -134,10 +132,14 @@ class WriteSteps:
                     return found
                 await look()
             except AnswerLost as lost:
-                return await self._created_unheard(resource["resourceType"], lost)
+                return await self.created_unheard(resource["resourceType"], lost)
         raise Stopped(WriteOutcome(UNAVAILABLE))
 
-    async def _created_unheard(self, kind: str, lost: AnswerLost) -> Resource:
+    def watch(self, kind: str) -> None:
+        """Has a record undone that is created late."""
+        self.releases.append({"watch": kind, "cancels": self._cancels})
+
+    async def created_unheard(self, kind: str, lost: AnswerLost) -> Resource:
         try:
             found = await self.created(kind)
         except SystemUnavailable:
@@ -145,8 +147,8 @@ class WriteSteps:
         if found is not None:
             return found
         if lost.failed:
-            self.releases.append({"watch": kind})  # it may have been created nevertheless
-        raise self._unanswered(lost) from lost
+            self.watch(kind)  # it may have been created nevertheless
+        raise self.unanswered(lost) from lost
 
     async def adopt(self, stored: Resource) -> Resource:
         """Marks a record as ours that an earlier attempt of the same intent created."""
@@ -160,15 +162,13 @@ class WriteSteps:
 
     async def created(self, kind: str) -> Resource | None:
         """The record that our intent created, if any."""
-        wanted = [("identifier", f"{INTENTS}|{self._write.intent}")]
-        found = await self._client.search(self._deadline, kind, wanted)
-        return next((each for each in found if has_identifier(each, INTENTS, self._write.intent)), None)
+        return await find_created(self._client, self._deadline, self._write.intent, kind, live=self._cancels)
 
-    async def change(self, before: Resource, after: Resource) -> Resource:
-        """Updates the record; stops as stale if it has changed since it was read."""
-        async for _ in self._attempts():
+    async def change(self, before: Resource, after: Resource, beside: Sequence[Made] = ()) -> Resource:
+        """Updates the record, and creates others `beside` it; stops as stale if it has changed since it was read."""
+        async for _ in self.attempts():
             try:
-                return await self._client.update(self._deadline, after)
+                return await self._client.update(self._deadline, after, beside)
             except Declined as declined:
                 if not declined.contended:
                     raise Stopped(WriteOutcome("declined", reason=declined.reason)) from declined
@@ -190,7 +190,7 @@ class WriteSteps:
             return now
         if now is None or version_of(now) != version_of(before):
             raise Stopped(WriteOutcome("stale")) from lost  # our update can no longer succeed
-        raise self._unanswered(lost) from lost
+        raise self.unanswered(lost) from lost
 
     async def fence(self, reference: str) -> bool:
         """Gives the record another version, so that a change of it which is still on its way fails. False if it has
@@ -215,50 +215,10 @@ class WriteSteps:
             raise OutcomeOpen(wrong=True) from error
 
     async def release(self, *, final: bool = False) -> None:
-        """Frees what can be freed now and keeps the rest. A slot without our mark may still get it, unless `final`: no
-        request can arrive any more."""
-        left = []
-        for entry in self.releases:
-            try:
-                freed = await self._free(entry) or final
-            except (Declined, SystemUnavailable, AnswerLost):
-                freed = False
-            if not freed:
-                left.append(entry)
-        self.releases = left
+        """Frees what can be freed now and keeps the rest."""
+        self.releases = await Releases(self._client, self._deadline, self._write).free(self.releases, final=final)
 
-    async def _free(self, entry: Mapping[str, Any]) -> bool:
-        """Frees a slot, or undoes a record that was created late; False if there is nothing to free yet."""
-        if "watch" in entry:
-            return await self._undo_late(entry["watch"])
-        resource = await self._client.read(self._deadline, entry["slot"])
-        if resource is None:
-            return True
-        marks = claims(resource)
-        if entry["ours"] and self._write.id not in marks:
-            return False
-        if resource.get("status") != "busy" or not set(marks) <= set(entry["claims"]):
-            return True  # already free, or claimed by another write
-        if not entry["ours"] and await self._is_used(entry["slot"]):
-            return True
-        identifiers = without_identifiers(resource, CLAIMS)
-        await self._client.update(self._deadline, stated({**resource, "status": "free", "identifier": identifiers}))
-        return True
-
-    async def _undo_late(self, kind: str) -> bool:
-        """Undoes a record that was created despite a reported failure, unless a later attempt has adopted it."""
-        found = await self.created(kind)
-        if found is None:
-            return False
-        if identifier_values(found, CLAIMS) == [self._write.id]:
-            await self._client.update(self._deadline, undone(found, self._write.intent, ARRIVED_LATE))
-        return True
-
-    async def _is_used(self, slot: str) -> bool:
-        found = await self._client.search(self._deadline, "Appointment", [("slot", slot)])
-        return any(time_taken(each) is not None and slot in references(each.get("slot")) for each in found)
-
-    async def _attempts(self) -> AsyncIterator[int]:
+    async def attempts(self) -> AsyncIterator[int]:
         """Attempts of a step with growing pauses, as long as the deadline leaves time for one."""
         for attempt in range(MOST_ATTEMPTS):
             if attempt:
@@ -267,7 +227,7 @@ class WriteSteps:
                     return
             yield attempt
 
-    def _unanswered(self, lost: AnswerLost) -> Exception:
+    def unanswered(self, lost: AnswerLost) -> Exception:
         """Nothing was found: final if the server answered with a failure, otherwise the request may still arrive."""
         if lost.reason:
             return Stopped(WriteOutcome("declined", reason=lost.reason))

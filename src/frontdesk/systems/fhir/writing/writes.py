@@ -1,6 +1,7 @@
 """Executes writes on a FHIR server step by step, and settles those with an unknown outcome.
 
-A booking claims its slots before it creates the appointment; a cancelled or moved appointment frees its old slots last.
+A booking claims its slots before it creates the appointment, or is made by the server's `$book`; a cancelled or moved
+appointment frees its old slots last.
 If what the server stored differs from the request, or somebody else has taken the time meanwhile, it is undone.
 """
 
@@ -24,9 +25,13 @@ from frontdesk.systems.fhir.resources.elements import (
     reference_of,
     with_identifier,
 )
-from frontdesk.systems.fhir.resources.slots import Slot
+from frontdesk.systems.fhir.resources.proposals import book_parameters, in_service, new_slots
+from frontdesk.systems.fhir.resources.slots import Opening
+from frontdesk.systems.fhir.transport.client import Made
 from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.fhir.upstream import Upstream
+from frontdesk.systems.fhir.writing.endings import executed, result, subjects
+from frontdesk.systems.fhir.writing.operations import OperationSteps
 from frontdesk.systems.fhir.writing.overlaps import BOOKED_OTHERWISE, TIME_TAKEN, OverlapCheck
 from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, OutcomeOpen, Stopped, WriteSteps
 from frontdesk.systems.port import SystemUnavailable
@@ -35,21 +40,14 @@ NOT_CARRIED_OUT = "The scheduling system accepted the change but did not carry i
 
 UNSEEN_AFTER = timedelta(seconds=10)  # when a record that was not found counts as not created
 
-_EVENTS = {
-    "book": "appointment.booked",
-    "reschedule": "appointment.rescheduled",
-    "create_patient": "patient.created",
-    "update_patient": "patient.updated",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class WriteInput:
-    """What a write starts from: the checked change, the record to change as it was read, and the slots to take."""
+    """What a write starts from: the checked change, the record to change as it was read, and the time to take."""
 
     change: Change | None  # None where a write is settled: what a person said is not stored
     before: Resource | None = None
-    run: tuple[Slot, ...] = ()
+    opening: Opening | None = None
 
 
 class Writer:
@@ -71,7 +69,10 @@ class Writer:
         self._deadline = deadline
         self._reader = Reader(upstream, practice, deadline)
         self._overlaps = OverlapCheck(upstream, practice, deadline, write)
-        self._steps = WriteSteps(upstream.client, deadline, write)
+        self._shape = upstream.server.shape
+        self._cancels = upstream.server.cancels and bool(write.data.get("proposed") or write.data.get("cancels"))
+        self._steps = WriteSteps(upstream.client, deadline, write, cancels=self._cancels)
+        self._operations = OperationSteps(upstream.client, deadline, write, self._steps)
 
     @property
     def releases(self) -> list[Mapping[str, Any]]:
@@ -102,6 +103,8 @@ class Writer:
         found, data = await self._find(), self._write.data
         if found is None and not final and not await self._is_ruled_out(now):
             return None
+        if found is not None and data.get("cancels") and self._practice.status(found) != "cancelled":
+            found = await self._operations.cancel_again(found)
         wrong = found is not None and (data.get("wrong", False) or self._is_wrong(found))
         if found is not None and not wrong and self._is_latest(found) and self._write.change in ("book", "reschedule"):
             wrong = await self._overlaps.find(found, self._steps.marked) is not None
@@ -109,9 +112,11 @@ class Writer:
             self._steps.releases = [
                 {"slot": slot, "claims": [self._write.id], "ours": True} for slot in data.get("slots", ())
             ]
+            if self._made_slots:
+                self._steps.releases.append({"occupied": True})
         if found is None:
             if self._creates is not None and not final:
-                self._steps.releases.append({"watch": self._creates})
+                self._steps.watch(self._creates)
             ending = WriteOutcome(UNAVAILABLE, self.subjects)
         elif wrong:
             ending = await self._undo_found(found)
@@ -127,6 +132,10 @@ class Writer:
         """The type of record that the write creates, None if it changes one."""
         return {"book": "Appointment", "create_patient": "Patient"}.get(self._write.change)
 
+    @property
+    def _made_slots(self) -> bool:
+        return self._write.change == "reschedule" and bool(self._write.data.get("proposed"))
+
     async def _is_ruled_out(self, now: datetime) -> bool:
         """Whether a write that was not found counts as not executed: a record that is created late will be undone, and
         a late change fails once the record has another version."""
@@ -135,31 +144,42 @@ class Writer:
         return await self._steps.fence(self._write.data["reference"])
 
     async def _book(self, now: datetime) -> WriteOutcome:
-        run = self._asked.run
-        if not run:
+        opening = self._asked.opening
+        if opening is None:
             raise Stopped(WriteOutcome("slot_unavailable"))
-        if self._claims_slots:
-            await self._steps.claim(run)
-        stored = await self._steps.adopt(await self._steps.create(self._wanted(), self._stop_if_taken))
+        if opening.proposal is not None and self._shape is not None:
+            parameters = book_parameters(self._shape, self._wanted(), opening.proposal)
+            stored = await self._operations.book(parameters, self._stop_if_taken)
+        else:
+            if self._claims_slots:
+                await self._steps.claim(opening.run)
+            stored = await self._steps.create(self._wanted(), self._stop_if_taken)
+        stored = await self._steps.adopt(stored)
         if self._practice.differs(self._wanted(), stored) or stored.get("status") not in ("booked", "pending"):
             other: WriteOutcome | None = WriteOutcome("declined", reason=BOOKED_OTHERWISE)
         else:
             other = await self._verified(stored)
         if other is not None:
             text = other.reason if other.reason == BOOKED_OTHERWISE else TIME_TAKEN
-            await self._steps.undo(undone(stored, self._write.intent, text))
+            await self._undo_created(stored, text)
             raise Stopped(other)
         return self._executed(reference_of(stored), now)
 
     async def _reschedule(self, now: datetime) -> WriteOutcome:
-        before, run, data = self._asked.before, self._asked.run, self._write.data
-        if before is None or not run:
+        before, opening, data = self._asked.before, self._asked.opening, self._write.data
+        if before is None or opening is None:
             raise Stopped(WriteOutcome("slot_unavailable"))
-        if self._claims_slots:
-            await self._steps.claim([slot for slot in run if slot.reference in data["slots"]])
-        after = self._practice.moved(before, data, [slot.reference for slot in run], self._write.intent)
+        made: list[Made] = []
+        if opening.proposal is not None:
+            made = new_slots(opening.proposal, self._write.id)
+            after = self._practice.moved(before, data, [urn for urn, _ in made], self._write.intent)
+            after = in_service(after, opening.proposal)
+        else:
+            if self._claims_slots:
+                await self._steps.claim([slot for slot in opening.run if slot.reference in data["slots"]])
+            after = self._practice.moved(before, data, data["run"], self._write.intent)
         after["identifier"] = with_identifier(after, CLAIMS, self._write.id)
-        stored = await self._steps.change(before, after)
+        stored = await self._steps.change(before, after, made)
         if self._practice.differs(after, stored) or self._practice.status(stored) != "booked":
             await self._undo_change(before, stored, WriteOutcome("declined", reason=BOOKED_OTHERWISE))
         other = await self._verified(stored)
@@ -171,9 +191,16 @@ class Writer:
         before, data = self._asked.before, self._write.data
         assert before is not None
         if self._practice.status(before) == data["status"]:
-            return WriteOutcome("unchanged", self.subjects, self._result())
+            return WriteOutcome("unchanged", self.subjects, result(self._write))
         change = self._asked.change
         assert isinstance(change, ChangeStatus)
+        if self._cancels:
+            stored = await self._operations.cancel(before)
+            if change.reason:
+                await self._operations.explain(
+                    stored, self._practice.in_status(stored, "cancelled", change.reason, self._write.intent)
+                )
+            return self._executed(data["reference"], now)
         after = self._practice.in_status(before, data["status"], change.reason, self._write.intent)
         stored = await self._steps.change(before, after)
         if self._practice.status(stored) != data["status"]:
@@ -200,7 +227,15 @@ class Writer:
             await self._undo_change(before, stored, WriteOutcome("declined", reason=NOT_CARRIED_OUT))
         return self._executed(self._write.data["reference"], now)
 
+    async def _undo_created(self, stored: Resource, reason: str) -> None:
+        if self._cancels:
+            await self._operations.undo(stored)
+        else:
+            await self._steps.undo(undone(stored, self._write.intent, reason))
+
     async def _undo_change(self, before: Resource, stored: Resource, ending: WriteOutcome) -> NoReturn:
+        if self._made_slots:
+            self._steps.releases.append({"occupied": True})
         await self._steps.undo({**before, "meta": stored.get("meta")})  # as it was, at the version that is now
         raise Stopped(ending)
 
@@ -208,7 +243,7 @@ class Writer:
         """Undoes what a lost write did instead of what it was asked for, as far as that is kept."""
         change, data, intent = self._write.change, self._write.data, self._write.intent
         if self._creates is not None:
-            await self._steps.undo(undone(found, intent, BOOKED_OTHERWISE))
+            await self._undo_created(found, BOOKED_OTHERWISE)
         elif change == "reschedule":
             await self._steps.undo(self._practice.put_back(found, data["before"], intent))
         booked = change in ("book", "reschedule")
@@ -253,39 +288,15 @@ class Writer:
         """Whether no later write of ours has changed the record."""
         return identifier_values(found, INTENTS)[-1] == self._write.intent
 
+    def _executed(self, reference: str, now: datetime) -> WriteOutcome:
+        """The ending of an executed write; slots that it held belong to the appointment now."""
+        self._steps.releases = list(self._write.data.get("givesUp", ()))
+        return executed(self._write, reference, now)
+
     def _wanted(self) -> Resource:
         data = self._write.data
         wanted = self._practice.new_appointment(data, data["patient"], data["run"], self._write.intent)
         return {**wanted, "identifier": with_identifier(wanted, CLAIMS, self._write.id)}
-
-    def _executed(self, reference: str, now: datetime) -> WriteOutcome:
-        """The ending of an executed write; slots that it held belong to the appointment now."""
-        change, data = self._write.change, self._write.data
-        self._steps.releases = list(data.get("givesUp", ()))
-        local_id = data["appointmentId"] if "appointmentId" in data else data["patientId"]
-        facts: dict[str, Any] = {}
-        if change == "reschedule":
-            facts = {"rescheduledFrom": data["before"]["start"], "attendanceConfirmedAt": None}
-        elif data.get("status") == "cancelled":
-            facts = {"cancelledAt": now}
-        elif data.get("status") == "confirmed":
-            facts = {"attendanceConfirmedAt": now}
-        ids = {key: data[key] for key in ("appointmentId", "patientId") if key in data}
-        return WriteOutcome(
-            "executed",
-            list(ids.values()),
-            self._result(),
-            event=_EVENTS.get(change) or f"appointment.{data['status']}",
-            event_subject=ids,
-            record={"localId": local_id, "reference": reference, **facts},
-        )
-
-    def _result(self) -> dict[str, Any]:
-        data = self._write.data
-        if "appointmentId" not in data:
-            return {"patientId": data["patientId"]}
-        status = "booked" if self._write.change == "reschedule" else data.get("status")
-        return {"appointmentId": data["appointmentId"], **({"status": status} if status else {})}
 
     @property
     def _details(self) -> PatientDetails:
@@ -295,6 +306,4 @@ class Writer:
 
     @property
     def subjects(self) -> list[str]:
-        """The ids that a write was about, without the id of a record that was not created."""
-        data, new = self._write.data, {"book": "appointmentId", "create_patient": "patientId"}.get(self._write.change)
-        return [data[key] for key in ("appointmentId", "patientId") if key in data and key != new]
+        return subjects(self._write)
