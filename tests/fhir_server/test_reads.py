@@ -108,6 +108,9 @@ async def test_open_times_are_slots(server: World) -> None:
     assert sorted(slot["schedule"]["reference"] for slot in at_once) == [
         "Schedule/10-1", "Schedule/11-1", "Schedule/12-1"
     ]  # fmt: skip
+    at_once = f"Slot?start=2026-11-16T14:00:00Z&{follow_up}&schedule.actor=Practitioner/11"
+    assert [slot["schedule"]["reference"] for slot in await every_page(client, at_once)] == ["Schedule/11-1"]
+    assert await ids(client, f"{at_once}&schedule.actor:Location=2") == []
     everything = await every_page(client, "Slot?schedule=12-1&start=2026-11-16&_count=5")
     assert {slot["serviceType"][1]["coding"][0]["code"] for slot in everything} == {"101"}, "all that the provider does"
     assert len({slot["id"] for slot in everything}) == len(everything) == 12
@@ -198,6 +201,8 @@ async def test_patients_are_matched_and_never_listed(server: World) -> None:
     assert ada["name"] == [{"use": "official", "family": "Lovelace", "given": ["Ada"]}]
     assert ada["extension"][0]["valueCode"] == "existing"
     assert await ids(client, f"Patient?_id={ada['id']}") == [ada["id"]]
+    assert [each["id"] for each in await every_page(client, f"Patient?_id=x,{ada['id']}&_count=1")] == [ada["id"]]
+    issue(await (await server.client("other")).get(f"{BASE}/Patient/{ada['id']}"), 404, "not_found", "not-found")
     form = dict(pair.split("=") for pair in ADA.split("&"))
     posted = await client.post(f"{BASE}/Patient/_search", data=form)
     assert [entry["resource"]["id"] for entry in posted.json()["entry"]] == [ada["id"]]

@@ -15,7 +15,6 @@ from frontdesk.doors.fhir.resource_types import Found, Position, ResourceType
 from frontdesk.doors.fhir.versions import versioned
 
 MOST_STEPS = 10  # that a page takes before the rest is left to the next one
-_PRIVATE = ("Patient",)  # types whose search values are personal data
 
 
 class Searches:
@@ -31,23 +30,30 @@ class Searches:
         if query.sort not in (None, kind.order(query)):
             query = _unsorted(query, strict=strict)
         bound = ["fhir", kind.name, sorted(query.used)]
-        begin = _position(calls, bound, pairs)
+        given = next((text for name, text in pairs if name == CURSOR and text), None)
+        begin = None if given is None else _position(calls, bound, given)
         if query.only_count:
-            return self._page(query, await _total(kind, calls, query), [], None)
+            return self._page(query, await _total(kind, calls, query), [], {"self": None})
         found = await _find(kind, calls, query, begin)
         included = await self._included(calls, found.resources, query.inclusions)
-        cursor = None if found.last is None else calls.cursors.encode(bound, found.last)
+        links = {"self": given}
+        if found.last is not None:
+            links["next"] = calls.cursors.encode(bound, found.last)
         total = found.total if begin is None else None
         if total is None and begin is None and found.last is None:
             total = len(found.resources)
-        return self._page(query, Found(found.resources, None, total), included, cursor)
+        return self._page(query, Found(found.resources, None, total), included, links)
 
-    def _page(self, query: Query, found: Found, included: Sequence[Resource], cursor: str | None) -> Resource:
-        address = f"{self._base}/{query.kind}"
-        used = () if query.kind in _PRIVATE else query.used
-        links = [{"relation": "self", "url": _with_query(address, used)}]
-        if cursor is not None:
-            links.append({"relation": "next", "url": _with_query(address, (*used, (CURSOR, cursor)))})
+    def _page(
+        self, query: Query, found: Found, included: Sequence[Resource], cursors: Mapping[str, str | None]
+    ) -> Resource:
+        """`cursors` are those of the links."""
+        private = {each.parameter.name for each in query.criteria if each.parameter.private}
+        used = [pair for pair in query.used if pair[0] not in private]
+        links = [
+            {"relation": relation, "url": _address(f"{self._base}/{query.kind}", used, cursor)}
+            for relation, cursor in cursors.items()
+        ]
         entries = [self._entry(versioned(resource), "match") for resource in found.resources]
         entries += [self._entry(versioned(resource), "include") for resource in included]
         if query.ignored:
@@ -145,16 +151,13 @@ async def existing(kind: ResourceType, calls: Calls, resource_id: str) -> Resour
         raise
 
 
-def _position(calls: Calls, bound: Sequence[Any], pairs: Pairs) -> Position | None:
-    """The position of the cursor, None without one."""
-    cursor = next((text for name, text in pairs if name == CURSOR and text), None)
-    if cursor is None:
-        return None
+def _position(calls: Calls, bound: Sequence[Any], cursor: str) -> Position:
     found = calls.cursors.decode(bound, cursor)
     if found is None:
         raise invalid([FieldError(CURSOR, "cursor", f"{CURSOR} must come from the next link of this same search")])
     return found
 
 
-def _with_query(address: str, pairs: Sequence[tuple[str, str]]) -> str:
-    return f"{address}?{urlencode(pairs)}" if pairs else address
+def _address(address: str, pairs: Sequence[tuple[str, str]], cursor: str | None) -> str:
+    query = urlencode([*pairs, *([] if cursor is None else [(CURSOR, cursor)])])
+    return f"{address}?{query}" if query else address

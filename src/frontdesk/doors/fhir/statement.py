@@ -33,7 +33,7 @@ def _resource(kind: ResourceType) -> Resource:
         "interaction": [{"code": code} for code in interactions],
         "versioning": "versioned",
         "conditionalRead": "full-support" if kind.has_last_updated else "not-match",
-        "searchParam": [{"name": each.name, "type": each.kind} for each in kind.parameters],
+        "searchParam": [{"name": each.name, "type": each.kind} for each in kind.parameters if "." not in each.name],
     }
     if kind.includes:
         described["searchInclude"] = [f"{kind.name}:{name}" for name in kind.includes]

@@ -24,7 +24,7 @@ def identified(kind: ResourceType, prefix: str) -> ResourceType:
         known = [await _find(calls, kind.name, token) for token in asked[0]]
         return Found([await read(calls, fhir_id(each)) for each in dict.fromkeys(known) if each is not None])
 
-    parameter = SearchParameter("identifier", "token", _tokens)
+    parameter = SearchParameter("identifier", "token", _tokens, private=True)
     return replace(kind, read=read, search=search, parameters=(*kind.parameters, parameter))
 
 

@@ -83,9 +83,9 @@ PATIENT = ResourceType(
     search=_search,
     parameters=(
         ID,
-        SearchParameter("family", "string"),
-        SearchParameter("given", "string"),
-        SearchParameter("phone", "token"),
-        SearchParameter("birthdate", "date"),
+        SearchParameter("family", "string", private=True),
+        SearchParameter("given", "string", private=True),
+        SearchParameter("phone", "token", private=True),
+        SearchParameter("birthdate", "date", private=True),
     ),
 )

@@ -63,11 +63,23 @@ def _places(query: Query) -> list[tuple[int | None, int | None]]:
     """Providers and locations to search. Where there are many, all are searched at once and filtered afterwards."""
     asked = query.alternatives("schedule")
     if not asked:
-        return [(None, None)]
+        return [(_actor(query, "Practitioner"), _actor(query, "Location"))]
     parts = [value.removeprefix("Schedule/").split("-") for value in asked[0]]
     pairs = [(directory_id(each[0]), directory_id(each[1])) for each in parts if len(each) == 2]
     pairs = [pair for pair in pairs if None not in pair]
     return [(None, None)] if len(pairs) > _MOST_PLACES else [*dict.fromkeys(pairs)]
+
+
+def _actor(query: Query, kind: str) -> int | None:
+    """The provider or the location, if the search names one."""
+    named = [values[0].split("/") for values in query.alternatives("schedule.actor") if len(values) == 1]
+    return next((directory_id(each[1]) for each in named if each[0] == kind and len(each) == 2), None)
+
+
+def _actors(slot: Resource) -> list[str]:
+    """The provider and the location of a slot's schedule."""
+    provider_id, location_id = slot["schedule"]["reference"].removeprefix("Schedule/").split("-")
+    return [f"Practitioner/{provider_id}", f"Location/{location_id}"]
 
 
 def _iso(day: date | None) -> str | None:
@@ -95,6 +107,7 @@ SLOT = ResourceType(
     parameters=(
         ID,
         SearchParameter("schedule", "reference", lambda slot: [slot["schedule"]["reference"]], ("Schedule",)),
+        SearchParameter("schedule.actor", "reference", _actors, ("Practitioner", "Location")),
         SearchParameter("start", "date", lambda slot: [slot["start"]]),
         SearchParameter("status", "token", lambda slot: [slot["status"]]),
         SearchParameter("service-type", "token", lambda slot: tokens(slot["serviceType"])),
