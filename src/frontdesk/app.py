@@ -183,7 +183,7 @@ def build_service(
         writes=Writes(database, audit, timedelta(seconds=settings.confirmation_seconds), calendar_notifier.changed),
         answers=AnswerCache(current_versions, directories.version, ring.state, seconds),
         turns=Turns(at_once=settings.database_pool_size, per_practice=max(1, settings.database_pool_size // 2)),
-        search_turns=Turns(at_once=6, per_practice=4, when_crowded=1),
+        search_turns=Turns(at_once=24, per_practice=16, yields=True),
         patient_guard=PatientGuard(database, MatchAttempts(database, ring)),
         slot_json=SlotJson(),
         clock=now,

@@ -15,7 +15,7 @@ import orjson
 from frontdesk.access.clients.caller import Caller
 from frontdesk.cache import BoundedCache
 from frontdesk.operations import Operation
-from frontdesk.store.calendar_versions import CurrentVersions, PracticeVersions
+from frontdesk.store.calendar_versions import CurrentVersions
 from frontdesk.systems.port import Versions
 
 MAX_BYTES = 34 * 1024 * 1024  # reached only if tool calls read every entry: REST answers take half of their weight
@@ -67,7 +67,7 @@ class AnswerCache:
     ) -> None:
         """`directory_version` is the version of a practice's directory in memory; `keys` the state of the keys at a
         time."""
-        self.current_versions = current_versions
+        self._current_versions = current_versions
         self._directory_version = directory_version
         self._keys = keys
         self._seconds = seconds
@@ -88,6 +88,14 @@ class AnswerCache:
             return entry if stamp.minute == _minute(seconds) else None
         return entry if versions.directory == self._directory_version(caller.practice_id) else None
 
+    async def is_fresh(self, entry: Entry, caller: Caller) -> bool:
+        """Compares an answer from the calendar with the versions in the database. A calendar's version only grows: an
+        answer with a newer one includes every change that was committed before the call."""
+        current, (directory, calendars) = await self._current_versions.read(caller.practice_id), entry.versions
+        if current.directory != directory or calendars is None:
+            return False
+        return all(changes >= current.calendars.get(provider, 0) for provider, changes in calendars.items())
+
     def stamp(self, seconds: float) -> Stamp:
         """To be taken before the operation runs."""
         return Stamp(self._keys(seconds), _minute(seconds))
@@ -102,17 +110,6 @@ class AnswerCache:
         )  # twice: plain, and quoted once a tool call reads it
         if size <= MAX_ENTRY_BYTES:
             self._entries.put((caller.practice_id, *key), Entry(answer, versions, stamp), size)
-
-
-def is_fresh(entry: Entry, current: PracticeVersions | None) -> bool:
-    """Compares an answer from the calendar with the practice's versions, which were read during the call. Versions only
-    grow: an answer with newer ones includes every change that was committed before the call."""
-    directory, calendars = entry.versions
-    if calendars is None:
-        return True  # the lookup has compared its directory
-    if current is None or current.directory != directory:
-        return False
-    return all(changes >= current.calendars.get(provider, 0) for provider, changes in calendars.items())
 
 
 def _minute(seconds: float) -> float:

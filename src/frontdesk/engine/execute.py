@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -17,13 +17,12 @@ from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.errors import UNREADABLE, Problem, unreadable
 from frontdesk.domain.local_time import local_date
 from frontdesk.domain.slot_ids import SlotIds
-from frontdesk.engine.answer_cache import Answer, AnswerCache, CacheKey, Stamp, is_fresh
+from frontdesk.engine.answer_cache import Answer, AnswerCache, CacheKey
 from frontdesk.engine.arguments import Arguments, read
 from frontdesk.engine.confirmation import Write, Writes, audit_entry
 from frontdesk.engine.patient_guard import PatientGuard
 from frontdesk.engine.turns import Turns
 from frontdesk.operations import Context, Operation, SlotJson, supported
-from frontdesk.store.calendar_versions import PracticeVersions
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.port import SchedulingSystem, SystemUnavailable
 
@@ -46,14 +45,6 @@ class Call:
     caller: Caller | None = None
     cache_key: CacheKey | None = None  # None: neither answered from the answer cache nor stored in it
     resource: str = ""  # the path of the door, if it takes tokens that are meant for it alone
-
-
-class _Work(NamedTuple):
-    """A call whose arguments have been read."""
-
-    context: Context
-    given: Any
-    stamp: Stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,45 +82,41 @@ class Engine:
             raise Problem("internal") from error
 
     async def answer(self, call: Call) -> Answer:
-        operation, answers = call.operation, self.answers
+        operation = call.operation
         caller = await self.admit(call)
         key = call.cache_key if operation.depends_on is not None else None
-        current: PracticeVersions | None = None  # read once in a call
         if key is not None:
-            entry = answers.lookup(caller, key)
-            if entry is not None:
-                self.search_turns.served_from_cache = caller.practice_id
-                if entry.versions.calendars is not None:
-                    current = await answers.current_versions.read(caller.practice_id)
-                if is_fresh(entry, current):
-                    answers.hits[operation.name] += 1
-                    return entry.answer
-            answers.misses[operation.name] += 1
+            if (cached := await self._cached(operation, caller, key)) is not None:
+                return cached
+            self.answers.misses[operation.name] += 1
         system = await self.systems(caller)
         if operation.needs is not None and operation.needs not in system.capabilities:
             raise Problem("capability_not_supported")
         if system.remote:  # most of the time it waits for a server with limits of its own
-            return await self._work(call, await self._read(call, caller, system), key)
-        work: _Work | None = None
-        if operation.finds_slots:
-            work = await self._read(call, caller, system)
-            # Before the call waits for its turn: all that wait share one query.
-            current = current or await answers.current_versions.read(caller.practice_id)
-            system.compare_with(current)
+            return await self._work(call, caller, system, key)
         turns = self.turns if operation.depends_on is None else self.search_turns
-        await turns.take(caller)
+        turn = await turns.take(caller)
         try:
             # Another caller may have worked the same answer out meanwhile.
-            entry = None if key is None else answers.lookup(caller, key)
-            if entry is not None and is_fresh(entry, current):
-                return entry.answer
-            return await self._work(call, work or await self._read(call, caller, system), key)
+            cached = await self._cached(operation, caller, key) if turn.has_waited and key is not None else None
+            return cached or await self._work(call, caller, system, key)
         finally:
-            turns.give_back(caller.practice_id)
+            turns.give_back(caller, turn)
 
-    async def _read(self, call: Call, caller: Caller, system: SchedulingSystem) -> _Work:
-        """Reads the arguments of the call."""
-        operation, now, subjects = call.operation, self.clock(), list[str]()
+    async def _cached(self, operation: Operation, caller: Caller, key: CacheKey) -> Answer | None:
+        entry = self.answers.lookup(caller, key)
+        if entry is None:
+            return None
+        self.search_turns.notice(caller)
+        if entry.versions.calendars is not None and not await self.answers.is_fresh(entry, caller):
+            return None
+        self.answers.hits[operation.name] += 1
+        return entry.answer
+
+    async def _work(self, call: Call, caller: Caller, system: SchedulingSystem, key: CacheKey | None) -> Answer:
+        """Runs the operation, and caches its answer under the key."""
+        operation = call.operation
+        now, subjects = self.clock(), list[str]()
         stamp = self.answers.stamp(now.timestamp())
         guarded = operation.kind == "write" or operation.reads_phi
         context = Context(
@@ -143,11 +130,7 @@ class Engine:
             subjects=subjects,
         )
         today = await _today(context) if operation.input.needs_today else None
-        return _Work(context, _read(call, today), stamp)
-
-    async def _work(self, call: Call, work: _Work, key: CacheKey | None) -> Answer:
-        """Runs the operation, and caches its answer under the key."""
-        operation, (context, given, stamp) = call.operation, work
+        given = _read(call, today)
         if operation.kind == "write":
             propose = partial(_run, operation, context, given)
             body = await self.write(
@@ -158,8 +141,8 @@ class Engine:
         else:
             body = await _run(operation, context, given)
         answer = Answer(operation.success, orjson.dumps(body))
-        if key is not None and context.system.versions is not None:
-            self.answers.store(context.caller, operation, key, answer, context.system.versions, stamp)
+        if key is not None and system.versions is not None:
+            self.answers.store(caller, operation, key, answer, system.versions, stamp)
         return answer
 
     async def admit(self, call: Call) -> Caller:

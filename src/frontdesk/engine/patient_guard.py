@@ -10,7 +10,6 @@ from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.patients import Contact, Patient
 from frontdesk.domain.slot_ids import SlotRef
-from frontdesk.store.calendar_versions import PracticeVersions
 from frontdesk.store.database import Database
 from frontdesk.systems.changes import Change
 from frontdesk.systems.port import (
@@ -60,9 +59,6 @@ class _Wrapped:
 
     async def directory(self) -> Directory:
         return await self._system.directory()
-
-    def compare_with(self, current: PracticeVersions) -> None:
-        self._system.compare_with(current)
 
     async def find_slots(
         self, query: SlotQuery, now: datetime, *, most: int, after: tuple[int, int, int] | None

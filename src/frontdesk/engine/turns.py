@@ -6,36 +6,50 @@ the cache need no turn.
 
 import asyncio
 from collections import deque
+from typing import NamedTuple
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.domain.errors import Problem
 
 WAIT_SECONDS = 10.0
 _CROWDED_SECONDS = 1.0
+_LONGEST_REST = 0.1
 _BUSY = "Too many calls are being executed at the moment; this one was not executed."
 
 _Turn = asyncio.Future[None]
 
 
+class Turn(NamedTuple):
+    began: float  # on the event loop's clock
+    has_waited: bool
+
+
 class Turns:
-    def __init__(self, at_once: int, per_practice: int, when_crowded: int | None = None) -> None:
-        """A practice has `when_crowded` turns while another one is answered from the cache."""
+    def __init__(self, at_once: int, per_practice: int, *, yields: bool = False) -> None:
+        """With `yields`, a practice has one turn at a time while another is active, and rests after each as long as it
+        took: it leaves half of the processor to the others."""
         self._free = at_once
         self._per_practice = per_practice
-        self._when_crowded = per_practice if when_crowded is None else when_crowded
-        self._crowded_until = 0.0
-        self.served_from_cache = 0  # the practice of the latest answer from the cache, until a turn is given back
+        self._yields = yields
+        self._latest = 0  # the practice that was active last
+        self._latest_at = self._other_at = 0.0  # when it was active, and when any other practice was
         self._running: dict[int, int] = {}  # calls by practice
+        self._resting: set[int] = set()
         self._waiting: dict[int, dict[str, deque[_Turn]]] = {}  # by practice and client; the first of each is next
 
-    async def take(self, caller: Caller) -> None:
+    def notice(self, caller: Caller) -> None:
+        """Notes that the caller's practice is active: it takes turns, or is answered from the cache."""
+        if caller.practice_id != self._latest:
+            self._latest, self._other_at = caller.practice_id, self._latest_at
+        self._latest_at = asyncio.get_running_loop().time()
+
+    async def take(self, caller: Caller) -> Turn:
         """Wait for a turn, for at most `WAIT_SECONDS`. Every turn must be given back."""
+        self.notice(caller)
         practice_id = caller.practice_id
-        running = self._running.get(practice_id, 0)
-        if self._free and running < self._most() and practice_id not in self._waiting:
-            self._free -= 1
-            self._running[practice_id] = running + 1
-            return
+        if practice_id not in self._waiting and self._may_start(practice_id):
+            self._count(practice_id)
+            return Turn(self._latest_at, has_waited=False)
         turn: _Turn = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(practice_id, {}).setdefault(caller.client_id, deque()).append(turn)
         try:
@@ -43,33 +57,54 @@ class Turns:
                 await turn
         except BaseException as error:
             if turn.done() and not turn.cancelled():  # the turn came at the same moment
-                self.give_back(practice_id)
+                self._end(practice_id)
             if isinstance(error, TimeoutError):
                 raise Problem("upstream_unavailable", _BUSY, retry_after=2) from error
             raise
+        return Turn(asyncio.get_running_loop().time(), has_waited=True)
 
-    def give_back(self, practice_id: int) -> None:
+    def give_back(self, caller: Caller, turn: Turn) -> None:
+        if self._is_crowded(caller.practice_id):
+            self._resting.add(caller.practice_id)
+            loop = asyncio.get_running_loop()
+            rest = min(loop.time() - turn.began, _LONGEST_REST)
+            loop.call_later(rest, self._end_rest, caller.practice_id)
+        self._end(caller.practice_id)
+
+    def _end(self, practice_id: int) -> None:
         self._free += 1
         self._running[practice_id] -= 1
         if not self._running[practice_id]:
             del self._running[practice_id]
-        if self.served_from_cache not in (0, practice_id):
-            self._crowded_until = asyncio.get_running_loop().time() + _CROWDED_SECONDS
-        self.served_from_cache = 0
-        most, started = self._most(), True
+        self._start_waiting()
+
+    def _end_rest(self, practice_id: int) -> None:
+        self._resting.discard(practice_id)
+        self._start_waiting()
+
+    def _start_waiting(self) -> None:
+        started = True
         while started:
             started = False
-            for next_id in list(self._waiting):
-                running = self._running.get(next_id, 0)
-                if self._free and running < most and self._start_one(next_id):
-                    self._free -= 1
-                    self._running[next_id] = running + 1
+            for practice_id in list(self._waiting):
+                if self._may_start(practice_id) and self._start_one(practice_id):
+                    self._count(practice_id)
                     started = True
 
-    def _most(self) -> int:
-        """Calls of one practice at the same time."""
-        crowded = asyncio.get_running_loop().time() < self._crowded_until
-        return self._when_crowded if crowded else self._per_practice
+    def _may_start(self, practice_id: int) -> bool:
+        if not self._free or practice_id in self._resting:
+            return False
+        running = self._running.get(practice_id, 0)
+        return running < (1 if running and self._is_crowded(practice_id) else self._per_practice)
+
+    def _is_crowded(self, practice_id: int) -> bool:
+        """Whether another practice is active."""
+        active_at = self._other_at if self._latest == practice_id else self._latest_at
+        return self._yields and asyncio.get_running_loop().time() < active_at + _CROWDED_SECONDS
+
+    def _count(self, practice_id: int) -> None:
+        self._free -= 1
+        self._running[practice_id] = self._running.get(practice_id, 0) + 1
 
     def _start_one(self, practice_id: int) -> bool:
         """Starts the practice's next call, and puts the practice and the call's client last. False if none waits."""

@@ -77,7 +77,6 @@ class Operation:
     depends_on: Literal["directory", "calendar"] | None = None
     """The only data that the answer depends on besides arguments and time, which makes it cacheable: the practice's
     directory, or its directory and appointments. None: never cached."""
-    finds_slots: bool = False  # calls `find_slots`
     example: Mapping[str, Any] = field(default_factory=dict)  # a request that shows how it is used
     example_answer: Mapping[str, Any] = field(default_factory=dict)
     example_read_back: Mapping[str, Any] = field(default_factory=dict)  # of a write's challenge

@@ -45,7 +45,6 @@ OPERATION = Operation(
     scope="slots:read",
     needs=Capability.FIND_SLOTS,
     depends_on="calendar",
-    finds_slots=True,
     input=Request,
     output=Page[SlotRecord],
     run=run,

@@ -10,7 +10,6 @@ from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory, Procedure, VisitType
 from frontdesk.domain.patients import Contact, Patient
 from frontdesk.domain.slot_ids import SlotRef
-from frontdesk.store.calendar_versions import PracticeVersions
 from frontdesk.systems.changes import Change
 
 PAGE_OF_APPOINTMENTS = 500
@@ -214,10 +213,6 @@ class SchedulingSystem(Protocol):
         """Versions of what this call has read so far: equal versions mean equal reads. None: the system has none."""
 
     async def directory(self) -> Directory: ...
-
-    def compare_with(self, current: PracticeVersions) -> None:
-        """Gives versions of the practice that were read during this call, which `find_slots` else reads by itself."""
-        ...
 
     async def find_slots(
         self, query: SlotQuery, now: datetime, *, most: int, after: tuple[int, int, int] | None

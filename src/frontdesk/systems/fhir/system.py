@@ -16,7 +16,6 @@ from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.patients import Contact, Patient, name_key
 from frontdesk.domain.slot_ids import SlotRef
-from frontdesk.store.calendar_versions import PracticeVersions
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.changes import Book, Change, ChangeStatus, CreatePatient, Reschedule, UpdatePatient
 from frontdesk.systems.fhir.reading.lookups import Reader
@@ -71,9 +70,6 @@ class FhirSystem:
 
     async def directory(self) -> Directory:
         return self._practice.directory
-
-    def compare_with(self, current: PracticeVersions) -> None:
-        """Every search reads the server."""
 
     async def find_slots(
         self, query: SlotQuery, now: datetime, *, most: int, after: tuple[int, int, int] | None

@@ -37,7 +37,6 @@ class NativeSlots:
     def __init__(self, calendar: NativeCalendar, practice_id: int) -> None:
         self._calendar = calendar
         self._practice_id = practice_id
-        self.current: PracticeVersions | None = None  # for the next attempt
 
     async def find(
         self, query: SlotQuery, now: datetime, most: int, after: tuple[int, int, int] | None
@@ -88,8 +87,7 @@ class NativeSlots:
     async def _current(self) -> tuple[StoredDirectory, PracticeVersions]:
         """The versions of this call, and the directory at that version."""
         for _ in range(_STALE_ATTEMPTS):
-            current = self.current or await self._calendar.current_versions.read(self._practice_id)
-            self.current = None
+            current = await self._calendar.current_versions.read(self._practice_id)
             stored = await self._calendar.directories.at(self._practice_id, current.directory)
             if stored.version == current.directory:
                 return stored, current

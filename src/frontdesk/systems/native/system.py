@@ -12,7 +12,6 @@ from frontdesk.domain.directory import Directory
 from frontdesk.domain.names import digits
 from frontdesk.domain.patients import Contact, Patient, name_key
 from frontdesk.domain.slot_ids import SlotRef
-from frontdesk.store.calendar_versions import PracticeVersions
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
 from frontdesk.store.directories import StoredDirectory
 from frontdesk.store.rows import from_row
@@ -61,9 +60,6 @@ class NativeSystem:
         if self.versions is None:
             self.versions = Versions(stored.version)
         return stored.directory
-
-    def compare_with(self, current: PracticeVersions) -> None:
-        self._slots.current = current
 
     async def find_slots(
         self, query: SlotQuery, now: datetime, *, most: int, after: tuple[int, int, int] | None
