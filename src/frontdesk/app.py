@@ -87,6 +87,7 @@ from frontdesk.settings import Settings
 from frontdesk.store.calendar_versions import CurrentVersions
 from frontdesk.store.database import READY_SECONDS, WATCH_SECONDS, Database
 from frontdesk.store.directories import DirectoryCache
+from frontdesk.store.hosts import Hosts
 from frontdesk.store.migrate import unreadiness
 from frontdesk.store.notifications import NotificationListener
 from frontdesk.systems.fhir import FhirSystems
@@ -242,7 +243,7 @@ def build_background(service: Service) -> Background:
     database, metrics = service.database, service.metrics
     background = Background(
         [
-            NotificationListener(database.hosts, service.on_change, service.desk.live.wake_all).step,
+            NotificationListener(_listened(service), service.on_change, service.desk.live.wake_all).step,
             service.ring.step,
             service.engine.audit.step,
             service.audit_heads.step,
@@ -344,6 +345,12 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
     gateway.on_drain, gateway.on_close = health.drain, service.desk.live.close
     app.state.gateway = gateway  # the agent's view of the console sends its calls through it
     return gateway
+
+
+def _listened(service: Service) -> Hosts:
+    """The hosts to listen at for notifications, which do not pass through a pooler."""
+    direct = service.settings.direct_database_url
+    return service.database.hosts if direct is None else Hosts(direct)
 
 
 def _metrics(settings: Settings, database: Database, answers: AnswerCache) -> "Metrics | None":

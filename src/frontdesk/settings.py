@@ -92,6 +92,8 @@ class Settings(BaseSettings):
     """Absent: an embedded PostgreSQL under the data directory."""
     migration_database_url: _DatabaseUrl | None = Field(default=None, repr=False)
     """A login that may change the schema, when the service's own may not."""
+    direct_database_url: _DatabaseUrl | None = Field(default=None, repr=False)
+    """The address of PostgreSQL itself, if `database_url` is a pooler's, through which no notifications pass."""
     secret_key: str | None = Field(default=None, repr=False)
     """Encrypts the keys at rest. Absent: a file of mode 0600 in the data directory, made on first start."""
     run_as: str | None = None

@@ -3,6 +3,8 @@
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -58,6 +60,21 @@ class Cluster:
     def sql(self, statement: str) -> str:
         return self._run("psql", "-X", "-A", "-t", "-d", self.dsn, "-c", statement)
 
+    def script(self, text: str) -> None:
+        """Statements and commands of psql, as an administrator runs them."""
+        self._run("psql", "-X", "-v", "ON_ERROR_STOP=1", "-d", self.dsn, given=text)
+
+    @contextmanager
+    def running(self, program: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Another program, of the same account."""
+        with self._log.open("ab") as log:
+            process = subprocess.Popen([program, *arguments], stdout=log, stderr=log, cwd="/", **asdict(self._account))
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait(30)
+
     def promote(self) -> None:
         self._run("pg_ctl", "promote", "-D", str(self.data))
 
@@ -84,10 +101,10 @@ class Cluster:
         command = [str(self._binaries / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
         return subprocess.run(command).returncode == 0
 
-    def _run(self, program: str, *arguments: str) -> str:
+    def _run(self, program: str, *arguments: str, given: str = "") -> str:
         done = subprocess.run(
             [str(self._binaries / program), *arguments],
-            capture_output=True, text=True, cwd="/", env={"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
+            input=given, capture_output=True, text=True, cwd="/", env={"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
             timeout=120, **asdict(self._account),
         )  # fmt: skip
         assert done.returncode == 0, done.stderr

@@ -112,7 +112,7 @@ async def on_database(settings: "Settings", work: Callable[[CommandContext], Awa
     from frontdesk.store.migrate import migrate, status
 
     owner = owner_dsn(settings)
-    database = Database(service_dsn(settings), pool_size=2)
+    database = Database(service_dsn(settings), pool_size=2, pooled=settings.direct_database_url is not None)
     with explain_database_errors(settings):
         state = await status(owner)
         if not state.applied_migrations:
@@ -146,7 +146,7 @@ def owner_dsn(settings: "Settings") -> str:
     """A login that may change the schema."""
     from frontdesk.store.embedded.server import OWNER_ROLE
 
-    given = settings.migration_database_url or settings.database_url
+    given = settings.migration_database_url or settings.direct_database_url or settings.database_url
     return given or _embedded(settings).dsn(OWNER_ROLE)
 
 
@@ -154,6 +154,8 @@ def owner_dsn(settings: "Settings") -> str:
 def explain_database_errors(settings: "Settings") -> Iterator[None]:
     """Turns an error of the database into a CommandError of one sentence."""
     from asyncpg import exceptions as pg
+
+    from frontdesk.store.sessions import SessionRefused
 
     where = "The embedded PostgreSQL" if settings.database_url is None else "The database of FRONTDESK_DATABASE_URL"
     try:
@@ -169,6 +171,12 @@ def explain_database_errors(settings: "Settings") -> Iterator[None]:
         ) from None
     except (pg.ClientConfigurationError, ValueError):
         raise CommandError(f"{where} has no valid address: it looks like postgresql://user@host:5432/name.") from None
+    except SessionRefused as error:
+        raise CommandError(str(error)) from None
+    except (pg.ProtocolViolationError, pg.InvalidSQLStatementNameError, pg.DuplicatePreparedStatementError):
+        raise CommandError(
+            f"{where} behaves like a pooler: set FRONTDESK_DIRECT_DATABASE_URL to the address of PostgreSQL itself."
+        ) from None
     except pg.TargetServerAttributeNotMatched:
         raise CommandError(f"{where} accepts no writes, as a standby: name the primary, or all hosts.") from None
     except (pg.OperatorInterventionError, pg.PostgresConnectionError, pg.TooManyConnectionsError):

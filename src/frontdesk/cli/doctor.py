@@ -101,7 +101,7 @@ async def _examine_database(settings: "Settings") -> list[CheckResult]:
     found = [reachable, migrations, clock]
     if migrations.state == "failed":
         return [*found, CheckResult("keys, practices", "skipped", "the database does not fit this version")]
-    database = Database(service_dsn(settings), pool_size=2)
+    database = Database(service_dsn(settings), pool_size=2, pooled=settings.direct_database_url is not None)
     with explain_database_errors(settings):
         await database.open()
     try:

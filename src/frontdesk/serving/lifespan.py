@@ -22,6 +22,7 @@ def create(on_database_down: Callable[[], None]) -> Any:
     database = Database(
         settings.database_url or EmbeddedPostgres(settings.postgres_dir).dsn(SERVICE_ROLE),
         pool_size=settings.database_pool_size,
+        pooled=settings.direct_database_url is not None,
         on_unreachable=on_database_down,
     )
     service = build_service(settings, database, requests=request_lines(lines))

@@ -14,6 +14,7 @@ import asyncpg
 from asyncpg import exceptions as pg
 
 from frontdesk.store.hosts import Hosts
+from frontdesk.store.sessions import SessionRefused, check_pooler, check_session
 
 SCHEMA = "frontdesk"
 SERVICE_ROLE = "frontdesk_service"
@@ -63,8 +64,17 @@ class OutcomeUnknown(Exception):  # noqa: N818
 class Database:
     """Runs statements as the service's role. `statements` counts them, for tests and metrics."""
 
-    def __init__(self, dsn: str, *, pool_size: int = 16, on_unreachable: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        pool_size: int = 16,
+        pooled: bool = False,
+        on_unreachable: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`pooled`: the address is a pooler's, such as PgBouncer's."""
         self.dsn = dsn
+        self._pooled = pooled
         self.hosts = Hosts(dsn)
         self._pool_size = pool_size
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
@@ -78,6 +88,7 @@ class Database:
         self.statements = 0
 
     async def open(self) -> None:
+        """Raises SessionRefused if the login may not be used."""
         self._pool = await asyncpg.create_pool(
             connect=cast(Any, self._connect),
             min_size=1,
@@ -85,12 +96,28 @@ class Database:
             command_timeout=STATEMENT_SECONDS + 5,
             timeout=ACQUIRE_SECONDS,
             max_inactive_connection_lifetime=_POOLED_SECONDS,
-            server_settings=session_settings(SERVICE_ROLE),
-            init=_learn_types,
+            server_settings=self._settings,
+            init=self._check,
             reset=_keep_session,
             connection_class=_Connection,
         )
         self._closing = False
+        if self._pooled:
+            try:
+                async with self._pool.acquire() as first, self._pool.acquire() as second:
+                    await check_pooler(first, second)
+            except BaseException:
+                self._pool.terminate()
+                raise
+
+    @property
+    def _settings(self) -> dict[str, str]:
+        """What a connection asks for; a pooler refuses most settings, and the login has to bring them."""
+        settings = session_settings(SERVICE_ROLE)
+        return {"application_name": settings["application_name"]} if self._pooled else settings
+
+    async def _check(self, connection: Any) -> None:
+        await check_session(connection, session_settings(SERVICE_ROLE), pooled=self._pooled)
 
     async def _connect(self, _dsn: None, **options: Any) -> Any:
         return await self.hosts.connect(**options)
@@ -117,7 +144,7 @@ class Database:
         await asyncio.wait({self._probe}, timeout=_PROBE_SECONDS)
         if self._probe.done() and self._probe.exception() is None:
             return
-        if await self.hosts.find_another(server_settings=session_settings(SERVICE_ROLE)):
+        if await self.hosts.find_another(server_settings=self._settings):
             _log.warning("The database host does not answer; another one accepts writes and is used from now on")
             for connection in list(self._in_use):
                 with contextlib.suppress(pg.InterfaceError):
@@ -210,6 +237,9 @@ class Database:
             connection = await self._pool.acquire(timeout=ACQUIRE_SECONDS)
             self._in_use.add(connection)
             return connection
+        except SessionRefused as error:
+            _log.error("A database connection was refused: %s", error)
+            raise DatabaseUnavailable from error
         except (pg.PostgresError, pg.InterfaceError, pg.InternalClientError, OSError) as error:
             self._on_unreachable()
             raise DatabaseUnavailable from error
@@ -289,11 +319,6 @@ def session_settings(role: str | None) -> dict[str, str]:
         "jit": "off",
     }
     return settings if role is None else {**settings, "role": role}
-
-
-async def _learn_types(connection: Any) -> None:
-    """Makes asyncpg look array types up now, not during the first request."""
-    await connection.fetchrow("SELECT '{}'::integer[], '{}'::timestamptz[]")
 
 
 async def _keep_session(_connection: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 
 from frontdesk import __version__
-from frontdesk.store.database import SCHEMA, Database, DatabaseUnavailable, session_settings, within
+from frontdesk.store.database import SCHEMA, SERVICE_ROLE, Database, DatabaseUnavailable, session_settings, within
 from frontdesk.store.hosts import Hosts
 
 _FOLDER = Path(__file__).parent
@@ -18,6 +18,15 @@ _WORTH_ANALYZING_BYTES = 64 * 1024
 _WITHOUT_STATISTICS = """
 SELECT relname AS name FROM pg_class
 WHERE relnamespace = $1::regnamespace AND relkind = 'r' AND reltuples = -1 AND pg_relation_size(oid) > $2
+"""
+_MISSING_RIGHTS = """
+SELECT current_user AS login,
+       coalesce(pg_has_role(to_regrole($1), 'MEMBER'), false) AS is_service,
+       to_regrole($1) IS NOT NULL OR may_create.role AS role,
+       EXISTS (SELECT FROM pg_extension WHERE extname = 'btree_gist') OR may_create.here AS extension,
+       coalesce(has_schema_privilege(to_regnamespace($2), 'CREATE'), may_create.here) AS schema
+FROM (SELECT rolsuper OR rolcreaterole AS role, has_database_privilege(current_database(), 'CREATE') AS here
+      FROM pg_roles WHERE rolname = current_user) may_create
 """
 _READINESS_SECONDS = 3.0
 _LOCK = 0x66726F6E74  # any fixed number: "front"
@@ -131,6 +140,7 @@ async def migrate(dsn: str, release: Release | None = None) -> SchemaState:
         if state.mismatch is not None:
             raise MigrationError(state.mismatch)
         if not state.applied_migrations:
+            await _check_rights(connection)
             await _create_schema(connection)
         for migration in state.pending_migrations:
             async with connection.transaction():
@@ -195,9 +205,27 @@ async def _connect(dsn: str) -> Any:
     return await Hosts(dsn).connect(server_settings=settings, timeout=10)
 
 
+async def _check_rights(connection: Any) -> None:
+    """Says what an administrator has to run before a login with few rights can create the tables."""
+    row = await connection.fetchrow(_MISSING_RIGHTS, SERVICE_ROLE, SCHEMA)
+    commands = {
+        "role": f"CREATE ROLE {SERVICE_ROLE} NOLOGIN;",
+        "extension": "CREATE EXTENSION btree_gist;",
+        "schema": f"CREATE SCHEMA {SCHEMA} AUTHORIZATION {row['login']};",
+    }
+    missing = [command for name, command in commands.items() if not row[name]]
+    if missing and row["is_service"]:
+        raise MigrationError(
+            "The login of the service may not create the tables: set FRONTDESK_MIGRATION_DATABASE_URL to one that may."
+        )
+    if missing:
+        raise MigrationError(f"This login may not prepare the database. Let an administrator run: {' '.join(missing)}")
+
+
 async def _create_schema(connection: Any) -> None:
     async with connection.transaction():
-        await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+        if not await connection.fetchval("SELECT to_regnamespace($1) IS NOT NULL", SCHEMA):
+            await connection.execute(f"CREATE SCHEMA {SCHEMA}")  # IF NOT EXISTS would need the right to create it
         await connection.execute(
             "CREATE TABLE IF NOT EXISTS migration (number integer PRIMARY KEY, name text NOT NULL, "
             "checksum text NOT NULL, applied_at timestamptz NOT NULL)"

@@ -1,3 +1,4 @@
+-- formerly: 1aca53fe794be7a3f662685aafa5205d47dbf863f8f7f075705df53f3d897d20
 -- formerly: ac7d67b5e2a6696d2dd3d37b819aff04095c843718bcddc026f4c2c729140cde
 -- Tenant isolation: the service's role owns nothing, and sees only the rows of the practice that its transaction named.
 -- A statement that names no practice is refused: the setting does not exist.
@@ -16,6 +17,8 @@ BEGIN
     IF NOT pg_has_role(current_user, 'frontdesk_service', 'USAGE') THEN
         EXECUTE format('GRANT frontdesk_service TO %I', current_user);
     END IF;
+EXCEPTION WHEN insufficient_privilege THEN
+    NULL;  -- the service has a login of its own, and this one need not be a member
 END $$;
 
 DO $$
