@@ -1,0 +1,197 @@
+"""Faults that a run meets, one after the other, in a schedule that its seed decides."""
+
+import asyncio
+import contextlib
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import asyncpg
+
+from tests.proof.nodes import OPEN_FILES, WORKERS, Node, clock_library
+from tests.proof.postgres import Pair
+from tests.proof.recorder import History
+
+CLOCK_JUMPS = (-900, -90, 90, 900, 25 * 3600)  # seconds: within and beyond the life of a token, and of a stored result
+CLOCK_LAG = 1.5  # seconds until every process has noticed
+_SERVICE_BACKENDS = "FROM pg_stat_activity WHERE usename = 'frontdesk_service'"
+
+
+@dataclass
+class Nemeses:
+    nodes: list[Node]
+    postgres: Pair
+    history: History
+    chance: random.Random
+    has_small_disk: bool
+    faults: Counter[str] = field(default_factory=Counter)
+    lost_memory: bool = False  # a database server was killed
+
+    def schedule(self) -> list[tuple[str, Callable[[], Awaitable[None]]]]:
+        """Every kind of fault once, in an order that the seed decides."""
+        kinds = {
+            "kill a worker": self.kill_worker,
+            "kill a supervisor": self.kill_supervisor,
+            "kill the database": self.kill_database,
+            "stop a worker": self.stop_worker,
+            "stop the database": self.stop_database,
+            "exhaust the pool": self.exhaust_pool,
+            "exhaust descriptors": self.exhaust_descriptors,
+            "slow disk": self.slow_disk,
+            "cancel statements": self.cancel_statements,
+            "end sessions": self.end_sessions,
+            "deadlocks": self.deadlocks,
+            "fail-over": self.fail_over,
+            "rolling restart": self.rolling_restart,
+        }
+        if self.has_small_disk:
+            kinds["full disk"] = self.fill_disk
+        if clock_library() is not None:
+            kinds["clock jump"] = self.move_clock
+        return self.chance.sample(sorted(kinds.items()), len(kinds))
+
+    async def run(self, seconds: float) -> None:
+        """Faults until the time is over, with a pause after each in which the service has to work again."""
+        deadline = time.monotonic() + seconds
+        while True:
+            for kind, fault in self.schedule():
+                await asyncio.sleep(self.chance.uniform(0.5, 2.0))
+                if time.monotonic() > deadline:
+                    return
+                self.history.faults.append((time.monotonic_ns(), kind))
+                self.faults[kind] += 1
+                await fault()
+
+    async def heal(self) -> None:
+        for node in self.nodes:
+            await asyncio.to_thread(node.until_ready)
+
+    def _some_node(self) -> Node:
+        return self.chance.choice(self.nodes)
+
+    async def kill_worker(self) -> None:
+        node = self._some_node()
+        if workers := node.workers():
+            node.signal([self.chance.choice(workers)], signal.SIGKILL)
+
+    async def kill_supervisor(self) -> None:
+        node = self._some_node()
+        await asyncio.to_thread(node.kill)
+        node.start()
+        await asyncio.to_thread(node.until_ready)
+
+    async def kill_database(self) -> None:
+        self.lost_memory = True
+        await asyncio.to_thread(self.postgres.restart_primary)
+
+    async def stop_worker(self) -> None:
+        node, seconds = self._some_node(), self.chance.uniform(1, 4)
+        workers = node.workers()[:1]
+        node.signal(workers, signal.SIGSTOP)
+        await asyncio.sleep(seconds)
+        node.signal(workers, signal.SIGCONT)
+
+    async def stop_database(self) -> None:
+        processes = self.postgres.primary.processes()
+        self.nodes[0].signal(processes, signal.SIGSTOP)
+        await asyncio.sleep(self.chance.uniform(1, 3))
+        self.nodes[0].signal(processes, signal.SIGCONT)
+
+    async def exhaust_pool(self) -> None:
+        """Writers wait for locks that somebody holds, until no connection is left."""
+        connection = await self._connect()
+        try:
+            async with connection.transaction():
+                await connection.execute("SELECT FROM frontdesk.provider FOR UPDATE")
+                await connection.execute("SELECT FROM frontdesk.patient FOR UPDATE")
+                await asyncio.sleep(self.chance.uniform(2, 7))
+        finally:
+            await connection.close()
+
+    async def exhaust_descriptors(self) -> None:
+        """More connections than the workers of a node may have open files."""
+        node = self._some_node()
+        wanted = (asyncio.open_connection("127.0.0.1", node.port) for _ in range(OPEN_FILES * WORKERS + 50))
+        opened = await asyncio.gather(*wanted, return_exceptions=True)
+        await asyncio.sleep(self.chance.uniform(1, 3))
+        for connection in opened:
+            if not isinstance(connection, BaseException):
+                connection[1].close()
+
+    async def slow_disk(self) -> None:
+        """Every commit waits a tenth of a second before it is flushed."""
+        connection = await self._connect()
+        try:
+            for setting in ("commit_delay = 100000", "commit_siblings = 0"):
+                await connection.execute(f"ALTER SYSTEM SET {setting}")
+            await connection.execute("SELECT pg_reload_conf()")
+            await asyncio.sleep(self.chance.uniform(2, 4))
+            for setting in ("commit_delay", "commit_siblings"):
+                await connection.execute(f"ALTER SYSTEM RESET {setting}")
+            await connection.execute("SELECT pg_reload_conf()")
+        finally:
+            await connection.close()
+
+    async def cancel_statements(self) -> None:
+        """What the server does to a statement that has run for too long, to all that run."""
+        await self._to_backends("pg_cancel_backend(pid)", "state = 'active'")
+
+    async def end_sessions(self) -> None:
+        await self._to_backends("pg_terminate_backend(pid)", "random() < 0.3")
+
+    async def _to_backends(self, act: str, which: str) -> None:
+        connection = await self._connect()
+        try:
+            for _ in range(20):
+                await connection.execute(f"SELECT {act} {_SERVICE_BACKENDS} AND {which}")
+                await asyncio.sleep(0.05)
+        finally:
+            await connection.close()
+
+    async def deadlocks(self) -> None:
+        """Locks patients before providers, while bookings lock them the other way round."""
+        connection = await self._connect()
+        try:
+            for _ in range(15):
+                with contextlib.suppress(asyncpg.DeadlockDetectedError):
+                    async with connection.transaction():
+                        await connection.execute("SELECT FROM frontdesk.patient FOR UPDATE")
+                        await asyncio.sleep(0.03)
+                        await connection.execute("SELECT FROM frontdesk.provider FOR UPDATE")
+        finally:
+            await connection.close()
+
+    async def fail_over(self) -> None:
+        self.lost_memory = True
+        await asyncio.to_thread(self.postgres.fail_over)
+
+    async def rolling_restart(self) -> None:
+        for node in self.nodes:
+            await asyncio.to_thread(node.stop)
+            node.start()
+            await asyncio.to_thread(node.until_ready)
+
+    async def fill_disk(self) -> None:
+        self.lost_memory = True
+        await asyncio.to_thread(self.postgres.fill_disk)
+        await asyncio.sleep(self.chance.uniform(1, 3))
+        await asyncio.to_thread(self.postgres.free_disk)
+
+    async def move_clock(self) -> None:
+        seconds = self.chance.choice(CLOCK_JUMPS)
+        await self._set_clock(seconds)
+        await asyncio.sleep(self.chance.uniform(1, 3))
+        await self._set_clock(0)
+
+    async def _set_clock(self, seconds: int) -> None:
+        before = self.history.offsets[-1][1]
+        self.history.offsets.append((time.monotonic_ns(), max(before, seconds)))
+        self.nodes[0].set_clock(seconds)
+        await asyncio.sleep(CLOCK_LAG)
+        self.history.offsets.append((time.monotonic_ns(), float(seconds)))
+
+    async def _connect(self) -> "asyncpg.Connection[asyncpg.Record]":
+        return await asyncpg.connect(self.postgres.dsn("postgres"))

@@ -1,0 +1,142 @@
+"""Bugs that the checker has to find. Each is an edit of a copy of the source, made before the service starts."""
+# ruff: noqa: E501 - the edited lines as they stand in the source
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+WRITES = "store/functions/writes.sql"
+WEBHOOKS = "store/functions/webhooks.sql"
+SLOTS = "store/functions/slots.sql"
+CONFIRMATION = "engine/confirmation.py"
+ANSWER_CACHE = "engine/answer_cache.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    file: str  # under src/frontdesk
+    before: str
+    after: str
+
+
+def apply(edits: tuple[Edit, ...], source: Path) -> None:
+    for edit in edits:
+        path = source / edit.file
+        text = path.read_text()
+        assert text.count(edit.before) == 1, f"{edit.file} has changed: plant this bug anew"
+        path.write_text(text.replace(edit.before, edit.after))
+
+
+BUGS: Mapping[str, tuple[Edit, ...]] = {
+    "lost update: a patient's fields are written as they were read before": (
+        Edit(WRITES, "IF c ? 'before' AND", "IF false AND"),
+    ),
+    "lost write: an e-mail is acknowledged and not stored": (
+        Edit(WRITES, "phone_digits = c ->> 'phoneDigits', email = c ->> 'email',", "phone_digits = c ->> 'phoneDigits',"),
+    ),
+    "lost booking: acknowledged and not stored": (
+        Edit(WRITES, "    INSERT INTO appointment (\n", "    IF v_lane < 2 THEN INSERT INTO appointment (\n"),
+        Edit(WRITES, "v_starts, v_ends, v_busy_until, 'booked', p_actor, p_now, p_now\n    );",
+             "v_starts, v_ends, v_busy_until, 'booked', p_actor, p_now, p_now\n    ); END IF;"),
+    ),
+    "stale read: cached answers are not compared with the calendar": (
+        Edit(ANSWER_CACHE, "return await self._current_versions.read(caller.practice_id) == entry.versions", "return True"),
+    ),
+    "stale read: cached calendars are not read again": (
+        Edit(SLOTS, "WHERE coalesce(c.version, 0) <> wanted.known", "WHERE wanted.known = -1"),
+    ),
+    "stale read: changes of an appointment are not counted": (
+        Edit("store/functions/calendar_versions.sql", "FROM before UNION SELECT practice_id, provider_id, 1 FROM after",
+             "FROM before WHERE false"),
+    ),
+    "stale read: a worker remembers appointments": (
+        Edit("operations/_lookups.py", 'R = TypeVar("R", Location, Provider, VisitType)\n',
+             'R = TypeVar("R", Location, Provider, VisitType)\n_seen: dict[str, Appointment] = {}\n'),
+        Edit("operations/_lookups.py", "    context.subjects.extend((found.id, found.patient_id))\n    return found",
+             "    context.subjects.extend((found.id, found.patient_id))\n    return _seen.setdefault(found.id, found)"),
+    ),
+    "another practice's answer: the cache is keyed without the practice": (
+        Edit(ANSWER_CACHE, "entry = self._entries.get((caller.practice_id, *key))", "entry = self._entries.get((0, *key))"),
+        Edit(ANSWER_CACHE, "self._entries.put((caller.practice_id, *key)", "self._entries.put((0, *key)"),
+    ),
+    "phantom slot: the buffer after a visit is not busy": (
+        Edit(SLOTS, "int4send(epoch_minutes(o.starts_at)) || int4send(epoch_minutes(o.busy_until))",
+             "int4send(epoch_minutes(o.starts_at)) || int4send(epoch_minutes(o.ends_at))"),
+        Edit(SLOTS, "                SELECT a.starts_at, a.busy_until, a.lane\n", "                SELECT a.starts_at, a.ends_at, a.lane\n"),
+    ),
+    "phantom slot: a slot is always said to be available": (
+        Edit("operations/get_slot.py", '"available": state.available', '"available": True'),
+    ),
+    "time leaks: a cancelled appointment keeps its time": (
+        Edit(SLOTS, "a.provider_id = p_provider AND a.status <> 'cancelled'", "a.provider_id = p_provider"),
+    ),
+    "double booking: one lane more where all are taken": (
+        Edit(WRITES, "    SELECT min(lane) FROM generate_series(1, p_capacity) AS lane\n",
+             "    SELECT coalesce(min(lane), p_capacity + 1) FROM generate_series(1, p_capacity) AS lane\n"),
+        Edit("operations/_booking.py", "if not checked.slot.available:", "if False:"),
+    ),
+    "double booking: a patient at two places": (
+        Edit(WRITES, "IF patient_is_busy(p_practice, v_patient, v_starts, v_ends, NULL) THEN", "IF false THEN"),
+        Edit("operations/_booking.py", "if checked.patient_busy:", "if False:"),
+    ),
+    "token executed twice: it is not consumed": (
+        Edit(WRITES, "UPDATE intent t SET state = 'consumed', result = done.result, keep_until = p_keep_until",
+             "UPDATE intent t SET keep_until = p_keep_until"),
+    ),
+    "token executed twice: two confirmations at once": (
+        Edit(WRITES, "            WHEN i.state = 'consumed' THEN 'replayed'\n", ""),
+    ),
+    "result of another token": (
+        Edit("store/functions/intents.sql",
+             "RETURN QUERY SELECT * FROM intent i WHERE i.practice_id = p_practice AND i.intent_id = p_intent;",
+             """RETURN QUERY SELECT (jsonb_populate_record(i, CASE i.state WHEN 'consumed' THEN jsonb_build_object('result', (
+                    SELECT r.result FROM intent r WHERE r.practice_id = p_practice AND r.state = 'consumed'
+                    ORDER BY r.keep_until DESC LIMIT 1)) ELSE '{}' END)).*
+                FROM intent i WHERE i.practice_id = p_practice AND i.intent_id = p_intent;"""),
+    ),
+    "token confirms another request: its fields are not bound": (
+        Edit(CONFIRMATION, "request = [self.operation.name, self.given.given_fields()]", "request = [self.operation.name]"),
+    ),
+    "results are forgotten: a second keeps them": (
+        Edit(CONFIRMATION, "KEEP_RESULTS = timedelta(hours=24)", "KEEP_RESULTS = timedelta(seconds=1)"),
+    ),
+    "audit record missing: of cancellations": (
+        Edit(WRITES, "IF done.outcome <> 'stale' THEN", "IF done.outcome <> 'stale' AND p_operation <> 'cancel_appointment' THEN"),
+    ),
+    "audit record missing: of a read": (
+        Edit("engine/execute.py", 'if outcome != "validation":',
+             'if outcome != "validation" and call.operation.name != "get_patient":'),
+    ),
+    "audit chain broken: some records are never sealed": (
+        Edit("store/functions/audit.sql", "INSERT INTO audit_unsealed (practice_id, record_id) VALUES (p_practice, new_id);",
+             "INSERT INTO audit_unsealed (practice_id, record_id) SELECT p_practice, new_id WHERE new_id % 10 > 0;"),
+    ),
+    "event missing: of confirmations": (
+        Edit(WRITES, "IF done.event IS NOT NULL THEN", "IF done.event <> 'appointment.confirmed' THEN"),
+    ),
+    "webhook twice": (
+        Edit(WEBHOOKS, "state = CASE WHEN p_failure IS NULL THEN 'delivered'",
+             "state = CASE WHEN p_failure IS NULL AND d.attempts > 0 THEN 'delivered' WHEN p_failure IS NULL THEN 'pending'"),
+    ),
+    "webhook never: some events are not handed over": (
+        Edit(WEBHOOKS, "AND (w.events = '{}' OR o.type = ANY (w.events))", "AND o.event_id % 5 <> 0"),
+    ),
+    "webhooks out of order: the newest first": (
+        Edit(WEBHOOKS, "                  ORDER BY b.event_id LIMIT 1\n", "                  ORDER BY b.event_id DESC LIMIT 1\n"),
+    ),
+    "cap exceeded: leases are not counted": (
+        Edit("store/functions/limits.sql", "u.minute_leased := u.minute_leased + v_granted;", "NULL;"),
+    ),
+    "a cancelled appointment is confirmed": (
+        Edit("operations/_status_changes.py", "if appointment.status not in states or", "if"),
+        Edit(WRITES, "    IF a.status NOT IN (SELECT jsonb_array_elements_text(c -> 'fromStates'))\n       OR (", "    IF ("),
+    ),
+    "half a move: the time changes and the provider stays": (
+        Edit(WRITES, "        provider_id = v_provider, location_id = (c ->> 'locationId')::integer,\n        visit_type_id",
+             "        location_id = (c ->> 'locationId')::integer,\n        visit_type_id"),
+    ),
+    "a patient on file twice": (
+        Edit(WRITES, "    IF EXISTS (SELECT FROM match_patients(p_practice, c ->> 'nameKey', (c ->> 'dob')::date, c ->> 'phoneDigits')) THEN",
+             "    IF false THEN"),
+    ),
+}  # fmt: skip

@@ -1,0 +1,166 @@
+"""Records what concurrent clients asked for and what they were answered, over both doors."""
+
+import json
+import random
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from frontdesk.operations import OPERATIONS, Operation
+from tests.doors.mcp_speech import HANDSHAKE, headers, request
+
+BY_NAME: Mapping[str, Operation] = {operation.name: operation for operation in OPERATIONS}
+WRITES = frozenset(operation.name for operation in OPERATIONS if operation.kind == "write")
+AUDITED_READS = frozenset(operation.name for operation in OPERATIONS if operation.reads_phi)
+NEVER = 1 << 62
+_MINUTE = re.compile(r'"minute";r=\d+;t=(\d+)')
+
+
+@dataclass(slots=True, eq=False)
+class Op:
+    """One call. Times are nanoseconds of one monotonic clock; `status` 0 is a call whose answer was lost."""
+
+    practice: str
+    client: str
+    door: str
+    name: str
+    given: Mapping[str, Any]
+    invoked: int
+    answered: int = NEVER
+    status: int = 0
+    body: Mapping[str, Any] = field(default_factory=dict)
+    token: str | None = None
+    key: str | None = None
+    request_id: str = ""
+    minute_ends: float | None = None  # of the client's rate limit, in seconds of the same clock
+
+    @property
+    def code(self) -> str | None:
+        """The code of a refusal, None for a success and for a lost answer."""
+        return self.body.get("code") if self.status >= 400 else None
+
+    @property
+    def succeeded(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether it may have executed, for all its caller knows."""
+        return self.name in WRITES and (self.status == 0 or self.status == 500)
+
+    def __str__(self) -> str:
+        answer = "lost" if self.status == 0 else f"{self.status} {self.code or json.dumps(self.body)[:300]}"
+        return f"{self.client[:9]} {self.door} {self.name} {json.dumps(self.given)} -> {answer}"
+
+
+@dataclass
+class History:
+    ops: list[Op] = field(default_factory=list)
+    persons: dict[tuple[str, str], "Person"] = field(default_factory=dict)  # on file before the history begins
+    directory: dict[tuple[str, str, str], Mapping[str, Any]] = field(
+        default_factory=dict
+    )  # what directory reads answer
+    caps: dict[str, int] = field(default_factory=dict)  # by client
+    offsets: list[tuple[int, float]] = field(default_factory=lambda: [(0, 0.0)])  # of the service's clock, in seconds
+    faults: list[tuple[int, str]] = field(default_factory=list)
+    wall_clock: float = field(default_factory=lambda: time.time() - time.monotonic())
+
+    def latest_service_time(self, op: Op) -> float:
+        """The latest time that the service's clock can have shown while it worked on a call."""
+        before = [offset for at, offset in self.offsets if at <= op.invoked][-1]
+        during = (offset for at, offset in self.offsets if op.invoked < at <= op.answered)
+        return op.answered / 1e9 + self.wall_clock + max(before, *during, before)
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A patient as a caller describes one."""
+
+    first: str
+    last: str
+    dob: str
+    phone: str
+    email: str | None = None
+
+
+class Caller:
+    """A client of the service with a connection to every node."""
+
+    def __init__(self, history: History, practice: str, grant: str, credentials: tuple[str, str], nodes: list[Any]):
+        self.history = history
+        self.practice = practice
+        self.is_agent = grant == "agent"
+        self.client_id, self._secret = credentials
+        self._nodes = nodes  # a list that the nemeses may change
+        self._bearer = ""
+
+    async def sign_in(self) -> None:
+        form = {"grant_type": "client_credentials", "client_id": self.client_id, "client_secret": self._secret}
+        answer = await random.choice(self._nodes).post("/oauth/token", data=form)
+        if answer.status_code == 200:
+            self._bearer = f"Bearer {answer.json()['access_token']}"
+
+    async def call(
+        self, name: str, given: Mapping[str, Any], *, token: str | None = None, key: str | None = None
+    ) -> Op:
+        """Makes one call at a node and door chosen at random, and records it."""
+        door = random.choice(("rest", "mcp"))
+        op = Op(self.practice, self.client_id, door, name, given, time.monotonic_ns(), token=token, key=key)
+        op.request_id = f"{random.getrandbits(128):032x}"
+        self.history.ops.append(op)
+        sent = {
+            "Authorization": self._bearer,
+            "traceparent": f"00-{op.request_id}-{random.getrandbits(64) | 1:016x}-01",
+        }
+        if key is not None:
+            sent["Idempotency-Key"] = key
+        fields = dict(given) if token is None else {**given, "confirmationToken": token}
+        node = random.choice(self._nodes)
+        try:
+            if door == "mcp":
+                answer = await _over_mcp(node, name, fields, sent)
+                status, body = _told_over_mcp(BY_NAME[name], answer)
+            else:
+                answer = await _over_rest(node, BY_NAME[name], fields, sent)
+                status, body = answer.status_code, answer.json()
+        except (httpx.HTTPError, json.JSONDecodeError):  # cut off: the answer is lost
+            return op
+        op.answered, op.status, op.body = time.monotonic_ns(), status, body
+        if self.client_id in self.history.caps and (minute := _MINUTE.search(answer.headers.get("RateLimit", ""))):
+            op.minute_ends = op.answered / 1e9 + int(minute[1])
+        if op.code == "unauthorized":
+            await self._sign_in_again()
+        return op
+
+    async def _sign_in_again(self) -> None:
+        try:
+            await self.sign_in()
+        except httpx.HTTPError:
+            return  # the next call will be refused as well
+
+
+async def _over_rest(node: Any, operation: Operation, fields: dict[str, Any], sent: dict[str, str]) -> Any:
+    path = re.sub(r"\{(\w+)\}", lambda found: str(fields.pop(found[1])), operation.path)
+    if operation.method == "GET":
+        return await node.get(f"/api{path}", params=fields, headers=sent)
+    return await node.request(operation.method, f"/api{path}", json=fields, headers=sent)
+
+
+async def _over_mcp(node: Any, name: str, fields: dict[str, Any], sent: dict[str, str]) -> Any:
+    message = request("tools/call", {"name": name, "arguments": fields})
+    return await node.post("/mcp", json=message, headers={**headers(message, HANDSHAKE[-1]), **sent})
+
+
+def _told_over_mcp(operation: Operation, answer: Any) -> tuple[int, Mapping[str, Any]]:
+    """The status and body that REST would have answered."""
+    if answer.status_code != 200:
+        return answer.status_code, answer.json()
+    result = json.loads(answer.content.split(b"data: ", 1)[1])["result"]
+    body = result["structuredContent"]
+    if result.get("isError"):
+        return body["status"], body
+    return (428 if body.get("code") == "confirmation_required" else operation.success), body

@@ -1,0 +1,113 @@
+"""One run of the proof: clients work at nodes for a while, then everything they were told is checked."""
+
+import asyncio
+import time
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+
+from frontdesk.access.clients.records import PatientAccess, add_client
+from frontdesk.access.clients.scopes import SCOPES
+from frontdesk.access.keys.encryption import load_secret_key
+from frontdesk.app import Service
+from frontdesk.audit.verify import verify_chain
+from frontdesk.outbound.webhooks.endpoints import add_endpoint
+from frontdesk.practice_file import parse
+from frontdesk.store.practices import import_practice
+from tests.proof.checker import Checker, Findings
+from tests.proof.practices import SLUGS, practice_file
+from tests.proof.recorder import Caller, History
+from tests.proof.stored import read_stored
+from tests.proof.workload import CAP, Actor, Capped, Desk, on_file
+from tests.webhooks.receiver import Receiver
+
+_UNLIMITED = PatientAccess(0, 0, 0, known_patients_only=False)
+
+
+@dataclass
+class Proof:
+    service: Service  # for setting up and for reading what is stored
+    owner_dsn: str
+    nodes: list[httpx.AsyncClient]
+    receiver: Receiver
+    history: History = field(default_factory=History)
+    actors: list[Actor] = field(default_factory=list)
+    agents: set[str] = field(default_factory=set)
+    practices: list[int] = field(default_factory=list)
+    webhook_patience: float = 15.0  # seconds
+
+    async def set_up(self, days: int = 1) -> None:
+        """Practices, webhook endpoints and clients, who book on so many days."""
+        database = self.service.database
+        await self.service.ring.load()
+        cipher = load_secret_key(self.service.settings)
+        desks = [Desk(slug, days=days) for slug in SLUGS]
+        for desk in desks:
+            now = datetime.now(UTC)
+            practice_id = await import_practice(database, parse(practice_file(desk.practice)), now)
+            self.practices.append(practice_id)
+            await add_endpoint(database, cipher, practice_id, self.receiver.url(), (), now)
+            desk.foreign = [other for other in desks if other is not desk]
+        for desk in desks:
+            for grant in ("agent", "agent", "agent", "integration", "integration", "integration"):
+                self.actors.append(Actor(await self._caller(desk.practice, grant, 1_000_000), desk))
+        self.actors.append(Capped(await self._caller(desks[0].practice, "agent", CAP), desks[0]))
+
+    async def begin(self) -> None:
+        """Signs the clients in, and finds the patients that are on file."""
+        for actor in self.actors:
+            await actor.caller.sign_in()
+        for actor in self.actors:
+            if not actor.desk.patients:
+                actor.desk.patients = await on_file(actor.caller)
+                for patient, person in actor.desk.patients.items():
+                    self.history.persons[actor.desk.practice, patient] = person
+
+    async def _caller(self, practice: str, grant: str, per_minute: int) -> Caller:
+        record, secret = await add_client(
+            self.service.database, self.service.ring, practice=practice, name="Proof", grant=grant, scopes=SCOPES,
+            per_minute=per_minute, quota=1_000_000_000, patient_access=_UNLIMITED,
+        )  # fmt: skip
+        if grant == "agent":
+            self.agents.add(record.client_id)
+        if per_minute == CAP:
+            self.history.caps[record.client_id] = CAP
+        return Caller(self.history, practice, grant, (record.client_id, secret), self.nodes)
+
+    async def work(self, during: Awaitable[Any]) -> None:
+        """The clients work until `during` is over, and finish what they have begun."""
+        tasks = [asyncio.create_task(actor.run()) for actor in self.actors]
+        try:
+            await during
+        finally:
+            for actor in self.actors:
+                actor.stopping = True
+            await asyncio.gather(*tasks)
+
+    async def until(self, operations: int) -> None:
+        while len(self.history.ops) < operations:
+            await asyncio.sleep(0.02)
+
+    async def verdict(self, *, reads_may_be_lost: bool = False) -> Findings:
+        await self._until_delivered()
+        stored = await read_stored(self.owner_dsn)
+        stored.reads_may_be_lost = reads_may_be_lost
+        stored.received = [
+            (m.id, m.document["type"], m.document["data"].get("appointmentId") or m.document["data"]["patientId"])
+            for m in self.receiver.received
+        ]
+        for practice_id in self.practices:
+            later = datetime.now(UTC) + timedelta(minutes=5)  # a record may wait a minute for its seal
+            report = await verify_chain(self.service.database, practice_id, later, keys=self.service.ring)
+            stored.broken_chains += [fault.message for fault in report.faults]
+        return Checker(self.history, frozenset(self.agents)).check(stored)
+
+    async def _until_delivered(self) -> None:
+        """Waits for the webhooks of all events; those that do not come are an anomaly."""
+        deadline = time.monotonic() + self.webhook_patience
+        events = {f"evt_{row['event_id']}" for row in (await read_stored(self.owner_dsn)).outbox}
+        while not events <= set(self.receiver.ids()) and time.monotonic() < deadline:
+            await asyncio.sleep(0.1)

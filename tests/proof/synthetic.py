@@ -1,0 +1,146 @@
+"""Histories of any length without a service: a practice in memory answers, each call at one moment while it runs."""
+
+import random
+from typing import Any
+
+from tests.proof import model
+from tests.proof.practices import CAPACITY, CLOSES, DAY_CELLS, OPENS, PROCEDURES, VISIT_TYPE, date_of, time_of
+from tests.proof.recorder import History, Op, Person
+
+CLIENT = "fd_synthetic"
+_FIRST_DAY = 21_000 * DAY_CELLS
+_DAYS = 20
+_PATIENTS = 400
+_EVERY = 1_000_000  # nanoseconds between two calls
+_LONGEST = 8_000_000
+
+
+class Synthetic:
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.history = History()
+        self.now = 0
+        self.days: dict[tuple[int, int], model.Day] = {}
+        self.diaries: dict[str, model.Diary] = {}
+        self.records: dict[str, model.Record] = {}
+        self.appointments: dict[str, model.Appointment] = {}
+        self.live: list[str] = []
+        for number in range(_PATIENTS):
+            patient = f"pat_{number}"
+            person = Person("First", f"Last {number}", "1980-01-01", f"555{number:07}")
+            self.history.persons["north", patient] = person
+            self.records[patient] = model.Record(patient, person.first, person.phone, None)
+            self.diaries[patient] = frozenset()
+
+    def generate(self, operations: int) -> History:
+        actions = (
+            (self.search, 4), (self.look_at_slot, 4), (self.book, 5), (self.cancel, 4), (self.confirm, 1),
+            (self.read_appointment, 5), (self.read_patient, 2), (self.update_patient, 1), (self.resend, 1),
+        )  # fmt: skip
+        acts, weights = zip(*actions, strict=True)
+        for day in range(_DAYS):  # a call names only slots that a search has shown
+            for provider in CAPACITY:
+                for procedure in PROCEDURES:
+                    self._search(provider, _FIRST_DAY + day * DAY_CELLS, procedure)
+        while len(self.history.ops) < operations:
+            self.chance.choices(acts, weights)[0]()
+        return self.history
+
+    def _op(self, name: str, given: dict[str, Any], status: int, body: dict[str, Any], key: str | None = None) -> None:
+        self.now += _EVERY
+        invoked, answered = (self.now + sign * self.chance.randrange(1, _LONGEST) for sign in (-1, 1))
+        self.history.ops.append(Op("north", CLIENT, "rest", name, given, invoked, answered, status, body, None, key))
+
+    def _place(self) -> tuple[int, int, int]:
+        """A provider, a start and a procedure."""
+        procedure = self.chance.choice(list(PROCEDURES))
+        cell = self.chance.randrange(OPENS, CLOSES - PROCEDURES[procedure].cells + 1)
+        day = self.chance.randrange(_DAYS)
+        return self.chance.choice(list(CAPACITY)), _FIRST_DAY + day * DAY_CELLS + cell, procedure
+
+    def _day(self, provider: int, start: int) -> model.Day:
+        return self.days.get((provider, start // DAY_CELLS), model.empty_day(CAPACITY[provider]))
+
+    def search(self) -> None:
+        self._search(*self._place())
+
+    def _search(self, provider: int, start: int, procedure: int) -> None:
+        first = start - start % DAY_CELLS
+        open_starts = model.open_starts(self._day(provider, start), PROCEDURES[procedure])
+        items = [
+            {"id": f"slt_{provider}_{first + cell}_{procedure}", "start": time_of(first + cell), "providerId": provider,
+             "procedureId": procedure}
+            for cell in range(OPENS, CLOSES)
+            if open_starts >> cell & 1
+        ]  # fmt: skip
+        given = {"providerId": provider, "visitTypeId": VISIT_TYPE, "procedureId": procedure, "from": date_of(start)}
+        self._op("search_slots", given, 200, {"items": items, "limit": 50})
+
+    def look_at_slot(self) -> None:
+        provider, start, procedure = self._place()
+        wanted = model.cells(start % DAY_CELLS, PROCEDURES[procedure].busy)
+        free = model.is_free(self._day(provider, start), wanted)
+        self._op("get_slot", {"slotId": f"slt_{provider}_{start}_{procedure}"}, 200, {"available": free})
+
+    def book(self) -> None:
+        provider, start, procedure = self._place()
+        patient, appointment = f"pat_{self.chance.randrange(_PATIENTS)}", f"apt_{len(self.history.ops)}"
+        given = {"patientId": patient, "slotId": f"slt_{provider}_{start}_{procedure}"}
+        wanted = model.cells(start % DAY_CELLS, PROCEDURES[procedure].busy)
+        end = start + PROCEDURES[procedure].cells
+        after = model.occupies(appointment, wanted)(self._day(provider, start))
+        diary = model.attends(appointment, start, end)(self.diaries[patient])
+        if after is None:
+            self._op("book_appointment", given, 409, {"code": "slot_unavailable"})
+        elif diary is None:
+            self._op("book_appointment", given, 422, {"code": "validation"})
+        else:
+            self.days[provider, start // DAY_CELLS], self.diaries[patient] = after, diary
+            self.appointments[appointment] = model.Appointment(patient, provider, start, procedure, "booked")
+            self.live.append(appointment)
+            self._op("book_appointment", given, 201, {"appointmentId": appointment}, key=f"key {appointment}")
+
+    def cancel(self) -> None:
+        if len(self.live) > 100:
+            appointment = self.live.pop(self.chance.randrange(len(self.live)))
+            booked = self.appointments[appointment]
+            day = (booked.provider, booked.start // DAY_CELLS)
+            self.days[day] = model.without(self.days[day], appointment)
+            self.diaries[booked.patient] = model.no_longer_attends(appointment)(self.diaries[booked.patient])
+            self.appointments[appointment] = booked._replace(status="cancelled")
+            body = {"appointmentId": appointment, "status": "cancelled"}
+            self._op("cancel_appointment", {"appointmentId": appointment}, 200, body)
+
+    def confirm(self) -> None:
+        if self.live:
+            appointment = self.chance.choice(self.live)
+            self.appointments[appointment] = self.appointments[appointment]._replace(status="confirmed")
+            body = {"appointmentId": appointment, "status": "confirmed"}
+            self._op("confirm_attendance", {"appointmentId": appointment}, 200, body)
+
+    def read_appointment(self) -> None:
+        if self.live:
+            appointment = self.chance.choice(self.live)
+            shown = self.appointments[appointment]
+            body = {
+                "id": appointment, "patientId": shown.patient, "providerId": shown.provider, "status": shown.status,
+                "procedureId": shown.procedure, "start": time_of(shown.start),
+            }  # fmt: skip
+            self._op("get_appointment", {"appointmentId": appointment}, 200, body)
+
+    def read_patient(self) -> None:
+        record = self.chance.choice(list(self.records.values()))
+        body = {"id": record.patient, "firstName": record.first, "phone": record.phone, "email": record.email}
+        self._op("get_patient", {"patientId": record.patient}, 200, body)
+
+    def update_patient(self) -> None:
+        patient, email = f"pat_{self.chance.randrange(_PATIENTS)}", f"{len(self.history.ops)}@example.com"
+        self.records[patient] = self.records[patient]._replace(email=email)
+        self._op("update_patient", {"patientId": patient, "email": email}, 200, {"patientId": patient})
+
+    def resend(self) -> None:
+        """The stored result of a booking, asked for again."""
+        before = self.history.ops[-self.chance.randrange(1, 100) :]
+        booked = next((op for op in before if op.key is not None and op.succeeded), None)
+        if booked is not None:
+            self._op(booked.name, dict(booked.given), booked.status, dict(booked.body), key=booked.key)

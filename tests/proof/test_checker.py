@@ -1,0 +1,117 @@
+"""The checker explains a history that a practice can have had, and no other."""
+
+import gc
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.proof import model
+from tests.proof.checker import Checker
+from tests.proof.linearize import Step, impossible
+from tests.proof.recorder import NEVER, History, Op
+from tests.proof.synthetic import Synthetic
+
+
+def read(invoked: int, answered: int, run: model.Read) -> Step:
+    return Step(invoked, answered, False, run, None)
+
+
+def write(invoked: int, answered: int, run: model.Write) -> Step:
+    return Step(invoked, answered, True, run, None)
+
+
+def sets(value: str) -> model.Write:
+    return lambda _state: value
+
+
+def shows(value: str) -> model.Read:
+    return lambda state: state == value
+
+
+@pytest.mark.parametrize(
+    ("steps", "possible"),
+    [
+        ([write(0, 1, sets("a")), read(2, 3, shows("a"))], True),
+        ([write(0, 1, sets("a")), read(2, 3, shows("b"))], False),  # stale
+        ([write(0, 9, sets("a")), read(2, 3, shows("b")), read(4, 5, shows("a"))], True),  # while it ran
+        ([write(0, 9, sets("a")), read(2, 3, shows("a")), read(4, 5, shows("b"))], False),  # back and forth
+        ([write(0, 3, sets("a")), write(1, 2, sets("c")), read(4, 5, shows("c"))], True),  # not in order of the answers
+        ([write(0, 3, sets("a")), write(1, 2, sets("c")), read(4, 5, shows("b"))], False),
+        ([write(0, NEVER, sets("a")), read(2, 3, shows("b"))], True),  # a lost write may not have happened
+        ([write(0, NEVER, sets("a")), read(2, 3, shows("b")), read(4, 5, shows("a"))], True),  # or happen later
+        ([write(0, NEVER, sets("a")), read(2, 3, shows("a")), read(4, 5, shows("b"))], False),
+        ([read(0, 9, shows("b")), write(1, 2, sets("a")), write(3, 4, sets("c")), read(5, 6, shows("c"))], True),
+    ],
+)
+def test_calls_are_put_in_an_order_that_explains_them_all(steps: list[Step], *, possible: bool) -> None:
+    assert (impossible(steps, "b") is None) is possible
+
+
+def test_an_appointment_takes_a_lane_that_is_free_throughout() -> None:
+    day: Any = model.empty_day(2)
+    for appointment, first in (("a", 0), ("b", 0), ("c", 2)):
+        day = model.occupies(appointment, model.cells(first, 2))(day)
+    day = model.without(day, "a")  # the first lane is free in cell 0 and 1, the second in 2 and 3: nowhere 1 and 2
+    assert not model.is_free(day, model.cells(1, 2))
+    assert model.occupies("d", model.cells(1, 2))(day) is None
+    assert model.is_free(day, model.cells(0, 2))
+
+
+@pytest.fixture(scope="module")
+def history() -> History:
+    return Synthetic(seed=1).generate(2000)
+
+
+def anomalies(history: History) -> list[str]:
+    return [anomaly.kind for anomaly in Checker(history, frozenset()).check().anomalies]
+
+
+def test_a_possible_history_has_no_anomaly(history: History) -> None:
+    assert anomalies(history) == []
+
+
+def _is(name: str, status: int) -> Callable[[Op], bool]:
+    return lambda op: op.name == name and op.status == status
+
+
+@pytest.mark.parametrize(
+    ("wanted", "answer", "kind"),
+    [
+        (_is("get_slot", 200), lambda op: {"available": not op.body["available"]}, "not linearizable (day)"),
+        (_is("search_slots", 200), lambda op: {**op.body, "items": op.body["items"][1:]}, "not linearizable (day)"),
+        (_is("get_appointment", 200), lambda op: {**op.body, "status": "cancelled"}, "not linearizable (appointment)"),
+        (_is("get_patient", 200), lambda op: {**op.body, "email": "x@example.com"}, "not linearizable (person)"),
+        (_is("confirm_attendance", 200), lambda op: {**op.body, "status": "booked"}, "not linearizable (appointment)"),
+    ],
+)
+def test_one_wrong_answer_is_found(
+    history: History, wanted: Callable[[Op], bool], answer: Callable[[Op], dict[str, Any]], kind: str
+) -> None:
+    at, op = [(at, op) for at, op in enumerate(history.ops) if wanted(op)][-10]
+    ops = [*history.ops]
+    ops[at] = replace(op, body=answer(op))
+    assert kind in anomalies(replace(history, ops=ops))
+
+
+def test_two_results_of_one_key_are_found(history: History) -> None:
+    keys: dict[str | None, Op] = {op.key: op for op in history.ops if op.key is not None}
+    again = next(op for op in history.ops if op.key is not None and keys[op.key] is not op)
+    ops = [replace(op, body={"appointmentId": "apt_x"}) if op is keys[again.key] else op for op in history.ops]
+    assert "not linearizable (result)" in anomalies(replace(history, ops=ops))
+
+
+@pytest.mark.heavy
+def test_a_million_operations_are_checked_in_a_minute() -> None:
+    history = Synthetic(seed=1).generate(1_000_000)
+    gc.collect()
+    gc.freeze()
+    began = time.process_time()
+    found = anomalies(history)
+    seconds = time.process_time() - began
+    gc.unfreeze()
+    print(f"1,000,000 operations checked in {seconds:.1f} s")
+    assert found == []
+    assert seconds < 60

@@ -1,0 +1,46 @@
+"""The checker finds every planted bug, and nothing where none is planted."""
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+import frontdesk
+from tests.proof.planted.bugs import BUGS, Edit, apply
+
+OPERATIONS = 900
+ROOT = Path(__file__).parents[2]
+
+
+async def _anomalies(edits: tuple[Edit, ...], dsn: str, folder: Path) -> list[str]:
+    """Of a run on a copy of the source with these edits."""
+    shutil.copytree(
+        Path(frontdesk.__file__).parent, folder / "src" / "frontdesk", ignore=shutil.ignore_patterns("*.pyc")
+    )
+    apply(edits, folder / "src" / "frontdesk")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.proof.trial", dsn, str(folder / "data"), str(OPERATIONS), "1",
+        env={**os.environ, "PYTHONPATH": f"{folder / 'src'}:{ROOT}"}, cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    printed, said = await process.communicate()
+    assert process.returncode == 0, said.decode()[-4000:]
+    anomalies: list[str] = json.loads(printed)["anomalies"]
+    return anomalies
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("bug", BUGS)
+async def test_the_checker_finds_a_planted_bug(bug: str, database_dsn: str, tmp_path: Path) -> None:
+    anomalies = await _anomalies(BUGS[bug], database_dsn, tmp_path)
+    assert anomalies
+    print(f"{bug}: {anomalies[0].splitlines()[0][:160]}")
+
+
+@pytest.mark.heavy
+async def test_a_run_without_a_bug_has_no_anomaly(database_dsn: str, tmp_path: Path) -> None:
+    assert await _anomalies((), database_dsn, tmp_path) == []

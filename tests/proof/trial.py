@@ -1,0 +1,63 @@
+"""A short run without faults on two nodes in one process, against a database that exists.
+
+python -m tests.proof.trial DSN FOLDER OPERATIONS SEED prints the findings as JSON.
+"""
+
+import asyncio
+import contextlib
+import json
+import random
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+
+from frontdesk.app import Service, build_app, build_background, build_service
+from frontdesk.settings import Settings
+from frontdesk.store.database import Database
+from frontdesk.store.migrate import migrate
+from tests.proof.checker import Findings
+from tests.proof.run import Proof
+from tests.shared_database import as_owner
+from tests.webhooks.receiver import receiving
+
+_RECEIVER_SECONDS = 0.02
+
+
+@contextlib.asynccontextmanager
+async def node(dsn: str, folder: Path) -> AsyncIterator[tuple[Service, httpx.AsyncClient]]:
+    database = Database(dsn, pool_size=8)
+    await database.open()
+    service = build_service(
+        Settings(data_dir=folder, base_url="http://proof", webhook_allow_private=True, database_pool_size=8), database
+    )
+    await service.ring.load()
+    background = build_background(service)
+    background.start()
+    transport = httpx.ASGITransport(app=build_app(service, background=background), raise_app_exceptions=False)
+    try:
+        async with httpx.AsyncClient(transport=transport, base_url="http://proof", timeout=20) as client:
+            yield service, client
+    finally:
+        await background.stop()
+        await database.close()
+
+
+async def trial(dsn: str, folder: Path, operations: int, seed: int) -> Findings:
+    random.seed(seed)
+    owner_dsn = as_owner(dsn)
+    await migrate(owner_dsn)
+    async with receiving() as receiver, node(dsn, folder) as (service, one), node(dsn, folder) as (_, other):
+        receiver.delay = _RECEIVER_SECONDS
+        proof = Proof(service, owner_dsn, [one, other], receiver)
+        await proof.set_up()
+        await proof.begin()
+        await proof.work(proof.until(operations))
+        return await proof.verdict()
+
+
+if __name__ == "__main__":
+    dsn, folder, operations, seed = sys.argv[1:]
+    findings = asyncio.run(trial(dsn, Path(folder), int(operations), int(seed)))
+    print(json.dumps({"operations": findings.operations, "anomalies": [str(each) for each in findings.anomalies]}))
