@@ -35,6 +35,7 @@ _BANNER = """
     Docs     {url}/docs
     Console  {url}/console
 """
+_FHIR = "    FHIR     {url}/fhir/R4\n"
 _DEMO = """
   This link signs you in to the demo practice's console. It works once, within {minutes} minutes:
 
@@ -140,7 +141,8 @@ def _announce(
             document |= {"demo": prepared[0].document(), "signInLink": prepared[1]}
         _print(to_json(document))
         return
-    text = _BANNER.format(url=url) + "".join(f"\n  WARNING: {warning}.\n" for warning in found)
+    text = (_BANNER + (_FHIR if settings.fhir_server else "")).format(url=url)
+    text += "".join(f"\n  WARNING: {warning}.\n" for warning in found)
     if prepared is not None:
         from frontdesk.access.staff.links import LINK_LIFETIME
 

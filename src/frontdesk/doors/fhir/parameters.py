@@ -66,12 +66,16 @@ class Span(NamedTuple):
 
     @property
     def first_day(self) -> date | None:
-        """No local date before this one matches, whatever the zone; None: no limit."""
-        return None if self.prefix in ("le", "lt") else _shifted(self.low, -1)
+        """No local date before this one matches, in any zone; None: no limit."""
+        if self.prefix in ("le", "lt"):
+            return None
+        return _local_date(self.high if self.prefix == "gt" else self.low, -1)
 
     @property
     def last_day(self) -> date | None:
-        return None if self.prefix in ("ge", "gt") else _shifted(self.high, 1)
+        if self.prefix in ("ge", "gt"):
+            return None
+        return _local_date(self.low if self.prefix == "lt" else self.high, 1, before=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,9 +266,11 @@ def _inclusion(text: str, includes: Mapping[str, Sequence[str]], *, iterates: bo
     return Inclusion(source, parameter, target or None, iterates) if parameter in includes.get(source, ()) else None
 
 
-def _shifted(moment: datetime, days: int) -> date | None:
+def _local_date(moment: datetime, direction: int, *, before: bool = False) -> date | None:
+    """The date of a local moment, or just before it. An instant has several: the outermost in that direction."""
     try:
-        return moment.date() + timedelta(days=days)
+        moment -= timedelta(microseconds=int(before))
+        return moment.date() + timedelta(days=0 if moment.tzinfo is None else direction)
     except OverflowError:
         return None
 
