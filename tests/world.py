@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -161,10 +162,17 @@ async def build_world(database: Database, data_dir: Path) -> World:
     return await open_world(database, data_dir)
 
 
+@cache
+def _settings() -> Settings:
+    """Made once: reading settings takes as long as opening the rest of a world."""
+    return Settings(base_url="http://test")
+
+
 async def open_world(database: Database, data_dir: Path) -> World:
     """A world in a database that has its practices."""
     clock = Clock()
-    service = build_service(Settings(data_dir=data_dir, base_url="http://test"), database, clock)
+    settings = _settings().model_copy(update={"data_dir": data_dir})
+    service = build_service(settings, database, clock)
     await service.ring.load()
     return World(service, clock, httpx.ASGITransport(app=build_app(service)))
 

@@ -7,7 +7,10 @@ from frontdesk.console.guard import Page
 from frontdesk.console.routes import PAGES
 from tests.console.signing_in import TEST_STAFF, csrf_in, session_cookie, signed_in
 from tests.console.walking import address_of
+from tests.shared_database import world_of_a_module
 from tests.world import World
+
+world = world_of_a_module
 
 POSTS = [page for page in PAGES if page.method == "POST"]
 

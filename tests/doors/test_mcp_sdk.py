@@ -18,13 +18,20 @@ from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 
 from frontdesk.doors.mcp.instructions import INSTRUCTIONS
 from frontdesk.operations import OPERATIONS
-from frontdesk.store.database import Database
+from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.mcp.served import Served, coming_days, serving
+from tests.shared_database import as_owner, new_database, opened
 
 
-@pytest.fixture
-async def served(database: Database, database_dsn: str, owner_dsn: str, tmp_path: Path) -> AsyncIterator[Served]:
-    async with serving(database, database_dsn, owner_dsn, tmp_path) as running:
+@pytest.fixture(scope="module")
+async def served(
+    cluster: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Served]:
+    async with (
+        new_database(cluster, template) as dsn,
+        opened(dsn) as database,
+        serving(database, dsn, as_owner(dsn), tmp_path_factory.mktemp("served")) as running,
+    ):
         yield running
 
 
@@ -129,6 +136,7 @@ async def test_the_sdk_connects_knowing_only_address_id_and_secret(served: Serve
         assert refused.structured_content["code"] == "forbidden_scope"
 
 
+@pytest.mark.heavy
 async def test_the_guide_s_programs_run_as_they_stand(served: Served, tmp_path: Path) -> None:
     guide = (Path(__file__).parents[2] / "docs" / "users" / "mcp.md").read_text()
     credentials = await served.client()

@@ -25,7 +25,10 @@ from tests.doors.mcp_speech import (
     result,
     send,
 )
+from tests.shared_database import world_of_a_module
 from tests.world import World
+
+world = world_of_a_module
 
 
 @pytest.fixture

@@ -17,7 +17,10 @@ from frontdesk.doors.docs.reference_page import STEPS
 from frontdesk.engine import arguments
 from frontdesk.logs import JsonLines
 from frontdesk.operations import OPERATIONS
+from tests.shared_database import world_of_a_module
 from tests.world import World
+
+world = world_of_a_module
 
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "

@@ -7,7 +7,10 @@ import httpx
 
 from frontdesk.doors.bodies import LARGEST_BODY
 from tests.doors.rest_calls import ADA, MATCH
+from tests.shared_database import world_of_a_module
 from tests.world import World, patient_id, rules
+
+world = world_of_a_module
 
 
 async def test_answers_come_in_the_preferred_format(world: World) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.crash.harness import Clinic
 from tests.guides.newcomer import paste, start_demo
 
+pytestmark = pytest.mark.heavy
 COMMAND = ".venv/bin/python examples/voice_agent.py"
 IMPATIENT = """
 from voice_agent import Call, HangUp
@@ -83,7 +84,6 @@ def test_ids_and_tokens_are_never_said(demo: Clinic) -> None:
     assert not [mark for mark in ("pat_", "slt_", "apt_", "confirmationToken") if mark in said]
 
 
-@pytest.mark.heavy
 def test_a_model_of_ones_own_takes_the_place_of_the_script(demo: Clinic, desk: httpx.Client) -> None:
     write_model(demo, desk)
     before = appointments(desk)
@@ -92,7 +92,6 @@ def test_a_model_of_ones_own_takes_the_place_of_the_script(demo: Clinic, desk: h
     assert len(appointments(desk)) == len(before) + 1
 
 
-@pytest.mark.heavy
 @pytest.mark.parametrize("answer", ["No.", "Yes, but not on that day.", "Hm?", "Well, yes and no"])
 def test_a_model_cannot_book_without_a_clear_yes(demo: Clinic, desk: httpx.Client, answer: str) -> None:
     write_model(demo, desk)

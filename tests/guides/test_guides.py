@@ -12,7 +12,10 @@ from frontdesk.practice_file import parse
 from tests.crash.harness import Clinic
 from tests.doors.test_pages import POLICY, Page, page
 from tests.guides.newcomer import paste, script_of, snippets, start_demo
+from tests.shared_database import world_of_a_module
 from tests.world import World
+
+world = world_of_a_module
 
 # What a page must have printed when everything on it was pasted.
 SHOWN = {
@@ -49,6 +52,7 @@ SHOWN = {
     "operating": [r"^audit +ok", r"whole$", r"^frontdesk_database_up 1\.0$", r"token-signing"],
 }
 every_guide = pytest.mark.parametrize("guide", GUIDES)
+ALWAYS_PASTED = {"quick-start", "confirmations"}  # the others take half a minute
 every_page = pytest.mark.parametrize("path", ["/docs/guides", *(f"/docs/guides/{guide}" for guide in GUIDES)])
 
 
@@ -62,7 +66,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clinic]:
         clinic.stop()
 
 
-@every_guide
+@pytest.mark.parametrize(
+    "guide", [pytest.param(each, marks=() if each in ALWAYS_PASTED else pytest.mark.heavy) for each in GUIDES]
+)
 def test_everything_a_guide_shows_works_when_pasted(demo: Clinic, guide: str) -> None:
     printed = paste(demo, script_of(guide))
     for expected in SHOWN[guide]:
