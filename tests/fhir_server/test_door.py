@@ -1,24 +1,7 @@
 """The FHIR door: who may enter, formats, problems and the CapabilityStatement."""
 
-from typing import Any
-
-import httpx
-
+from tests.fhir_server.fhir_calls import BASE, issue
 from tests.world import PRACTICE, World
-
-BASE = "/fhir/R4"
-
-
-def issue(answer: httpx.Response, status: int, code: str, kind: str) -> dict[str, Any]:
-    """The first issue of an OperationOutcome with that status, code of ours and issue type."""
-    assert answer.status_code == status, answer.text
-    assert answer.headers["content-type"].startswith("application/fhir+json")
-    body = answer.json()
-    assert body["resourceType"] == "OperationOutcome"
-    first: dict[str, Any] = body["issue"][0]
-    assert (first["severity"], first["code"]) == ("error", kind), first
-    assert first["details"]["coding"] == [{"system": "http://test/errors.html", "code": code}]
-    return first
 
 
 async def test_the_door_is_closed_unless_a_setting_opens_it(world: World) -> None:

@@ -1,43 +1,11 @@
 """Reads and searches of the FHIR door: what a client of a practice's system sees of a practice here."""
 
-from typing import Any
-
-import httpx
-
 from frontdesk.access.clients.records import PatientAccess
 from tests.doors.rest_calls import log_lines
-from tests.fhir_server.test_door import BASE, issue
+from tests.fhir_server.fhir_calls import BASE, bundle, every_page, ids, issue, resources
 from tests.world import PRACTICE, World, book, patient_id
 
 ADA = "given=Ada&family=Lovelace&phone=5550100199&birthdate=1985-12-10"
-
-
-async def bundle(client: httpx.AsyncClient, search: str) -> dict[str, Any]:
-    """The Bundle of a search in which every parameter is supported."""
-    address = search if search.startswith("http") else f"{BASE}/{search}"
-    answer = await client.get(address, headers={"Prefer": "handling=strict"})
-    assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    assert found["resourceType"] == "Bundle"
-    return found
-
-
-def resources(found: dict[str, Any], mode: str = "match") -> list[dict[str, Any]]:
-    return [each["resource"] for each in found.get("entry", ()) if each["search"]["mode"] == mode]
-
-
-async def ids(client: httpx.AsyncClient, search: str) -> list[str]:
-    return [resource["id"] for resource in resources(await bundle(client, search))]
-
-
-async def every_page(client: httpx.AsyncClient, search: str) -> list[dict[str, Any]]:
-    found, collected = await bundle(client, search), list[dict[str, Any]]()
-    while True:
-        collected += resources(found)
-        following = [link["url"] for link in found["link"] if link["relation"] == "next"]
-        if not following:
-            return collected
-        found = await bundle(client, following[0])
 
 
 async def test_the_directory_is_read_and_searched(server: World) -> None:

@@ -5,8 +5,7 @@ from typing import Any
 
 import httpx
 
-from tests.fhir_server.test_door import BASE, issue
-from tests.fhir_server.test_reads import resources
+from tests.fhir_server.fhir_calls import BASE, issue, resources
 from tests.world import World, patient_id
 
 FOLLOW_UP = "visit-type=urn:frontdesk:procedure%7C101"

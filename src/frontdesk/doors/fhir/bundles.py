@@ -86,7 +86,7 @@ class Searches:
                 if reference in found:
                     continue
                 kind, _, resource_id = reference.partition("/")
-                found[reference] = resource = await existing(self._types[kind], calls, resource_id)
+                found[reference] = resource = await _existing(self._types[kind], calls, resource_id)
                 if resource is not None:
                     sources.append(resource)
             included += sources
@@ -128,7 +128,7 @@ async def _by_id(kind: ResourceType, calls: Calls, query: Query, begin: Position
     ids = list(dict.fromkeys(query.alternatives("_id")[0]))
     first = 0 if begin is None else begin[0]
     last = first + query.count
-    found = [await existing(kind, calls, resource_id) for resource_id in ids[first:last]]
+    found = [await _existing(kind, calls, resource_id) for resource_id in ids[first:last]]
     matching = [resource for resource in found if resource is not None and query.matches(resource)]
     return Found(matching, [last] if last < len(ids) else None)
 
@@ -142,7 +142,7 @@ async def _total(kind: ResourceType, calls: Calls, query: Query) -> Found:
     return Found([], None, total)
 
 
-async def existing(kind: ResourceType, calls: Calls, resource_id: str) -> Resource | None:
+async def _existing(kind: ResourceType, calls: Calls, resource_id: str) -> Resource | None:
     try:
         return await kind.read(calls, resource_id)
     except Problem as problem:
