@@ -1,4 +1,4 @@
-.PHONY: run test check format generate adding-test bench bench-quick audit help setup setup-dev clean heavy crash-test cuts-test simulation-test nodes-test attack-test property-test mcp-conformance fhir-test client-test browser-test screenshots checker-test proof
+.PHONY: run test check format generate adding-test bench bench-quick audit help setup setup-dev clean heavy crash-test cuts-test simulation-test fuzz nodes-test attack-test property-test mcp-conformance fhir-test client-test browser-test screenshots checker-test proof
 
 unexport PYTHONDONTWRITEBYTECODE  # where it is set, every process would compile all modules and tests anew
 
@@ -23,7 +23,7 @@ generate: setup-dev ## after a change of operations or codes: the Python client 
 	.venv/bin/python clients/python/generate.py
 	.venv/bin/python -m tests.doors.tool_snapshots
 
-heavy: attack-test crash-test cuts-test simulation-test nodes-test checker-test proof property-test mcp-conformance fhir-test client-test browser-test adding-test ## all heavier suites below
+heavy: attack-test crash-test cuts-test simulation-test fuzz nodes-test checker-test proof property-test mcp-conformance fhir-test client-test browser-test adding-test ## all heavier suites below
 
 crash-test: setup-dev ## kills server and database under load; the long state machine
 	.venv/bin/python -m pytest -m heavy tests/crash tests/engine
@@ -43,6 +43,9 @@ checker-test: setup-dev ## the checker of histories finds every planted bug, and
 MINUTES ?= 10
 proof: setup-dev ## clients at two nodes while everything fails, then every answer is checked: MINUTES=10 SEED=any
 	.venv/bin/python -m tests.proof.proof --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
+fuzz: setup-dev ## coverage-guided fuzzing of every parser that strangers reach, for a minute or INPUTS=10000000
+	.venv/bin/python -m tests.proof.fuzz.run $(if $(INPUTS),--inputs $(INPUTS),--seconds 60)
 
 property-test: setup-dev ## the property tests with twenty times as many examples
 	PROPERTY_TIMES=20 .venv/bin/python -m pytest -n 2 tests/domain tests/practice_file
