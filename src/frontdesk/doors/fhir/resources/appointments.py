@@ -90,6 +90,8 @@ def _filters(query: Query) -> dict[str, int] | None:
 
 
 def appointment(record: dict[str, Any]) -> Resource:
+    # A scheduling system may know that a patient has confirmed, but not when.
+    confirmed = record["status"] == "confirmed" or "attendanceConfirmedAt" in record
     resource: Resource = {
         "resourceType": "Appointment",
         "id": fhir_id(record["id"]),
@@ -98,14 +100,15 @@ def appointment(record: dict[str, Any]) -> Resource:
         "serviceType": service_type(record),
         "start": record["start"],
         "end": record["end"],
-        "minutesDuration": _minutes(record),
         "created": record["createdAt"],
         "participant": [
-            _participant("Patient", fhir_id(record["patientId"]), None, accepted="attendanceConfirmedAt" in record),
+            _participant("Patient", fhir_id(record["patientId"]), None, accepted=confirmed),
             _participant("Practitioner", record["providerId"], record["providerName"], accepted=True),
             _participant("Location", record["locationId"], record["locationName"], accepted=True),
         ],
     }
+    if (minutes := _minutes(record)) > 0:
+        resource["minutesDuration"] = minutes
     if "cancellationReason" in record:
         resource["cancelationReason"] = {"text": record["cancellationReason"]}
     return resource
