@@ -32,7 +32,14 @@ def add_commands(commands: Commands) -> None:
     add_command(group, "show", _show, "Show one practice.", "slug")
     add_command(group, "suspend", _suspend, "Refuse every call to a practice, within seconds.", "slug")
     add_command(group, "resume", _resume, "Accept calls to a practice again.", "slug")
-    add_command(group, "check", _check, "Connect to a practice's scheduling system and show what works.", "slug")
+    command = add_command(
+        group, "check", _check, "Connect to a practice's scheduling system and show what works.", "slug"
+    )
+    command.add_argument(
+        "--write",
+        action="store_true",
+        help="also create a patient and book, move and cancel an appointment, as late as can be booked",
+    )
 
 
 def _import(args: argparse.Namespace) -> int | None:
@@ -195,7 +202,7 @@ def _check(args: argparse.Namespace) -> int:
         from frontdesk.systems.check import check_system
 
         practice_id = await context.practice_id(args.slug)
-        return await check_system(context.database, practice_id, NEEDS, os.environ, context.audit.now)
+        return await check_system(context.database, practice_id, NEEDS, os.environ, context.audit.now, write=args.write)
 
     checked = with_database(work)
     findings = checked.findings

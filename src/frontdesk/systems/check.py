@@ -1,4 +1,4 @@
-"""Checks whether the scheduling systems of practices work, without writing to them."""
+"""Checks whether the scheduling systems of practices work."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -25,8 +25,11 @@ async def check_system(
     environment: Mapping[str, str],
     now: datetime,
     seconds: float | None = None,
+    *,
+    write: bool = False,
 ) -> SystemCheck:
-    """Every part, or as many as fit into `seconds`. `operations`: what each operation needs of the system."""
+    """Every part, or as many as fit into `seconds`. `operations`: what each operation needs of the system; `write`: an
+    appointment may be made and taken back."""
     stored = await load_directory(database, practice_id)
     config = stored.directory.practice.scheduling_system
     if config["kind"] != "fhir":
@@ -39,7 +42,7 @@ async def check_system(
     try:
         async with asyncio.timeout(seconds):
             practice = await upstream.map(stored.version, stored.directory)
-            async for finding in check(upstream, practice, operations, now):
+            async for finding in check(upstream, practice, operations, now, write=write):
                 findings.append(finding)  # noqa: PERF401 - what was found before time ran out is kept
     except TimeoutError:
         return SystemCheck("fhir", findings, False)

@@ -1,19 +1,21 @@
-"""Checks a practice's FHIR server: reads one record of each kind and writes nothing.
+"""Checks a practice's FHIR server: reads one record of each kind, searches open times, and writes only if allowed.
 
 Findings name records of the practice file and of the server, never a patient.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from frontdesk.systems.fhir.capabilities import read_statement
+from frontdesk.systems.fhir.reading.open_slots import SlotFinder
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
-from frontdesk.systems.fhir.resources.elements import stamp
 from frontdesk.systems.fhir.resources.slots import Schedule
-from frontdesk.systems.fhir.transport.queries import Parameters, Search
+from frontdesk.systems.fhir.transport.queries import Search
+from frontdesk.systems.fhir.trial import try_writes
 from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.findings import Finding
-from frontdesk.systems.port import Capability, Misconfigured, SystemUnavailable
+from frontdesk.systems.offers import offered_pairs
+from frontdesk.systems.port import Capability, Misconfigured, SlotQuery, SystemUnavailable
 
 _FHIR_VERSION = "4.0."
 _SEARCHED = ("Slot", "Patient", "Appointment", "PractitionerRole", "Encounter")
@@ -26,13 +28,21 @@ _ALSO_READ: Mapping[Capability, tuple[str, ...]] = {
     Capability.READ_PATIENTS: _SEEN,
     Capability.UPDATE_PATIENTS: _SEEN,
 }
+_BY_FIND = (Capability.FIND_SLOTS, Capability.BOOK, Capability.RESCHEDULE)
+_OF_STEPS: Mapping[str, tuple[str, ...]] = {  # the operations that fail as a step of the trial does
+    "create a patient": ("create_patient", "update_patient"),
+    "update a patient": ("update_patient",),
+    "book": ("book_appointment",),
+    "move": ("reschedule_appointment",),
+    "cancel": ("cancel_appointment", "confirm_attendance"),
+}
 _UNREACHABLE = "the server did not answer or returned an error"
 
 
 async def check(
-    upstream: Upstream, practice: PracticeMap, operations: Mapping[str, Capability], now: datetime
+    upstream: Upstream, practice: PracticeMap, operations: Mapping[str, Capability], now: datetime, *, write: bool
 ) -> AsyncIterator[Finding]:
-    """Yields each finding at once, so that the progress of a slow server shows."""
+    """Yields each finding at once, so that the progress of a slow server shows. `write`: appointments may be made."""
     connection = await _tried("connection", _connected, upstream)
     yield connection
     if connection.is_fault:
@@ -42,6 +52,8 @@ async def check(
         name = directory.locations[number].name if number in directory.locations else "not in the directory"
         yield await _tried(f"location {number} ({name})", _exists, upstream, reference)
     calendars: list[Schedule] = []
+    refused: list[str] = []
+    yield await _tried("open times", _way, upstream, practice)
 
     async def read_schedules() -> str:
         calendars.extend((await upstream.read_calendars(upstream.deadline(), practice)).offered)
@@ -52,18 +64,23 @@ async def check(
         name = directory.providers[number].name if number in directory.providers else "not in the directory"
         yield await _tried(f"provider {number} ({name})", _exists, upstream, reference)
         mine = [calendar for calendar in calendars if calendar.provider_id == number]
-        yield await _tried(f"slots of provider {number}", _slots, upstream, mine, practice, now)
+        finding = await _tried(f"slots of provider {number}", _slots, upstream, mine, practice, number, now)
+        refused += ["Appointment/$find"] if "answered the Appointment/$find" in finding.detail else []
+        yield finding
     services = {*settings.visit_types.values(), *settings.procedures.values()}
     for service in sorted(each for each in services if isinstance(each, str)):
         yield await _tried(service, _exists, upstream, service)
-    refused: list[str] = []
     for kind in _SEARCHED:
         if upstream.server.can(f"{kind} search-type"):
-            finding = await _tried(f"{kind} search", _searched, upstream, kind, [])
+            finding = await _tried(f"{kind} search", _searched, upstream, kind)
             refused += [kind] if finding.is_fault else []
             yield finding
     yield await _tried("further pages", _second_page, upstream)
     yield await _tried("batches", _batched, upstream)
+    if write:
+        async for finding in try_writes(upstream, practice, now):
+            refused += _OF_STEPS.get(finding.subject, ()) if finding.is_fault else ()
+            yield finding
     for operation, capability in operations.items():
         yield _operation(upstream, operation, capability, refused)
 
@@ -74,6 +91,10 @@ def _operation(upstream: Upstream, operation: str, capability: Capability, refus
     if missing:
         return Finding(operation, "not supported", f"the server does not offer: {', '.join(missing)}")
     read = {*(need.partition(" ")[0] for need in upstream.server.needs(capability)), *_ALSO_READ.get(capability, ())}
+    if operation in refused:
+        return Finding(operation, "misconfigured", "the write that was tried did not succeed")
+    if capability in _BY_FIND and "Appointment/$find" in refused:
+        return Finding(operation, "misconfigured", "the server refuses Appointment/$find")
     if in_the_way := [kind for kind in refused if kind in read]:
         return Finding(operation, "misconfigured", f"the server refuses searches of {', '.join(in_the_way)}")
     return Finding(operation, "works", "everything it needs is offered")
@@ -84,7 +105,7 @@ async def first_fault(upstream: Upstream) -> str | None:
     finding = await _tried("connection", _connected, upstream)
     for kind in ("Schedule", *_SEARCHED):
         if not finding.is_fault and upstream.server.can(f"{kind} search-type"):
-            finding = await _tried(f"{kind} search", _searched, upstream, kind, [])
+            finding = await _tried(f"{kind} search", _searched, upstream, kind)
     return finding.detail if finding.is_fault else None
 
 
@@ -116,23 +137,58 @@ async def _exists(upstream: Upstream, reference: str) -> str:
     return reference
 
 
-async def _slots(upstream: Upstream, calendars: list[Schedule], practice: PracticeMap, now: datetime) -> str:
-    if not calendars:
-        raise Misconfigured("no active Schedule names this practitioner and a location that the file knows")
-    horizon = now + timedelta(days=practice.directory.practice.booking_horizon_days)
-    wanted: Parameters = [
-        ("schedule", ",".join(sorted({calendar.reference for calendar in calendars}))),
-        ("status", "free"),
-        ("start", f"ge{stamp(now)}"),
-        ("start", f"lt{stamp(horizon)}"),
+async def _way(upstream: Upstream, practice: PracticeMap) -> str:
+    """Says how open times are found and booked, for all services or for which."""
+    server = upstream.server
+    pairs = [
+        (procedure.name, server.proposes(practice.services(visit_type.id, procedure.id)))
+        for visit_type in practice.directory.visit_types.values()
+        for procedure in visit_type.procedures
     ]
-    schedules = f"{len(calendars)} schedule{'s' if len(calendars) > 1 else ''}"
-    found = await _searched(upstream, "Slot", wanted)
-    return f"{schedules}, {'free slots ahead' if found == 'found' else 'no free slot within the booking horizon'}"
+    operations = f"by the server's $find and $book ({server.shape})"
+    proposed = [name for name, is_proposed in pairs if is_proposed]
+    if not proposed:
+        is_unlisted = server.shape is None and (server.software or "").lower() == "medplum"
+        return "by free Slots" + (
+            "; schedulingOperations: medplum would use its $find and $book" if is_unlisted else ""
+        )
+    return operations if len(proposed) == len(pairs) else f"{operations}: {', '.join(proposed)}; others by free Slots"
 
 
-async def _searched(upstream: Upstream, kind: str, parameters: Parameters) -> str:
-    [found] = await upstream.client.query_all(upstream.deadline(), [Search(kind, parameters, one=True)])
+async def _slots(
+    upstream: Upstream, calendars: list[Schedule], practice: PracticeMap, number: int, now: datetime
+) -> str:
+    """Searches for the first open time of each service of a provider, as a caller would."""
+    if not calendars and upstream.server.can("Schedule search-type"):
+        raise Misconfigured("no active Schedule names this practitioner and a location that the file knows")
+    schedules = f"{len(calendars)} schedule{'s' if len(calendars) != 1 else ''}"
+    found = []
+    for visit_type in practice.directory.visit_types.values():
+        for procedure in visit_type.procedures:
+            query = SlotQuery(visit_type.id, procedure.id, number, None, None, None)
+            if not list(offered_pairs(practice.directory, visit_type, procedure, query)):
+                continue
+            finder = SlotFinder(upstream, practice, upstream.deadline())
+            if (await finder.find(query, now, 1, None)).by_provider:
+                found.append(procedure.name)
+            else:
+                await _explain(practice, finder, query, now)
+    return f"{schedules}, open times ahead for: {', '.join(found)}" if found else f"{schedules}, no open time ahead"
+
+
+async def _explain(practice: PracticeMap, finder: SlotFinder, query: SlotQuery, now: datetime) -> None:
+    """Raises Misconfigured if the server proposes times of another duration."""
+    lengths = await finder.proposed_minutes(query, now)
+    visit_type = practice.directory.visit_types[query.visit_type_id]
+    procedure = visit_type.procedure(query.procedure_id)
+    if procedure is not None and lengths and procedure.duration_minutes not in lengths:
+        proposed = " or ".join(str(each) for each in sorted(lengths))
+        reason = f"$find proposes {proposed} minutes for {procedure.name}, the file says {procedure.duration_minutes}"
+        raise Misconfigured(reason)
+
+
+async def _searched(upstream: Upstream, kind: str) -> str:
+    [found] = await upstream.client.query_all(upstream.deadline(), [Search(kind, [], one=True)])
     return "found" if found else "nothing found yet"
 
 

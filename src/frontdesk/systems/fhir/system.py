@@ -5,7 +5,6 @@ checked.
 """
 
 import asyncio
-import hashlib
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from secrets import token_hex
@@ -14,7 +13,7 @@ from typing import Any
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
-from frontdesk.domain.patients import Contact, Patient, name_key
+from frontdesk.domain.patients import Contact, Patient
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.changes import Book, Change, ChangeStatus, CreatePatient, Reschedule, UpdatePatient
@@ -22,11 +21,12 @@ from frontdesk.systems.fhir.reading.lookups import Reader
 from frontdesk.systems.fhir.reading.open_slots import SlotFinder
 from frontdesk.systems.fhir.records import PendingWrite
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
-from frontdesk.systems.fhir.resources.elements import CLAIMS, Resource, identifier_values, reference_of, references
+from frontdesk.systems.fhir.resources.elements import Resource, reference_of
 from frontdesk.systems.fhir.resources.slots import Opening
 from frontdesk.systems.fhir.transport.queries import Reading
 from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, OutcomeOpen
+from frontdesk.systems.fhir.writing.stored import StoredWrite
 from frontdesk.systems.fhir.writing.writes import WriteInput, Writer
 from frontdesk.systems.offers import named, offered
 from frontdesk.systems.port import (
@@ -153,7 +153,9 @@ class FhirSystem:
             holder=token_hex(8),
             phase="executing",
             change=change.kind,
-            data=self._stored(change, asked, record.now),
+            data=StoredWrite(self._upstream.server, self._practice, asked, self._patient(change)).data(
+                change, record.now
+            ),
             began_at=record.now,
         )
         lease = timedelta(seconds=2 * self._upstream.settings.timeout_seconds) + LEASE_MARGIN
@@ -191,6 +193,11 @@ class FhirSystem:
         executed = ending.outcome in ("executed", "unchanged")
         return Outcome(ending.outcome, ending.reason, result if executed else None)  # type: ignore[arg-type]
 
+    def _patient(self, change: Change) -> str:
+        if isinstance(change, Book | Reschedule):
+            return reference_of(self._read[change.patient_id])
+        return self._patients.get(change.appointment_id, "") if isinstance(change, ChangeStatus) else change.patient_id
+
     def _asked(self, change: Change) -> WriteInput:
         """The change with the records that this call has read for it."""
         if isinstance(change, CreatePatient | UpdatePatient):
@@ -201,79 +208,3 @@ class FhirSystem:
         booking = change.booking
         start = int(booking.starts_at.timestamp()) // 60
         return WriteInput(change, before, self._openings.get((booking.provider_id, booking.location_id, start)))
-
-    def _stored(self, change: Change, asked: WriteInput, now: datetime) -> dict[str, Any]:
-        """What is stored of a change until it is settled: ids, references and times, no personal data."""
-        stored: dict[str, Any] = {"subject": _subject(change)}
-        if asked.before is not None:
-            stored["reference"] = reference_of(asked.before)
-        if isinstance(change, CreatePatient | UpdatePatient):
-            return stored | {"patientId": change.patient_id}
-        stored["appointmentId"] = change.appointment_id
-        if isinstance(change, ChangeStatus):
-            return stored | {"status": change.status} | self._stored_status(change, asked.before)
-        return stored | self._stored_booking(change, asked, now)
-
-    def _stored_status(self, change: ChangeStatus, before: Resource | None) -> dict[str, Any]:
-        if before is None:
-            return {}
-        stored: dict[str, Any] = {
-            "patientId": self._patients[change.appointment_id],
-            "from": self._practice.status(before),
-        }
-        if change.status == "cancelled":
-            cancels = self._upstream.server.cancels and self._is_proposed(before)
-            stored |= {"cancels": True} if cancels else {"givesUp": self._given_up(before, [])}
-        return stored
-
-    def _stored_booking(self, change: Book | Reschedule, asked: WriteInput, now: datetime) -> dict[str, Any]:
-        booking, before = change.booking, asked.before
-        opening = asked.opening or Opening()
-        taken = [slot.reference for slot in opening.run]
-        old = [] if before is None else references(before.get("slot"), "Slot")
-        stored = {
-            "patientId": change.patient_id,
-            "providerId": booking.provider_id,
-            "locationId": booking.location_id,
-            "visitTypeId": booking.visit_type_id,
-            "procedureId": booking.procedure_id,
-            "startsAt": booking.starts_at.isoformat(),
-            "endsAt": booking.ends_at.isoformat(),
-            "askedAt": now.isoformat(),
-            "patient": reference_of(self._read[change.patient_id]),
-            "run": taken,
-            "slots": [slot for slot in taken if slot not in old],
-            "proposed": opening.proposal is not None,
-        }
-        if before is not None:
-            stored |= {"before": self._practice.place_and_time(before), "givesUp": self._given_up(before, taken)}
-        return stored
-
-    def _is_proposed(self, appointment: Resource) -> bool:
-        """Whether the server proposes the times of the appointment's service, and makes slots for each booking."""
-        service = self._practice.service_of(appointment)
-        return service is not None and self._upstream.server.proposes(
-            self._practice.services(service[0].id, service[1].id)
-        )
-
-    def _given_up(self, before: Resource, kept: list[str]) -> list[dict[str, Any]]:
-        """The slots to free when the appointment moves or is cancelled, if the server lets us."""
-        if not self._upstream.server.can("Slot update"):
-            return []
-        marks, made = identifier_values(before, CLAIMS), self._is_proposed(before)
-        return [
-            {"slot": slot, "claims": marks, "ours": False, "made": made}
-            for slot in references(before.get("slot"), "Slot")
-            if slot not in kept
-        ]
-
-
-def _subject(change: Change) -> str:
-    """The patient or appointment of a write; two writes of one subject never run at once."""
-    if isinstance(change, ChangeStatus):
-        return change.appointment_id
-    if isinstance(change, CreatePatient):
-        person = change.details
-        key = f"{name_key(person.first_name, person.last_name)}|{person.dob.isoformat()}"
-        return hashlib.sha256(key.encode()).hexdigest()
-    return change.patient_id

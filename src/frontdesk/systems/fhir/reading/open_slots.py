@@ -84,6 +84,19 @@ class SlotFinder:
                 break
         return FoundSlots(query.visit_type_id, procedure, self._grouped(found[:most]))
 
+    async def proposed_minutes(self, query: SlotQuery, now: datetime) -> set[int]:
+        """How long the times are that the server proposes in the next week."""
+        directory = self._practice.directory
+        visit_type = directory.visit_types[query.visit_type_id]
+        procedure = visit_type.procedure(query.procedure_id)
+        assert procedure is not None
+        pairs = offered_pairs(directory, visit_type, procedure, query)
+        places = await self._places({(provider.id, place.id) for provider, place in pairs}, visit_type, procedure)
+        first = int(now.timestamp()) // 60
+        finds = await self._finds(places, visit_type, procedure, first, first + _FIRST_LOOK_DAYS * DAY_MINUTES)
+        pages = await self._upstream.client.query_all(self._deadline, [find for _, find in finds])
+        return {each.ends - each.starts for page in pages for each in proposals(page)}
+
     async def opening(
         self, ref: SlotRef, visit_type: VisitType, procedure: Procedure, now: datetime, moved: Resource | None = None
     ) -> Reading[Opening | None]:
