@@ -87,7 +87,8 @@ class Gateway:
             await self._app(scope, receive, send)
             return
         if b"%2f" in scope.get("raw_path", b"").lower():
-            scope["path"] = ""  # nothing is there: no path of ours contains one, and it must not act as a slash
+            # Nothing is there: no path of ours contains one, and it must not act as a slash.
+            scope["path"] = _FHIR if scope["path"].startswith(_FHIR) else ""
         request = request_of(scope)
         try:
             if (self._origins or b"origin" in request.headers) and await self._is_preflight(request, send):
