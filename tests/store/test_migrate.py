@@ -112,13 +112,42 @@ async def test_a_service_without_its_functions_is_not_ready(owner_dsn: str, data
     assert await unreadiness(database) is None
 
 
-async def test_an_older_release_stays_ready_on_a_newer_schema_but_does_not_migrate_it(
+async def test_an_older_release_works_with_a_newer_schema_until_the_upgrade_is_complete(
     owner_dsn: str, database: Database
 ) -> None:
-    await migrate(owner_dsn, release_with(Migration(9999, "future", "CREATE TABLE future (id integer)")))
+    expand = Migration(9998, "expand", "CREATE TABLE future (id integer)")
+    contract = Migration(9999, "contract", "-- phase: after 99.0.0\nALTER TABLE practice DROP COLUMN IF EXISTS past")
+    newer = replace(
+        release(greeting("new"), version="99.0.0"), migrations=(*this_release().migrations, expand, contract)
+    )
+    with pytest.raises(MigrationError, match="phase before first"):
+        await migrate(owner_dsn, newer, "after")
+    state = await migrate(owner_dsn, newer, "before")
+    assert (state.due_migrations("before"), state.deferred_migrations) == ([expand], [contract])
     assert await unreadiness(database) is None
+    assert (await migrate(owner_dsn, phase="before")).pending == 0, "it can start, too"
+    assert await greet(owner_dsn) == "new"
+    assert (await migrate(owner_dsn, newer, "after")).due_migrations("after") == [contract]
+    assert (await migrate(owner_dsn, newer)).due_migrations(None) == []
+    assert await unreadiness(database) == "schema too new"
     with pytest.raises(MigrationError, match="newer version"):
         await migrate(owner_dsn)
+
+
+async def test_what_an_earlier_release_left_for_after_its_upgrade_runs_before_the_next_one(owner_dsn: str) -> None:
+    left = Migration(9998, "left", "-- phase: after 98.0.0\nSELECT 1")
+    state = await migrate(owner_dsn, release_with(left), "before")
+    assert (state.due_migrations("before"), state.deferred_migrations) == ([left], [])
+
+
+async def test_a_new_database_gets_both_phases_at_once(empty_dsn: str) -> None:
+    contract = Migration(9999, "contract", "-- phase: after 99.0.0\nALTER TABLE practice DROP COLUMN IF EXISTS past")
+    assert contract in (await migrate(empty_dsn, release_with(contract), "before")).due_migrations("before")
+
+
+def test_phases_are_written_so_that_they_are_recognised() -> None:
+    for migration in this_release().migrations:
+        assert ("-- phase:" in migration.sql) == (migration.after is not None), migration.name
 
 
 async def test_a_migration_with_another_text_is_refused_unless_it_names_the_former_checksum(owner_dsn: str) -> None:

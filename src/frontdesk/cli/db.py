@@ -9,7 +9,12 @@ from frontdesk.cli.output import answer, instant, table
 
 def add_commands(commands: Commands) -> None:
     group = add_group(commands, "db", "The database: migrate, status.")
-    add_command(group, "migrate", _migrate, "Bring the database up to this version of frontdesk.")
+    command = add_command(group, "migrate", _migrate, "Bring the database up to this version of frontdesk.")
+    command.add_argument(
+        "--phase",
+        choices=("before", "after"),
+        help="before: only what the previous version works with, too; after: the rest, once all nodes are upgraded",
+    )
     add_command(group, "status", _status, "Show which migrations and functions the database has.")
 
 
@@ -18,8 +23,8 @@ def _migrate(args: argparse.Namespace) -> None:
 
     settings = started_settings()
     with explain_database_errors(settings):
-        before = wait_for(migrate(owner_dsn(settings)))
-    migrations, functions = before.pending_migrations, before.pending_functions
+        before = wait_for(migrate(owner_dsn(settings), phase=args.phase))
+    migrations, functions = before.due_migrations(args.phase), before.pending_functions
     lines = [f"Applied {m.number:03} {m.name}." for m in migrations] + [
         f"Applied functions/{f.name}." for f in functions
     ]
@@ -41,11 +46,15 @@ def _status(args: argparse.Namespace) -> None:
     document = {
         "database": "given" if settings.database_url else "embedded",
         "pending": state.pending,
+        "deferred": len(state.deferred_migrations),
         "migrations": [{"number": m.number, "name": m.name, "appliedAt": at} for m, at in migrations],
         "functions": [{"name": f.name, "appliedAt": at} for f, at in functions],
     }
     where = "given by FRONTDESK_DATABASE_URL" if settings.database_url else f"embedded, in {settings.data_dir}"
-    rows = [(f"{m.number:03} {m.name}", at or "pending") for m, at in migrations]
+    deferred = state.deferred_migrations
+    rows = [(f"{m.number:03} {m.name}", at or ("deferred" if m in deferred else "pending")) for m, at in migrations]
     rows += [(f"functions/{f.name}", at or "pending") for f, at in functions]
     text = f"Database: {where}; {state.pending or 'nothing'} pending.\n\n"
+    if deferred:
+        text += "Once all nodes run this version: frontdesk db migrate --phase after\n\n"
     answer(args, document, text + table(("MIGRATION", "APPLIED"), rows, ""))

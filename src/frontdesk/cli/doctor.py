@@ -207,6 +207,8 @@ def _migrations(schema: "SchemaState") -> tuple[State, str]:
         return "failed", schema.mismatch
     if schema.pending:
         return "failed", f"{schema.pending} pending: run frontdesk db migrate"
+    if schema.deferred_migrations:
+        return "warning", "once all nodes run this version: run frontdesk db migrate --phase after"
     return "ok", "up to date"
 
 

@@ -112,10 +112,12 @@ def _say(args: argparse.Namespace) -> Progress:
 
 async def _prepare(args: argparse.Namespace, settings: "Settings") -> "tuple[Demo, str] | None":
     """Migrate the database and prepare the demo, so that errors appear before a worker starts."""
-    from frontdesk.store.migrate import migrate
+    from frontdesk.store.migrate import Phase, migrate
 
+    # Nodes of the previous release may use a database given by URL.
+    phase: Phase | None = None if settings.database_url is None else "before"
     with explain_database_errors(settings):
-        await migrate(owner_dsn(settings))
+        await migrate(owner_dsn(settings), phase=phase)
 
     async def work(context: CommandContext) -> "tuple[Demo, str] | None":
         ring = await context.ring()

@@ -1,11 +1,15 @@
-"""Brings a database to this release's schema: each migration once, each function file whenever its text changes."""
+"""Brings a database to this release's schema: each migration once, each function file whenever its text changes.
+
+Migrations run in two phases: before an upgrade those that the previous release works with, and after it the others.
+"""
 
 import hashlib
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import asyncpg
 
@@ -19,6 +23,9 @@ _WITHOUT_STATISTICS = """
 SELECT relname AS name FROM pg_class
 WHERE relnamespace = $1::regnamespace AND relkind = 'r' AND reltuples = -1 AND pg_relation_size(oid) > $2
 """
+_APPLIED = """
+SELECT number, checksum, applied_at, coalesce(to_jsonb(migration) ->> 'phase', 'before') AS phase FROM migration
+"""  # older databases have no phases
 _MISSING_RIGHTS = """
 SELECT current_user AS login,
        coalesce(pg_has_role(to_regrole($1), 'MEMBER'), false) AS is_service,
@@ -29,7 +36,11 @@ FROM (SELECT rolsuper OR rolcreaterole AS role, has_database_privilege(current_d
       FROM pg_roles WHERE rolname = current_user) may_create
 """
 _READINESS_SECONDS = 3.0
+_AFTER = re.compile(r"^-- phase: after (\d+\.\d+\.\d+)$", re.MULTILINE)
 _LOCK = 0x66726F6E74  # any fixed number: "front"
+
+
+Phase = Literal["before", "after"]
 
 
 class MigrationError(Exception):
@@ -45,6 +56,12 @@ class Migration:
     @property
     def checksum(self) -> str:
         return _checksum(self.sql)
+
+    @property
+    def after(self) -> str | None:
+        """The release whose upgrade must be complete first, because older ones do not work with this migration."""
+        found = _AFTER.search(self.sql)
+        return None if found is None else found[1]
 
     def matches(self, checksum: str) -> bool:
         """Whether the checksum is of this text, or of one that it declares itself equivalent to."""
@@ -80,12 +97,27 @@ class SchemaState:
 
     @property
     def pending_migrations(self) -> list[Migration]:
-        return [m for m in self.release.migrations if m.number not in self.applied_migrations]
+        """Those that this release needs."""
+        deferred = self.deferred_migrations
+        return [m for m in self.release.migrations if m.number not in self.applied_migrations and m not in deferred]
+
+    @property
+    def deferred_migrations(self) -> list[Migration]:
+        """Those that run after the upgrade to this release. A new database, without older nodes, gets them at once."""
+        return [
+            m
+            for m in self.release.migrations
+            if m.number not in self.applied_migrations
+            and self.applied_migrations
+            and m.after is not None
+            and _order(m.after) >= _order(self.release.version)
+        ]
 
     @property
     def pending_functions(self) -> list[FunctionFile]:
         """Functions of a newer release work with this one and are left alone; that release's nodes need them."""
-        if any(_order(row["version"]) > _order(self.release.version) for row in self.applied_functions.values()):
+        newer = any(_order(row["version"]) > _order(self.release.version) for row in self.applied_functions.values())
+        if newer or self._unknown_migrations:
             return []
         applied = {name: row["checksum"] for name, row in self.applied_functions.items()}
         return [f for f in self.release.functions if applied.get(f.name) != f.checksum]
@@ -95,9 +127,19 @@ class SchemaState:
         return len(self.pending_migrations) + len(self.pending_functions)
 
     @property
+    def _unknown_migrations(self) -> list[asyncpg.Record]:
+        last = self.release.migrations[-1].number
+        return [row for number, row in self.applied_migrations.items() if number > last]
+
+    @property
+    def is_too_new(self) -> bool:
+        """Whether the upgrade to a newer release is complete. Until then the previous release works, too."""
+        return any(row["phase"] == "after" for row in self._unknown_migrations)
+
+    @property
     def mismatch(self) -> str | None:
-        """Why this release cannot migrate the database; None when it can."""
-        if max(self.applied_migrations, default=0) > self.release.migrations[-1].number:
+        """Why this release cannot use the database; None when it can."""
+        if self.is_too_new:
             return "This database was made by a newer version of frontdesk; upgrade frontdesk."
         for migration in self.release.migrations:
             row = self.applied_migrations.get(migration.number)
@@ -107,6 +149,11 @@ class SchemaState:
                     "with; run the version of frontdesk that belongs to it."
                 )
         return None
+
+    def due_migrations(self, phase: Phase | None) -> list[Migration]:
+        """What `migrate` applies, in order."""
+        due = {"before": self.pending_migrations, "after": self.deferred_migrations}
+        return due[phase] if phase else sorted([*due["before"], *due["after"]], key=lambda m: m.number)
 
     def migration_applied_at(self, migration: Migration) -> datetime | None:
         row = self.applied_migrations.get(migration.number)
@@ -128,8 +175,11 @@ def this_release() -> Release:
     return Release(__version__, tuple(migrations), tuple(functions))
 
 
-async def migrate(dsn: str, release: Release | None = None) -> SchemaState:
-    """Applies what is pending and returns the state before. Two processes may call it at once."""
+async def migrate(dsn: str, release: Release | None = None, phase: Phase | None = None) -> SchemaState:
+    """Applies what is pending and returns the state before. Two processes may call it at once.
+
+    Without a phase it applies both, which only a database without nodes of an older release can take.
+    """
     release = release or this_release()
     connection = await _connect(dsn)
     try:
@@ -142,7 +192,9 @@ async def migrate(dsn: str, release: Release | None = None) -> SchemaState:
         if not state.applied_migrations:
             await _check_rights(connection)
             await _create_schema(connection)
-        for migration in state.pending_migrations:
+        if phase == "after" and state.pending:
+            raise MigrationError("The upgrade has not begun: run frontdesk db migrate --phase before first.")
+        for migration in state.due_migrations(phase):
             async with connection.transaction():
                 await connection.execute(migration.sql)
                 await connection.execute(
@@ -151,6 +203,8 @@ async def migrate(dsn: str, release: Release | None = None) -> SchemaState:
                     migration.name,
                     migration.checksum,
                 )
+                if migration.after is not None:
+                    await connection.execute("UPDATE migration SET phase = 'after' WHERE number = $1", migration.number)
         async with connection.transaction():
             for function in state.pending_functions:
                 await connection.execute(function.sql)
@@ -181,7 +235,7 @@ async def status(dsn: str) -> SchemaState:
 async def read_state(connection: Any, release: Release | None = None) -> SchemaState:
     migrations, functions = [], []
     if await connection.fetchval("SELECT to_regclass('migration') IS NOT NULL"):
-        migrations = await connection.fetch("SELECT number, checksum, applied_at FROM migration")
+        migrations = await connection.fetch(_APPLIED)
     if await connection.fetchval("SELECT to_regclass('function_file') IS NOT NULL"):
         functions = await connection.fetch("SELECT name, checksum, version, applied_at FROM function_file")
     return SchemaState(
@@ -197,6 +251,8 @@ async def unreadiness(database: Database) -> str | None:
         state = await within(_READINESS_SECONDS, read_state(database))
     except DatabaseUnavailable:
         return "database unavailable"
+    if state.is_too_new:
+        return "schema too new"
     return "migrations pending" if state.pending else None
 
 
@@ -228,7 +284,7 @@ async def _create_schema(connection: Any) -> None:
             await connection.execute(f"CREATE SCHEMA {SCHEMA}")  # IF NOT EXISTS would need the right to create it
         await connection.execute(
             "CREATE TABLE IF NOT EXISTS migration (number integer PRIMARY KEY, name text NOT NULL, "
-            "checksum text NOT NULL, applied_at timestamptz NOT NULL)"
+            "checksum text NOT NULL, applied_at timestamptz NOT NULL, phase text NOT NULL DEFAULT 'before')"
         )
 
 
