@@ -26,7 +26,7 @@ GUIDES = (  # in reading order
 )
 PATH = "/docs/guides"
 DEMO_URL = "http://127.0.0.1:8080"
-_CAPTIONS = {"bash": "Shell", "python": "Python", "json": "JSON", "yaml": "Practice file"}
+_CAPTIONS = {"bash": "Shell", "python": "Python", "json": "JSON", "yaml": "Practice file", "sql": "SQL"}
 
 
 def guide_page(name: str, settings: Settings, assets: Mapping[str, str]) -> str:
