@@ -122,3 +122,27 @@ async def test_the_statement_says_what_is_served(server: World) -> None:
                 f"{BASE}/{resource['type']}?{parameter['name']}={value}", headers={"Prefer": "handling=strict"}
             )
             assert answer.status_code in (200, 422), answer.text
+
+
+async def test_nothing_but_the_statement_is_served_without_a_token_and_its_scope(server: World) -> None:
+    anonymous, unscoped = server.anonymous(), await server.client(scopes=["appointments:confirm"])
+    statement = (await anonymous.get(f"{BASE}/metadata")).json()
+    for resource in statement["rest"][0]["resource"]:
+        kind = f"{BASE}/{resource['type']}"
+        offered = {each["code"] for each in resource["interaction"]}
+        requests = [
+            (method, path)
+            for interaction, method, path in (
+                ("search-type", "GET", kind),
+                ("search-type", "POST", f"{kind}/_search"),
+                ("read", "GET", f"{kind}/10"),
+                ("create", "POST", kind),
+                ("update", "PUT", f"{kind}/10"),
+                ("patch", "PATCH", f"{kind}/10"),
+            )
+            if interaction in offered
+        ]
+        requests += [("POST", f"{kind}/${operation['name']}") for operation in resource.get("operation", ())]
+        for method, path in requests:
+            issue(await anonymous.request(method, path), 401, "unauthorized", "login")
+            issue(await unscoped.request(method, path), 403, "forbidden_scope", "forbidden")
