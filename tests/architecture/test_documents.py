@@ -1,9 +1,12 @@
 """Links between the documents of the repository lead to files that exist."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
+
+from frontdesk import __version__
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "clients").rglob("README.md")]
@@ -26,3 +29,15 @@ def test_the_architecture_names_files_that_exist() -> None:
     named = re.findall(r"`([a-z_/]+(?:\.py|/))`", (ROOT / "docs" / "architecture.md").read_text())
     packages = [ROOT / "src" / "frontdesk", *(ROOT / "src" / "frontdesk").rglob("*/")]
     assert [name for name in named if not any((package / name).exists() for package in packages)] == []
+
+
+def test_the_registry_entry_has_the_version_of_the_package_and_a_variable_for_the_host() -> None:
+    entry = json.loads((ROOT / "server.json").read_text())
+    assert entry["version"] == __version__
+    assert len(entry["description"]) <= 100
+    [remote] = entry["remotes"]
+    assert (remote["type"], remote["url"], list(remote["variables"])) == (
+        "streamable-http",
+        "https://{host}/mcp",
+        ["host"],
+    )

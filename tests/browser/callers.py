@@ -4,7 +4,9 @@ import itertools
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
+import httpx
 from frontdesk_client import Frontdesk
 
 from tests.clients.running_desk import Desk
@@ -31,6 +33,7 @@ class Agent:
     def __init__(self, desk: Desk) -> None:
         self._numbers = itertools.count(1)
         self.client_id = desk.agent.client_id
+        self._url = desk.url
         self.api: Frontdesk = desk.agent.client(desk.url)
 
     def patient(self, last_name: str, **given: Any) -> str:
@@ -40,6 +43,21 @@ class Agent:
         proposal = self.api.create_patient(last_name=last_name, **person)
         made: str = proposal.confirm().patient_id
         return made
+
+    def consent(self, **changes: str) -> str:
+        """The address below /console at which an application that has just registered asks for consent."""
+        redirect_uri = "https://claude.ai/api/mcp/auth_callback"
+        description = {"client_name": "Claude", "redirect_uris": [redirect_uri]}
+        application_id = httpx.post(f"{self._url}/oauth/register", json=description).json()["client_id"]
+        asked = {
+            "response_type": "code",
+            "client_id": application_id,
+            "redirect_uri": redirect_uri,
+            "code_challenge": "A" * 43,
+            "code_challenge_method": "S256",
+            **changes,
+        }
+        return f"/connect?{urlencode(asked)}"
 
     def slots(self, most: int = 40) -> list[Slot]:
         """None of today: it could come too close before a test has booked it."""

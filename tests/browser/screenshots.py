@@ -48,11 +48,14 @@ def _path(name: str, theme: str, kind: str) -> Path:
 
 
 def _for_the_readme(place: Office, day: str) -> None:
+    consent = place.agent.consent()
     shown: dict[str, tuple[str, str, Callable[[Page], None]]] = {
         "calendar-light": (f"/calendar?date={day}&location=1", "light", _open_an_appointment),
         "calendar-dark": (f"/calendar?date={day}&location=1", "dark", _wait_until_live),
         "agents-view": ("/agent", "light", _book_as_an_agent),
         "usage": ("/usage", "dark", lambda page: expect(page.get_by_role("img").first).to_be_visible()),
+        "connect": (consent, "light", lambda page: page.get_by_role("checkbox", name="Read patients' data").check()),
+        "connected-assistants": (consent, "light", _connect_an_assistant),
     }
     for name, (path, theme, prepare) in shown.items():
         window = place.open("admin", theme=theme, size=WIDE)
@@ -78,6 +81,14 @@ def _book_as_an_agent(page: Page) -> None:
     page.get_by_role("button", name="Run up to the challenge").click()
     page.get_by_role("button", name="Confirm: send it with the token").wait_for()
     page.locator("#agent-ran .agent-step").evaluate("(step) => step.scrollIntoView()")
+
+
+def _connect_an_assistant(page: Page) -> None:
+    page.route("https://claude.ai/**", lambda route: route.fulfill(body="connected"))  # where the answer goes
+    page.get_by_role("checkbox", name="Read patients' data").check()
+    page.get_by_role("button", name="Connect", exact=True).click()
+    page.wait_for_url("https://claude.ai/**")
+    page.goto("/console/assistants")
 
 
 def _take(page: Page, path: Path, *, whole: bool) -> None:

@@ -60,6 +60,7 @@ async def test_the_handshake_agrees_on_a_revision(agent: httpx.AsyncClient, aske
     assert found["protocolVersion"] == given
     assert found["capabilities"] == {"tools": {}}
     assert found["serverInfo"]["name"] == "frontdesk"
+    assert ("icons" in found["serverInfo"]) == (given == HANDSHAKE[-1])
     assert "mcp-session-id" not in answer.headers
 
 
@@ -71,7 +72,9 @@ async def test_discovery_tells_the_revisions_and_may_be_shared(agent: httpx.Asyn
     found = await result(agent, "server/discover", version=MODERN)
     assert found["supportedVersions"] == [MODERN, *reversed(HANDSHAKE)]
     assert found["capabilities"] == {"tools": {}}
-    assert found["_meta"][f"{META}serverInfo"]["name"] == "frontdesk"
+    server = found["_meta"][f"{META}serverInfo"]
+    assert (server["name"], server["websiteUrl"]) == ("frontdesk", "http://test/docs")
+    assert (await agent.get(server["icons"][0]["src"])).headers["content-type"] == "image/svg+xml"
     assert (found["resultType"], found["cacheScope"]) == ("complete", "public")
     assert found["ttlMs"] > 0
 

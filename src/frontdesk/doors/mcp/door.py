@@ -31,7 +31,7 @@ from frontdesk.doors.http_request import (
 from frontdesk.doors.mcp.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Message, Rejection, read_message
 from frontdesk.doors.mcp.origins import Origins
 from frontdesk.doors.mcp.results import (
-    DISCOVERED,
+    discovered,
     error_reply,
     executed,
     failed,
@@ -123,7 +123,8 @@ class McpDoor:
         if message.id is None:
             return Reply(202, b"", [_NO_SNIFFING], 202)
         caller = None if request.call is None else request.call.caller
-        return Reply(200, frame(result_reply(message, _result_of(message, caller))), _STREAM, 200)
+        result = _result_of(message, caller, self._settings.public_url)
+        return Reply(200, frame(result_reply(message, result)), _STREAM, 200)
 
     def _with_challenge(self, headers: RawHeaders, problem: Problem, request: McpRequest) -> RawHeaders:
         """With the scopes to ask for: all without a valid token, those it needs for an assistant that lacks one."""
@@ -265,7 +266,7 @@ def _simulated(message: Message, headers: Mapping[bytes, bytes]) -> str | None:
     return decoded(headers.get(SIMULATE)) if wanted is None else str(wanted)
 
 
-def _result_of(message: Message, caller: Caller | None) -> Any:
+def _result_of(message: Message, caller: Caller | None, public_url: str) -> Any:
     """The result of a message that calls no tool."""
     if message.method == "tools/list":
         if message.params.get("cursor") is not None:
@@ -274,13 +275,13 @@ def _result_of(message: Message, caller: Caller | None) -> Any:
         return tools_list(modern=message.modern, reachable=reachable)
     if message.modern:
         if message.method == "server/discover":
-            return DISCOVERED
+            return discovered(public_url)
     elif message.method == "ping":
         return {}
     elif message.method == "initialize":
         if not isinstance(message.params.get("protocolVersion"), str):
             raise message.rejection(INVALID_PARAMS, "params.protocolVersion must be a string.")
-        return initialized(message.params["protocolVersion"])
+        return initialized(message.params["protocolVersion"], public_url)
     raise message.rejection(METHOD_NOT_FOUND, "Method not found")
 
 

@@ -18,20 +18,13 @@ from frontdesk.engine.answer_cache import Answer
 from frontdesk.operations import OPERATIONS, Operation
 
 _SERVER = {"name": "frontdesk", "title": "Practice front desk", "version": __version__}
+_DESCRIPTION = "Front desk of a medical practice: find slots, book, move and cancel appointments."
 _CAPABILITIES: dict[str, Any] = {"tools": {}}
 _CHALLENGE_FIELDS = ("confirmationToken", "expiresAt", "readBack")
 # The same for every caller of a release, so clients may share it for an hour.
 _CACHING = {"ttlMs": 3_600_000, "cacheScope": "public"}
 _PRIVATE_CACHING = {"ttlMs": 300_000, "cacheScope": "private"}
 _MODERN = {"resultType": "complete", "_meta": {f"{META}serverInfo": _SERVER}}
-
-DISCOVERED = orjson.Fragment(
-    orjson.dumps(
-        _MODERN
-        | _CACHING
-        | {"supportedVersions": VERSIONS, "capabilities": _CAPABILITIES, "instructions": INSTRUCTIONS}
-    )
-)
 
 
 def frame(reply: bytes) -> bytes:
@@ -62,15 +55,28 @@ def error_reply(rejection: Rejection) -> bytes:
     return orjson.dumps({"jsonrpc": "2.0", "id": rejection.id, "error": error})
 
 
-def initialized(requested: Any) -> dict[str, Any]:
+@cache
+def discovered(public_url: str) -> orjson.Fragment:
+    found = _MODERN | _CACHING | {"_meta": {f"{META}serverInfo": _described(public_url)}}
+    offered = {"supportedVersions": VERSIONS, "capabilities": _CAPABILITIES, "instructions": INSTRUCTIONS}
+    return orjson.Fragment(orjson.dumps(found | offered))
+
+
+def initialized(requested: Any, public_url: str) -> dict[str, Any]:
     """The requested revision if supported, else our newest with a handshake."""
     version = requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[0]
     return {
         "protocolVersion": version,
         "capabilities": _CAPABILITIES,
-        "serverInfo": _SERVER,
+        "serverInfo": _described(public_url) if version == HANDSHAKE_VERSIONS[0] else _SERVER,
         "instructions": INSTRUCTIONS,
     }
+
+
+def _described(public_url: str) -> dict[str, Any]:
+    """What hosts show of the server; older revisions do not know these fields."""
+    icon = {"src": f"{public_url}/favicon.ico", "mimeType": "image/svg+xml", "sizes": ["any"]}
+    return {**_SERVER, "description": _DESCRIPTION, "websiteUrl": f"{public_url}/docs", "icons": [icon]}
 
 
 def executed(answer: Answer, *, modern: bool) -> dict[str, Any]:
