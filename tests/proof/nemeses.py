@@ -17,6 +17,7 @@ from tests.proof.recorder import History
 
 CLOCK_JUMPS = (-900, -90, 90, 900, 25 * 3600)  # seconds: within and beyond the life of a token, and of a stored result
 CLOCK_LAG = 1.5  # seconds until every process has noticed
+Fault = tuple[str, Callable[[random.Random], Awaitable[None]]]
 _SERVICE_BACKENDS = "FROM pg_stat_activity WHERE usename = 'frontdesk_service'"
 
 
@@ -30,116 +31,122 @@ class Nemeses:
     faults: Counter[str] = field(default_factory=Counter)
     lost_memory: bool = False  # a database server was killed
 
-    def schedule(self) -> list[tuple[str, Callable[[], Awaitable[None]]]]:
-        """Every kind of fault once, in an order that the seed decides."""
-        kinds = {
-            "kill a worker": self.kill_worker,
-            "kill a supervisor": self.kill_supervisor,
-            "kill the database": self.kill_database,
-            "stop a worker": self.stop_worker,
-            "stop the database": self.stop_database,
-            "exhaust the pool": self.exhaust_pool,
-            "exhaust descriptors": self.exhaust_descriptors,
-            "slow disk": self.slow_disk,
-            "cancel statements": self.cancel_statements,
-            "end sessions": self.end_sessions,
-            "deadlocks": self.deadlocks,
-            "fail-over": self.fail_over,
-            "rolling restart": self.rolling_restart,
-        }
-        if self.has_small_disk:
-            kinds["full disk"] = self.fill_disk
+    def schedule(self) -> list[list[Fault]]:
+        """Every kind of fault once, in an order that the seed decides; some of nodes and database at the same time."""
+        of_nodes: list[Fault] = [
+            ("kill a worker", self.kill_worker),
+            ("kill a supervisor", self.kill_supervisor),
+            ("stop a worker", self.stop_worker),
+            ("exhaust descriptors", self.exhaust_descriptors),
+            ("rolling restart", self.rolling_restart),
+        ]
+        of_database: list[Fault] = [
+            ("kill the database", self.kill_database),
+            ("stop the database", self.stop_database),
+            ("exhaust the pool", self.exhaust_pool),
+            ("slow disk", self.slow_disk),
+            ("cancel statements", self.cancel_statements),
+            ("end sessions", self.end_sessions),
+            ("deadlocks", self.deadlocks),
+            ("fail-over", self.fail_over),
+        ]
         if clock_library() is not None:
-            kinds["clock jump"] = self.move_clock
-        return self.chance.sample(sorted(kinds.items()), len(kinds))
+            of_nodes.append(("clock jump", self.move_clock))
+        if self.has_small_disk:
+            of_database.append(("full disk", self.fill_disk))
+        self.chance.shuffle(of_nodes)
+        self.chance.shuffle(of_database)
+        together = self.chance.randrange(1, len(of_nodes))
+        pairs = [list(pair) for pair in zip(of_nodes[:together], of_database, strict=False)]
+        alone = [[fault] for fault in (*of_nodes[together:], *of_database[together:])]
+        return self.chance.sample(pairs + alone, len(pairs + alone))
 
     async def run(self, seconds: float) -> None:
         """Faults until the time is over, with a pause after each in which the service has to work again."""
         deadline = time.monotonic() + seconds
         while True:
-            for kind, fault in self.schedule():
+            for faults in self.schedule():
                 await asyncio.sleep(self.chance.uniform(0.5, 2.0))
                 if time.monotonic() > deadline:
                     return
-                self.history.faults.append((time.monotonic_ns(), kind))
-                self.faults[kind] += 1
-                await fault()
+                for kind, _ in faults:
+                    self.history.faults.append((time.monotonic_ns(), kind))
+                    self.faults[kind] += 1
+                # Each draws for itself: how long the others take does not change it.
+                await asyncio.gather(*(begin(random.Random(self.chance.random())) for _, begin in faults))
 
     async def heal(self) -> None:
         for node in self.nodes:
             await asyncio.to_thread(node.until_ready)
 
-    def _some_node(self) -> Node:
-        return self.chance.choice(self.nodes)
-
-    async def kill_worker(self) -> None:
-        node = self._some_node()
+    async def kill_worker(self, chance: random.Random) -> None:
+        node = chance.choice(self.nodes)
         if workers := node.workers():
-            node.signal([self.chance.choice(workers)], signal.SIGKILL)
+            node.signal([chance.choice(workers)], signal.SIGKILL)
 
-    async def kill_supervisor(self) -> None:
-        node = self._some_node()
+    async def kill_supervisor(self, chance: random.Random) -> None:
+        node = chance.choice(self.nodes)
         await asyncio.to_thread(node.kill)
         node.start()
         await asyncio.to_thread(node.until_ready)
 
-    async def kill_database(self) -> None:
+    async def kill_database(self, _chance: random.Random) -> None:
         self.lost_memory = True
         await asyncio.to_thread(self.postgres.restart_primary)
 
-    async def stop_worker(self) -> None:
-        node, seconds = self._some_node(), self.chance.uniform(1, 4)
+    async def stop_worker(self, chance: random.Random) -> None:
+        node, seconds = chance.choice(self.nodes), chance.uniform(1, 4)
         workers = node.workers()[:1]
         node.signal(workers, signal.SIGSTOP)
         await asyncio.sleep(seconds)
         node.signal(workers, signal.SIGCONT)
 
-    async def stop_database(self) -> None:
+    async def stop_database(self, chance: random.Random) -> None:
         processes = self.postgres.primary.processes()
         self.nodes[0].signal(processes, signal.SIGSTOP)
-        await asyncio.sleep(self.chance.uniform(1, 3))
+        await asyncio.sleep(chance.uniform(1, 3))
         self.nodes[0].signal(processes, signal.SIGCONT)
 
-    async def exhaust_pool(self) -> None:
+    async def exhaust_pool(self, chance: random.Random) -> None:
         """Writers wait for locks that somebody holds, until no connection is left."""
         connection = await self._connect()
         try:
             async with connection.transaction():
                 await connection.execute("SELECT FROM frontdesk.provider FOR UPDATE")
                 await connection.execute("SELECT FROM frontdesk.patient FOR UPDATE")
-                await asyncio.sleep(self.chance.uniform(2, 7))
+                await asyncio.sleep(chance.uniform(2, 7))
         finally:
             await connection.close()
 
-    async def exhaust_descriptors(self) -> None:
+    async def exhaust_descriptors(self, chance: random.Random) -> None:
         """More connections than the workers of a node may have open files."""
-        node = self._some_node()
+        node = chance.choice(self.nodes)
         wanted = (asyncio.open_connection("127.0.0.1", node.port) for _ in range(OPEN_FILES * WORKERS + 50))
         opened = await asyncio.gather(*wanted, return_exceptions=True)
-        await asyncio.sleep(self.chance.uniform(1, 3))
+        await asyncio.sleep(chance.uniform(1, 3))
         for connection in opened:
             if not isinstance(connection, BaseException):
                 connection[1].close()
 
-    async def slow_disk(self) -> None:
+    async def slow_disk(self, chance: random.Random) -> None:
         """Every commit waits a tenth of a second before it is flushed."""
         connection = await self._connect()
         try:
             for setting in ("commit_delay = 100000", "commit_siblings = 0"):
                 await connection.execute(f"ALTER SYSTEM SET {setting}")
             await connection.execute("SELECT pg_reload_conf()")
-            await asyncio.sleep(self.chance.uniform(2, 4))
+            await asyncio.sleep(chance.uniform(2, 4))
             for setting in ("commit_delay", "commit_siblings"):
                 await connection.execute(f"ALTER SYSTEM RESET {setting}")
             await connection.execute("SELECT pg_reload_conf()")
         finally:
             await connection.close()
 
-    async def cancel_statements(self) -> None:
+    async def cancel_statements(self, _chance: random.Random) -> None:
         """What the server does to a statement that has run for too long, to all that run."""
         await self._to_backends("pg_cancel_backend(pid)", "state = 'active'")
 
-    async def end_sessions(self) -> None:
+    async def end_sessions(self, _chance: random.Random) -> None:
         await self._to_backends("pg_terminate_backend(pid)", "random() < 0.3")
 
     async def _to_backends(self, act: str, which: str) -> None:
@@ -151,7 +158,7 @@ class Nemeses:
         finally:
             await connection.close()
 
-    async def deadlocks(self) -> None:
+    async def deadlocks(self, _chance: random.Random) -> None:
         """Locks patients before providers, while bookings lock them the other way round."""
         connection = await self._connect()
         try:
@@ -164,26 +171,26 @@ class Nemeses:
         finally:
             await connection.close()
 
-    async def fail_over(self) -> None:
+    async def fail_over(self, _chance: random.Random) -> None:
         self.lost_memory = True
         await asyncio.to_thread(self.postgres.fail_over)
 
-    async def rolling_restart(self) -> None:
+    async def rolling_restart(self, _chance: random.Random) -> None:
         for node in self.nodes:
             await asyncio.to_thread(node.stop)
             node.start()
             await asyncio.to_thread(node.until_ready)
 
-    async def fill_disk(self) -> None:
+    async def fill_disk(self, chance: random.Random) -> None:
         self.lost_memory = True
         await asyncio.to_thread(self.postgres.fill_disk)
-        await asyncio.sleep(self.chance.uniform(1, 3))
+        await asyncio.sleep(chance.uniform(1, 3))
         await asyncio.to_thread(self.postgres.free_disk)
 
-    async def move_clock(self) -> None:
-        seconds = self.chance.choice(CLOCK_JUMPS)
+    async def move_clock(self, chance: random.Random) -> None:
+        seconds = chance.choice(CLOCK_JUMPS)
         await self._set_clock(seconds)
-        await asyncio.sleep(self.chance.uniform(1, 3))
+        await asyncio.sleep(chance.uniform(1, 3))
         await self._set_clock(0)
 
     async def _set_clock(self, seconds: int) -> None:

@@ -37,7 +37,7 @@ class Proof:
     actors: list[Actor] = field(default_factory=list)
     agents: set[str] = field(default_factory=set)
     practices: list[int] = field(default_factory=list)
-    webhook_patience: float = 15.0  # seconds
+    webhook_patience: float = 10.0  # seconds
 
     async def set_up(self, days: int = 1) -> None:
         """Practices, webhook endpoints and clients, who book on so many days."""
@@ -79,6 +79,8 @@ class Proof:
 
     async def work(self, during: Awaitable[Any]) -> None:
         """The clients work until `during` is over, and finish what they have begun."""
+        for actor in self.actors:
+            actor.stopping = False
         tasks = [asyncio.create_task(actor.run()) for actor in self.actors]
         try:
             await during

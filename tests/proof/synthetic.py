@@ -1,6 +1,7 @@
 """Histories of any length without a service: a practice in memory answers, each call at one moment while it runs."""
 
 import random
+from functools import cache
 from typing import Any
 
 from tests.proof import model
@@ -13,6 +14,12 @@ _DAYS = 20
 _PATIENTS = 400
 _EVERY = 1_000_000  # nanoseconds between two calls
 _LONGEST = 8_000_000
+
+
+@cache
+def _item(provider: int, start: int, procedure: int) -> dict[str, Any]:
+    slot = f"slt_{provider}_{start}_{procedure}"
+    return {"id": slot, "start": time_of(start), "providerId": provider, "procedureId": procedure}
 
 
 class Synthetic:
@@ -37,18 +44,19 @@ class Synthetic:
             (self.search, 4), (self.look_at_slot, 4), (self.book, 5), (self.cancel, 4), (self.confirm, 1),
             (self.read_appointment, 5), (self.read_patient, 2), (self.update_patient, 1), (self.resend, 1),
         )  # fmt: skip
-        acts, weights = zip(*actions, strict=True)
+        acts = [act for act, weight in actions for _ in range(weight)]
         for day in range(_DAYS):  # a call names only slots that a search has shown
             for provider in CAPACITY:
                 for procedure in PROCEDURES:
                     self._search(provider, _FIRST_DAY + day * DAY_CELLS, procedure)
         while len(self.history.ops) < operations:
-            self.chance.choices(acts, weights)[0]()
+            self.chance.choice(acts)()
         return self.history
 
     def _op(self, name: str, given: dict[str, Any], status: int, body: dict[str, Any], key: str | None = None) -> None:
         self.now += _EVERY
-        invoked, answered = (self.now + sign * self.chance.randrange(1, _LONGEST) for sign in (-1, 1))
+        invoked = self.now - 1 - int(self.chance.random() * _LONGEST)
+        answered = self.now + 1 + int(self.chance.random() * _LONGEST)
         self.history.ops.append(Op("north", CLIENT, "rest", name, given, invoked, answered, status, body, None, key))
 
     def _place(self) -> tuple[int, int, int]:
@@ -67,12 +75,7 @@ class Synthetic:
     def _search(self, provider: int, start: int, procedure: int) -> None:
         first = start - start % DAY_CELLS
         open_starts = model.open_starts(self._day(provider, start), PROCEDURES[procedure])
-        items = [
-            {"id": f"slt_{provider}_{first + cell}_{procedure}", "start": time_of(first + cell), "providerId": provider,
-             "procedureId": procedure}
-            for cell in range(OPENS, CLOSES)
-            if open_starts >> cell & 1
-        ]  # fmt: skip
+        items = [_item(provider, first + cell, procedure) for cell in range(OPENS, CLOSES) if open_starts >> cell & 1]
         given = {"providerId": provider, "visitTypeId": VISIT_TYPE, "procedureId": procedure, "from": date_of(start)}
         self._op("search_slots", given, 200, {"items": items, "limit": 50})
 
@@ -129,7 +132,7 @@ class Synthetic:
             self._op("get_appointment", {"appointmentId": appointment}, 200, body)
 
     def read_patient(self) -> None:
-        record = self.chance.choice(list(self.records.values()))
+        record = self.records[f"pat_{self.chance.randrange(_PATIENTS)}"]
         body = {"id": record.patient, "firstName": record.first, "phone": record.phone, "email": record.email}
         self._op("get_patient", {"patientId": record.patient}, 200, body)
 

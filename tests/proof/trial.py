@@ -1,4 +1,4 @@
-"""A short run without faults on two nodes in one process, against a database that exists.
+"""A run without faults on two nodes in one process, until something is found or so many operations are done.
 
 python -m tests.proof.trial DSN FOLDER OPERATIONS SEED prints the findings as JSON.
 """
@@ -23,6 +23,7 @@ from tests.shared_database import as_owner
 from tests.webhooks.receiver import receiving
 
 _RECEIVER_SECONDS = 0.02
+_ROUND = 300  # operations between two checks
 
 
 @contextlib.asynccontextmanager
@@ -53,8 +54,11 @@ async def trial(dsn: str, folder: Path, operations: int, seed: int) -> Findings:
         proof = Proof(service, owner_dsn, [one, other], receiver)
         await proof.set_up()
         await proof.begin()
-        await proof.work(proof.until(operations))
-        return await proof.verdict()
+        while True:
+            await proof.work(proof.until(len(proof.history.ops) + _ROUND))
+            findings = await proof.verdict()
+            if findings.anomalies or findings.operations >= operations:
+                return findings
 
 
 if __name__ == "__main__":

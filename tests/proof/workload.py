@@ -200,9 +200,12 @@ class Actor:
         return op
 
     async def look_back(self) -> None:
-        """Reads the appointments of every patient, after everything else."""
+        """Reads the appointments of every patient, after everything else; the service has to answer again."""
         for patient in list(self.desk.patients):
-            await self._list_of(patient)
+            deadline = asyncio.get_running_loop().time() + _PATIENCE
+            while not (op := await self._list_of(patient)).succeeded:
+                assert asyncio.get_running_loop().time() < deadline, f"the service does not recover: {op}"
+                await asyncio.sleep(_PAUSE)
 
     async def resend(self) -> None:
         if self._settled:
