@@ -60,6 +60,7 @@ OPERATIONS: tuple[Operation, ...] = (
 # Wider forms of published reads, for the FHIR door: same scope, limits and audit.
 ALL_PROCEDURES = list_procedures.ALL_PROCEDURES
 APPOINTMENTS_IN_FULL = list_appointments.IN_FULL
+MATCHES_IN_FULL = match_patient.IN_FULL
 WIDE_SLOT_SEARCH = search_slots.WIDE_SEARCH
 
 BY_NAME: Mapping[str, Operation] = {operation.name: operation for operation in OPERATIONS}
@@ -82,6 +83,7 @@ __all__ = [
     "APPOINTMENTS_IN_FULL",
     "BY_NAME",
     "GROUPS",
+    "MATCHES_IN_FULL",
     "NEEDS",
     "OPERATIONS",
     "RECORDINGS",

@@ -1,10 +1,13 @@
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from frontdesk.domain.errors import Problem
+from frontdesk.domain.patients import Patient
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import BirthDate, Input, Name, PhonePart
 from frontdesk.operations._operation import PATIENTS, Context, Operation
-from frontdesk.operations._records import Record
+from frontdesk.operations._records import PatientRecord, Record, record_body
 from frontdesk.systems.port import Capability
 
 
@@ -26,15 +29,28 @@ class Output(Record):
     items: list[MatchItem]
 
 
+class FullOutput(Record):
+    items: list[PatientRecord]
+
+
 async def run(context: Context, given: Request) -> dict[str, Any]:
     """Finds a patient by legal first and last name, phone and date of birth; all four must match. Start a booking with
     it. The item's id is the patientId; patientKind tells which visit types fit. No match is not_found: check the
     spelling with the person, then offer create_patient. Never guess or reuse ids."""
+    return {"items": [{"id": each.id, "patientKind": each.patient_kind} for each in await _matching(context, given)]}
+
+
+async def run_in_full(context: Context, given: Request) -> dict[str, Any]:
+    """Finds the same patients with their records."""
+    return {"items": [record_body(PatientRecord, each) for each in await _matching(context, given)]}
+
+
+async def _matching(context: Context, given: Request) -> Sequence[Patient]:
     found = await context.system.match_patients(given.first_name, given.last_name, given.phone, given.dob)
     if not found:
         raise Problem("not_found", "No patient matches all four fields.")
     context.subjects.extend(patient.id for patient in found)
-    return {"items": [{"id": patient.id, "patientKind": patient.patient_kind} for patient in found]}
+    return found
 
 
 OPERATION = Operation(
@@ -53,3 +69,6 @@ OPERATION = Operation(
     example={"firstName": "Ada", "lastName": "Lovelace", "phone": "555 010 0199", "dob": "1985-12-10"},
     example_answer={"items": [{"id": examples.PATIENT_ID, "patientKind": "existing"}]},
 )
+
+# For the FHIR door, which answers with whole patients.
+IN_FULL = replace(OPERATION, group=None, output=FullOutput, run=run_in_full)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, NamedTuple
+from zoneinfo import ZoneInfo
 
 from frontdesk.domain.errors import BINDING, FieldError, invalid
 from frontdesk.doors.fhir.addresses import Resource
@@ -64,18 +65,16 @@ class Span(NamedTuple):
         is_day = self.prefix == "eq" and self.low.tzinfo is None and self.high - self.low == timedelta(days=1)
         return self.low.date().isoformat() if is_day else None
 
-    @property
-    def first_day(self) -> date | None:
-        """No local date before this one matches, in any zone; None: no limit."""
+    def first_day(self, zone: ZoneInfo | None) -> date | None:
+        """No local date before this one matches, in the zone, or in any if it is not known; None: no limit."""
         if self.prefix in ("le", "lt"):
             return None
-        return _local_date(self.high if self.prefix == "gt" else self.low, -1)
+        return _local_date(self.high if self.prefix == "gt" else self.low, zone, -1)
 
-    @property
-    def last_day(self) -> date | None:
+    def last_day(self, zone: ZoneInfo | None) -> date | None:
         if self.prefix in ("ge", "gt"):
             return None
-        return _local_date(self.low if self.prefix == "lt" else self.high, 1, before=True)
+        return _local_date(self.low if self.prefix == "lt" else self.high, zone, 1, before=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +131,11 @@ class Query:
         """The value of a string parameter."""
         return next((values[0] for values in self.alternatives(name)), None)
 
-    def days(self, name: str) -> tuple[date | None, date | None]:
-        """The first and the last local date that can match a date parameter."""
+    def days(self, name: str, zone: ZoneInfo | None = None) -> tuple[date | None, date | None]:
+        """The first and the last local date that can match a date parameter, in a zone if it is known."""
         spans = [values[0] for values in self.alternatives(name) if len(values) == 1]
-        firsts = [span.first_day for span in spans if span.first_day is not None]
-        lasts = [span.last_day for span in spans if span.last_day is not None]
+        firsts = [day for span in spans if (day := span.first_day(zone)) is not None]
+        lasts = [day for span in spans if (day := span.last_day(zone)) is not None]
         return max(firsts, default=None), min(lasts, default=None)
 
 
@@ -266,10 +265,13 @@ def _inclusion(text: str, includes: Mapping[str, Sequence[str]], *, iterates: bo
     return Inclusion(source, parameter, target or None, iterates) if parameter in includes.get(source, ()) else None
 
 
-def _local_date(moment: datetime, direction: int, *, before: bool = False) -> date | None:
-    """The date of a local moment, or just before it. An instant has several: the outermost in that direction."""
+def _local_date(moment: datetime, zone: ZoneInfo | None, direction: int, *, before: bool = False) -> date | None:
+    """The date of a local moment, or just before it. An instant whose zone is not known has several: the outermost in
+    that direction."""
     try:
         moment -= timedelta(microseconds=int(before))
+        if moment.tzinfo is not None and zone is not None:
+            return moment.astimezone(zone).date()
         return moment.date() + timedelta(days=0 if moment.tzinfo is None else direction)
     except OverflowError:
         return None

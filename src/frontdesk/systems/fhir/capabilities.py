@@ -68,6 +68,11 @@ class ServerCapabilities:
         return self.shape is not None
 
     @property
+    def is_frontdesk(self) -> bool:
+        """Whether it is another frontdesk: what it proposes is open, and it books no time twice."""
+        return self.software == "frontdesk" and self.shape is not None
+
+    @property
     def cancels(self) -> bool:
         """Whether an appointment that was booked by `$book` is cancelled by `$cancel`."""
         return self.shape == "medplum"

@@ -9,9 +9,9 @@ from frontdesk.doors.fhir.codes import PATIENT_KIND, PATIENT_NUMBER
 from frontdesk.doors.fhir.parameters import Query, SearchParameter, Span
 from frontdesk.doors.fhir.resource_types import Found, Position, ResourceType
 from frontdesk.doors.fhir.resources.directory import ID
-from frontdesk.operations import BY_NAME
+from frontdesk.operations import BY_NAME, MATCHES_IN_FULL
 
-_GET_PATIENT, _MATCH_PATIENT = BY_NAME["get_patient"], BY_NAME["match_patient"]
+_GET_PATIENT = BY_NAME["get_patient"]
 _ARGUMENTS = {"given": "firstName", "family": "lastName", "phone": "phone", "birthdate": "dob"}
 _NAMES = {argument: name for name, argument in _ARGUMENTS.items()}
 
@@ -22,14 +22,14 @@ async def _read(calls: Calls, resource_id: str) -> Resource:
 
 async def _search(calls: Calls, query: Query, _after: Position | None) -> Found:
     try:
-        matched = await calls.run(_MATCH_PATIENT, **_arguments(query))
+        matched = await calls.run(MATCHES_IN_FULL, **_arguments(query))
     except Problem as problem:
         if problem.code == "not_found":
             return Found([])
         if problem.errors:
             raise invalid([_renamed(error) for error in problem.errors]) from None
         raise
-    return Found([await _read(calls, fhir_id(each["id"])) for each in matched["items"]])
+    return Found([_patient(each) for each in matched["items"]])
 
 
 def _arguments(query: Query) -> dict[str, str]:
@@ -78,7 +78,7 @@ _ALL = ", ".join(_ARGUMENTS)
 PATIENT = ResourceType(
     name="Patient",
     read_by=_GET_PATIENT,
-    search_by=_MATCH_PATIENT,
+    search_by=MATCHES_IN_FULL,
     read=_read,
     search=_search,
     parameters=(

@@ -2,6 +2,7 @@
 
 from datetime import date
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from frontdesk.doors.fhir.addresses import Resource, directory_id, fhir_id, our_id, reference
 from frontdesk.doors.fhir.calls import Calls
@@ -9,7 +10,8 @@ from frontdesk.doors.fhir.codes import service_type, tokens
 from frontdesk.doors.fhir.parameters import Query, SearchParameter
 from frontdesk.doors.fhir.resource_types import Found, Position, ResourceType
 from frontdesk.doors.fhir.resources import healthcare_services
-from frontdesk.doors.fhir.resources.directory import ID
+from frontdesk.doors.fhir.resources.directory import ID, whole_list
+from frontdesk.doors.fhir.resources.locations import LIST_LOCATIONS
 from frontdesk.operations import BY_NAME, WIDE_SLOT_SEARCH
 
 _GET_SLOT = BY_NAME["get_slot"]
@@ -23,15 +25,15 @@ async def _read(calls: Calls, resource_id: str) -> Resource:
 
 async def _search(calls: Calls, query: Query, after: Position | None) -> Found:
     """Searches one service and place after the other. A position is such a search and its cursor."""
-    first, last = query.days("start")
-    if first is not None and last is not None and first > last:
-        return Found([])
     services = await _services(calls, query)
     searches: list[list[Any]] = [[service, *place] for service in services for place in _places(query)]
     search, cursor = after or (searches[0] if searches else None, None)
     if search not in searches:
         return Found([])
     service, provider_id, location_id = search
+    first, last = query.days("start", await _zone(calls, location_id))
+    if first is not None and last is not None and first > last:
+        return Found([])
     visit_type_id, procedure_id = map(int, service.split("-"))
     found = await calls.run(
         WIDE_SLOT_SEARCH,
@@ -48,6 +50,12 @@ async def _search(calls: Calls, query: Query, after: Position | None) -> Found:
         return Found(slots, [search, found["nextCursor"]])
     following = searches[searches.index(search) + 1 :]
     return Found(slots, [following[0], None] if following else None)
+
+
+async def _zone(calls: Calls, location_id: int | None) -> ZoneInfo | None:
+    """The time zone of a location, None if it is not known which one it is."""
+    locations = {} if location_id is None else {each["id"]: each for each in await whole_list(calls, LIST_LOCATIONS)}
+    return ZoneInfo(locations[location_id]["timeZone"]) if location_id in locations else None
 
 
 async def _services(calls: Calls, query: Query) -> list[str]:

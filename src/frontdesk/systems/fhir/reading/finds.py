@@ -14,6 +14,7 @@ from frontdesk.systems.fhir.transport.queries import Find, Parameters
 
 MOST_PROPOSALS = 1000  # of one request
 _RANGE_MINUTES = 31 * 1440  # Medplum refuses longer ones
+_MOST_OF_FRONTDESK = 200
 _BUFFER_MINUTES = 240  # a range without room for the buffers of an appointment has no proposal
 
 
@@ -43,8 +44,14 @@ def can_propose(schedule: Schedule, services: Sequence[Service]) -> bool:
     return schedule.actors == 1 and bool(schedule.services & {each for each in services if isinstance(each, str)})
 
 
-def find_queries(names: Parameters, horizon: tuple[int | None, int | None], first: int, last: int) -> Iterator[Find]:
-    """Asks for [first, last) with room for buffers, within the planning horizon and in ranges that servers accept."""
+def find_queries(
+    names: Parameters, horizon: tuple[int | None, int | None], first: int, last: int, *, is_frontdesk: bool
+) -> Iterator[Find]:
+    """Asks for [first, last) with room for buffers, within the planning horizon and in ranges that servers accept.
+    Another frontdesk needs no room, and answers more at once if it is asked to."""
+    if is_frontdesk:
+        yield Find([*names, ("_count", str(_MOST_OF_FRONTDESK))], _moment(first), _moment(last))
+        return
     starts, ends = first - _BUFFER_MINUTES, last + _BUFFER_MINUTES
     starts, ends = max(starts, horizon[0] or starts), min(ends, horizon[1] or ends)
     for begins in range(starts, ends, _RANGE_MINUTES - 2 * _BUFFER_MINUTES):  # times at the seam are found twice

@@ -40,7 +40,10 @@ class Reader:
 
     async def matching(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Resource]:
         """Searches by date of birth and applies our own match rule, because servers compare names differently."""
-        found = await self._client.search(self._deadline, "Patient", [("birthdate", dob.isoformat())])
+        asked = [("birthdate", dob.isoformat())]
+        if self._upstream.server.is_frontdesk:  # it lists nobody
+            asked += [("given", first_name), ("family", last_name), ("phone", phone)]
+        found = await self._client.search(self._deadline, "Patient", asked)
         return [each for each in found if is_same(each, first_name, last_name, phone, dob)]
 
     async def patients(self, resources: Sequence[Resource]) -> list[Patient]:
@@ -100,11 +103,12 @@ class Reader:
         return [] if resource is None else [resource]
 
     def _seen(self, patient: str) -> Reading[bool]:
-        """Whether the patient has been to the practice before, as far as the server can be searched for it."""
+        """Whether the patient has been to the practice before, as far as the server can be searched for it. Another
+        frontdesk says so in the Patient."""
         queries: list[Query] = [
             Search(kind, [("patient", patient), ("status", ",".join(statuses))], one=True)
             for kind, statuses in (("Appointment", ATTENDED), ("Encounter", _ENCOUNTERED))
-            if self._upstream.server.can(f"{kind} search-type")
+            if self._upstream.server.can(f"{kind} search-type") and not self._upstream.server.is_frontdesk
         ]
         return Reading(queries, lambda found: any(found))
 

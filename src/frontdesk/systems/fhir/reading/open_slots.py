@@ -175,7 +175,11 @@ class SlotFinder:
                 for each in known.offered
                 if each.reference in schedules and (each.provider_id, each.location_id) == pair
             ] or [(subject(server.shape, self._practice, pair, "", services), (None, None))]
-            asked += [(pair, find) for names, horizon in subjects for find in find_queries(names, horizon, first, last)]
+            asked += [
+                (pair, find)
+                for names, horizon in subjects
+                for find in find_queries(names, horizon, first, last, is_frontdesk=server.is_frontdesk)
+            ]
         return asked
 
     async def _reading(
@@ -188,18 +192,20 @@ class SlotFinder:
         held: Claims,
         finds: Sequence[tuple[Pair, Find]] = (),
     ) -> Reading[Window]:
-        """Reads slots and appointments of these providers and locations that lie in [first, last) or reach into it."""
+        """Reads slots and appointments of these providers and locations that lie in [first, last) or reach into it.
+        Another frontdesk has subtracted them from what it proposes."""
         known = await self._upstream.calendars(self._deadline, self._practice)
         providers, locations = ({pair[at] for pair in pairs} for at in (0, 1))
         schedules = known.busy_schedules(providers, locations)
         starts, ends = (datetime.fromtimestamp(each * 60, tz=UTC) for each in (first, last))
         earlier = _between("start", starts - _LONGEST_ABSENCE, starts - _LONGEST_SLOT)
         slots: list[Query] = []
-        if self._upstream.server.can("Slot search-type"):
+        server = self._upstream.server
+        if server.can("Slot search-type") and not server.is_frontdesk:
             slots += searches("Slot", "schedule", schedules, _between("start", starts - _LONGEST_SLOT, ends))
             slots += searches("Slot", "schedule", schedules, [("status", "busy-unavailable"), *earlier])
         appointments: list[Query] = []
-        if self._upstream.server.can("Appointment search-type"):
+        if server.can("Appointment search-type") and not server.is_frontdesk:
             dates = _between("date", starts - LONGEST_APPOINTMENT, ends)
             appointments += searches("Appointment", "actor", known.people_of(providers), dates)
 

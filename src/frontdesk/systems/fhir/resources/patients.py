@@ -28,8 +28,14 @@ def person(resource: Resource, local_id: str, number: int, *, seen: bool) -> Pat
         dob=dob,
         phone=phones[0] if phones else "",
         email=emails[0] if emails else None,
-        seen=seen,
+        seen=seen or _is_existing(resource),
     )
+
+
+def _is_existing(resource: Resource) -> bool:
+    """Whether another frontdesk says that its practice has seen the patient."""
+    said = {"url": "urn:frontdesk:patient-kind", "valueCode": "existing"}
+    return said in listed(resource.get("extension"))
 
 
 def is_same(resource: Resource, first_name: str, last_name: str, phone: str, dob: date) -> bool:
