@@ -53,7 +53,7 @@ property-test: setup-dev ## the property tests with twenty times as many example
 attack-test: setup-dev ## a million forged ids and tokens; a short and a deep schemathesis run
 	.venv/bin/python -m pytest -m heavy tests/security tests/doors
 
-mcp-conformance: setup-dev ## the official MCP conformance suites and the inspector (needs Node and npm)
+mcp-conformance: setup-dev ## the official MCP conformance suites, and clients that sign in (needs Node, npm and chromium)
 	.venv/bin/python -m pytest -m heavy tests/mcp
 
 fhir-test: setup-dev ## the FHIR adapter against a server from npm packages, the FHIR server with a validator (needs Node and npm)

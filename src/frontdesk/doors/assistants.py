@@ -63,8 +63,6 @@ class AssistantDoor:
             check_resources(form.get("resource", ()), self._settings.public_url)
         except RequestRefused as error:
             raise refused(error.error, str(error), "resource") from None
-        if not await self._grants.exists(application_id):
-            raise _invalid_client("There is no such client: it may have to register again.")
 
         async def attempt() -> Granted:
             try:
@@ -88,9 +86,11 @@ class AssistantDoor:
         try:
             granted = await self._attempts.guard("token", application_id, _address(request), attempt)
         except Problem as problem:
-            if problem.code == "unauthorized":
-                raise refused("invalid_grant", _INVALID_GRANT) from problem
-            raise
+            if problem.code != "unauthorized":
+                raise
+            if not await self._grants.exists(application_id):
+                raise _invalid_client("There is no such client: it may have to register again.") from problem
+            raise refused("invalid_grant", _INVALID_GRANT) from problem
         request.state.client_id = granted.client_id
         await self._attempts.count_token(granted.client_id, 0)
         return token_body(granted.access, granted.access.scopes) | {"refresh_token": granted.refresh_token}
