@@ -7,7 +7,7 @@ import pytest
 
 from frontdesk.access.limits.usage import prune_usage_counts
 from frontdesk.audit.trail import AuditTrail
-from frontdesk.housekeeping import prune_deliveries, prune_events, prune_intents
+from frontdesk.housekeeping import housekeeping_steps, prune_deliveries, prune_events, prune_intents
 from frontdesk.outbound.webhooks.deliverer import Deliverer
 from frontdesk.store.practice_work import practices_with
 from tests.world import World, patient_id, slots
@@ -28,6 +28,11 @@ async def _challenges(world: World, count: int) -> list[dict[str, str]]:
 async def _left(world: World) -> int:
     async with world.database.transaction(1) as connection:
         return await connection.fetchval("SELECT count(*) FROM intent WHERE practice_id = 1")  # type: ignore[no-any-return]
+
+
+async def test_the_service_may_do_all_of_it(world: World) -> None:
+    for step in housekeeping_steps(world.database):
+        await step.run()
 
 
 async def test_live_challenges_and_results_stay(world: World) -> None:

@@ -202,3 +202,27 @@ async def test_closing_a_connection_with_a_broken_pipe_leaves_no_task_that_faile
     await asyncio.sleep(0.05)
     gc.collect()
     assert failures == []
+
+
+async def test_a_probe_that_fails_late_is_not_logged(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    lost: list[dict[str, Any]] = []
+    late = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: lost.append(context))
+    monkeypatch.setattr(store, "_PROBE_SECONDS", 0)
+
+    async def fails(_sql: str) -> None:
+        await late.wait()
+        raise DatabaseUnavailable
+
+    try:
+        monkeypatch.setattr(database, "fetchval", fails)
+        await database.watch()
+        late.set()
+        await asyncio.sleep(0)
+        monkeypatch.undo()
+        await database.watch()
+        gc.collect()
+        assert lost == []
+    finally:
+        loop.set_exception_handler(None)

@@ -141,6 +141,8 @@ class Database:
         """Moves to another host if the one in use does not answer, as when it hangs, and another accepts writes."""
         if self._probe is None or self._probe.done():
             self._probe = asyncio.create_task(self.fetchval("SELECT 1"))
+            # One that fails late is nobody's: without this, asyncio would log that.
+            self._probe.add_done_callback(lambda probe: probe.cancelled() or probe.exception())
         await asyncio.wait({self._probe}, timeout=_PROBE_SECONDS)
         if self._probe.done() and self._probe.exception() is None:
             return

@@ -24,7 +24,7 @@ _PRUNE = """
 DELETE FROM application WHERE application_id = ANY (ARRAY(
     SELECT a.application_id FROM application a
     WHERE a.registered_at < $1 AND NOT EXISTS (SELECT FROM client c WHERE c.application_id = a.application_id)
-    LIMIT $2 FOR UPDATE SKIP LOCKED))
+    LIMIT $2))
 """
 
 
