@@ -121,6 +121,10 @@ async def test_a_practice_has_one_turn_at_a_time_and_rests_while_another_is_acti
     rests[-1][1]()
     await calls.end_all()
     assert (calls.turns._free, calls.turns._waiting, calls.turns._resting) == (4, {}, set())
+    calls.turns.notice(caller(2))
+    await calls.begin("a9", 1)
+    await calls.end("a9")
+    assert not calls.turns._resting, "a practice that sends one call after the other does not rest"
 
 
 async def test_a_call_that_gives_up_loses_nobodys_turn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,8 +26,8 @@ class Turn(NamedTuple):
 
 class Turns:
     def __init__(self, at_once: int, per_practice: int, *, yields: bool = False) -> None:
-        """With `yields`, a practice has one turn at a time while another is active, and rests after each as long as it
-        took: it leaves half of the processor to the others."""
+        """With `yields`, a practice has one turn at a time while another is active. If more of its calls wait, it rests
+        after each as long as it took: it leaves half of the processor to the others."""
         self._free = at_once
         self._per_practice = per_practice
         self._yields = yields
@@ -64,7 +64,7 @@ class Turns:
         return Turn(asyncio.get_running_loop().time(), has_waited=True)
 
     def give_back(self, caller: Caller, turn: Turn) -> None:
-        if self._is_crowded(caller.practice_id):
+        if caller.practice_id in self._waiting and self._is_crowded(caller.practice_id):
             self._resting.add(caller.practice_id)
             loop = asyncio.get_running_loop()
             rest = min(loop.time() - turn.began, _LONGEST_REST)
