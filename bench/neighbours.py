@@ -6,14 +6,13 @@ from collections.abc import Iterator
 import load
 from measuring import Generators, Progress, Row, Sizes, interleaved, median, ratios
 from practices import calendar_sql, office, office_queries, patients_sql, unheard
-from reads import Requests
+from reads import THIRD, Requests
 from service import Service
 
 _NOISY_CONNECTIONS = 32
 _QUIET_CONNECTIONS = 8
 _QUIET_RATE = 100.0  # searches a second: far from what the service can do
 _CAP = 600  # calls of the default cap, spent as fast as they are answered
-_THIRD = "s % 3 = 0 AND s NOT BETWEEN 16 AND 19"
 
 
 def noisy_neighbour(
@@ -21,7 +20,7 @@ def noisy_neighbour(
 ) -> list[Row]:
     """The same searches at the same rate, alone and beside the neighbour."""
     practice = service.import_practice(office("neighbour"))
-    service.execute(patients_sql(practice, 100) + calendar_sql(practice, "08:00", 15, 40, _THIRD, 60))
+    service.execute(patients_sql(practice, 100) + calendar_sql(practice, "08:00", 15, 40, THIRD, 60))
     token = service.tokens(["neighbour"])[0]
     never_asked: Iterator[bytes] = (load.request("GET", path, token) for path in unheard(office_queries()))
     quiet = (service.port, requests.get(*requests.searches), _QUIET_CONNECTIONS, sizes.seconds, _QUIET_RATE)

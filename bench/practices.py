@@ -20,6 +20,7 @@ ZONE = "America/New_York"
 MINUTES = 10  # an appointment of the practices that never close
 DAYS = 60
 FIRST_BOOKED_MINUTE = 360
+UNSEEN_PROCEDURES = range(1000, 1200)
 _PER_DAY = (1440 - FIRST_BOOKED_MINUTE) // MINUTES
 
 _APPOINTMENTS = """INSERT INTO appointment (practice_id, appointment_id, patient_id, provider_id, location_id,
@@ -51,6 +52,15 @@ def office(slug: str) -> Any:
     document["visitTypes"].append(
         {"id": VISIT_TYPE + 1, "name": "Long visit", "patientKind": "any", "procedures": [longer]}
     )
+    return document
+
+
+def many_procedures(slug: str) -> Any:
+    """The office with so many procedures that a round never shows the same slot twice."""
+    document = office(slug)
+    document["visitTypes"][0]["procedures"] += [
+        {"id": number, "name": f"Procedure {number}", "durationMinutes": 15} for number in UNSEEN_PROCEDURES
+    ]
     return document
 
 
@@ -133,6 +143,16 @@ def office_queries() -> list[dict[str, Any]]:
     ]
 
 
+def unseen_searches() -> list[str]:
+    """Pages that share no slot, and more than a worker remembers."""
+    return [
+        path_of({**search_query(provider, 0, ahead), "procedureId": procedure}.items())
+        for ahead in range(1, 43, 7)
+        for procedure in UNSEEN_PROCEDURES
+        for provider in range(1, 9)
+    ]
+
+
 def office_searches() -> list[str]:
     return [path_of(query.items()) for query in office_queries()]
 
@@ -150,7 +170,7 @@ def office_bookings(token: str, ids: SlotIds) -> list[tuple[str, str, str]]:
     """Bookings into the office's open quarters of an hour, later than its searches look, provider by provider."""
     wanted = []
     today = datetime.now(ZoneInfo(ZONE)).replace(hour=8, minute=0, second=0, microsecond=0)
-    for day in range(25, 75):
+    for day in range(25, 85):
         opens = today + timedelta(days=day)
         if opens.weekday() < 5:
             open_steps = [step for step in range(40) if step % 3 and step not in range(15, 20)]

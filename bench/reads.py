@@ -1,8 +1,7 @@
-"""Reads: throughput against the floors, warm and not, time to answer at the same load, and MCP against REST."""
+"""Warm reads: throughput against the floors, time to answer at the same load, and MCP against REST."""
 
-import itertools
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,11 @@ from urllib.parse import parse_qsl
 import load
 from floors import BARE, Floor, memory_server
 from measuring import Generators, Progress, Row, Sizes, interleaved, median, ratios
-from practices import calendar_sql, office, office_bookings, office_queries, office_searches, patients_sql, unheard
+from practices import calendar_sql, office, office_searches, patients_sql
 from service import Service, accounted, exchange
 
 CONNECTIONS = 16
-_THIRD = "s % 3 = 0 AND s NOT BETWEEN 16 AND 19"  # of the quarters of an hour, none at noon
-_SEARCHES_PER_BOOKING = 20
-_MOST_COLD = 8000  # searches a second
+THIRD = "s % 3 = 0 AND s NOT BETWEEN 16 AND 19"  # of the quarters of an hour, none at noon
 PACED = 0.5  # of what the service can do: the load at which times to answer are compared
 _MCP_HEADERS = ("MCP-Protocol-Version: 2025-11-25",)
 
@@ -35,14 +32,11 @@ class Requests:
     def get(self, *paths: str) -> list[bytes]:
         return [load.request("GET", path, self.token) for path in paths]
 
-    def unheard(self) -> Iterator[bytes]:
-        return (load.request("GET", path, self.token) for path in unheard(office_queries()))
-
 
 def prepare(service: Service) -> Requests:
     """An office with a third of its calendar taken."""
     practice = service.import_practice(office("office"))
-    service.execute(patients_sql(practice, 100) + calendar_sql(practice, "08:00", 15, 40, _THIRD, 60))
+    service.execute(patients_sql(practice, 100) + calendar_sql(practice, "08:00", 15, 40, THIRD, 60))
     service.settle()
     token = service.tokens(["office"])[0]
     slots: list[str] = []
@@ -61,27 +55,9 @@ def throughput(
     """Everything that has floor (a), and the bare handler, in the same rounds."""
     searches, slots = requests.get(*requests.searches), requests.get(*requests.slots)
     directory = requests.get(requests.directory)
-    bookings = office_bookings(requests.token, service.slot_ids([requests.practice])[0])
-    never_asked = requests.unheard()
-
-    def measured(target: Service | Floor, function: Callable[..., load.Measured], *arguments: Any) -> load.Measured:
-        found: load.Measured = accounted(
-            lambda: target.processes, lambda: generators.run(function, target.port, *arguments)
-        )
-        return found
 
     def way(target: Service | Floor, wanted: Sequence[bytes]) -> Callable[[], load.Measured]:
-        return lambda: measured(target, load.repeat, wanted, CONNECTIONS, sizes.seconds)
-
-    def cold() -> load.Measured:
-        wanted = list(itertools.islice(never_asked, int(_MOST_COLD * sizes.seconds)))
-        return measured(service, load.each_once, wanted, CONNECTIONS, sizes.seconds)
-
-    def while_booking() -> load.Measured:
-        arguments = (searches, bookings, CONNECTIONS, sizes.seconds, _SEARCHES_PER_BOOKING)
-        found = measured(service, load.read_and_book, *arguments)
-        del bookings[: found.drained.get("booked", 0) + CONNECTIONS]
-        return found
+        return lambda: measured(generators, target, load.repeat, wanted, CONNECTIONS, sizes.seconds)
 
     taken: dict[str, list[load.Measured]] = {}
     for restart in range(sizes.restarts):
@@ -94,8 +70,6 @@ def throughput(
                 "search": way(service, searches),
                 "search from memory": way(floor, searches),
                 "mcp": way(service, mcp_searches(requests)),
-                "search never asked": cold,
-                "search while booking": while_booking,
                 "slot": way(service, slots),
                 "slot from memory": way(floor, slots),
                 "directory": way(service, directory),
@@ -111,16 +85,23 @@ def throughput(
     return [*_rates(taken, len(searches), len(slots)), *rows]
 
 
+def measured(
+    generators: Generators, target: Service | Floor, function: Callable[..., load.Measured], *arguments: Any
+) -> load.Measured:
+    """A load on the target, with the CPU time of its processes."""
+    found: load.Measured = accounted(
+        lambda: target.processes, lambda: generators.run(function, target.port, *arguments)
+    )
+    return found
+
+
 def _rates(taken: dict[str, list[load.Measured]], searches: int, slots: int) -> list[Row]:
     warm = f"search_slots, 14 days, 50 items, {searches} searches in rotation, warm"
-    booking = f"search_slots, a booking after every {_SEARCHES_PER_BOOKING}"
     return [
-        _against(taken, "search", "search from memory", warm, 0.42),
-        _against(taken, "search never asked", "search from memory", "search_slots, never asked before", None),
-        _against(taken, "search while booking", "search from memory", booking, None, "read"),
-        _against(taken, "slot", "slot from memory", f"get_slot, {slots} in rotation", 0.42),
-        _against(taken, "directory", "directory from memory", "list_providers", 0.55),
-        _against(taken, "mcp", "search", "search_slots over MCP, against REST", 0.6),
+        against(taken, "search", "search from memory", warm, 0.42),
+        against(taken, "slot", "slot from memory", f"get_slot, {slots} in rotation", 0.42),
+        against(taken, "directory", "directory from memory", "list_providers", 0.55),
+        against(taken, "mcp", "search", "search_slots over MCP, against REST", 0.6),
     ]
 
 
@@ -139,7 +120,7 @@ def _mcp_search(token: str, path: str) -> bytes:
     )
 
 
-def _against(
+def against(
     taken: dict[str, list[load.Measured]],
     ours: str,
     floor: str,

@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import busy
 import growth
 import neighbours
 import reads
@@ -36,6 +37,7 @@ from service import Service, busy_seconds, running
 
 CASES = (
     "reads",
+    "busy",
     "first-available",
     "neighbours",
     "workers",
@@ -79,6 +81,7 @@ class Run:
         requests = reads.prepare(service)
         booker = writes.Booker(service, "bookings", writes.SLOTS, self._generators)
         self._case("reads", reads.throughput, service, requests, self._folder, *common)
+        self._case("busy", busy.busy_day, service, self._folder, *common)
         self._case("first-available", wide.first_available, service, requests, *common)
         self._case("neighbours", neighbours.noisy_neighbour, service, requests, *common)
         self._case("workers", workers.two_workers, service, requests, *common)

@@ -11,8 +11,9 @@ from practices import PROCEDURE, VISIT_TYPE, calendar_sql, group, path_of, patie
 from reads import Requests
 from service import Service
 
-_WARM_CALLS, _OTHER_CALLS = 64, 16
+_WARM_CALLS, _OTHER_CALLS, _BOOKED_CALLS = 64, 16, 8
 _WARM, _OTHER, _CHANGED = "warm", "another question each time", "after all calendars changed"
+_BOOKED = "after one booking"
 
 
 def first_available(
@@ -27,19 +28,19 @@ def first_available(
     ]
     ways = {"search": _one_by_one(service, generators, lambda: requests.get(*requests.searches))}
     groups = (
-        ("group-with-room", "room this week", "s % 3 = 0", 90),
-        ("group-booked-out", "none for 80 days", "true", 80),
+        ("group-with-room", "room this week", "s % 3 = 0", 90, 30.0),
+        ("group-booked-out", "none for 80 days", "true", 80, 60.0),
     )
-    for slug, _, taken_steps, days in groups:
+    for slug, _, taken_steps, days, _ in groups:
         practice = service.import_practice(group(slug))
         service.execute(patients_sql(practice, 100) + calendar_sql(practice, "09:00", 30, 16, taken_steps, days))
         ways |= _wide_ways(service, generators, slug, practice, queries)
     service.settle()
     taken = interleaved(ways, max(2, sizes.rounds // 2), progress)
     rows = []
-    for slug, title, *_ in groups:
+    for slug, title, _, _, most in groups:
         asked = f"find_first_available, 50 providers, 5 locations, 90 days, {title}, in warm search_slots"
-        for how, target in ((_WARM, 10.0), (_OTHER, None), (_CHANGED, None)):
+        for how, target in ((_WARM, 10.0), (_OTHER, None), (_CHANGED, most), (_BOOKED, 3.0)):
             value, low, high = ratios(taken[f"{slug}, {how}"], taken["search"])
             rows.append(
                 Row(
@@ -61,7 +62,8 @@ def first_available(
 def _wide_ways(
     service: Service, generators: Generators, slug: str, practice: int, queries: Sequence[dict[str, Any]]
 ) -> dict[str, Callable[[], float]]:
-    """The same question again; another one each time; and one after every calendar of the practice has changed."""
+    """The same question again; another one each time; one after every calendar has changed; and the same question after
+    one calendar has."""
     token = service.tokens([slug])[0]
     path = "/api/slots/first-available"
     never_asked = unheard(queries, path)
@@ -76,10 +78,19 @@ def _wide_ways(
         seconds: float = generators.run(load.one_by_one, service.port, other(1))
         return seconds
 
+    def booked() -> float:
+        seconds = 0.0
+        for _ in range(_BOOKED_CALLS):
+            change = "UPDATE calendar_version SET version = version + 1 WHERE practice_id = $1 AND provider_id = 1"
+            service.query(change, practice)
+            seconds += generators.run(load.one_by_one, service.port, [again])
+        return seconds / _BOOKED_CALLS
+
     return {
         f"{slug}, {_WARM}": _one_by_one(service, generators, lambda: [again] * _WARM_CALLS),
         f"{slug}, {_OTHER}": _one_by_one(service, generators, lambda: other(_OTHER_CALLS)),
         f"{slug}, {_CHANGED}": changed,
+        f"{slug}, {_BOOKED}": booked,
     }
 
 

@@ -1,0 +1,103 @@
+"""A busy practice: searches that were never asked before, and searches between bookings, against floor (a)."""
+
+import itertools
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import load
+from floors import memory_server
+from measuring import Generators, Progress, Row, Sizes, interleaved, median
+from practices import (
+    calendar_sql,
+    many_procedures,
+    office_bookings,
+    office_queries,
+    office_searches,
+    patients_sql,
+    unheard,
+    unseen_searches,
+)
+from reads import CONNECTIONS, THIRD, against, measured
+from service import Service, exchange
+
+_SEARCHES_PER_BOOKING = 20
+_MOST_COLD = 8000  # searches a second
+_USUAL_FLOOR = 42.0  # microseconds of CPU that a call of floor (a) took where the targets were set
+_FLOOR, _ASKED, _SHOWN = "search from memory", "search never asked", "slots never shown"
+_BOOKING, _ONE_PROVIDER = "search while booking", "search while booking, one provider"
+
+
+def busy_day(service: Service, folder: Path, sizes: Sizes, generators: Generators, progress: Progress) -> list[Row]:
+    """Everything in one practice: another that was active a moment ago would slow it down."""
+    practice = service.import_practice(many_procedures("busy"))
+    service.execute(patients_sql(practice, 100) + calendar_sql(practice, "08:00", 15, 40, THIRD, 60))
+    service.settle()
+    token = service.tokens(["busy"])[0]
+    status, _, body = exchange(service.port, "GET", unseen_searches()[-1], headers={"Authorization": f"Bearer {token}"})
+    assert (status, len(json.loads(body)["items"])) == (200, 50), "every search must fill its page"
+    searches = [load.request("GET", path, token) for path in office_searches()]
+    of_one = [load.request("GET", path, token) for path in office_searches() if "providerId=1&" in path]
+    never_asked = (load.request("GET", path, token) for path in unheard(office_queries()))
+    never_shown = [load.request("GET", path, token) for path in unseen_searches()]
+    bookings = office_bookings(token, service.slot_ids([practice])[0])
+    own = [booking for booking in bookings if booking[2] == f"pat_{1:022}"]
+    spread = [booking for booking in bookings if booking[2] != f"pat_{1:022}"]
+
+    def asked() -> load.Measured:
+        wanted = list(itertools.islice(never_asked, int(_MOST_COLD * sizes.seconds)))
+        return measured(generators, service, load.each_once, wanted, CONNECTIONS, sizes.seconds)
+
+    def shown() -> load.Measured:
+        found = measured(generators, service, load.each_once, never_shown, CONNECTIONS, sizes.seconds)
+        used = found.answers + CONNECTIONS  # they come again when the worker has forgotten them
+        never_shown[:] = never_shown[used:] + never_shown[:used]
+        return found
+
+    def booking(
+        asked: Sequence[bytes], left: list[tuple[str, str, str]], connections: int
+    ) -> Callable[[], load.Measured]:
+        def way() -> load.Measured:
+            arguments = (asked, left, connections, sizes.seconds, _SEARCHES_PER_BOOKING)
+            found = measured(generators, service, load.read_and_book, *arguments)
+            del left[: found.drained.get("booked", 0) + connections]
+            return found
+
+        return way
+
+    with memory_server(service, office_searches(), token, folder) as floor:
+        ways: dict[str, Callable[[], load.Measured]] = {
+            _FLOOR: lambda: measured(generators, floor, load.repeat, searches, CONNECTIONS, sizes.seconds),
+            _ASKED: asked,
+            _SHOWN: shown,
+            _BOOKING: booking(searches, spread, CONNECTIONS),
+            _ONE_PROVIDER: booking(of_one, own, CONNECTIONS // 4),  # one provider has few open slots,
+        }
+        taken = interleaved(ways, sizes.rounds, progress)
+    after = f"search_slots, a booking after every {_SEARCHES_PER_BOOKING}"
+    return [
+        *_rows(taken, _ASKED, "search_slots, never asked before", 0.13, 300, 60),
+        *_rows(taken, _SHOWN, "search_slots, slots never shown before", None, 480, None),
+        *_rows(taken, _BOOKING, f"{after}, spread over the providers", 0.12, 280, 200, "read"),
+        *_rows(taken, _ONE_PROVIDER, f"{after}, one provider asked and booked alike", None, None, None, "read"),
+    ]
+
+
+def _rows(
+    taken: dict[str, list[load.Measured]],
+    name: str,
+    title: str,
+    target: float | None,
+    service: float | None,
+    database: float | None,
+    counted: str | None = None,
+) -> list[Row]:
+    """The rate against the floor, and the CPU time of a call as it would be where a call of the floor takes the usual
+    time."""
+    scales = [_USUAL_FLOOR / each.costs["service"] for each in taken[_FLOOR]]
+    rows = [against(taken, name, _FLOOR, title, target, counted)]
+    for who, most in (("service", service), ("database", database)):
+        costs = [each.costs[who] * scale for each, scale in zip(taken[name], scales, strict=True)]
+        about = f"{title}: CPU of the {who} at {_USUAL_FLOOR:.0f} µs a call of the floor"
+        rows.append(Row(f"{name}, {who}", about, median(costs), most, True, " µs", low=min(costs), high=max(costs)))
+    return rows
