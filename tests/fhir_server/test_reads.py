@@ -41,9 +41,17 @@ async def test_the_directory_is_read_and_searched(server: World) -> None:
     long = await client.get(f"{BASE}/Location?name={'x' * 101}")
     assert issue(long, 422, "validation", "invalid")["expression"] == ["name"]
     before = (await client.get(f"{BASE}/Practitioner/10")).headers["etag"]
+    for kind in ("Practitioner", "PractitionerRole", "Location", "HealthcareService", "Schedule"):
+        assert await ids(client, f"{kind}?_lastUpdated=gt2026-11-15T08:00:00Z") == []
+        assert len(await ids(client, f"{kind}?_lastUpdated=le2026-11-15T08:00:00Z")) > 1
+    server.clock.advance(minutes=5)
     await server.import_file(PRACTICE.replace("SLUG", "harbor").replace("[Bob Chen]", "[Rob Chen]"))
     changed = await client.get(f"{BASE}/Practitioner/10", headers={"If-None-Match": before})
     assert (changed.status_code, changed.json()["name"][1]["text"]) == (200, "Rob Chen")
+    assert changed.json()["meta"]["lastUpdated"] == "2026-11-15T08:05:00Z"
+    assert await ids(client, "Practitioner?_lastUpdated=gt2026-11-15T08:00:00Z&name=rob") == ["10"]
+    unchanged = {"If-Modified-Since": changed.headers["last-modified"]}
+    assert (await client.get(f"{BASE}/Practitioner/10", headers=unchanged)).status_code == 304
     for missing in ("Schedule/10-2", "Schedule/10", "Schedule/10-1-1", "HealthcareService/20-101", "Location/3"):
         issue(await client.get(f"{BASE}/{missing}"), 404, "not_found", "not-found")
     issue(await client.get(f"{BASE}/Slot"), 403, "forbidden_scope", "forbidden")

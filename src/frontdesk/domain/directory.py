@@ -127,6 +127,7 @@ class Directory:
     locations: Mapping[int, Location]
     providers: Mapping[int, Provider]
     visit_types: Mapping[int, VisitType]
+    imported_at: datetime | None = field(default=None, compare=False)  # None: not from the database
 
 
 def matches_name(wanted: str, name: str, aliases: Iterable[str]) -> bool:

@@ -61,6 +61,7 @@ OPERATIONS: tuple[Operation, ...] = (
 ALL_PROCEDURES = list_procedures.ALL_PROCEDURES
 APPOINTMENTS_IN_FULL = list_appointments.IN_FULL
 MATCHES_IN_FULL = match_patient.IN_FULL
+PRACTICE_IMPORTED = get_practice.IMPORTED
 WIDE_SLOT_SEARCH = search_slots.WIDE_SEARCH
 
 BY_NAME: Mapping[str, Operation] = {operation.name: operation for operation in OPERATIONS}
@@ -86,6 +87,7 @@ __all__ = [
     "MATCHES_IN_FULL",
     "NEEDS",
     "OPERATIONS",
+    "PRACTICE_IMPORTED",
     "RECORDINGS",
     "WIDE_SLOT_SEARCH",
     "Context",

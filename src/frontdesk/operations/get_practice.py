@@ -1,10 +1,12 @@
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from frontdesk.domain.local_time import iso_utc
 from frontdesk.operations._fields import Input
 from frontdesk.operations._operation import PRACTICE, Context, Operation
-from frontdesk.operations._records import Record
+from frontdesk.operations._records import Record, UtcTime
 
 
 class Output(Record):
@@ -14,6 +16,10 @@ class Output(Record):
     phone: str | None = None
     scheduling_system: Literal["native", "fhir"]
     supports: Annotated[list[str], Field(description="Operations that the practice's scheduling system can perform.")]
+
+
+class Imported(Record):
+    imported_at: UtcTime
 
 
 async def run(context: Context, _given: Input) -> dict[str, Any]:
@@ -52,3 +58,14 @@ OPERATION = Operation(
         "supports": ["book_appointment", "get_practice", "get_slot", "match_patient", "search_slots"],
     },
 )
+
+
+async def run_imported(context: Context, _given: Input) -> dict[str, Any]:
+    """Reads when the practice file was last imported."""
+    imported_at = (await context.system.directory()).imported_at
+    assert imported_at is not None
+    return {"importedAt": iso_utc(imported_at)}
+
+
+# For the FHIR door, whose directory shows when it last changed.
+IMPORTED = replace(OPERATION, group=None, output=Imported, run=run_imported)

@@ -134,7 +134,8 @@ def _directory(document: Mapping[str, Any]) -> Directory:
     for row in records["visit_type"]:
         row["procedures"] = [each for each in records["procedure"] if each["visit_type_id"] == row["id"]]
     by_id = {f"{kind}s": {row["id"]: row for row in rows} for kind, rows in records.items()}
-    return _reader().validate_python({"practice": document["practice"], **by_id})
+    practice = document["practice"]
+    return _reader().validate_python({"practice": practice, "imported_at": practice["imported_at"], **by_id})
 
 
 @cache

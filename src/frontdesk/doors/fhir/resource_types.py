@@ -11,6 +11,8 @@ from frontdesk.operations import Operation
 
 Position = Sequence[Any]
 
+LAST_UPDATED = SearchParameter("_lastUpdated", "date", lambda resource: [resource["meta"]["lastUpdated"]])
+
 
 class Found(NamedTuple):
     """Some of the resources of a search. `last` is the position to continue from if there may be more; `total` is

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from frontdesk.doors.fhir.resource_types import ResourceType
 from frontdesk.doors.fhir.resources.appointments import APPOINTMENT
+from frontdesk.doors.fhir.resources.dated import dated
 from frontdesk.doors.fhir.resources.healthcare_services import HEALTHCARE_SERVICE
 from frontdesk.doors.fhir.resources.identified import identified
 from frontdesk.doors.fhir.resources.locations import LOCATION
@@ -16,11 +17,11 @@ from frontdesk.doors.fhir.resources.slots import SLOT
 SERVED: Mapping[str, ResourceType] = {
     kind.name: kind
     for kind in (
-        PRACTITIONER,
-        PRACTITIONER_ROLE,
-        LOCATION,
-        HEALTHCARE_SERVICE,
-        SCHEDULE,
+        dated(PRACTITIONER),
+        dated(PRACTITIONER_ROLE),
+        dated(LOCATION),
+        dated(HEALTHCARE_SERVICE),
+        dated(SCHEDULE),
         SLOT,
         identified(APPOINTMENT, "apt"),
         identified(PATIENT, "pat"),

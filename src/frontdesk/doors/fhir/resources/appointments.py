@@ -10,7 +10,7 @@ from frontdesk.doors.fhir.addresses import Resource, directory_id, fhir_id, our_
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.codes import PROCEDURE, VISIT_TYPE, service_type, tokens
 from frontdesk.doors.fhir.parameters import Query, SearchParameter
-from frontdesk.doors.fhir.resource_types import Found, Position, ResourceType
+from frontdesk.doors.fhir.resource_types import LAST_UPDATED, Found, Position, ResourceType
 from frontdesk.doors.fhir.resources.directory import ID
 from frontdesk.operations import APPOINTMENTS_IN_FULL, BY_NAME
 
@@ -146,7 +146,7 @@ APPOINTMENT = ResourceType(
     search=_search,
     parameters=(
         ID,
-        SearchParameter("_lastUpdated", "date", lambda resource: [resource["meta"]["lastUpdated"]]),
+        LAST_UPDATED,
         SearchParameter("date", "date", lambda resource: [resource["start"]]),
         SearchParameter("status", "token", lambda resource: [resource["status"]]),
         SearchParameter("service-type", "token", lambda resource: tokens(resource["serviceType"])),
