@@ -8,7 +8,7 @@ from unittest import mock
 import pytest
 from pydantic import ValidationError
 
-from frontdesk.settings import Settings, SettingsError, load_settings
+from frontdesk.settings import Settings, SettingsError, load_settings, load_with_sources
 
 
 def load(environment: dict[str, str], **options: Any) -> Settings:
@@ -166,3 +166,68 @@ def test_an_identity_provider_is_set_completely_or_not_at_all() -> None:
 def test_settings_do_not_change() -> None:
     with pytest.raises(ValidationError):
         Settings().port = 1  # type: ignore[misc]
+
+
+def test_a_file_gives_settings_and_the_environment_and_options_take_precedence(tmp_path: Path) -> None:
+    file = tmp_path / "frontdesk.toml"
+    file.write_text('port = 9000\nhost = "::1"\ndata_dir = "data"\nworkers = 2\ntrusted_proxies = ["10.0.0.0/8"]\n')
+    environment = {"FRONTDESK_CONFIG": str(file), "FRONTDESK_PORT": "9001", "FRONTDESK_HOST": ""}
+    with mock.patch.dict(os.environ, environment, clear=True):
+        settings, path, sources = load_with_sources(workers=3)
+    assert (settings.port, settings.host, settings.workers) == (9001, "::1", 3)
+    assert settings.trusted_proxies == ("10.0.0.0/8",)
+    assert settings.data_dir == tmp_path / "data", "relative to the file"
+    assert path == file
+    found = {name: sources[name] for name in ("port", "host", "workers", "log_level")}
+    assert found == {"port": "environment", "host": "file", "workers": "option", "log_level": "default"}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("prot = 1", "prot in {} is not a setting of frontdesk; the closest is port."),
+        ("port = 0", "port in {} must be between 1 and 65535."),
+        ('port = "http"', "port in {} must be a whole number."),
+        ("host = 1", "host in {} must be text."),
+        ('insecure_http = "yes"', "insecure_http in {} must be true or false."),
+        ('tls_key = "key.pem"', "FRONTDESK_TLS_CERTIFICATE and FRONTDESK_TLS_KEY belong together: set both or none."),
+        ('secret_key = "hunter2', "The settings in {} are not valid TOML: "),
+        ("[service]\nport = 1", "service in {} is not a setting of frontdesk; the closest is "),
+    ],
+)
+def test_a_wrong_file_is_one_sentence_that_names_it(tmp_path: Path, text: str, sentence: str) -> None:
+    file = tmp_path / "frontdesk.toml"
+    file.write_text(text)
+    with pytest.raises(SettingsError) as caught:
+        load({"FRONTDESK_CONFIG": str(file)})
+    assert str(caught.value).startswith(sentence.format(file))
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_file_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(SettingsError, match=r"^The settings in /nowhere/f\.toml cannot be read: No such file"):
+        load({"FRONTDESK_CONFIG": "/nowhere/f.toml"})
+
+
+def test_another_process_gets_the_same_settings() -> None:
+    settings = Settings(
+        data_dir=Path("/data"), insecure_http=True, trusted_proxies=("10.0.0.0/8", "192.0.2.1"), log_level="debug"
+    )
+    assert load(settings.as_environment()) == settings
+
+
+def test_variables_that_kubernetes_sets_for_a_service_called_frontdesk_are_no_settings() -> None:
+    settings = load(
+        {
+            "FRONTDESK_PORT": "tcp://10.96.0.7:80",
+            "FRONTDESK_SERVICE_HOST": "10.96.0.7",
+            "FRONTDESK_SERVICE_PORT": "80",
+            "FRONTDESK_SERVICE_PORT_HTTP": "80",
+            "FRONTDESK_PORT_80_TCP": "tcp://10.96.0.7:80",
+            "FRONTDESK_PORT_80_TCP_ADDR": "10.96.0.7",
+            "FRONTDESK_DB_PORT": "tcp://10.96.0.8:5432",
+            "FRONTDESK_DB_PORT_5432_TCP_PROTO": "tcp",
+            "FRONTDESK_DB_SERVICE_HOST": "10.96.0.8",
+        }
+    )
+    assert settings == Settings()

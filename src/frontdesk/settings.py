@@ -1,23 +1,30 @@
-"""Settings from FRONTDESK_* variables: one frozen record, read once. An unknown variable is an error."""
+"""Settings from FRONTDESK_* variables and a TOML file: one frozen record, read once. An unknown name is an error."""
 
 import difflib
 import os
 import re
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Iterable
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 _PREFIX = "FRONTDESK_"
+CONFIG_VARIABLE = f"{_PREFIX}CONFIG"
+# Kubernetes describes every service of a namespace in such variables; one may be called frontdesk.
+_OF_KUBERNETES = re.compile(
+    _PREFIX + r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
+)
+_KUBERNETES_PORT = re.compile(_PREFIX + r"(\w+_)?PORT"), re.compile("(tcp|udp|sctp)://")
 _ORIGIN = re.compile(r"https?://[a-z0-9.\[\]:-]+\Z")
 
 
 class SettingsError(Exception):
-    """One sentence about the variable that is wrong."""
+    """One sentence about the variable or the key of the file that is wrong."""
 
 
 def _variable(field: str) -> str:
@@ -74,7 +81,7 @@ _Token = Annotated[str, _rule(lambda token: len(token) >= 16, "must have at leas
 
 
 class Settings(BaseSettings):
-    """Every field is the variable FRONTDESK_<FIELD>, in capitals."""
+    """Every field is the variable FRONTDESK_<FIELD>, in capitals, and a key of the file."""
 
     model_config = SettingsConfigDict(
         alias_generator=_variable,
@@ -155,6 +162,10 @@ class Settings(BaseSettings):
             raise ValueError(f"{_PREFIX}TLS_CERTIFICATE and {_PREFIX}TLS_KEY belong together: set both or none")
         return self
 
+    def as_environment(self) -> dict[str, str]:
+        """The variables that give the same settings, for another process."""
+        return {_variable(field): _text(getattr(self, field)) for field in type(self).model_fields}
+
     @property
     def uses_data_dir(self) -> bool:
         return self.database_url is None or self.secret_key is None or self.metrics_token is not None
@@ -183,32 +194,108 @@ class Settings(BaseSettings):
         return (self.docs_url or self.public_url).rstrip("/")
 
 
+Source = Literal["option", "environment", "file", "default"]
+
+
+class LoadedSettings(NamedTuple):
+    settings: Settings
+    file: Path | None
+    sources: dict[str, Source]
+    """Where the value of each field comes from."""
+
+
 def load_settings(**options: Any) -> Settings:
-    """Settings from the environment. Command-line options that are not None take precedence."""
-    known = [_variable(field) for field in Settings.model_fields]
+    """Settings from options that are not None, then the environment, then the file that FRONTDESK_CONFIG names."""
+    return load_with_sources(**options).settings
+
+
+def load_with_sources(**options: Any) -> LoadedSettings:
+    _drop_variables_of_kubernetes()
+    fields = Settings.model_fields
+    known = [CONFIG_VARIABLE, *map(_variable, fields)]
     for name in os.environ:
         if name.startswith(_PREFIX) and name not in known:
-            closest = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
-            raise SettingsError(f"{name} is not a setting of frontdesk; the closest is {closest[0]}.")
+            raise SettingsError(f"{name} is not a setting of frontdesk; the closest is {_closest(name, known)}.")
+    path = Path(os.environ[CONFIG_VARIABLE]) if os.environ.get(CONFIG_VARIABLE) else None
+    in_file = {} if path is None else _read(path)
+    given = {field: value for field, value in options.items() if value is not None}
+    chosen = {field: in_file[field] for field in in_file if field not in given and not os.environ.get(_variable(field))}
     try:
-        return Settings(**{field: value for field, value in options.items() if value is not None})
+        settings = Settings(**chosen, **given)
     except ValidationError as error:
-        raise SettingsError(_sentence(error.errors()[0])) from None
+        raise SettingsError(_sentence(error.errors()[0], chosen, path)) from None
+    sources = {field: _source(field, given, chosen) for field in fields}
+    return LoadedSettings(settings, path, sources)
 
 
-def _sentence(error: ErrorDetails) -> str:
-    """Names the variable and never its value, which may be a secret."""
+def _source(field: str, options: dict[str, Any], in_file: dict[str, Any]) -> Source:
+    if field in options:
+        return "option"
+    if os.environ.get(_variable(field)):
+        return "environment"
+    return "file" if field in in_file else "default"
+
+
+def _drop_variables_of_kubernetes() -> None:
+    named, holds = _KUBERNETES_PORT
+    for name, value in list(os.environ.items()):
+        if _OF_KUBERNETES.fullmatch(name) or (named.fullmatch(name) and holds.match(value)):
+            del os.environ[name]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The keys of the file. A relative path in it starts at the file's folder."""
+    try:
+        with path.open("rb") as file:
+            found = tomllib.load(file)
+    except OSError as error:
+        raise SettingsError(f"The settings in {path} cannot be read: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:  # a message of the latter may quote a secret
+        where = f": {error}" if isinstance(error, tomllib.TOMLDecodeError) else ""
+        raise SettingsError(f"The settings in {path} are not valid TOML{where}.") from None
+    for key, value in found.items():
+        if key not in Settings.model_fields:
+            closest = _closest(key, Settings.model_fields)
+            raise SettingsError(f"{key} in {path} is not a setting of frontdesk; the closest is {closest}.")
+        if isinstance(value, str) and Path in _types(key):
+            found[key] = path.parent / value
+    return found
+
+
+def _types(field: str) -> tuple[Any, ...]:
+    annotation = Settings.model_fields[field].annotation
+    return getattr(annotation, "__args__", (annotation,))
+
+
+def _closest(name: str, known: Iterable[str]) -> str:
+    return difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _sentence(error: ErrorDetails, in_file: dict[str, Any], path: Path | None) -> str:
+    """Names the variable or the key, and never its value, which may be a secret."""
     match error["type"]:
         case "value_error":
             says = str(error["ctx"]["error"])
         case "literal_error":
             says = f"must be {error['ctx']['expected']}".replace("'", "")
-        case "int_parsing":
+        case "int_parsing" | "int_type" | "int_from_float":
             says = "must be a whole number"
+        case "string_type" | "path_type":
+            says = "must be text"
+        case "tuple_type":
+            says = "must be a list of texts"
         case other:
             says = f"is not valid: {other}"
-    variable = f"{_variable(str(error['loc'][0]).removeprefix(_PREFIX))} " if error["loc"] else ""
-    return f"{variable}{says}."
+    if not error["loc"]:
+        return f"{says}."
+    field = str(error["loc"][0]).removeprefix(_PREFIX).lower()
+    return f"{f'{field} in {path}' if field in in_file else _variable(field)} {says}."
 
 
 def _reachable(host: str) -> str:

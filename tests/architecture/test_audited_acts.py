@@ -65,6 +65,7 @@ AUDITED_ELSEWHERE = {
 }
 # Run in transactions that cannot write, so that none of them changes anything.
 READING = """
+config show
 practice list
 practice show harbor
 practice check harbor

@@ -81,17 +81,19 @@ def test_a_login_that_may_not_create_the_tables_is_told_what_to_set(line: Comman
     create_database(line, "bare")
     owner = owner_dsn(line, "bare")
     service = owner.replace(f"{OWNER_ROLE}@", f"{SERVICE_ROLE}@", 1)
-    done = line.run("practice", "list", FRONTDESK_DATABASE_URL=service)
+    reading = line.run("practice", "list", FRONTDESK_DATABASE_URL=service)
+    assert (reading.status, reading.err.partition(":")[0]) == (1, "The database has no tables yet")
+    done = line.run("practice", "import", "-", stdin=EMPTY, FRONTDESK_DATABASE_URL=service)
     assert done.status == 1
     assert "FRONTDESK_MIGRATION_DATABASE_URL" in done.err
     both = {"FRONTDESK_DATABASE_URL": service, "FRONTDESK_MIGRATION_DATABASE_URL": owner}
-    assert line.json("practice", "list", **both) == []
+    assert line.json("practice", "import", "-", stdin=EMPTY, **both)["practice"] == "harbor"
     assert line.json("db", "status", FRONTDESK_DATABASE_URL=service)["pending"] == 0
 
 
 def test_a_data_directory_that_is_a_file_or_somebody_elses_is_one_sentence(line: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    done = line.run("practice", "list", FRONTDESK_DATA_DIR=str(tmp_path / "file"))
+    done = line.run("practice", "import", "-", stdin=EMPTY, FRONTDESK_DATA_DIR=str(tmp_path / "file"))
     assert (done.status, done.err.count("\n")) == (1, 1)
     assert "it is a file" in done.err
     theirs = Path("/")
@@ -99,16 +101,15 @@ def test_a_data_directory_that_is_a_file_or_somebody_elses_is_one_sentence(line:
         theirs = tmp_path / "theirs"
         theirs.mkdir()
         os.chown(theirs, 65534, -1)
-    done = line.run("practice", "list", FRONTDESK_DATA_DIR=str(theirs))
+    done = line.run("practice", "import", "-", stdin=EMPTY, FRONTDESK_DATA_DIR=str(theirs))
     assert (done.status, done.err.count("\n")) == (1, 1)
     assert f"The data directory {theirs} belongs to " in done.err
 
 
-def test_a_command_brings_an_empty_folder_to_life_and_leaves_nothing_running() -> None:
+def test_an_import_brings_an_empty_folder_to_life_and_leaves_nothing_running() -> None:
     with temporary_home() as home:
         line = CommandLine(home.parent / "new" / "data")
-        assert line.json("db", "status")["pending"] > 0
-        assert line.json("practice", "list") == []
+        assert line.json("practice", "import", "-", stdin=EMPTY)["practice"] == "harbor"
         assert line.json("db", "status")["pending"] == 0
         assert line.data_dir.stat().st_mode & 0o777 == 0o700
         wait_until(lambda: is_stopped(line.data_dir / "postgres"))

@@ -13,6 +13,7 @@ from frontdesk.cli import (
     audit,
     backup,
     clients,
+    config,
     db,
     doctor,
     events,
@@ -46,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if args.run is None:
             parser.print_help(sys.stderr)
             return BAD_INPUT
+        _use_options(args)
         run: Callable[[argparse.Namespace], int | None] = args.run
         status = run(args) or 0
         sys.stdout.flush()
@@ -58,16 +60,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return report(error, as_json="--json" in given)
 
 
+def _use_options(args: argparse.Namespace) -> None:
+    """Everything that reads settings finds these options in the environment, in other processes, too."""
+    if args.config is not None:
+        os.environ["FRONTDESK_CONFIG"] = args.config
+    if args.data_dir is not None:
+        os.environ["FRONTDESK_DATA_DIR"] = args.data_dir
+
+
 def _parser() -> Parser:
     parser = Parser(
         prog="frontdesk",
         description="A scheduling API for medical practices, safe to give to integrations and AI agents.",
-        epilog="Settings come from FRONTDESK_* variables, such as FRONTDESK_DATA_DIR and FRONTDESK_DATABASE_URL.",
+        epilog="Settings come from FRONTDESK_* variables and from a TOML file; frontdesk config show lists them.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"frontdesk {__version__}")
     parser.set_defaults(run=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for module in (serve, practices, clients, staff, webhooks, events, feeds, audit, keys, db, backup, restore, doctor):
+    for module in (
+        serve, practices, clients, staff, webhooks, events, feeds, audit, keys, config, db, backup, restore, doctor,
+    ):  # fmt: skip
         module.add_commands(commands)
     return parser

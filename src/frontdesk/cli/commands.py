@@ -1,4 +1,4 @@
-"""Declares commands; every command takes --json."""
+"""Declares commands; every command takes --json, --config and --data-dir."""
 
 import argparse
 from collections.abc import Callable
@@ -16,6 +16,8 @@ def add_group(commands: Commands, name: str, summary: str) -> Commands:
 def add_command(commands: Commands, name: str, run: Run, summary: str, *positional: str) -> argparse.ArgumentParser:
     command = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
     command.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+    command.add_argument("--config", metavar="FILE", help="settings in TOML (default: the file of FRONTDESK_CONFIG)")
+    command.add_argument("--data-dir", metavar="FOLDER", help="data directory (default .frontdesk)")
     for argument in positional:
         command.add_argument(argument, metavar=argument.upper())
     command.set_defaults(run=run)

@@ -1,6 +1,6 @@
 """How a command connects to the database: the embedded server, which is started for it, or the configured one.
 
-A new database is migrated. An older one is left to `frontdesk db migrate`, because older servers may still use it.
+Few commands create a database. An older one is left to `frontdesk db migrate`, because older servers may still use it.
 """
 
 import atexit
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from frontdesk.cli.output import BadInput, CommandError
 from frontdesk.cli.ownership import act_as_service_account, give_data_dir
+from frontdesk.cli.service_address import with_recorded_address
 from frontdesk.domain.spelling import closest
 from frontdesk.privileges import acting_account, as_caller
 
@@ -84,20 +85,20 @@ class CommandContext:
         return known[slug]
 
 
-def with_database(work: Callable[[CommandContext], Awaitable[T]]) -> T:
-    """Runs a command's work on the database that the environment names."""
-    settings = started_settings()
-    return wait_for(on_database(settings, work))
+def with_database(work: Callable[[CommandContext], Awaitable[T]], *, creates: bool = False) -> T:
+    """Runs a command's work on the database that the settings name."""
+    settings = started_settings(creates=creates)
+    return wait_for(on_database(settings, work, creates=creates))
 
 
-def started_settings() -> "Settings":
+def started_settings(*, creates: bool = False) -> "Settings":
     """The settings, once the database they name has been started."""
     from frontdesk.settings import load_settings
 
     settings = load_settings()
     act_as_service_account(settings)
-    start_database(settings, _to_terminal)
-    return settings
+    start_database(settings, _to_terminal, creates=creates)
+    return with_recorded_address(settings)
 
 
 def wait_for(work: Coroutine[Any, Any, T]) -> T:
@@ -106,8 +107,10 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(work)
 
 
-async def on_database(settings: "Settings", work: Callable[[CommandContext], Awaitable[T]]) -> T:
-    """The work on a database that runs, once it has its tables."""
+async def on_database(
+    settings: "Settings", work: Callable[[CommandContext], Awaitable[T]], *, creates: bool = False
+) -> T:
+    """The work on a database that runs and has tables; with `creates` they are made."""
     from frontdesk.store.database import Database
     from frontdesk.store.migrate import migrate, status
 
@@ -115,6 +118,8 @@ async def on_database(settings: "Settings", work: Callable[[CommandContext], Awa
     database = Database(service_dsn(settings), pool_size=2, pooled=settings.direct_database_url is not None)
     with explain_database_errors(settings):
         state = await status(owner)
+        if not state.applied_migrations and not creates:
+            raise CommandError("The database has no tables yet: run frontdesk serve, or frontdesk db migrate.")
         if not state.applied_migrations:
             await migrate(owner)
         elif state.pending:
@@ -126,14 +131,23 @@ async def on_database(settings: "Settings", work: Callable[[CommandContext], Awa
         await database.close()
 
 
-def start_database(settings: "Settings", progress: Progress) -> None:
+def start_database(settings: "Settings", progress: Progress, *, creates: bool = False) -> None:
     """The embedded server runs from now until this process ends; a database given by URL is left alone."""
+    if settings.database_url is None and not creates and not has_embedded_database(settings):
+        raise CommandError(
+            f"There is no frontdesk database in {settings.data_dir.absolute()}: name the data directory of the service "
+            "with --data-dir, or its settings with --config."
+        )
     if settings.uses_data_dir:
         prepare_data_dir(settings.data_dir)
     if settings.database_url is None:
         server = _embedded(settings)
         server.start(progress=progress)
         atexit.register(server.leave)
+
+
+def has_embedded_database(settings: "Settings") -> bool:
+    return (settings.postgres_dir / "data").exists()
 
 
 def service_dsn(settings: "Settings") -> str:

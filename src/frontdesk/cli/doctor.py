@@ -17,6 +17,7 @@ from frontdesk.cli import exposure
 from frontdesk.cli.commands import Commands, add_command
 from frontdesk.cli.connection import (
     explain_database_errors,
+    has_embedded_database,
     owner_dsn,
     prepare_data_dir,
     service_dsn,
@@ -84,7 +85,7 @@ def _examine() -> list[CheckResult]:
         "client documents": exposure.client_documents,
     }
     found += [_told(check, look, settings) for check, look in looks.items()]
-    if settings.database_url is None and not (settings.postgres_dir / "data").exists():
+    if settings.database_url is None and not has_embedded_database(settings):
         return [*found, CheckResult("database", "skipped", "there is none yet: frontdesk serve creates it")]
     try:
         start_database(settings, lambda _step: None)

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from frontdesk import privileges
 from frontdesk.cli.output import CommandError
+from frontdesk.cli.service_address import FILE_NAME
 from frontdesk.privileges import ServiceAccount, needed_capabilities, service_account
 
 if TYPE_CHECKING:
     from frontdesk.settings import Settings
 
-_OURS = frozenset(("secret.key", "demo-credentials.json", "postgres", "metrics"))
+_OURS = frozenset(("secret.key", "demo-credentials.json", "postgres", "metrics", FILE_NAME))
 _IN_USE = ("start.lock", "guard.lock", "users.lock")
 _STOPPING_SECONDS = 5.0  # the server of a command that has just ended needs a moment
 _POLL_SECONDS = 0.02

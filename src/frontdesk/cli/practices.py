@@ -85,7 +85,7 @@ def _imported(args: argparse.Namespace) -> "PracticeFile":
         await import_practice(context.database, file, now, prune=args.prune, also=also)
         return file
 
-    return with_database(work)
+    return with_database(work, creates=True)
 
 
 def _read(name: str) -> str:

@@ -21,6 +21,7 @@ from frontdesk.cli.connection import (
 from frontdesk.cli.exposure import warnings
 from frontdesk.cli.output import to_json
 from frontdesk.cli.ownership import become_service_account
+from frontdesk.cli.service_address import record_address
 from frontdesk.cli.staff import sign_in_link
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def add_commands(commands: Commands) -> None:
 
 
 def _serve(args: argparse.Namespace) -> None:
-    from frontdesk.settings import load_settings
+    from frontdesk.settings import CONFIG_VARIABLE, load_settings
 
     settings = load_settings(
         host=args.host,
@@ -87,20 +88,15 @@ def _serve(args: argparse.Namespace) -> None:
         tls_key=args.tls_key,
         insecure_http=args.insecure_http,
     )
-    os.environ |= {  # workers read the options from the environment
-        "FRONTDESK_HOST": settings.host,
-        "FRONTDESK_PORT": str(settings.port),
-        "FRONTDESK_WORKERS": str(settings.workers),
-        "FRONTDESK_TLS_CERTIFICATE": str(settings.tls_certificate or ""),
-        "FRONTDESK_TLS_KEY": str(settings.tls_key or ""),
-    }
+    os.environ |= {**settings.as_environment(), CONFIG_VARIABLE: ""}  # workers read nothing else
     found = warnings(settings)
     become_service_account(settings)
     from frontdesk.serving import serve
 
     def prepare() -> Callable[[], None]:
-        start_database(settings, _say(args))
+        start_database(settings, _say(args), creates=True)
         prepared = wait_for(_prepare(args, settings))
+        record_address(settings)
         return lambda: _announce(args, settings, prepared, found)
 
     serve(settings, prepare)

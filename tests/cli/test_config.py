@@ -1,0 +1,45 @@
+"""Settings on the command line: `config show`, --config, --data-dir, and where the service is."""
+
+from pathlib import Path
+
+from tests.cli.command_line import CommandLine
+from tests.ports import free_port
+
+SECRET = "a token for the scraper"
+
+
+def test_every_setting_is_shown_with_its_source_and_no_secret(line: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "frontdesk.toml"
+    file.write_text(f'port = 9000\nmetrics_token = "{SECRET}"\ndatabase_url = "postgresql://desk:hunter2@db/desk"\n')
+    words = ("config", "show", "--config", str(file), "--data-dir", "elsewhere")
+    shown = line.json(*words, FRONTDESK_TRUSTED_PROXIES="10.0.0.0/8")
+    found = {each["setting"]: (each["value"], each["source"]) for each in shown["settings"]}
+    assert shown["file"] == str(file)
+    assert found["port"] == (9000, "file")
+    assert found["data_dir"] == ("elsewhere", "option")
+    assert found["trusted_proxies"] == (["10.0.0.0/8"], "environment")
+    assert found["host"] == ("127.0.0.1", "default")
+    assert found["metrics_token"] == found["database_url"] == ("(set)", "file")
+    assert found["secret_key"] == (None, "default")
+    text = line.run(*words).out
+    assert SECRET not in text + str(shown)
+    assert "hunter2" not in text + str(shown)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_command_in_the_wrong_folder_says_so_and_creates_nothing(line: CommandLine, tmp_path: Path) -> None:
+    folder = tmp_path / "nothing"
+    for words in (("practice", "list"), ("client", "list"), ("audit", "verify"), ("db", "migrate"), ("keys", "list")):
+        done = line.run(*words, "--data-dir", str(folder))
+        assert (done.status, done.out) == (1, "")
+        assert done.err.startswith(f"There is no frontdesk database in {folder}: ")
+    assert not folder.exists()
+
+
+def test_commands_print_the_address_of_the_service_that_runs(line: CommandLine, harbor: str) -> None:
+    port = free_port()
+    with line.serving(FRONTDESK_PORT=str(port)):
+        added = line.json("staff", "add", "--practice", harbor, "--name", "Ann", "--role", "staff")
+        assert added["link"].startswith(f"http://127.0.0.1:{port}/console/")
+        behind_a_proxy = line.json("staff", "link", added["staffId"], FRONTDESK_BASE_URL="https://desk.example")
+        assert behind_a_proxy["link"].startswith("https://desk.example/console/")
