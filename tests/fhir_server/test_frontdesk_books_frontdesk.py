@@ -1,6 +1,7 @@
 """A frontdesk whose practice lives in another frontdesk, and in a chain of them."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.operations import OPERATIONS
+from frontdesk.operations import NEEDS, OPERATIONS
 from frontdesk.store.embedded.server import EmbeddedPostgres
+from frontdesk.systems.check import check_system
 from tests.acceptance.test_booking_flow import test_an_agent_books_in_eight_steps as eight_steps
 from tests.fhir.calls import ZAPHOD, booking, challenged
 from tests.fhir.door import FAULTS, Fault, Request
@@ -35,6 +37,15 @@ async def hops(
 
 async def test_an_appointment_is_booked_moved_confirmed_and_cancelled_in_another_frontdesk(hops: list[Hop]) -> None:
     await _lives_through(hops)
+
+
+@pytest.mark.heavy
+async def test_a_check_of_the_practice_finds_that_everything_works(hops: list[Hop]) -> None:
+    for _ in range(2):  # the first leaves a patient behind
+        top = hops[-1].world
+        checked = await check_system(top.database, 1, NEEDS, os.environ, top.clock.now, write=True)
+        assert [each for each in checked.findings if each.is_fault] == []
+        assert "Patient/" in {each.subject: each.detail for each in checked.findings}["left behind"]
 
 
 @pytest.mark.heavy

@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import datetime
 
 from frontdesk.systems.fhir.capabilities import read_statement
+from frontdesk.systems.fhir.reading.lookups import search_of
 from frontdesk.systems.fhir.reading.open_slots import SlotFinder
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.slots import Schedule
 from frontdesk.systems.fhir.transport.queries import Search
-from frontdesk.systems.fhir.trial import try_writes
+from frontdesk.systems.fhir.trial import PERSON, try_writes
 from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.findings import Finding
 from frontdesk.systems.offers import offered_pairs
@@ -188,7 +189,10 @@ async def _explain(practice: PracticeMap, finder: SlotFinder, query: SlotQuery, 
 
 
 async def _searched(upstream: Upstream, kind: str) -> str:
-    [found] = await upstream.client.query_all(upstream.deadline(), [Search(kind, [], one=True)])
+    asked: list[tuple[str, str]] = []
+    if kind == "Patient" and upstream.server.is_frontdesk:
+        asked = search_of(upstream.server, PERSON.first_name, PERSON.last_name, PERSON.phone, PERSON.dob)
+    [found] = await upstream.client.query_all(upstream.deadline(), [Search(kind, asked, one=True)])
     return "found" if found else "nothing found yet"
 
 

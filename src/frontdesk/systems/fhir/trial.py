@@ -11,10 +11,11 @@ from secrets import token_hex
 from frontdesk.domain.directory import Procedure, VisitType
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.systems.changes import Book, Booking, Change, ChangeStatus, CreatePatient, PatientDetails, Reschedule
+from frontdesk.systems.fhir.reading.lookups import Reader
 from frontdesk.systems.fhir.reading.open_slots import SlotFinder
 from frontdesk.systems.fhir.records import PendingWrite, WriteOutcome
 from frontdesk.systems.fhir.resources.appointments import PracticeMap, undone
-from frontdesk.systems.fhir.resources.elements import Resource
+from frontdesk.systems.fhir.resources.elements import Resource, reference_of
 from frontdesk.systems.fhir.resources.slots import Opening
 from frontdesk.systems.fhir.transport.client import AnswerLost, Declined
 from frontdesk.systems.fhir.upstream import Upstream
@@ -69,24 +70,37 @@ def _reference(ending: WriteOutcome) -> str:
 async def try_writes(upstream: Upstream, practice: PracticeMap, now: datetime) -> AsyncIterator[Finding]:
     """Creates a patient, books, moves and cancels an appointment; the last finding says what was left behind."""
     trial = _Trial(upstream, practice, now)
-    change = CreatePatient(_LOCAL_ID, PERSON)
-    created = await _tried("create a patient", trial.execute(change, WriteInput(change)))
+    created = await _tried("create a patient", _patient(trial))
     yield created
     if created.is_fault:
         return
     patient = created.detail
     async for finding in _try_appointment(trial, patient):
         yield finding
-    deactivated = await _tried("update a patient", _deactivate(trial, patient))
-    yield deactivated
-    if deactivated.is_fault:
-        trial.dangling.append(f"{patient}, which is active")
+    if upstream.server.is_frontdesk:
+        trial.left.append(f"{patient} (used again by the next check)")
     else:
-        trial.left.append(f"{patient} (inactive)")
+        deactivated = await _tried("update a patient", _deactivate(trial, patient))
+        yield deactivated
+        if deactivated.is_fault:
+            trial.dangling.append(f"{patient}, which is active")
+        else:
+            trial.left.append(f"{patient} (inactive)")
     if trial.dangling:
         yield Finding("left behind", "misconfigured", f"to be undone by you: {', '.join(trial.dangling)}")
     else:
         yield Finding("left behind", "works", ", ".join(trial.left))
+
+
+async def _patient(trial: _Trial) -> str:
+    """A new patient, or the one of an earlier check in another frontdesk, where patients stay on file."""
+    if trial.upstream.server.is_frontdesk:
+        reader = Reader(trial.upstream, trial.practice, trial.upstream.deadline())
+        found = await reader.matching(PERSON.first_name, PERSON.last_name, PERSON.phone, PERSON.dob)
+        if found:
+            return reference_of(found[0])
+    change = CreatePatient(_LOCAL_ID, PERSON)
+    return await trial.execute(change, WriteInput(change))
 
 
 async def _try_appointment(trial: _Trial, patient: str) -> AsyncIterator[Finding]:

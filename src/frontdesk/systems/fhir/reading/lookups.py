@@ -9,6 +9,7 @@ from typing import Any
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.local_time import local_date
 from frontdesk.domain.patients import Contact, Patient
+from frontdesk.systems.fhir.capabilities import ServerCapabilities
 from frontdesk.systems.fhir.records import KnownRecord
 from frontdesk.systems.fhir.resources.appointments import (
     ATTENDED,
@@ -31,6 +32,16 @@ _ENCOUNTERED = ("arrived", "triaged", "in-progress", "onleave", "finished")
 _ALL_ZONES = timedelta(hours=26)  # any zone's date lies within this much of the same date in UTC
 
 
+def search_of(
+    server: ServerCapabilities, first_name: str, last_name: str, phone: str, dob: date
+) -> list[tuple[str, str]]:
+    """How a person is searched for: by date of birth, and wholly in another frontdesk, which lists nobody."""
+    by_date = [("birthdate", dob.isoformat())]
+    if not server.is_frontdesk:
+        return by_date
+    return [*by_date, ("given", first_name), ("family", last_name), ("phone", phone)]
+
+
 class Reader:
     def __init__(self, upstream: Upstream, practice: PracticeMap, deadline: Deadline) -> None:
         self._upstream = upstream
@@ -39,10 +50,8 @@ class Reader:
         self._deadline = deadline
 
     async def matching(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Resource]:
-        """Searches by date of birth and applies our own match rule, because servers compare names differently."""
-        asked = [("birthdate", dob.isoformat())]
-        if self._upstream.server.is_frontdesk:  # it lists nobody
-            asked += [("given", first_name), ("family", last_name), ("phone", phone)]
+        """Searches and applies our own match rule, because servers compare names differently."""
+        asked = search_of(self._upstream.server, first_name, last_name, phone, dob)
         found = await self._client.search(self._deadline, "Patient", asked)
         return [each for each in found if is_same(each, first_name, last_name, phone, dob)]
 
