@@ -51,6 +51,16 @@ def running() -> Iterator[EmbeddedPostgres]:
         pg.stop()
 
 
+def test_an_account_without_a_name_is_refused_with_the_way_out(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody_knows(number: int) -> None:
+        raise KeyError(number)
+
+    monkeypatch.setattr(account.pwd, "getpwuid", nobody_knows)
+    with pytest.raises(EmbeddedPostgresError, match=r"add it to /etc/passwd, or set FRONTDESK_DATABASE_URL"):
+        EmbeddedPostgres(home).start()
+    assert not (home / "data").exists()
+
+
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
