@@ -226,6 +226,9 @@ async def test_somebody_who_is_not_signed_in_signs_in_first_and_comes_back(world
     signed = await use_link(browser, await link_token(world, member.staff_id), next=then)
     consent = await browser.get(signed.headers["location"])
     assert "Connect Claude?" in consent.text
+    # The sign-in page of another tab leads there, too, once it is loaded again.
+    again = await browser.get(sent.headers["location"])
+    assert again.headers["location"] == signed.headers["location"]
     assert answer_of(await decide(browser, consent.text, "connect"))["state"] == "s" * 1500
 
 

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.heavy
 
 CONFORMANCE = "conformance-next/dist/index.js"
 INSPECTOR = "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+MCP_REMOTE = "mcp-remote/dist/client.js"
 NAMES = [operation.name for operation in OPERATIONS]
 
 
@@ -45,6 +46,12 @@ async def test_the_typescript_client_signs_in(served: Served, node: NodeClients,
     found = orjson.loads(written.split("RESULT ")[1])
     assert found["tools"] == NAMES
     assert found["practice"]["name"] == "Harbor Family Medicine"
+
+
+async def test_mcp_remote_signs_in(served: Served, node: NodeClients, tmp_path: Path) -> None:
+    async with person(served) as ana:
+        _, written = await run_with(ana, node, MCP_REMOTE, [served.mcp_url, str(free_port())], tmp_path)
+    assert all(name in written for name in NAMES), written
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])

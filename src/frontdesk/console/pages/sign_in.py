@@ -36,6 +36,10 @@ def sign_in_routes(console: Console) -> list[Route]:
     settings = console.settings
 
     async def show(request: Request, _attempt: RequestProgress) -> Response:
+        then = request.query_params.get("next")
+        token = read_cookie(request, SESSION, settings)
+        if then and await console.sign_in.find(token, in_use=False) is not None:  # signed in meanwhile, in another tab
+            return RedirectResponse(local_address(then), 303)
         return sign_in_page(request, console)
 
     async def use(request: Request, attempt: RequestProgress) -> Response:
