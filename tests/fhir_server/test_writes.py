@@ -252,6 +252,13 @@ async def test_a_resend_books_once(server: World) -> None:
     ids = [(await client.post(f"{BASE}/Appointment", json=by_time, headers=key)).json()["id"] for _ in range(2)]
     assert ids[0] == ids[1]
     assert len(await live(client)) == 2
+    # An update replaces identifiers, or leaves them alone.
+    address, other_name = f"{BASE}/Appointment/{found['id']}", [{"system": EHR, "value": "43"}]
+    for changed in ({**found, "identifier": other_name}, {key: found[key] for key in found if key != "identifier"}):
+        assert (await client.put(address, json=changed)).json()["identifier"] == other_name
+    assert resources((await client.get(f"{BASE}/Appointment?identifier={EHR}%7C42")).json()) == []
+    assert "identifier" not in (await client.put(address, json={**found, "identifier": []})).json()
+    await client.put(address, json=found)
     # Identifiers are those of the client that gave them.
     other = await server.client(grant="integration")
     assert resources((await other.get(f"{BASE}/Appointment?identifier={EHR}%7C42")).json()) == []
@@ -282,6 +289,7 @@ async def test_patients_are_created_once_and_updated(server: World) -> None:
     updated = await client.put(address, json=changed, headers=version)
     assert updated.status_code == 200, updated.text
     assert updated.json()["telecom"] == [{"system": "phone", "value": "+1 555 010 0189"}]
+    assert updated.json()["identifier"] == patient["identifier"]
     issue(await client.put(address, json=changed, headers=version), 412, "conflict", "conflict")
     assert (await client.put(address, json={**patient, "active": False})).status_code == 422
     answer = await client.post(f"{BASE}/Patient", json={"resourceType": "Patient", "birthDate": "soon"})

@@ -30,12 +30,16 @@ class ExternalIdentifiers:
             sql = "SELECT note_identifiers($1, $2, $3, $4, $5, $6, $7)"
             await self._run(sql, caller.practice_id, caller.client_id, kind, systems, values, intent, subject)
 
-    async def settle(self, caller: Caller, kind: str, identifiers: Sequence[Identifier], subject: str) -> None:
-        """Gives the identifiers to a record whose write was executed."""
+    async def settle(
+        self, caller: Caller, kind: str, identifiers: Sequence[Identifier], subject: str, *, replaces: bool = False
+    ) -> None:
+        """Gives the identifiers to a record whose write was executed, in place of former ones if it `replaces`."""
+        systems, values = [each.system for each in identifiers], [each.value for each in identifiers]
+        given = (caller.practice_id, caller.client_id, kind, systems, values, subject)
         if identifiers:
-            systems, values = zip(*identifiers, strict=True)
-            sql = "SELECT settle_identifiers($1, $2, $3, $4, $5, $6)"
-            await self._run(sql, caller.practice_id, caller.client_id, kind, systems, values, subject)
+            await self._run("SELECT settle_identifiers($1, $2, $3, $4, $5, $6)", *given)
+        if replaces:
+            await self._run("SELECT keep_identifiers($1, $2, $3, $4, $5, $6)", *given)
 
     async def find(self, caller: Caller, kind: str, identifier: Identifier) -> str | None:
         """The id of the record that has the identifier."""

@@ -35,6 +35,21 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Takes from a record the identifiers that its client gave before, except these.
+CREATE OR REPLACE FUNCTION keep_identifiers(
+    p_practice bigint, p_client text, p_kind text, p_systems text[], p_values text[], p_subject text
+) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    DELETE FROM external_identifier e
+    WHERE e.practice_id = p_practice AND e.client_id = p_client AND e.kind = p_kind AND e.subject = p_subject
+      AND NOT EXISTS (
+          SELECT FROM unnest(p_systems, p_values) AS kept (system, value)
+          WHERE kept.system = e.system AND kept.value = e.value
+      );
+END $$;
+
 -- The record that has an identifier.
 CREATE OR REPLACE FUNCTION identified_subject(
     p_practice bigint, p_client text, p_kind text, p_system text, p_value text, OUT subject text

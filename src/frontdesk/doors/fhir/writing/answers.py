@@ -18,6 +18,7 @@ class Written(NamedTuple):
     subject: str  # our id
     status: int
     identifiers: Sequence[Identifier] = ()
+    replaces: bool = False  # the identifiers that the client gave before
 
 
 async def reply(exchange: Exchange, written: Written) -> Reply:
@@ -26,7 +27,9 @@ async def reply(exchange: Exchange, written: Written) -> Reply:
     calls, resource_id = exchange.calls, fhir_id(written.subject)
     resource: Resource | None = None
     with contextlib.suppress(Problem):
-        await calls.identifiers.settle(calls.caller, written.kind, written.identifiers, written.subject)
+        await calls.identifiers.settle(
+            calls.caller, written.kind, written.identifiers, written.subject, replaces=written.replaces
+        )
     if not prefers_minimal(exchange.http):
         with contextlib.suppress(Problem):
             resource = versioned(await SERVED[written.kind].read(calls, resource_id))

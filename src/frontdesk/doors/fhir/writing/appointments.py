@@ -76,7 +76,7 @@ async def change_appointment(exchange: Exchange, resource_id: str, document: Any
         await calls.identifiers.note(calls.caller, KIND, given, key, appointment_id)
         arguments |= {"appointmentId": appointment_id, "confirmationToken": token}
         await calls.write(operation, arguments, key=key)
-    return await reply(exchange, Written(KIND, appointment_id, 200, given))
+    return await reply(exchange, Written(KIND, appointment_id, 200, given, "identifier" in resource))
 
 
 async def _difference(calls: Calls, wanted: Wanted, current: Wanted) -> tuple[Operation | None, dict[str, str | None]]:

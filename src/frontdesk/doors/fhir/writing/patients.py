@@ -76,7 +76,7 @@ async def change_patient(exchange: Exchange, resource_id: str, document: Any) ->
         with _in_elements():
             values = {"patientId": patient_id, "confirmationToken": token, **changed}
             await calls.write(_UPDATE, values, key=key, removed=removed)
-    return await reply(exchange, Written(KIND, patient_id, 200, given))
+    return await reply(exchange, Written(KIND, patient_id, 200, given, "identifier" in resource))
 
 
 async def _matching(calls: Calls, asked: list[tuple[str, str]]) -> str | None:

@@ -10,7 +10,7 @@ from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.domain.text import character_fault
 from frontdesk.doors.bodies import read_body, require_json_body
 from frontdesk.doors.fhir.addresses import Resource
-from frontdesk.doors.fhir.codes import CONFIRMED_BY, INTENT
+from frontdesk.doors.fhir.codes import CONFIRMED_BY, INTENT, PATIENT_NUMBER
 from frontdesk.doors.fhir.exchange import Exchange
 from frontdesk.doors.http_request import HttpRequest, decoded
 from frontdesk.engine.external_identifiers import Identifier
@@ -18,7 +18,7 @@ from frontdesk.engine.json_documents import UnreadableJson, read_json
 
 _TOKEN_HEADER = b"frontdesk-confirmation-token"
 _MINIMAL = re.compile(r"(?:^|[,;\s])return\s*=\s*\"?minimal\b")
-_MOST_IDENTIFIERS = 20
+_MOST_IDENTIFIERS = 30
 _LONGEST = 255
 
 
@@ -66,11 +66,13 @@ def confirmation_token(http: HttpRequest, resource: Resource) -> str | None:
 
 
 def identifiers(resource: Resource) -> list[Identifier]:
-    """The identifiers with a system and a value."""
+    """The identifiers with a system and a value, without our own."""
     found = [
         Identifier(each["system"], each["value"])
         for each in _objects(resource.get("identifier"))
-        if isinstance(each.get("system"), str) and isinstance(each.get("value"), str)
+        if isinstance(each.get("system"), str)
+        and isinstance(each.get("value"), str)
+        and each["system"] != PATIENT_NUMBER
     ]
     if len(found) > _MOST_IDENTIFIERS or any(len(text) > _LONGEST for each in found for text in each):
         field, most = f"{resource['resourceType']}.identifier", f"{_MOST_IDENTIFIERS} identifiers"
