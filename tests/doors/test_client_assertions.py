@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -17,8 +18,11 @@ from frontdesk.access.clients.validation import ClientError
 from frontdesk.app import build_app
 from frontdesk.outbound.checked_http import CheckedHttp, FetchError
 from frontdesk.outbound.key_sets import AGAIN_SECONDS, FRESH_SECONDS, KeySets
+from tests.cli.in_process import Command, command
 from tests.shared_database import world_of_a_module
 from tests.world import World
+
+__all__ = ["command"]
 
 world = world_of_a_module
 
@@ -235,6 +239,40 @@ def test_key_sets_with_private_weak_or_ambiguous_keys_are_refused() -> None:
     for content in (b"", b"[]", b"{}", b'{"keys": 5}', b'"keys"'):
         with pytest.raises(ClientError):
             read_jwks(content)
+
+
+async def test_keys_are_registered_on_the_command_line(command: Command, world: World, tmp_path: Path) -> None:
+    public, private = tmp_path / "public.json", tmp_path / "private.json"
+    public.write_text(json.dumps(KEYS))
+    private.write_text(json.dumps({"keys": [{**jwk(KEY, "k1"), "d": "AAAA"}]}))
+    add = (
+        "client",
+        "add",
+        "--practice",
+        "harbor",
+        "--name",
+        "EHR",
+        "--grant",
+        "integration",
+        "--scope",
+        "all",
+        "--json",
+    )
+    added = (await command(*add, "--jwks", str(public))).document
+    assert set(added) == {"clientId", "clientSecret"}
+    signer = Signer(world, added["clientId"], world.anonymous())
+    assert (await signer.post(signer.assertion())).status_code == 200
+    assert (await command("client", "show", added["clientId"], "--json")).document["keyIds"] == ["k1", "r1"]
+    removed = await command("client", "set-keys", added["clientId"], "--remove", "--json")
+    assert removed.document["keyIds"] == []
+    refused(await signer.post(signer.assertion()), "not signed")
+    for source, words in (
+        (str(private), "private or secret"),
+        (str(tmp_path / "none.json"), "cannot be read"),
+        ("https://127.0.0.1/jwks.json", "public address"),
+    ):
+        failed = await command("client", "set-keys", added["clientId"], "--jwks", source)
+        assert (failed.status, words in failed.err) == (2, True), failed
 
 
 class Published(CheckedHttp):

@@ -306,8 +306,12 @@ async def test_a_write_needs_its_scope(server: World) -> None:
     issue(await reader.post(f"{BASE}/Patient", json={"resourceType": "Patient"}), 403, "forbidden_scope", "forbidden")
     # One that may book but not read is told where the appointment is, and nothing of it.
     booker = await server.client(grant="integration", scopes=["slots:read", "appointments:book"])
-    answer = await booker.post(f"{BASE}/Appointment", json=booking(first, patient))
-    assert (answer.status_code, answer.content) == (201, b"")
+    key, addresses = {"Idempotency-Key": "once"}, set()
+    for _ in range(2):
+        answer = await booker.post(f"{BASE}/Appointment", json=booking(first, patient), headers=key)
+        assert (answer.status_code, answer.content) == (201, b"")
+        addresses.add(answer.headers["location"])
+    assert len(addresses) == 1
     booked = answer.headers["location"].rpartition("/")[2]
     current = (await reader.get(f"{BASE}/Appointment/{booked}")).json()
     wanted = {**current, "status": "cancelled"}
