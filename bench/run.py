@@ -5,7 +5,7 @@
     make bench-quick    smaller and shorter, in less than two minutes; writes bench/results/quick.json only
 
 Needs Linux, and nothing but the development environment: the service, PostgreSQL and the load generator are started in
-a temporary folder and stopped again.
+a temporary folder and stopped again. The case "upstream" needs a FHIR server, and is left out without one.
 """
 
 import argparse
@@ -28,6 +28,7 @@ import neighbours
 import reads
 import report
 import resources
+import upstream
 import webhooks
 import wide
 import workers
@@ -46,6 +47,7 @@ CASES = (
     "soak",
     "start-up",
     "webhooks",
+    "upstream",
     "growth",
 )
 
@@ -69,6 +71,7 @@ class Run:
             self.database_cpu += service.database_cpu_seconds()
         self._case("start-up", lambda *rest: [resources.start_up(home, *rest)], self._sizes, self._progress)
         self._case("webhooks", webhooks.backlog, self._folder / "webhooks", self._sizes, self._progress)
+        self._case("upstream", upstream.bookings, self._folder / "upstream", self._sizes, self._progress)
         if "growth" in self._only:
             self._progress.begin("growth")
             rows, self.points, cpu = growth.grow(self._folder, self._sizes, self._generators, self._progress)

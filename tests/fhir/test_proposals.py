@@ -45,7 +45,7 @@ async def test_times_are_searched_booked_moved_and_cancelled_by_the_servers_oper
     upstream.door.reset()
     booked = await agent.post("/api/appointments", json=body)
     assert booked.status_code == 201, booked.text
-    assert len(seen) <= 4
+    assert len(seen) == 3  # what is there, the booking, and what is there then
     assert _operations(seen) == ["POST Appointment$book"]
     [stored] = await upstream.live_appointments()
     assert {each["actor"]["reference"] for each in stored["participant"]} == {
@@ -176,7 +176,7 @@ async def test_either_the_clinic_or_the_caller_gets_a_time_whenever_the_clinic_a
         upstream.door.backend = inner
         if not answers:
             assert ours.status_code == 201
-            assert point >= 4
+            assert point >= 3
             return
         assert (ours.status_code, answers[0].status) in ((201, 400), (409, 201)), point
         for each in await upstream.search("Appointment", "status=booked,pending"):

@@ -71,8 +71,9 @@ BEGIN
 END $$;
 
 -- Commits the intent as executing before the first request of a write is sent. p_kind is 'token', 'key', or 'none' for
--- a write that carries neither and gets an intent of its own. Outcomes: 'begun', 'replayed', 'mismatch',
--- 'unrecognized', 'expired', 'stale', 'incomplete', and 'busy' while another write of the same subject runs.
+-- a write that carries neither and gets an intent of its own. Outcomes: 'begun', 'begun again' after an attempt whose
+-- request may still arrive, 'replayed', 'mismatch', 'unrecognized', 'expired', 'stale', 'incomplete', and 'busy' while
+-- another write of the same subject runs.
 CREATE OR REPLACE FUNCTION begin_upstream_write(
     p_practice bigint, p_version bigint, p_write text, p_holder text, p_change text, p_data jsonb, p_subject text,
     p_actor text, p_operation text, p_request_id text, p_now timestamptz, p_until timestamptz, p_intent bytea,
@@ -120,12 +121,15 @@ BEGIN
     ELSE
         UPDATE intent t SET state = 'executing', executing_until = p_until, keep_until = p_keep_until
         WHERE t.practice_id = p_practice AND t.intent_id = p_intent;
+        IF EXISTS (SELECT FROM upstream_write w WHERE w.practice_id = p_practice AND w.intent_id = p_intent) THEN
+            v_outcome := 'begun again';
+        END IF;
         INSERT INTO upstream_write VALUES (
             p_practice, p_write, p_intent, 'executing', p_change, p_data, p_subject, p_kind = 'token', p_actor,
             p_operation, p_request_id, p_now, p_holder, p_until, 0
         );
     END IF;
-    IF v_outcome <> 'begun' AND p_kind <> 'token' THEN
+    IF v_outcome NOT IN ('begun', 'begun again') AND p_kind <> 'token' THEN
         DELETE FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent;
     END IF;
     RETURN QUERY SELECT v_outcome, NULL::jsonb;

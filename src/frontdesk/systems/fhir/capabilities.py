@@ -73,6 +73,11 @@ class ServerCapabilities:
         return self.software == "frontdesk" and self.shape is not None
 
     @property
+    def searches_any_actor(self) -> bool:
+        """Whether appointments of a patient and of a practitioner are found by one search."""
+        return self.shape == "medplum"
+
+    @property
     def cancels(self) -> bool:
         """Whether an appointment that was booked by `$book` is cancelled by `$cancel`."""
         return self.shape == "medplum"

@@ -117,7 +117,7 @@ class Records:
     async def begin(
         self, write: PendingWrite, change: Change, record: WriteRecord, until: datetime
     ) -> tuple[str, Mapping[str, Any] | None]:
-        """`begun` if the write may be sent, or its outcome and result if not."""
+        """`begun` or `begun again` if the write may be sent, or its outcome and result if not."""
         intent = record.intent
         sql = (
             "SELECT * FROM begin_upstream_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"

@@ -6,6 +6,7 @@ checked.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from secrets import token_hex
 from typing import Any
@@ -99,10 +100,15 @@ class FhirSystem:
         starts = datetime.fromtimestamp(slot.start * 60, tz=UTC)
         ends = starts + timedelta(minutes=slot.duration_minutes)
         record = await self._reader.patient_record(patient_id)
-        readings: list[Reading[Any]] = [await self._finder.opening(slot, visit_type, procedure, now, before)]
+        beside = [] if record is None else await self._finder.people_beside(provider.id)
+        together = record.reference if record is not None and beside else None
+        readings: list[Reading[Any]] = [await self._finder.opening(slot, visit_type, procedure, now, before, together)]
         if record is not None:
             own = frozenset() if before is None else frozenset((reference_of(before),))
-            readings += [self._reader.person(record), self._reader.is_busy(record.reference, starts, ends, own)]
+            readings += [
+                self._reader.person(record, seen=visit_type.patient_kind != "any" or not provider.accepts_new_patients),
+                self._reader.is_busy(record.reference, starts, ends, own, beside),
+            ]
         opening, patient, busy = (*await self._upstream.client.read_all(self._deadline, *readings), None, False)[:3]
         if opening is not None:
             self._openings[slot.provider_id, slot.location_id, slot.start] = opening
@@ -166,9 +172,9 @@ class FhirSystem:
             await asyncio.sleep(_TURN_SECONDS)
         else:
             raise SystemUnavailable(1)
-        if outcome != "begun":
+        if outcome not in ("begun", "begun again"):
             return Outcome(outcome, None, result)  # type: ignore[arg-type]
-        return await self._carry_out(write, asked, record)
+        return await self._carry_out(write, replace(asked, is_resent=outcome == "begun again"), record)
 
     async def _carry_out(self, write: PendingWrite, asked: WriteInput, record: WriteRecord) -> Outcome:
         writer = Writer(self._upstream, self._practice, self._upstream.deadline(), write, asked)

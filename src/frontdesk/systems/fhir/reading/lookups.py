@@ -22,7 +22,7 @@ from frontdesk.systems.fhir.resources.appointments import (
 from frontdesk.systems.fhir.resources.elements import Resource, instant, reference_of, stamp, whole_minutes
 from frontdesk.systems.fhir.resources.patients import is_same, person
 from frontdesk.systems.fhir.transport.deadline import Deadline, gather_all
-from frontdesk.systems.fhir.transport.queries import Query, Read, Reading, Search
+from frontdesk.systems.fhir.transport.queries import Query, Read, Reading, Search, searches
 from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.port import AppointmentFilter, AppointmentPage, AppointmentPosition
 
@@ -80,18 +80,18 @@ class Reader:
         record = await self._upstream.records.find(local)
         return record if record is not None and record.reference.startswith("Patient/") else None
 
-    def person(self, record: KnownRecord) -> Reading[tuple[Patient, Resource] | None]:
-        """Reads a patient, and whether the practice has seen them."""
-        seen = self._seen(record.reference)
+    def person(self, record: KnownRecord, *, seen: bool = True) -> Reading[tuple[Patient, Resource] | None]:
+        """Reads a patient and, with `seen`, whether the practice has seen them."""
+        visits = self._seen(record.reference) if seen else Reading((), lambda _: False)
 
         def result(found: Sequence[Any]) -> tuple[Patient, Resource] | None:
             resource = found[0]
             if resource is None:
                 return None
-            patient = person(resource, record.local_id, record.number or 0, seen=seen.result(found[1:]))
+            patient = person(resource, record.local_id, record.number or 0, seen=visits.result(found[1:]))
             return None if patient is None else (patient, resource)
 
-        return Reading([Read(record.reference), *seen.queries], result)
+        return Reading([Read(record.reference), *visits.queries], result)
 
     async def contacts(self, patient_ids: Sequence[str]) -> dict[str, Contact]:
         records = {record.reference: record.local_id for record in await self._upstream.records.find_all(patient_ids)}
@@ -121,13 +121,15 @@ class Reader:
         ]
         return Reading(queries, lambda found: any(found))
 
-    def is_busy(self, patient: str, starts: datetime, ends: datetime, own: AbstractSet[str]) -> Reading[bool]:
-        """Whether the patient has an appointment that overlaps [starts, ends), other than their `own` one."""
-        wanted = [
-            ("patient", patient),
-            ("date", f"ge{stamp(starts - LONGEST_APPOINTMENT)}"),
-            ("date", f"lt{stamp(ends)}"),
-        ]
+    def is_busy(
+        self, patient: str, starts: datetime, ends: datetime, own: AbstractSet[str], beside: Sequence[str] = ()
+    ) -> Reading[bool]:
+        """Whether the patient has an appointment that overlaps [starts, ends), other than their `own` one. Those of the
+        people `beside` are searched with them."""
+        dates = appointment_dates(starts, ends)
+        queries = [Search("Appointment", [("patient", patient), *dates])]
+        if beside:
+            queries = searches("Appointment", "actor", [*beside, patient], dates)
         first, last = whole_minutes(starts, ends)
 
         def overlaps(resource: Resource) -> bool:
@@ -140,7 +142,7 @@ class Reader:
                 and reference_of(resource) not in own
             )
 
-        return Reading([Search("Appointment", wanted)], lambda found: any(map(overlaps, found[0])))
+        return Reading(queries, lambda found: any(overlaps(each) for page in found for each in page))
 
     async def appointment(self, appointment_id: str) -> tuple[Appointment, Resource] | None:
         record = await self._upstream.records.find(appointment_id)
@@ -270,6 +272,11 @@ class Reader:
             and (wanted.first is None or day >= wanted.first)
             and (wanted.last is None or day <= wanted.last)
         )
+
+
+def appointment_dates(starts: datetime, ends: datetime) -> list[tuple[str, str]]:
+    """The search parameters of appointments that may overlap [starts, ends)."""
+    return [("date", f"ge{stamp(starts - LONGEST_APPOINTMENT)}"), ("date", f"lt{stamp(ends)}")]
 
 
 def _midnight(day: date) -> datetime:

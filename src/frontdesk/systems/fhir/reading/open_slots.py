@@ -15,7 +15,7 @@ from frontdesk.domain.directory import Procedure, VisitType
 from frontdesk.domain.local_time import DAY_MINUTES
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.systems.fhir.reading.finds import can_propose, find_queries, subject
-from frontdesk.systems.fhir.reading.lookups import LONGEST_APPOINTMENT
+from frontdesk.systems.fhir.reading.lookups import appointment_dates
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.busy import BusyTimes, busy_times
 from frontdesk.systems.fhir.resources.elements import Resource, reference_of, references, stamp
@@ -98,7 +98,13 @@ class SlotFinder:
         return {each.ends - each.starts for page in pages for each in proposals(page)}
 
     async def opening(
-        self, ref: SlotRef, visit_type: VisitType, procedure: Procedure, now: datetime, moved: Resource | None = None
+        self,
+        ref: SlotRef,
+        visit_type: VisitType,
+        procedure: Procedure,
+        now: datetime,
+        moved: Resource | None = None,
+        patient: str | None = None,
     ) -> Reading[Opening | None]:
         """Reads what a booking would take, None if it is not available. The time of an appointment that is to be
         `moved` counts as free, unless the server proposes the times."""
@@ -112,7 +118,7 @@ class SlotFinder:
         held = await self._upstream.records.abandoned_claims()
         own = frozenset() if moved is None else records_of(moved)
         finds = await self._finds(places, visit_type, procedure, ref.start, ends)
-        reading = await self._reading(wanted, ref.start, ends, ignored=own, held=held, finds=finds)
+        reading = await self._reading(wanted, ref.start, ends, ignored=own, held=held, finds=finds, patient=patient)
 
         def result(found: Sequence[list[Resource]]) -> Opening | None:
             openings = self._openings(reading.result(found), visit_type, procedure, places, held, own)
@@ -121,11 +127,24 @@ class SlotFinder:
         return Reading(reading.queries, result)
 
     async def window(
-        self, provider_id: int, location_id: int, starts: datetime, ends: datetime, ignored: AbstractSet[str]
+        self,
+        provider_id: int,
+        location_id: int,
+        starts: datetime,
+        ends: datetime,
+        ignored: AbstractSet[str],
+        patient: str | None = None,
     ) -> Reading[Window]:
         """Reads when a provider and a location are busy around a time."""
         first, last = int(starts.timestamp()) // 60, int(ends.timestamp()) // 60
-        return await self._reading({(provider_id, location_id)}, first, last, ignored=ignored, held=NO_CLAIMS)
+        pairs = {(provider_id, location_id)}
+        return await self._reading(pairs, first, last, ignored=ignored, held=NO_CLAIMS, patient=patient)
+
+    async def people_beside(self, provider_id: int) -> list[str]:
+        """The practitioner and roles whose appointments are searched together with a patient's, if the server can."""
+        if not self._upstream.server.searches_any_actor:
+            return []
+        return (await self._upstream.calendars(self._deadline, self._practice)).people_of({provider_id})
 
     async def _places(
         self,
@@ -191,12 +210,14 @@ class SlotFinder:
         ignored: AbstractSet[str] = frozenset(),
         held: Claims,
         finds: Sequence[tuple[Pair, Find]] = (),
+        patient: str | None = None,
     ) -> Reading[Window]:
         """Reads slots and appointments of these providers and locations that lie in [first, last) or reach into it.
-        Another frontdesk has subtracted them from what it proposes."""
+        `finds` say when the schedules that they ask about are busy; another frontdesk has subtracted everything."""
         known = await self._upstream.calendars(self._deadline, self._practice)
         providers, locations = ({pair[at] for pair in pairs} for at in (0, 1))
-        schedules = known.busy_schedules(providers, locations)
+        asked = {value for _, find in finds for name, value in find.subject if name == "schedule"}
+        schedules = [each for each in known.busy_schedules(providers, locations) if each not in asked]
         starts, ends = (datetime.fromtimestamp(each * 60, tz=UTC) for each in (first, last))
         earlier = _between("start", starts - _LONGEST_ABSENCE, starts - _LONGEST_SLOT)
         slots: list[Query] = []
@@ -206,8 +227,8 @@ class SlotFinder:
             slots += searches("Slot", "schedule", schedules, [("status", "busy-unavailable"), *earlier])
         appointments: list[Query] = []
         if server.can("Appointment search-type") and not server.is_frontdesk:
-            dates = _between("date", starts - LONGEST_APPOINTMENT, ends)
-            appointments += searches("Appointment", "actor", known.people_of(providers), dates)
+            people = [*known.people_of(providers), *([patient] if patient else [])]
+            appointments += searches("Appointment", "actor", people, appointment_dates(starts, ends))
 
         def result(found: Sequence[list[Resource]]) -> Window:
             read = iter(found)

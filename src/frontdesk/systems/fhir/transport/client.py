@@ -86,9 +86,10 @@ class FhirClient:
         )
 
     async def read_all(self, deadline: Deadline, *readings: Reading[Any]) -> list[Any]:
-        """The result of each reading."""
-        found = iter(await self.query_all(deadline, [query for reading in readings for query in reading.queries]))
-        return [reading.result([next(found) for _ in reading.queries]) for reading in readings]
+        """The result of each reading; a query that several have in common is sent once."""
+        queries = {query.target: query for reading in readings for query in reading.queries}
+        found = dict(zip(queries, await self.query_all(deadline, list(queries.values())), strict=True))
+        return [reading.result([found[query.target] for query in reading.queries]) for reading in readings]
 
     async def pages(
         self, deadline: Deadline, kind: str, parameters: Parameters, *, one: bool = False

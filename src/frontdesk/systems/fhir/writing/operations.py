@@ -22,10 +22,10 @@ class OperationSteps:
         self._write = write
         self._steps = steps
 
-    async def book(self, parameters: Resource, look: Callable[[], Awaitable[None]]) -> Resource:
+    async def book(self, parameters: Resource, look: Callable[[], Awaitable[None]], *, is_resent: bool) -> Resource:
         """The booked appointment, or the one that an earlier attempt of the same intent booked. `look` stops the write
         if the time was taken: a refusal alone does not say so."""
-        found = await self._steps.created("Appointment")
+        found = await self._steps.created("Appointment") if is_resent else None
         if found is not None:
             return found
         async for _ in self._steps.attempts():

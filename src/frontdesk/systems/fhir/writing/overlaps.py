@@ -39,11 +39,13 @@ class OverlapCheck:
         starts, ends = datetime.fromisoformat(data["startsAt"]), datetime.fromisoformat(data["endsAt"])
         first, last = whole_minutes(starts, ends)
         own = self._own(stored)
+        beside = await self._finder.people_beside(data["providerId"])
+        together = data["patient"] if beside else None
         by_slot = [Search("Appointment", [("slot", ",".join(data["run"]))])] if data["run"] else []
         window, patient_is_busy, users, is_open = await self._upstream.client.read_all(
             self._deadline,
-            await self._finder.window(data["providerId"], data["locationId"], starts, ends, own),
-            self._reader.is_busy(data["patient"], starts, ends, own),
+            await self._finder.window(data["providerId"], data["locationId"], starts, ends, own, together),
+            self._reader.is_busy(data["patient"], starts, ends, own, beside),
             Reading(by_slot, lambda found: [each for page in found for each in page]),
             await self._is_open(stored, starts),
         )

@@ -48,6 +48,7 @@ class WriteInput:
     change: Change | None  # None where a write is settled: what a person said is not stored
     before: Resource | None = None
     opening: Opening | None = None
+    is_resent: bool = False  # an earlier attempt may have been executed, or may still be
 
 
 class Writer:
@@ -149,7 +150,7 @@ class Writer:
             raise Stopped(WriteOutcome("slot_unavailable"))
         if opening.proposal is not None and self._shape is not None:
             parameters = book_parameters(self._shape, self._wanted(), opening.proposal)
-            stored = await self._operations.book(parameters, self._stop_if_taken)
+            stored = await self._operations.book(parameters, self._stop_if_taken, is_resent=self._asked.is_resent)
         else:
             if self._claims_slots:
                 await self._steps.claim(opening.run)
