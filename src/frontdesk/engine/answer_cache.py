@@ -89,12 +89,11 @@ class AnswerCache:
         return entry if versions.directory == self._directory_version(caller.practice_id) else None
 
     async def is_fresh(self, entry: Entry, caller: Caller) -> bool:
-        """Compares an answer from the calendar with the versions in the database. A calendar's version only grows: an
-        answer with a newer one includes every change that was committed before the call."""
+        """Compares the versions of an answer from the calendar with those in the database."""
         current, (directory, calendars) = await self._current_versions.read(caller.practice_id), entry.versions
         if current.directory != directory or calendars is None:
             return False
-        return all(changes >= current.calendars.get(provider, 0) for provider, changes in calendars.items())
+        return all(current.calendars.get(provider, 0) == changes for provider, changes in calendars.items())
 
     def stamp(self, seconds: float) -> Stamp:
         """To be taken before the operation runs."""

@@ -17,8 +17,7 @@ class CalendarReads:
         provider_ids: Sequence[int],
         current: PracticeVersions,
     ) -> None:
-        """`current` are the practice's versions, read during this call. Versions only grow: a calendar with a newer one
-        includes every change that was committed before the call."""
+        """`current` are the practice's versions, read during this call."""
         self._database = database
         self._cache = cache
         self._practice_id = practice_id
@@ -27,7 +26,7 @@ class CalendarReads:
         self._current = {
             provider_id: calendar
             for provider_id, calendar in self._cached.items()
-            if calendar.changes >= current.calendars.get(provider_id, 0)
+            if calendar.changes == current.calendars.get(provider_id, 0)
         }
         self.changes = {provider_id: calendar.changes for provider_id, calendar in self._current.items()}
         """Of each provider's calendar, as the first read saw it."""
