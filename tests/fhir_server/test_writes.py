@@ -183,6 +183,13 @@ async def test_a_booking_that_contradicts_itself_is_refused(server: World) -> No
         ({"slot": [first["slot"][0], second["slot"][0]]}, 400),
         ({"slot": [{"reference": "https://elsewhere.example/Slot/1"}]}, 400),
         ({"start": "tomorrow"}, 400),
+        ({"start": "0001-01-01T00:00:00+14:00"}, 400),
+        ({"participant": [*good["participant"], participant("0" * 22)]}, 400),
+        (
+            {"participant": [*good["participant"], {"actor": {"reference": "Practitioner/11"}, "status": "accepted"}]},
+            400,
+        ),
+        ({"participant": [participant(patient), {"actor": {"reference": "https://x.example/Practitioner/10"}}]}, 400),
         ({"resourceType": "Patient"}, 400),
         ({"identifier": [{"system": EHR, "value": "x" * 256}]}, 422),
         ({"identifier": [{"system": EHR, "value": "a\u0000b"}]}, 422),

@@ -9,6 +9,8 @@ from frontdesk.doors.fhir.addresses import Resource, directory_id
 from frontdesk.doors.fhir.codes import PROCEDURE, VISIT_TYPE
 
 _SERVICES = {VISIT_TYPE: "visitTypeId", PROCEDURE: "procedureId"}
+_OTHER_ACTORS = ("PractitionerRole", "RelatedPerson")  # they change nothing
+_YEARS = range(1900, 9000)
 _PLACES = {"Practitioner": "providerId", "Location": "locationId"}
 
 
@@ -49,18 +51,22 @@ def read_wanted(resource: Resource, base: str) -> Wanted:
         errors.append(FieldError("Appointment.slot", BINDING, "Appointment.slot must be one Slot of this server"))
     place: dict[str, int] = {}
     service = _coded_service(resource)
-    patient, attends = None, False
+    patients: dict[str, bool] = {}  # by id, whether they accepted
     for participant in _listed(resource.get("participant")):
         kind, identity = _reference(participant.get("actor"), base)
+        number = directory_id(identity)
         if kind == "Patient":
-            patient, attends = identity, participant.get("status") == "accepted"
-        elif kind in _PLACES and (number := directory_id(identity)) is not None:
-            place[_PLACES[kind]] = number
-        elif kind == "HealthcareService":
-            service = _service_of(identity) or service
-        elif kind not in ("", "PractitionerRole", "RelatedPerson"):
-            message = "Appointment.participant must refer to resources of this server"
+            patients[identity] = participant.get("status") == "accepted"
+        elif kind in _PLACES and number is not None and place.setdefault(_PLACES[kind], number) == number:
+            continue
+        elif kind == "HealthcareService" and (known := _service_of(identity)) is not None:
+            service = known
+        elif _has_reference(participant.get("actor")) and kind not in _OTHER_ACTORS:
+            message = "Appointment.participant must refer to one provider and location of this server"
             errors.append(FieldError("Appointment.participant", BINDING, message))
+    if len(patients) > 1:
+        errors.append(FieldError("Appointment.participant", BINDING, "Appointment.participant may have one Patient"))
+    patient, attends = next(iter(patients.items()), (None, False))
     status = resource.get("status")
     if errors:
         raise invalid(errors)
@@ -94,6 +100,10 @@ def relative(reference: Any, base: str) -> tuple[str, str]:
     return (kind, identity) if separator and identity and "/" not in identity and ":" not in kind else ("", "")
 
 
+def _has_reference(element: Any) -> bool:
+    return isinstance(element, dict) and "reference" in element
+
+
 def _reference(element: Any, base: str) -> tuple[str, str]:
     return relative(element.get("reference"), base) if isinstance(element, dict) else ("", "")
 
@@ -123,7 +133,7 @@ def _moment(resource: Resource, name: str, errors: list[FieldError]) -> datetime
         return None
     try:
         moment = datetime.fromisoformat(text)
-        if moment.tzinfo is not None:
+        if moment.tzinfo is not None and moment.year in _YEARS:
             return moment
     except (ValueError, TypeError):
         pass
