@@ -16,7 +16,7 @@ from frontdesk.app import build_service
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
 from frontdesk.store.migrate import migrate
-from tests.proof.checker import Findings
+from tests.proof.facts import Findings
 from tests.proof.nemeses import Nemeses
 from tests.proof.nodes import SECRET_KEY, WORKERS, Node, clock_library
 from tests.proof.postgres import Pair, small_disk

@@ -104,6 +104,7 @@ def test_two_results_of_one_key_are_found(history: History) -> None:
 
 
 @pytest.mark.heavy
+@pytest.mark.timeout(900)
 def test_a_million_operations_are_checked_in_a_minute() -> None:
     history = Synthetic(seed=1).generate(1_000_000)
     gc.collect()

@@ -17,7 +17,7 @@ from frontdesk.app import Service, build_app, build_background, build_service
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
 from frontdesk.store.migrate import migrate
-from tests.proof.checker import Findings
+from tests.proof.facts import Findings
 from tests.proof.run import Proof
 from tests.shared_database import as_owner
 from tests.webhooks.receiver import receiving
