@@ -328,6 +328,23 @@ async def test_registrations_are_checked_limited_and_expire(world: World) -> Non
     assert "retry-after" in answers[-1].headers
 
 
+async def test_an_outage_of_the_database_is_told_as_one(world: World, admin: httpx.AsyncClient) -> None:
+    assistant = await connected(world, admin)
+    await world.database.close()
+    try:
+        form = {"token": assistant.tokens["access_token"]}
+        answers = [
+            await assistant.refresh(),
+            await assistant.redeem("x"),
+            await assistant.http.post("/oauth/revoke", data=form),
+            await assistant.http.post("/oauth/register", json={"redirect_uris": [REDIRECT]}),
+            await assistant.http.get("/oauth/authorize", params=assistant.request()),
+        ]
+        assert [answer.status_code for answer in answers] == [502] * 5
+    finally:
+        await world.database.open()
+
+
 async def heard(world: World, browser: httpx.AsyncClient) -> None:
     """Passes notifications on, as the listener of a running service does."""
     select = "SELECT client_id FROM client WHERE staff_id = $1"

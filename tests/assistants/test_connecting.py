@@ -15,7 +15,6 @@ from frontdesk.console.pages.connect import GROUPS
 from frontdesk.operations import OPERATIONS
 from tests.assistants.connecting import (
     EVERYTHING,
-    REDIRECT,
     RESOURCE,
     agreed,
     answer_of,
@@ -300,4 +299,3 @@ async def test_the_metadata_leads_every_revision_to_the_endpoints(world: World) 
     assert server["client_id_metadata_document_supported"] is False
     assert server["authorization_response_iss_parameter_supported"] is True
     assert "none" in server["token_endpoint_auth_methods_supported"]
-    assert REDIRECT.startswith("https://")

@@ -39,8 +39,8 @@ INSERT INTO authorization_code (digest, client_id, family, redirect_uri, challen
 VALUES ($1, $2, $3, $4, $5, $6)
 """
 _LIST = """
-SELECT c.client_id, c.name, c.staff_id, coalesce(s.name, 'a removed staff member') AS staff_name, c.application_id,
-       c.callback_host, c.scopes, s.role, c.disabled, c.created_at, c.connected_at, c.revoked_at,
+SELECT c.client_id, c.name, coalesce(s.name, 'a removed staff member') AS staff_name, c.callback_host, c.scopes, s.role,
+       c.disabled, c.connected_at, c.revoked_at,
        (SELECT max(r.began_at) FROM request_count r
         WHERE r.practice_id = c.practice_id AND r.minutes = 60 AND r.client_id = c.client_id) AS used_at
 FROM client c LEFT JOIN staff s ON s.staff_id = c.staff_id
@@ -70,13 +70,10 @@ class Consent:
 class Connection:
     client_id: str
     name: str
-    staff_id: str
     staff_name: str
-    application_id: str
     callback_host: str
     scopes: tuple[str, ...]  # within the present role of the staff member
     disabled: bool
-    created_at: datetime
     connected_at: datetime
     revoked_at: datetime | None
     used_at: datetime | None  # the hour of the last call

@@ -130,12 +130,12 @@ class AssistantGrants:
             return
         if claims.resource != MCP_RESOURCE:
             raise GrantRefused
-        client_id = claims.client_id
-        async with self._database.transaction() as connection:
+        client_id, now = claims.client_id, self._tokens.clock()
+        async with self._transaction() as connection:
             client = await connection.fetchrow(_CLIENT, client_id)
             _check_owner(client, application_id)
-            await end_tokens(connection, client_id, client, self._tokens.clock())
-            await self._record(connection, client, "oauth.revoke_token", request_id, self._tokens.clock())
+            await end_tokens(connection, client_id, client, now)
+            await self._record(connection, client, "oauth.revoke_token", request_id, now)
             await notify(connection, "client", client_id)
 
     async def exists(self, application_id: str) -> bool:
@@ -167,13 +167,18 @@ class AssistantGrants:
         The client is locked first, as where a connection ends, so that the two cannot deadlock.
         """
         digest = digest_of(token)
+        async with self._transaction() as connection:
+            found, client = await connection.fetchrow(select, digest), None
+            if found is not None:
+                client = await connection.fetchrow(_CLIENT, found["client_id"])
+                found = await connection.fetchrow(f"{select} FOR UPDATE", digest)
+            yield connection, found, client
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[Any]:
         try:
             async with self._database.transaction() as connection:
-                found, client = await connection.fetchrow(select, digest), None
-                if found is not None:
-                    client = await connection.fetchrow(_CLIENT, found["client_id"])
-                    found = await connection.fetchrow(f"{select} FOR UPDATE", digest)
-                yield connection, found, client
+                yield connection
         except (DatabaseUnavailable, OutcomeUnknown) as error:
             raise _unavailable() from error
 

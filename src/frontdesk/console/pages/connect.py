@@ -24,6 +24,7 @@ from frontdesk.access.assistants.requests import (
     state_of,
 )
 from frontdesk.access.clients.scopes import ROLE_SCOPES
+from frontdesk.console.desk import outages_as_problems
 from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, RequestProgress, answered
 from frontdesk.console.rendering import POLICY
 from frontdesk.domain.errors import Problem
@@ -82,7 +83,8 @@ def authorization_routes(console: Console) -> list[Route]:
     async def authorize(request: Request, _attempt: RequestProgress) -> Response:
         parameters = _parsed(request.scope["query_string"].decode("latin-1"))
         if not any(map(is_document, parameters.get("client_id", ()))):  # fetched only for signed-in staff
-            await _application_and_address(console, parameters)
+            with outages_as_problems():
+                await _application_and_address(console, parameters)
         return _unsevered(RedirectResponse(f"{PREFIX}{CONNECT}?{_canonical(parameters)}", 303))
 
     return [Route("/oauth/authorize", answered(console, "/oauth/authorize", authorize), methods=["GET"])]
