@@ -57,7 +57,7 @@ class Engine:
     writes: Writes
     answers: AnswerCache
     turns: Turns
-    search_turns: Turns  # fewer: searches need the processor, other calls wait for the database
+    search_turns: Turns  # searches need the processor, other calls wait for the database
     patient_guard: PatientGuard
     slot_json: SlotJson
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
