@@ -1,4 +1,4 @@
-.PHONY: run test check format generate adding-test bench bench-quick audit help setup setup-dev clean heavy crash-test cuts-test simulation-test fuzz nodes-test attack-test property-test mcp-conformance fhir-test client-test browser-test screenshots checker-test proof
+.PHONY: run test check format generate adding-test bench bench-quick audit help setup setup-dev clean heavy crash-test cuts-test simulation-test fuzz soak nodes-test attack-test property-test mcp-conformance fhir-test client-test browser-test screenshots checker-test proof
 
 unexport PYTHONDONTWRITEBYTECODE  # where it is set, every process would compile all modules and tests anew
 
@@ -23,7 +23,7 @@ generate: setup-dev ## after a change of operations or codes: the Python client 
 	.venv/bin/python clients/python/generate.py
 	.venv/bin/python -m tests.doors.tool_snapshots
 
-heavy: attack-test crash-test cuts-test simulation-test fuzz nodes-test checker-test proof property-test mcp-conformance fhir-test client-test browser-test adding-test ## all heavier suites below
+heavy: attack-test crash-test cuts-test simulation-test fuzz soak nodes-test checker-test proof property-test mcp-conformance fhir-test client-test browser-test adding-test ## all heavier suites below
 
 crash-test: setup-dev ## kills server and database under load; the long state machine
 	.venv/bin/python -m pytest -m heavy tests/crash tests/engine
@@ -31,7 +31,7 @@ crash-test: setup-dev ## kills server and database under load; the long state ma
 nodes-test: setup-dev ## several nodes under load: rolling restarts, fail-over of PostgreSQL, logins with few rights (pgbouncer optional)
 	.venv/bin/python -m pytest -m heavy tests/nodes
 
-cuts-test: setup-dev ## every write with its connections (PostgreSQL, HTTP, FHIR) cut at every message
+cuts-test: setup-dev ## every write with its connections (PostgreSQL, HTTP, FHIR) cut at every message (FHIR and rarer faults: CUT_EVERY=1)
 	.venv/bin/python -m pytest -m heavy tests/proof/cuts
 
 simulation-test: setup-dev ## webhooks, rate limiter, reconciler and answer cache in simulated time; SEEDS=1000 of each
@@ -46,6 +46,9 @@ proof: setup-dev ## clients at two nodes while everything fails, then every answ
 
 fuzz: setup-dev ## coverage-guided fuzzing of every parser that strangers reach, for a minute or INPUTS=10000000
 	.venv/bin/python -m tests.proof.fuzz.run $(if $(INPUTS),--inputs $(INPUTS),--seconds 60)
+
+soak: setup-dev ## a steady load for ten minutes (MINUTES=, HOURS=): memory, files, bloat, WAL, plans and p99 stay flat
+	.venv/bin/python -m tests.proof.soak --minutes $(if $(HOURS),$$(($(HOURS) * 60)),$(or $(MINUTES),10))
 
 property-test: setup-dev ## the property tests with twenty times as many examples
 	PROPERTY_TIMES=20 .venv/bin/python -m pytest -n 2 tests/domain tests/practice_file

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from tests.world import World, build_world, open_world
 WAYS = ("challenge", "confirmation", "key", "plain")
 DOORS = {"rest": over_rest, "mcp": over_mcp}
 MOST_MESSAGES = 400
+CUT_EVERY = int(os.environ.get("CUT_EVERY", "1"))  # messages, where a suite would take too long otherwise
 UNAVAILABLE, UNKNOWN, CHALLENGE, DONE = "upstream_unavailable", "internal", "confirmation_required", "done"
 EXECUTED = {DONE: (1,), UNAVAILABLE: (0,), UNKNOWN: (0, 1), LOST: (0, 1)}  # how often, by what the caller learned
 
@@ -38,12 +40,15 @@ class Stage:
     calls: Callable[[], int] = lambda: 0  # that the service still works on
     turn: int = 0
 
-    async def sweep(self, name: str, way: str, door: str, fault: Fault, *, lost_before: bool = False) -> int:
-        """One call per message of the call, each with the fault at the next message. The number of messages.
+    async def sweep(
+        self, name: str, way: str, door: str, fault: Fault, *, every: int = 1, lost_before: bool = False
+    ) -> int:
+        """One call per message of the call, or per `every` so many, each with the fault at the next. The number of
+        messages.
 
         `lost_before`: the connection is lost at the first message, so that the fault also hits the next connection.
         """
-        for point in range(MOST_MESSAGES):
+        for point in range(0, MOST_MESSAGES, every):
             if self.harmed is not self.steady:
                 await self.harmed.database.close()
                 await self.harmed.database.open()

@@ -1,9 +1,10 @@
 """Writes to a FHIR server with the connection to it, or to PostgreSQL, cut at every message."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
@@ -12,7 +13,7 @@ from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.fhir.practice import Upstream, be_patient, fhir_world, forgive, opened, settle
 from tests.fhir.writes import WRITES, Scene, nothing_is_left_over
 from tests.proof.cuts.proxy import Fault, Proxy, http_proxy
-from tests.proof.cuts.stage import MOST_MESSAGES, UNKNOWN, proxied
+from tests.proof.cuts.stage import CUT_EVERY, MOST_MESSAGES, UNKNOWN, proxied
 from tests.proof.cuts.writes import Marks
 from tests.shared_database import as_superuser, new_database
 from tests.shared_database import opened as database_opened
@@ -33,6 +34,7 @@ class Way:
     """The way to a FHIR server by another port."""
 
     port: int
+    settings: Mapping[str, Any]
 
     @property
     def address(self) -> str:
@@ -98,7 +100,7 @@ async def cut_off(
         upstream = Upstream(door)
         await upstream.seed(days=2)
         fhir_proxy, port = await stack.enter_async_context(http_proxy(door.port))
-        world = await stack.enter_async_context(fhir_world(database, tmp_path, Way(port)))
+        world = await stack.enter_async_context(fhir_world(database, tmp_path, Way(port, door.settings)))
         owner = await asyncpg.connect(as_superuser(dsn), server_settings={"search_path": "frontdesk, public"})
         stack.push_async_callback(owner.close)
         scene = Scene(world, upstream, await world.client(), await world.client(grant="integration"))
@@ -106,8 +108,9 @@ async def cut_off(
 
 
 @pytest.mark.heavy
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("to", ["database", "fhir"])
 @pytest.mark.parametrize("name", WRITES)
 async def test_a_cut_at_any_message_leaves_one_execution_and_one_answer(cut_off: FhirStage, name: str, to: str) -> None:
-    messages = await cut_off.sweep(name, cut_off.proxies[to], "cut", range(MOST_MESSAGES))
+    messages = await cut_off.sweep(name, cut_off.proxies[to], "cut", range(0, MOST_MESSAGES, CUT_EVERY))
     assert 10 < messages < MOST_MESSAGES

@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -112,11 +112,15 @@ def fuzz(names: list[str], inputs: int, seconds: float, seed: int) -> list[Fuzze
     fuzzers = [Fuzzer(name, TARGETS[name], Random(f"{seed} {name}")) for name in names]
     for each in fuzzers:
         each.begin()
-    ends = time.monotonic() + seconds
+    with suppress(KeyboardInterrupt):  # shows what was done
+        _take_turns(fuzzers, inputs, time.monotonic() + seconds)
+    return fuzzers
+
+
+def _take_turns(fuzzers: list[Fuzzer], inputs: int, ends: float) -> None:
     while (left := inputs - sum(each.inputs for each in fuzzers)) > 0 and time.monotonic() < ends:
         for each in fuzzers:
             each.turn(max(1, left // len(fuzzers)))
-    return fuzzers
 
 
 def main() -> int:
