@@ -83,7 +83,7 @@ async def rate_leases(chance: Random) -> None:
         reports.cancel()
         await asyncio.gather(reports, return_exceptions=True)
         if not is_killed:
-            await limiter.return_leases()
+            await asyncio.gather(limiter.return_leases(), return_exceptions=True)
 
     link.broken = chance.choice((0.0, 0.0, 0.05, 0.3))
     is_killed = chance.random() < 0.3

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from frontdesk.access.limits import rate_limiter
-from frontdesk.engine import answer_cache
 from frontdesk.outbound.webhooks.sender import Sent
+from frontdesk.store import calendar_versions
 from frontdesk.systems.fhir.writing import reconciler
 from tests.proof.simulation import webhook_deliveries as deliveries
 from tests.proof.simulation.answer_freshness import answer_freshness
@@ -56,9 +56,9 @@ def test_the_promises_hold_for_many_seeds(name: str) -> None:
 async def _join_a_running_query(current: Any, practice_id: int) -> Any:
     """A later caller is served by a query that began before the change it has to see."""
     if getattr(current, "joined", None) is None:
-        current.joined = answer_cache.asyncio.create_task(current._query({1, 2}))
+        current.joined = calendar_versions.asyncio.create_task(current._query({1, 2}))
         current.joined.add_done_callback(lambda _: setattr(current, "joined", None))
-    return (await answer_cache.asyncio.shield(current.joined))[practice_id]
+    return (await calendar_versions.asyncio.shield(current.joined))[practice_id]
 
 
 def _keep_the_lease(account: Any, granted: int, _sent_at: float, **_given: int) -> None:
@@ -77,7 +77,7 @@ async def _believe_in_success(receiver: Any, event: int) -> Sent:
 @pytest.mark.parametrize(
     ("name", "owner", "attribute", "bug"),
     [
-        ("answer_freshness", answer_cache.CurrentVersions, "read", _join_a_running_query),
+        ("answer_freshness", calendar_versions.CurrentVersions, "read", _join_a_running_query),
         ("rate_leases", rate_limiter, "_extend", _keep_the_lease),
         ("webhook_deliveries", deliveries.Receiver, "receive", _believe_in_success),
         ("reconciliation", reconciler, "SETTLE_AFTER", timedelta(seconds=-20)),
