@@ -8,7 +8,6 @@ import pytest
 from frontdesk.access.assistants.applications import Applications, DocumentUnavailable
 from frontdesk.outbound.checked_http import CheckedHttp
 from frontdesk.outbound.client_documents import LARGEST, ClientDocuments
-from frontdesk.store.database import Database
 from tests.assistants.connecting import REDIRECT, Assistant, answer_of, consent_page, decide
 from tests.console.signing_in import signed_in
 from tests.doors.mcp_speech import call
@@ -80,11 +79,11 @@ async def test_staff_agree_to_an_application_with_a_document_and_see_who_vouches
     ],
 )
 async def test_a_document_that_does_not_describe_its_own_address_is_refused(
-    database: Database, changes: dict[str, Any]
+    world: World, changes: dict[str, Any]
 ) -> None:
     web = Web(json={**DOCUMENT, **changes})
     with pytest.raises(DocumentUnavailable):
-        await Applications(database, documents(web).fetch).find(URL)
+        await Applications(world.database, documents(web).fetch).find(URL)
 
 
 @pytest.mark.parametrize(
@@ -95,10 +94,10 @@ async def test_a_document_that_does_not_describe_its_own_address_is_refused(
         "https://assistant.example/client.json#x", "https://assistant.example\\client.json",
     ],
 )  # fmt: skip
-async def test_a_client_id_that_is_no_address_of_a_document_is_not_fetched(database: Database, url: str) -> None:
+async def test_a_client_id_that_is_no_address_of_a_document_is_not_fetched(world: World, url: str) -> None:
     web = Web()
     with pytest.raises(DocumentUnavailable):
-        await Applications(database, documents(web).fetch).find(url)
+        await Applications(world.database, documents(web).fetch).find(url)
     assert web.asked == []
 
 
