@@ -1,8 +1,10 @@
 """Client id metadata documents: who may be described by one, and what fetching it cannot be used for."""
 
+import gzip
 from typing import Any
 
 import httpx
+import orjson
 import pytest
 
 from frontdesk.access.assistants.applications import Applications, DocumentUnavailable
@@ -111,6 +113,11 @@ async def test_a_client_id_that_is_no_address_of_a_document_is_not_fetched(world
         {"content": b"{" + b" " * LARGEST + b"}"},
         {"content": b"<html>"},
         {"content": b"[]"},
+        # Compressed twice, a few kilobytes would expand to gigabytes.
+        {
+            "content": gzip.compress(gzip.compress(orjson.dumps(DOCUMENT))),
+            "headers": {"content-encoding": "gzip, gzip"},
+        },
     ],
 )
 async def test_only_a_small_document_with_status_200_counts_and_errors_are_not_cached(answer: dict[str, Any]) -> None:

@@ -65,12 +65,7 @@ class CheckedHttp:
                 async with contextlib.aclosing(answer):
                     if answer.status_code != 200:
                         raise FetchError("refused")
-                    content = bytearray()
-                    async for part in answer.aiter_bytes():
-                        content += part
-                        if len(content) > _LARGEST_DOCUMENT:
-                            raise FetchError("too large")
-                    return bytes(content)
+                    return await read_content(answer, _LARGEST_DOCUMENT)
         except Exception as error:
             raise FetchError(failure_of(error)) from error
 
@@ -89,7 +84,12 @@ class CheckedHttp:
             method,
             f"{target.scheme}://{host}:{target.port}{target.path}",
             content=body,
-            headers={"Host": target.authority, "User-Agent": f"frontdesk/{__version__}", **headers},
+            headers={
+                "Host": target.authority,
+                "User-Agent": f"frontdesk/{__version__}",
+                "Accept-Encoding": "identity",
+                **headers,
+            },
             extensions={"sni_hostname": target.host},  # verify the certificate against the name, not the address
         )
         return await client.send(request, stream=True)
@@ -106,6 +106,18 @@ class CheckedHttp:
                 limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
             )
         return self._client
+
+
+async def read_content(answer: "httpx.Response", largest: int) -> bytes:
+    """The body of an answer; FetchError if it is larger, or compressed: a few bytes could expand to gigabytes."""
+    if answer.headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise FetchError("it is compressed")
+    content = bytearray()
+    async for part in answer.aiter_bytes():
+        content += part
+        if len(content) > largest:
+            raise FetchError("it is too large")
+    return bytes(content)
 
 
 def failure_of(error: Exception) -> str:

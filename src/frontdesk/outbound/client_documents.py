@@ -11,7 +11,7 @@ import orjson
 
 from frontdesk.access.assistants.applications import DocumentUnavailable
 from frontdesk.cache import BoundedCache
-from frontdesk.outbound.checked_http import CheckedHttp, FetchError, failure_of
+from frontdesk.outbound.checked_http import CheckedHttp, FetchError, failure_of, read_content
 
 LARGEST = 5 * 1024
 _SECONDS = 5.0
@@ -56,12 +56,7 @@ class ClientDocuments:
         async with contextlib.aclosing(answer):
             if answer.status_code != 200:
                 raise FetchError("the answer is a redirect" if answer.is_redirect else "the answer is not 200")
-            content = bytearray()
-            async for part in answer.aiter_bytes():
-                content += part
-                if len(content) > LARGEST:
-                    raise FetchError("it is too large")
-            return bytes(content), answer.headers.get("cache-control", "")
+            return await read_content(answer, LARGEST), answer.headers.get("cache-control", "")
 
 
 def _fresh_seconds(cache_control: str) -> int:
