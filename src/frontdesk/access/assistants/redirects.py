@@ -6,6 +6,7 @@ from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 LONGEST = 1000
 LOOPBACK = frozenset(("127.0.0.1", "::1", "localhost"))
 _CHARACTERS = re.compile(r"[!#-;=?-\[\]_a-z~%]+\Z")  # printable ASCII without quotes, <, >, \, ^, `, {, | and }
+_AUTHORITY = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?\Z")  # it is written into a header, too
 _NATIVE = ("cursor://anysphere.cursor-mcp/",)  # applications that browsers open by a scheme of their own
 
 
@@ -48,14 +49,14 @@ def answered(uri: str, **parameters: str | None) -> str:
 
 
 def _split(uri: str) -> SplitResult | None:
-    if len(uri) > LONGEST or not _CHARACTERS.match(uri.lower()):
+    if len(uri) > LONGEST or not _CHARACTERS.match(uri):
         return None
     try:
         parts = urlsplit(uri)
         _ = parts.port
     except ValueError:
         return None
-    return None if "@" in parts.netloc or "#" in uri or not parts.hostname else parts
+    return parts if _AUTHORITY.match(parts.netloc) and "#" not in uri else None
 
 
 def _without_port(uri: str) -> tuple[str | None, str, str] | str:
