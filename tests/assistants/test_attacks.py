@@ -36,7 +36,8 @@ NEVER_ALLOWED = (
     "http://127.0.0.1.evil.example/", "http://localhost@evil.example/", "http://127.0.0.2/", "http://0.0.0.0/",
     "http://[::1]@evil.example/", "https://a.example\\@evil.example/", "https://a.example/\n", "https://a.example:x/",
     " https://a.example/", "https://a.example/ x", "myapp://callback", "cursor://evil/oauth/callback", "https://é.example/",
-    "https://a.example/" + "x" * 1000,
+    "https://a.example/" + "x" * 1000, "https://boo\u212a.example/", "https://a.example/\u212a", "https://*/",
+    "https://a.example;sandbox/", "https://a.example,b.example/", "https://a.example%2eb.example/", "https://[v1.a]/",
 )  # fmt: skip
 
 
@@ -145,8 +146,9 @@ async def test_a_code_needs_the_verifier_the_client_and_the_redirect_that_it_was
     old = await agreed(admin, assistant)
     world.clock.advance(seconds=61)
     assert (await assistant.redeem(old)).json()["error"] == "invalid_grant"
-    unknown = await assistant.redeem(await agreed(admin, assistant), client_id="app_" + "0" * 22)
-    assert (unknown.status_code, unknown.json()["error"]) == (401, "invalid_client")
+    for client_id in ("app_" + "0" * 22, "app_\0"):
+        unknown = await assistant.redeem(await agreed(admin, assistant), client_id=client_id)
+        assert (unknown.status_code, unknown.json()["error"]) == (401, "invalid_client")
 
 
 async def test_a_replayed_code_ends_what_it_gave(world: World, admin: httpx.AsyncClient) -> None:

@@ -14,7 +14,7 @@ from frontdesk.domain.text import character_fault
 from frontdesk.store.database import Database
 
 UNUSED_LIFETIME = timedelta(hours=24)  # of a registration that nobody has agreed to
-_REGISTERED = re.compile(r"app_[0-9A-Za-z]{22}\Z")
+REGISTERED = re.compile(r"app_[0-9A-Za-z]{22}\Z")
 _ALPHABET = string.digits + string.ascii_letters
 _LONGEST_NAME = 100
 _MOST_REDIRECTS = 10
@@ -77,7 +77,7 @@ class Applications:
         """None if there is none; DocumentUnavailable if its document cannot be used."""
         if is_document(application_id):
             return None if self._fetch_document is None else await self._documented(application_id)
-        if not _REGISTERED.match(application_id):
+        if not REGISTERED.match(application_id):
             return None
         row = await self._database.fetchrow(_FIND, application_id)
         return None if row is None else Application(row["application_id"], row["name"], tuple(row["redirect_uris"]))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from frontdesk.access.assistants.applications import is_document
+from frontdesk.access.assistants.applications import REGISTERED, is_document
 from frontdesk.access.assistants.connections import digest_of
 from frontdesk.access.clients.records import end_tokens
 from frontdesk.access.clients.scopes import ROLE_SCOPES
@@ -142,6 +142,8 @@ class AssistantGrants:
         """Whether an application is still registered; one with a document needs no registration."""
         if is_document(application_id):
             return True
+        if not REGISTERED.match(application_id):
+            return False
         select = "SELECT EXISTS (SELECT FROM application WHERE application_id = $1)"
         try:
             return bool(await self._database.fetchval(select, application_id))
