@@ -4,9 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from frontdesk.domain.errors import FieldError, invalid
 from frontdesk.doors.fhir.addresses import Resource
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.codes import tokens
+from frontdesk.doors.fhir.exchange import MOST_PARAMETERS
 from frontdesk.doors.fhir.parameters import Pairs, Query, SearchParameter
 from frontdesk.doors.fhir.resource_types import Found, Position
 from frontdesk.doors.fhir.resources.directory import whole_list
@@ -64,6 +66,8 @@ def find_parameters(document: Any) -> Pairs:
     resource = require_type(document, "Parameters")
     listed = resource.get("parameter")
     found = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    if len(found) > MOST_PARAMETERS:
+        raise invalid([FieldError("parameter", "range", f"there may be at most {MOST_PARAMETERS} parameters")])
     return [(str(each.get("name")), _text(each)) for each in found]
 
 
