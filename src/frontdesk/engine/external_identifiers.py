@@ -5,13 +5,20 @@ from typing import Any, NamedTuple
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.domain.errors import Problem
+from frontdesk.domain.text import character_fault
 from frontdesk.engine.confirmation import intent_of_key
 from frontdesk.store.database import Database, DatabaseUnavailable
+
+LONGEST = 255  # of a system or a value
 
 
 class Identifier(NamedTuple):
     system: str
     value: str
+
+    @property
+    def can_be_stored(self) -> bool:
+        return all(len(text) <= LONGEST and not character_fault(text) for text in self)
 
 
 class ExternalIdentifiers:
@@ -43,6 +50,8 @@ class ExternalIdentifiers:
 
     async def find(self, caller: Caller, kind: str, identifier: Identifier) -> str | None:
         """The id of the record that has the identifier."""
+        if not identifier.can_be_stored:
+            return None
         sql = "SELECT * FROM identified_subject($1, $2, $3, $4, $5)"
         found = await self._run(sql, caller.practice_id, caller.client_id, kind, *identifier)
         return None if not found else found[0]["subject"]

@@ -13,13 +13,12 @@ from frontdesk.doors.fhir.addresses import Resource
 from frontdesk.doors.fhir.codes import CONFIRMED_BY, INTENT, PATIENT_NUMBER
 from frontdesk.doors.fhir.exchange import Exchange
 from frontdesk.doors.http_request import HttpRequest, decoded
-from frontdesk.engine.external_identifiers import Identifier
+from frontdesk.engine.external_identifiers import LONGEST, Identifier
 from frontdesk.engine.json_documents import UnreadableJson, read_json
 
 _TOKEN_HEADER = b"frontdesk-confirmation-token"
 _MINIMAL = re.compile(r"(?:^|[,;\s])return\s*=\s*\"?minimal\b")
 _MOST_IDENTIFIERS = 30
-_LONGEST = 255
 
 
 async def read_document(exchange: Exchange) -> Any:
@@ -74,9 +73,9 @@ def identifiers(resource: Resource) -> list[Identifier]:
         and isinstance(each.get("value"), str)
         and each["system"] != PATIENT_NUMBER
     ]
-    if len(found) > _MOST_IDENTIFIERS or any(len(text) > _LONGEST for each in found for text in each):
+    if len(found) > _MOST_IDENTIFIERS or any(len(text) > LONGEST for each in found for text in each):
         field, most = f"{resource['resourceType']}.identifier", f"{_MOST_IDENTIFIERS} identifiers"
-        raise invalid([FieldError(field, "maxLength", f"{field} may have {most} of {_LONGEST} characters")])
+        raise invalid([FieldError(field, "maxLength", f"{field} may have {most} of {LONGEST} characters")])
     if any(character_fault(text) for each in found for text in each):
         field = f"{resource['resourceType']}.identifier"
         raise invalid([FieldError(field, "characters", f"{field} must not have control characters")])
@@ -99,7 +98,11 @@ def required_identifier(pairs: Iterable[tuple[str, str]]) -> Identifier | None:
     match list(pairs):
         case [("identifier", token)]:
             system, separator, value = token.rpartition("|")
-            return Identifier(system, value) if separator and system and value else None
+            identifier = Identifier(system, value)
+            if not identifier.can_be_stored:
+                message = f"the identifier may have {LONGEST} characters, and no control characters"
+                raise invalid([FieldError("If-None-Exist", BINDING, message)])
+            return identifier if separator and system and value else None
     return None
 
 
