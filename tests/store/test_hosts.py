@@ -143,7 +143,13 @@ async def test_statements_stuck_at_a_hung_host_are_given_up_when_another_accepts
         await database.open()
         try:
             await database.watch()
+            slow = [asyncio.create_task(database.fetchval("SELECT pg_sleep(0.7)")) for _ in range(2)]
+            await asyncio.sleep(0)
+            await database.watch()  # no connection is free for its probe
+            await asyncio.gather(*slow)
+            assert database.statements == 4, "a host that is only busy keeps its statements"
             wire.hung.set()
+            (await database.hosts.connect(timeout=5)).terminate()  # another caller has moved already
             stuck = [asyncio.create_task(database.fetchval("SELECT 1")) for _ in range(4)]
             await asyncio.sleep(0)
             async with asyncio.timeout(10):

@@ -120,7 +120,9 @@ class Database:
         await check_session(connection, session_settings(SERVICE_ROLE), pooled=self._pooled)
 
     async def _connect(self, _dsn: None, **options: Any) -> Any:
-        return await self.hosts.connect(**options)
+        connection = await self.hosts.connect(**options)
+        connection.host = self.hosts.last_good
+        return connection
 
     async def close(self) -> None:
         """Waits for running statements, up to `_CLOSE_SECONDS`."""
@@ -138,7 +140,7 @@ class Database:
         await self._give_back(before=time.monotonic() - READY_SECONDS)
 
     async def watch(self) -> None:
-        """Moves to another host if the one in use does not answer, as when it hangs, and another accepts writes."""
+        """Ends statements stuck at a host that accepts no writes any more, as when it hangs, while another does."""
         if self._probe is None or self._probe.done():
             self._probe = asyncio.create_task(self.fetchval("SELECT 1"))
             # One that fails late is nobody's: without this, asyncio would log that.
@@ -146,9 +148,11 @@ class Database:
         await asyncio.wait({self._probe}, timeout=_PROBE_SECONDS)
         if self._probe.done() and self._probe.exception() is None:
             return
-        if await self.hosts.find_another(server_settings=self._settings):
-            _log.warning("The database host does not answer; another one accepts writes and is used from now on")
-            for connection in list(self._in_use):
+        accepting = await self.hosts.accepting_writes(server_settings=self._settings)
+        lost = [connection for connection in self._in_use if _host(connection) not in accepting]
+        if accepting and lost:
+            _log.warning("A database host does not answer; another one accepts writes and is used from now on")
+            for connection in lost:
                 with contextlib.suppress(pg.InterfaceError):
                     connection.terminate()
             await self._distrust_idle()
@@ -282,6 +286,8 @@ class Database:
 class _Connection(asyncpg.Connection):
     """A connection whose loss while it is closed is no error: the pool closes some in tasks that nobody waits for."""
 
+    host: str  # its address among those of `Hosts`
+
     async def close(self, *, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as in asyncpg
         with contextlib.suppress(pg.PostgresError, pg.InterfaceError, pg.InternalClientError, OSError):
             await super().close(timeout=timeout)
@@ -301,6 +307,14 @@ async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
         task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         raise DatabaseUnavailable
     return task.result()
+
+
+def _host(connection: Any) -> str | None:
+    try:
+        host: str = connection.host
+    except pg.InterfaceError:  # lost: the pool has taken it back already
+        return None
+    return host
 
 
 def _may_have_been_sent(error: Exception) -> bool:

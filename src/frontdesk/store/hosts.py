@@ -1,6 +1,6 @@
 """Connects to the host of a database address that accepts writes, and remembers it for the next connection."""
 
-import contextlib
+import asyncio
 import socket
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
@@ -44,19 +44,32 @@ class Hosts:
         standbys = [error for error in errors if isinstance(error, pg.TargetServerAttributeNotMatched)]
         raise (standbys or errors)[0]
 
-    async def find_another(self, **options: Any) -> bool:
-        """Whether a host other than the last good one accepts writes; it is tried first from now on."""
-        for dsn in self._dsns[1:]:
-            with contextlib.suppress(*_NEXT_HOST):
-                connection = await _connect(dsn, HOST_SECONDS, options)
-                connection.terminate()
-                self._move(dsn, to_front=True)
-                return True
-        return False
+    @property
+    def last_good(self) -> str:
+        return self._dsns[0]
+
+    async def accepting_writes(self, **options: Any) -> set[str]:
+        """The addresses of the hosts that accept writes now. They are tried first from now on."""
+        asked = list(self._dsns)
+        answers = await asyncio.gather(*(_accepts_writes(dsn, options) for dsn in asked))
+        found = [dsn for dsn, accepts in zip(asked, answers, strict=True) if accepts]
+        self._dsns = [*found, *(dsn for dsn in self._dsns if dsn not in found)]
+        return set(found)
 
     def _move(self, dsn: str, *, to_front: bool) -> None:
         others = [other for other in self._dsns if other != dsn]
         self._dsns = [dsn, *others] if to_front else [*others, dsn]
+
+
+async def _accepts_writes(dsn: str, options: dict[str, Any]) -> bool:
+    try:
+        connection = await _connect(dsn, HOST_SECONDS, options)
+    except _NEXT_HOST:
+        return False
+    except pg.PostgresError:  # it answers, but has no connection left, for example
+        return True
+    connection.terminate()
+    return True
 
 
 async def _connect(dsn: str, seconds: float, options: dict[str, Any]) -> Any:
