@@ -32,6 +32,12 @@ async def _anomalies(edits: tuple[Edit, ...], dsn: str, folder: Path) -> list[st
     return anomalies
 
 
+def test_the_bugs_fit_the_source() -> None:
+    source = Path(frontdesk.__file__).parent
+    outdated = [edit.file for edits in BUGS.values() for edit in edits if not edit.fits(source)]
+    assert outdated == [], "plant these bugs anew"
+
+
 @pytest.mark.heavy
 @pytest.mark.parametrize("bug", BUGS)
 async def test_the_checker_finds_a_planted_bug(bug: str, database_dsn: str, tmp_path: Path) -> None:
