@@ -82,6 +82,8 @@ async def test_open_times_are_proposed(server: World) -> None:
     for other in ("practitioner=Practitioner/99", "practitioner=Practitioner/12&location-reference=Location/2"):
         assert await proposals(client, MONDAY.replace("practitioner=Practitioner/10", other)) == []
     assert await proposals(client, f"{MONDAY}&service-type-reference=HealthcareService/1-1") == []
+    many = {"resourceType": "Parameters", "parameter": [{"name": "healthcare-service", "valueString": "x"}] * 101}
+    issue(await client.post(f"{BASE}/Appointment/$find", json=many), 422, "validation", "invalid")
 
 
 async def test_a_proposal_is_booked_moved_confirmed_and_cancelled(server: World) -> None:
@@ -240,7 +242,7 @@ async def test_an_agent_confirms_what_was_read_back(server: World) -> None:
 
 async def test_a_resend_books_once(server: World) -> None:
     client = await server.client(grant="integration")
-    patient, [first, second, *_] = await ada(client), await proposals(client)
+    patient, [first, second, third, *_] = await ada(client), await proposals(client)
     body = booking(first, patient, identifier=[{"system": EHR, "value": "42"}])
     answers = await asyncio.gather(*(client.post(f"{BASE}/Appointment", json=body) for _ in range(4)))
     assert sorted({answer.status_code for answer in answers}) in ([200, 201], [201])
@@ -253,11 +255,23 @@ async def test_a_resend_books_once(server: World) -> None:
     once = {"If-None-Exist": f"identifier={EHR}|42"}
     existing = await client.post(f"{BASE}/Appointment", json=booking(second, patient), headers=once)
     assert (existing.status_code, existing.json()["id"]) == (200, found["id"])
+    for value in ("%00", "x" * 256):  # cannot be stored, thus is not there
+        never = {"If-None-Exist": f"identifier={EHR}|{value}"}
+        issue(await client.post(f"{BASE}/Appointment", json=body, headers=never), 400, "validation", "value")
+        assert resources((await client.get(f"{BASE}/Appointment?identifier={EHR}%7C{value}")).json()) == []
     # By time there is no slot to name once it is taken: the key finds the result.
     by_time = {key: value for key, value in booking(second, patient).items() if key not in ("slot", "id")}
     key = {"Idempotency-Key": "k1"}
     ids = [(await client.post(f"{BASE}/Appointment", json=by_time, headers=key)).json()["id"] for _ in range(2)]
     assert ids[0] == ids[1]
+    # A condition that nothing meets does not turn the key's result into an answer for another appointment.
+    unmet = {**key, "If-None-Exist": f"identifier={EHR}|44"}
+    issue(
+        await client.post(f"{BASE}/Appointment", json=booking(third, patient), headers=unmet),
+        409,
+        "conflict",
+        "conflict",
+    )
     assert len(await live(client)) == 2
     # An update replaces identifiers, or leaves them alone.
     address, other_name = f"{BASE}/Appointment/{found['id']}", [{"system": EHR, "value": "43"}]

@@ -48,11 +48,12 @@ async def create_appointment(exchange: Exchange, document: Any) -> Reply:
         raise invalid([FieldError(f"{KIND}.participant", "required", f"{KIND}.participant needs a Patient")])
     key, token = key_of_create(exchange.http, KIND, given), confirmation_token(exchange.http, resource)
     existing = await calls.identifiers.find(calls.caller, KIND, given[0]) if given else None
+    is_condition_met = asked is not None and existing is not None
     existing = existing or (await calls.result_of(key, token)).get("appointmentId")
     # With a slot the operation itself recognizes a resend, also of a client that may not read appointments.
     may_compare = wanted.slot is None or GET_APPOINTMENT.scope in calls.caller.scopes
-    if existing is not None and (asked is not None or may_compare):
-        if asked is None:
+    if existing is not None and (is_condition_met or may_compare):
+        if not is_condition_met:
             await _require_same(calls, wanted, existing, exchange.base)
         return await reply(exchange, Written(KIND, existing, 200, given))
     slot_id = await wanted_slot(calls, wanted)
