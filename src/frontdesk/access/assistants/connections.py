@@ -47,6 +47,10 @@ FROM client c LEFT JOIN staff s ON s.staff_id = c.staff_id
 WHERE c.practice_id = $1 AND c.staff_id IS NOT NULL AND ($2::text IS NULL OR c.staff_id = $2)
 ORDER BY c.revoked_at NULLS FIRST, c.connected_at DESC, c.client_id
 """
+_END = """
+UPDATE client SET disabled = true, revoked_at = CASE WHEN disabled AND $3 THEN NULL ELSE $2::timestamptz END
+WHERE client_id = $1
+"""
 _HOLD = """
 SELECT client_id, practice_id, staff_id, tokens_not_before FROM client
 WHERE client_id = $1 AND practice_id = $2 AND revoked_at IS NULL AND ($3::text IS NULL OR staff_id = $3)
@@ -124,12 +128,15 @@ async def list_connections(database: Database, practice_id: int, staff_id: str |
 async def disconnect(
     database: Database, practice_id: int, client_id: str, audit: AuditContext, staff_id: str | None = None
 ) -> bool:
-    """Ends every token of a connection. False if there is none, or `staff_id` is given and has not connected it."""
+    """Ends every token of a connection. False if there is none, or `staff_id` is given and has not connected it.
+
+    Of a staff member, one that an admin has disabled stays disabled: else it could be connected again.
+    """
     async with database.transaction() as connection:
         held = await connection.fetchrow(_HOLD, client_id, practice_id, staff_id)
         if held is None:
             return False
-        await _end(connection, held, audit.now)
+        await _end(connection, held, audit.now, stays_disabled=staff_id is not None)
         await append_audit(connection, audit.entry(practice_id, "console.disconnect_assistant", [client_id]))
     return True
 
@@ -138,7 +145,7 @@ async def disconnect_all(connection: Any, staff_id: str, now: datetime) -> None:
     """Disconnects every assistant of a staff member, within the transaction that ends their access."""
     select = "SELECT client_id, tokens_not_before FROM client WHERE staff_id = $1 AND revoked_at IS NULL FOR UPDATE"
     for held in await connection.fetch(select, staff_id):
-        await _end(connection, held, now)
+        await _end(connection, held, now, stays_disabled=True)
 
 
 async def notify_connections(connection: Any, staff_id: str) -> None:
@@ -151,9 +158,9 @@ def digest_of(token: str) -> bytes:
     return hashlib.sha256(token.encode(errors="surrogatepass")).digest()
 
 
-async def _end(connection: Any, held: Any, now: datetime) -> None:
+async def _end(connection: Any, held: Any, now: datetime, *, stays_disabled: bool) -> None:
     client_id = held["client_id"]
-    await connection.execute("UPDATE client SET disabled = true, revoked_at = $2 WHERE client_id = $1", client_id, now)
+    await connection.execute(_END, client_id, now, stays_disabled)
     await end_tokens(connection, client_id, held, now)
     await connection.execute("DELETE FROM refresh_token WHERE client_id = $1", client_id)
     await connection.execute("DELETE FROM authorization_code WHERE client_id = $1", client_id)
