@@ -15,6 +15,7 @@ from frontdesk.console.pages.connect import GROUPS
 from frontdesk.operations import OPERATIONS
 from tests.assistants.connecting import (
     EVERYTHING,
+    REDIRECT,
     RESOURCE,
     agreed,
     answer_of,
@@ -116,8 +117,11 @@ async def test_every_scope_is_in_one_group_and_patients_data_is_a_tick_of_its_ow
     for text in ("Connect Claude?", "Harbor Family Medicine", "Ana", "assistant.example", "not verified"):
         assert text in page
     assert "a program on this computer" not in page
-    local = await registered(world, "http://127.0.0.1:7777/callback")
-    assert "a program on this computer" in (await consent_page(admin, local)).text
+    for local in ("http://127.0.0.1:7777/callback", "cursor://anysphere.cursor-mcp/oauth/callback"):
+        assistant = await registered(world, local, REDIRECT)
+        assert "a program on this computer" in (await consent_page(admin, assistant)).text
+        assistant.redirect_uri = REDIRECT
+        assert "a program on this computer" not in (await consent_page(admin, assistant)).text
 
 
 async def test_an_assistant_gets_what_was_ticked_and_asks_for_more(world: World, admin: httpx.AsyncClient) -> None:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-from frontdesk.access.assistants.redirects import host_of, is_allowed, is_local
+from frontdesk.access.assistants.redirects import host_of, is_allowed
 from frontdesk.domain.text import character_fault
 from frontdesk.store.database import Database
 
@@ -50,11 +50,6 @@ class Application:
     def document_host(self) -> str | None:
         """The host that vouches for the description; None if the application has registered itself."""
         return urlsplit(self.application_id).hostname if is_document(self.application_id) else None
-
-    @property
-    def is_local(self) -> bool:
-        """Whether every answer goes to a program on the machine of the browser, which could be any program."""
-        return all(map(is_local, self.redirect_uris))
 
 
 FetchDocument = Callable[[str], Awaitable[Mapping[str, Any]]]

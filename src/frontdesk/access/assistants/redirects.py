@@ -26,8 +26,8 @@ def is_registered(uri: str, registered: tuple[str, ...]) -> bool:
 
 
 def is_local(uri: str) -> bool:
-    """Whether the answer goes to a program on the machine of the browser."""
-    return urlsplit(uri).scheme == "http"
+    """Whether the answer goes to a program on the machine of the browser, which could be any program."""
+    return urlsplit(uri).scheme != "https"
 
 
 def host_of(uri: str) -> str:

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from frontdesk.access.assistants.applications import Application, DocumentUnavailable, is_document
 from frontdesk.access.assistants.redirects import answered as with_answer
-from frontdesk.access.assistants.redirects import host_of, source_of
+from frontdesk.access.assistants.redirects import host_of, is_local, source_of
 from frontdesk.access.assistants.requests import (
     PARAMETERS,
     AuthorizationRequest,
@@ -104,6 +104,7 @@ async def _ask(request: ConsoleRequest) -> Response:
         title=f"Connect {application.name}",
         application=application,
         host=host_of(redirect_uri),
+        is_local=is_local(redirect_uri),
         groups=groups,
         asked=_canonical(parameters),
     )
