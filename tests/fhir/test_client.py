@@ -1,7 +1,9 @@
 """Requests to a FHIR server: pages, sizes, conditions, and answers that no server should give."""
 
+import gzip
 from typing import Any
 
+import orjson
 import pytest
 
 from frontdesk.systems.fhir.transport import answers, client
@@ -61,6 +63,7 @@ async def test_an_answer_without_end_is_given_up(
         Answer(302, {"location": "http://elsewhere/"}, b""),
         Answer(403, {}, b""),
         Answer(500, {}, b""),
+        Answer(200, {"content-encoding": "gzip, gzip"}, gzip.compress(gzip.compress(orjson.dumps(a_patient())))),
     ],
 )
 async def test_a_read_takes_nothing_for_a_record_that_is_none(

@@ -48,6 +48,8 @@ class Answer:
 
 
 async def receive(response: httpx.Response) -> Answer:
+    if "," in response.headers.get("content-encoding", ""):  # compressed twice, kilobytes may expand to gigabytes
+        raise httpx.ReadError("the answer is compressed more than once")
     body = bytearray()
     async for part in response.aiter_bytes():
         body += part
