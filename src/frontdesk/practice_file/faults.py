@@ -38,5 +38,5 @@ def position(document: object, steps: Steps) -> tuple[int, ...]:
             here = here.get(step)
         elif isinstance(here, list) and isinstance(step, int):
             indexes.append(step)
-            here = here[step]
+            here = here[step] if step < len(here) else None  # it was in another value of a repeated key
     return tuple(indexes)
