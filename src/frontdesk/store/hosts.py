@@ -1,6 +1,7 @@
 """Connects to the host of a database address that accepts writes, and remembers it for the next connection."""
 
 import asyncio
+import re
 import socket
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
@@ -92,10 +93,13 @@ def _notice_lost_peers(wire: socket.socket) -> None:
 
 def addresses(dsn: str) -> list[str]:
     """An address for each host that `dsn` names, in its host part or in the parameter `host`."""
-    url = urlsplit(dsn)
-    login, at, hosts = url.netloc.rpartition("@")
+    scheme, separator, rest = dsn.partition("://")
+    authority = re.split("[/?#]", rest, maxsplit=1)[0]  # newer versions of urlsplit refuse [::1] beside another host
+    login, at, hosts = authority.rpartition("@")
     if "," in hosts:
-        return [urlunsplit(url._replace(netloc=f"{login}{at}{host}")) for host in hosts.split(",")]
+        tail = rest.removeprefix(authority)
+        return [f"{scheme}{separator}{login}{at}{host}{tail}" for host in hosts.split(",")]
+    url = urlsplit(dsn)
     query = dict(parse_qsl(url.query, keep_blank_values=True))
     names, ports = query.get("host", "").split(","), query.get("port", "").split(",")
     if hosts or len(names) == 1:
