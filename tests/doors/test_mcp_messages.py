@@ -57,7 +57,7 @@ def refusal(body: bytes, headers: dict[str, str]) -> Rejection | None:
             _simulated(message, sent)
             _cache_key(operation, message.params.get("arguments") or {})
         elif message.id is not None:
-            orjson.dumps(_result_of(message))
+            orjson.dumps(_result_of(message, None, "https://desk.example"))
     except Rejection as rejection:
         return rejection
     return None
