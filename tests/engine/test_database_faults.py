@@ -26,7 +26,8 @@ async def _waiting(owner: asyncpg.Connection) -> None:
     for _ in range(1500):
         await owner.execute("SELECT pg_stat_clear_snapshot()")  # or a transaction goes on seeing the same backends
         if await owner.fetchval(
-            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+            """SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'
+               AND datname = current_database() AND backend_type = 'client backend'"""
         ):
             return
         await asyncio.sleep(0.02)
@@ -71,7 +72,7 @@ async def test_a_serialization_failure_that_stays_is_unavailable_and_heals(
 async def _lose_connections(owner: asyncpg.Connection) -> None:
     await owner.execute(
         """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-           WHERE datname = current_database() AND pid <> pg_backend_pid()"""
+           WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"""
     )
 
 

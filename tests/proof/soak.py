@@ -29,7 +29,7 @@ SELECT sum(pg_table_size(relid))::bigint AS tables, sum(pg_indexes_size(relid)):
        sum(n_live_tup)::bigint AS live, sum(n_dead_tup)::bigint AS dead,
        sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint AS read,
        (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint AS wal,
-       (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()) AS sessions
+       (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usesysid IS NOT NULL) AS sessions
 FROM pg_stat_user_tables
 """
 

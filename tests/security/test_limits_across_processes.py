@@ -81,7 +81,8 @@ def processes(server: RealServer) -> list[int]:
 
 async def until_alone(database: Database) -> None:
     """Until the sessions of processes that were killed have ended: what those had sent may still be executed."""
-    sessions = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    # Autovacuum has no user.
+    sessions = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usesysid IS NOT NULL"
     async with asyncio.timeout(30):
         while await database.fetchval(sessions) > database.connections[0]:
             await asyncio.sleep(0.05)

@@ -28,7 +28,8 @@ CREATE CONSTRAINT TRIGGER lost AFTER INSERT ON noted DEFERRABLE INITIALLY DEFERR
 
 async def _sessions(owner: asyncpg.Connection) -> int:
     found: int = await owner.fetchval(
-        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        """SELECT count(*) FROM pg_stat_activity
+           WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"""
     )
     return found
 
@@ -68,7 +69,7 @@ async def test_connections_lost_while_idle_do_not_fail_a_transaction(
     await asyncio.gather(*(database.fetchval("SELECT pg_sleep(0.1)") for _ in range(3)))
     await owner.execute(
         """SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
-           WHERE datname = current_database() AND pid <> pg_backend_pid()"""
+           WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"""
     )
     await asyncio.sleep(0.1)  # the event loop learns of it
     for _ in range(3):

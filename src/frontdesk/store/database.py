@@ -30,7 +30,7 @@ _MEASURE_SECONDS = 2.0
 _PROBE_SECONDS = 2.0
 _MEASURE = """
 SELECT pg_database_size(current_database()) AS bytes,
-       (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()) AS sessions
+       (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usesysid IS NOT NULL) AS sessions
 """
 
 # Rolled back; the same statement may succeed now.

@@ -117,7 +117,8 @@ class Stage:
     async def _quiet(self) -> None:
         """Until the database has noticed every end, and nothing runs that was sent before it."""
         working = """SELECT count(*) FROM pg_stat_activity
-                     WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()"""
+                     WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()
+                     AND backend_type = 'client backend'"""
         async with asyncio.timeout(30):
             while self.calls() or await self.owner.fetchval(working):
                 await asyncio.sleep(0.002)
