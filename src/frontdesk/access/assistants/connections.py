@@ -1,6 +1,5 @@
 """Connections: the clients through which applications act for staff, from consent to disconnecting."""
 
-import hashlib
 import secrets
 import string
 from collections.abc import Collection
@@ -13,6 +12,7 @@ from frontdesk.access.assistants.redirects import host_of
 from frontdesk.access.clients.records import DEFAULT_PER_MINUTE, DEFAULT_QUOTA, end_tokens
 from frontdesk.access.clients.scopes import ROLE_SCOPES
 from frontdesk.access.clients.validation import ordered
+from frontdesk.access.opaque_tokens import digest_of, new_token
 from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database
@@ -108,7 +108,7 @@ async def connect(database: Database, consent: Consent, audit: AuditContext) -> 
             await connection.execute(_CONNECT_AGAIN, client_id, application.name, list(scopes), host, now)
             if set(held["scopes"]) != set(scopes):
                 await end_tokens(connection, client_id, held, now)
-        code = secrets.token_urlsafe(32)
+        code = new_token()
         await connection.execute(
             _ADD_CODE, digest_of(code), client_id, secrets.token_bytes(16), consent.redirect_uri, consent.challenge,
             now + CODE_LIFETIME,
@@ -152,10 +152,6 @@ async def notify_connections(connection: Any, staff_id: str) -> None:
     """Lets every node read the role of a staff member again."""
     rows = await connection.fetch("SELECT client_id FROM client WHERE staff_id = $1", staff_id)
     await notify(connection, "client", *(row["client_id"] for row in rows))
-
-
-def digest_of(token: str) -> bytes:
-    return hashlib.sha256(token.encode(errors="surrogatepass")).digest()
 
 
 async def _end(connection: Any, held: Any, now: datetime, *, stays_disabled: bool) -> None:

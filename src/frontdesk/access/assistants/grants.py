@@ -15,20 +15,22 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from frontdesk.access.assistants.applications import REGISTERED, is_document
-from frontdesk.access.assistants.connections import digest_of
 from frontdesk.access.clients.records import end_tokens
 from frontdesk.access.clients.scopes import ROLE_SCOPES
 from frontdesk.access.clients.secrets import AuthenticatedClient
 from frontdesk.access.clients.tokens import MCP_RESOURCE, IssuedToken, Tokens
 from frontdesk.access.clients.validation import ordered
 from frontdesk.access.keys.ring import CLIENT_SECRETS, KeyRing
+from frontdesk.access.opaque_tokens import digest_of
+from frontdesk.access.outages import outage_as_problem, transaction_or_problem
 from frontdesk.audit.trail import AuditEntry, append_audit
 from frontdesk.domain.errors import Problem
-from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
+from frontdesk.store.database import Database
 from frontdesk.store.notifications import notify
 
 REFRESH_LIFETIME = timedelta(days=30)  # since its last use
 GRACE = timedelta(seconds=60)
+_OUTAGE = "Tokens cannot be issued at the moment."
 _VERIFIER = re.compile(r"[\w.~-]{43,128}\Z", re.ASCII)
 _CLIENT = """
 SELECT c.client_id, c.practice_id, c.application_id, c.staff_id, c.grant_kind, c.scopes, c.tokens_not_before,
@@ -131,7 +133,7 @@ class AssistantGrants:
         if claims.resource != MCP_RESOURCE:
             raise GrantRefused
         client_id, now = claims.client_id, self._tokens.clock()
-        async with self._transaction() as connection:
+        async with transaction_or_problem(self._database, _OUTAGE) as connection:
             client = await connection.fetchrow(_CLIENT, client_id)
             _check_owner(client, application_id)
             await end_tokens(connection, client_id, client, now)
@@ -145,10 +147,8 @@ class AssistantGrants:
         if not REGISTERED.match(application_id):
             return False
         select = "SELECT EXISTS (SELECT FROM application WHERE application_id = $1)"
-        try:
+        with outage_as_problem(_OUTAGE):
             return bool(await self._database.fetchval(select, application_id))
-        except DatabaseUnavailable as error:
-            raise _unavailable() from error
 
     def _granted(self, client: Any, refresh_token: str, scope: str | None) -> Granted:
         scopes = ROLE_SCOPES[client["role"]] & set(client["scopes"])
@@ -169,20 +169,12 @@ class AssistantGrants:
         The client is locked first, as where a connection ends, so that the two cannot deadlock.
         """
         digest = digest_of(token)
-        async with self._transaction() as connection:
+        async with transaction_or_problem(self._database, _OUTAGE) as connection:
             found, client = await connection.fetchrow(select, digest), None
             if found is not None:
                 client = await connection.fetchrow(_CLIENT, found["client_id"])
                 found = await connection.fetchrow(f"{select} FOR UPDATE", digest)
             yield connection, found, client
-
-    @asynccontextmanager
-    async def _transaction(self) -> AsyncIterator[Any]:
-        try:
-            async with self._database.transaction() as connection:
-                yield connection
-        except (DatabaseUnavailable, OutcomeUnknown) as error:
-            raise _unavailable() from error
 
     async def _add_refresh(self, connection: Any, token: str, found: Any, now: datetime) -> None:
         await connection.execute(
@@ -244,7 +236,3 @@ def _proves(verifier: str, challenge: str) -> bool:
     digest = hashlib.sha256(verifier.encode()).digest()
     made = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
     return hmac.compare_digest(made, challenge)
-
-
-def _unavailable() -> Problem:
-    return Problem("upstream_unavailable", "Tokens cannot be issued at the moment.", retry_after=2)

@@ -12,8 +12,9 @@ import orjson
 
 from frontdesk.access.clients.public_keys import ALGORITHMS, key_of
 from frontdesk.access.clients.secrets import CLIENT_ID, AuthenticatedClient, client_of
+from frontdesk.access.outages import CREDENTIALS, outage_as_problem
 from frontdesk.domain.errors import Problem
-from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
+from frontdesk.store.database import Database
 
 AUTHENTICATION_METHODS = ("client_secret_post", "client_secret_basic", "private_key_jwt")  # of the token endpoint
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -84,15 +85,13 @@ async def authenticate_assertion(database: Database, assertion: Assertion, key_s
     An unknown client, one without keys and a wrong signature get the same response. Other errors (used before,
     suspended) are revealed only after the signature was verified.
     """
-    try:
+    with outage_as_problem(CREDENTIALS):
         row = await database.fetchrow(_CLIENT, assertion.client_id) if CLIENT_ID.match(assertion.client_id) else None
         if row is None or row["disabled"] or not await _is_signed_by(row, assertion, key_set_at):
             raise _refused("is not signed with a key of a client that may call")
         subject = hashlib.sha256(f"{assertion.client_id}\n{assertion.jti}".encode(errors="surrogatepass")).digest()
         if await database.write(_USE, subject, assertion.expires_at + _KEEP) is None:
             raise _refused("was used before: each request needs a jti of its own")
-    except (DatabaseUnavailable, OutcomeUnknown) as error:
-        raise Problem("upstream_unavailable", "Credentials cannot be checked at the moment.", retry_after=2) from error
     return client_of(row)
 
 

@@ -15,8 +15,9 @@ from typing import Any
 from frontdesk.access.clients.caller import Grant
 from frontdesk.access.clients.validation import ordered
 from frontdesk.access.keys.ring import CLIENT_SECRETS, KeyRing
+from frontdesk.access.outages import CREDENTIALS, outage_as_problem
 from frontdesk.domain.errors import Problem
-from frontdesk.store.database import Database, DatabaseUnavailable
+from frontdesk.store.database import Database
 
 CLIENT_ID = re.compile(r"fd_[0-9A-Za-z]{20}\Z")
 _NOBODY = "fd_" + "-" * 20  # not a valid client id
@@ -58,10 +59,8 @@ async def authenticate(
     (disabled, suspended) are revealed only after the secret was verified.
     """
     known_form = CLIENT_ID.match(client_id) is not None
-    try:
+    with outage_as_problem(CREDENTIALS):
         rows = await database.fetch(_AUTHENTICATE, client_id if known_form else _NOBODY, clock())
-    except DatabaseUnavailable as error:
-        raise Problem("upstream_unavailable", "Credentials cannot be checked at the moment.", retry_after=2) from error
     stored = [row["digest"] for row in rows] + [_NO_DIGEST] * (_LIVE_SECRETS - len(rows))
     presented = [_digest(key, client_id, secret) for key in ring.secrets(CLIENT_SECRETS)]
     matches = [hmac.compare_digest(one, other) for one in presented for other in stored]

@@ -13,10 +13,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, TypeVar
 
 from frontdesk.access.limits.addresses import network_of
+from frontdesk.access.outages import CREDENTIALS, outage_as_problem
 from frontdesk.background import Step
 from frontdesk.cache import BoundedCache
 from frontdesk.domain.errors import Problem
-from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
+from frontdesk.store.database import Database
 
 PER_CLIENT = 20
 PER_ADDRESS = 100
@@ -96,11 +97,8 @@ class FailedAttempts:
     async def _remember(self, query: Awaitable[Any]) -> bool:
         """Whether the query found a subject at its cap, which is remembered."""
         now = self._monotonic()
-        try:
+        with outage_as_problem(CREDENTIALS):
             row = await query
-        except (DatabaseUnavailable, OutcomeUnknown) as error:
-            detail = "Credentials cannot be checked at the moment."
-            raise Problem("upstream_unavailable", detail, retry_after=2) from error
         if row is not None:
             self._refused.put(row["capped"], now + row["seconds"])
         return row is not None

@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
+from frontdesk.access.opaque_tokens import digest_of, new_token
 from frontdesk.access.staff.members import StaffError, StaffRecord, hold, show_staff
-from frontdesk.access.staff.sessions import digest_of, new_token
 from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.store.database import Database
 

@@ -4,18 +4,17 @@ A session ends when it has been idle for `IDLE`, after `LONGEST` at the latest, 
 disabled or its practice suspended. Only the hashes of session tokens are stored.
 """
 
-import hashlib
-import secrets
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from frontdesk.access.opaque_tokens import digest_of, new_token
+from frontdesk.access.outages import outage_as_problem, transaction_or_problem
 from frontdesk.access.staff.members import StaffMember, delete_sessions_and_links, hold
 from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.domain.errors import Problem
-from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
+from frontdesk.store.database import Database
 
 IDLE = timedelta(minutes=30)
 LONGEST = timedelta(hours=12)
@@ -23,6 +22,7 @@ _TOUCH = timedelta(minutes=1)  # precision of last_seen_at: one write a minute, 
 _KEEP_LINKS = timedelta(days=1)
 _LONGEST_TOKEN = 200
 _MOST_SESSIONS = 20
+_OUTAGE = "Signing in is not possible at the moment."
 
 Means = Literal["link", "oidc"]
 
@@ -125,7 +125,7 @@ class StaffSessions:
         if not token or len(token) > _LONGEST_TOKEN:
             return None
         digest, now = digest_of(token), self._clock()
-        try:
+        with outage_as_problem(_OUTAGE):
             row = await self._database.fetchrow(_SESSION, digest)
             session = None if row is None else StaffSession(**row)
             if session is None or now >= session.expires_at or now >= session.last_seen_at + IDLE:
@@ -134,13 +134,11 @@ class StaffSessions:
                 await self._database.fetch(
                     "UPDATE staff_session SET last_seen_at = $2 WHERE digest = $1 AND last_seen_at < $2", digest, now
                 )
-        except DatabaseUnavailable as error:
-            raise _unavailable() from error
         return session
 
     async def by_link(self, token: str, browser: str, request_id: str) -> str:
         """The token of a new session. Problem `unauthorized` for an unknown, used or expired link."""
-        async with self._transaction() as connection:
+        async with transaction_or_problem(self._database, _OUTAGE) as connection:
             opened = await self._use_link(connection, token, browser, request_id)
         if opened is None:
             raise Problem("unauthorized", "This sign-in link is no longer valid.")
@@ -152,7 +150,7 @@ class StaffSessions:
 
         Raises PracticeChoice if it belongs to staff of several practices; `chosen` is the id of one of them.
         """
-        async with self._transaction() as connection:
+        async with transaction_or_problem(self._database, _OUTAGE) as connection:
             opened = await self._use_identity(connection, identity, browser, request_id, chosen)
         if opened is None:
             raise Problem("unauthorized", "No staff member has this identity.")
@@ -221,21 +219,13 @@ class StaffSessions:
         return token
 
     async def _end(self, session: StaffSession, operation: str, request_id: str, *, everywhere: bool = False) -> None:
-        async with self._transaction() as connection:
+        async with transaction_or_problem(self._database, _OUTAGE) as connection:
             await hold(connection, session.staff_id)
             if everywhere:
                 await delete_sessions_and_links(connection, session.staff_id)
             else:
                 await connection.execute("DELETE FROM staff_session WHERE digest = $1", session.digest)
             await self._record(connection, session.practice_id, session.staff_id, operation, request_id)
-
-    @asynccontextmanager
-    async def _transaction(self) -> AsyncIterator[Any]:
-        try:
-            async with self._database.transaction() as connection:
-                yield connection
-        except (DatabaseUnavailable, OutcomeUnknown) as error:
-            raise _unavailable() from error
 
     async def _record(
         self,
@@ -255,15 +245,3 @@ async def prune_sessions(database: Database, now: datetime, most: int) -> None:
     """Removes at most `most` expired sessions, and as many links."""
     await database.write(_PRUNE_SESSIONS, now - IDLE, now, most)
     await database.write(_PRUNE_LINKS, now - _KEEP_LINKS, most)
-
-
-def new_token() -> str:
-    return secrets.token_urlsafe(32)
-
-
-def digest_of(token: str) -> bytes:
-    return hashlib.sha256(token.encode(errors="surrogatepass")).digest()
-
-
-def _unavailable() -> Problem:
-    return Problem("upstream_unavailable", "Signing in is not possible at the moment.", retry_after=2)

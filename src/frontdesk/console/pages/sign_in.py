@@ -13,7 +13,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from frontdesk.access.staff.sessions import LONGEST, new_token
+from frontdesk.access.opaque_tokens import new_token
+from frontdesk.access.staff.sessions import LONGEST
 from frontdesk.console.browsers import browser_name
 from frontdesk.console.cookies import SESSION, SIGN_IN, delete_cookie, read_cookie, set_cookie
 from frontdesk.console.forms import read_form
