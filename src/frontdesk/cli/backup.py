@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from frontdesk import __version__
 from frontdesk.cli.commands import Commands, add_command
-from frontdesk.cli.connection import CommandContext, on_database, owner_dsn, prepare_data_dir, start_database, wait_for
+from frontdesk.cli.connection import (
+    CommandContext,
+    has_embedded_database,
+    on_database,
+    owner_dsn,
+    prepare_data_dir,
+    start_database,
+    wait_for,
+)
 from frontdesk.cli.output import BadInput, CommandError, answer, details, instant
 from frontdesk.cli.ownership import act_as_service_account
 from frontdesk.privileges import as_caller
@@ -76,7 +84,7 @@ def _backup(args: argparse.Namespace) -> None:
             raise BadInput(f"{args.file} exists already and is not overwritten.")
         if not args.file.parent.is_dir():
             raise BadInput(f"There is no folder {args.file.parent}.")
-    if not settings.postgres_dir.exists():
+    if not has_embedded_database(settings):
         raise CommandError(f"There is no database in {settings.data_dir}.")
     recipients = [_recipient(text) for text in args.recipient]
     secret_key = _secret_key_file(settings, recipients) if args.with_secret_key else None
