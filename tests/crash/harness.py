@@ -139,12 +139,19 @@ class Clinic:
             os.kill(int(pid_file.read_text().split()[0]), signal.SIGKILL)
 
     def stop(self) -> None:
-        if self.process is not None and self.process.poll() is None:
-            self.process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(20)
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
+        if self.process is not None:
+            stop_group(self.process)
+
+
+def stop_group(process: subprocess.Popen[Any]) -> None:
+    """Ends a process that leads a group, and then what is left of the group."""
+    if process.poll() is None:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(20)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 async def get_token(client: httpx.AsyncClient, agent: dict[str, str]) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 
 from tests.accounts import SAME_ACCOUNT
+from tests.crash.harness import stop_group
 from tests.ports import free_port
 
 COMMAND = str(Path(sys.executable).parent / "frontdesk")
@@ -116,10 +117,5 @@ class Node:
             time.sleep(0.05)
 
     def stop(self) -> None:
-        if self.process is not None and self.process.poll() is None:
-            self.process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(20)
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+        if self.process is not None:
+            stop_group(self.process)
