@@ -154,7 +154,7 @@ async def test_the_role_caps_scopes_and_tools_at_every_call(world: World, staff:
     hidden = {operation.name for operation in OPERATIONS} - {tool["name"] for tool in listed["tools"]}
     assert hidden == {"create_patient", "update_patient"}
     assert listed["cacheScope"] == "private"
-    # A hidden tool is refused, and nobody is asked for a scope that the role does not include.
+    # A hidden tool is refused, without a challenge for a scope that the role does not include.
     answer = await call(
         assistant.http, "create_patient", firstName="A", lastName="B", phone="5550100", dob="1990-01-01"
     )

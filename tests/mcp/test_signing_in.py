@@ -63,7 +63,7 @@ async def test_the_inspector_signs_in(served: Served, node: NodeClients, tmp_pat
         status, written = await run_with(ana, node, INSPECTOR, calling, tmp_path)
         assert status == 0, written
         assert "Harbor Family Medicine" in written
-        # The next run has the token, or renews it: nobody is asked again.
+        # The next run uses the stored token, or refreshes it, without a prompt.
         status, written = await run_with(ana, node, INSPECTOR, [*connection, "--method", "tools/list"], tmp_path)
     assert status == 0, written
     assert "oauth/authorize" not in written

@@ -1,6 +1,6 @@
 """The authorization endpoint, and the page on which staff agree that an assistant acts for them.
 
-Nobody is sent to an application before signing in, so that the endpoint is no open redirector (RFC 9700).
+The browser is redirected to an application only after sign-in: the endpoint is no open redirector (RFC 9700).
 """
 
 from collections.abc import Sequence
