@@ -109,9 +109,16 @@ async def test_idle_connections_are_given_back_and_closed(
     database_dsn: str, owner: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "_POOLED_SECONDS", 0.2)
+    monkeypatch.setattr(store, "READY_SECONDS", 60.0)
     database = Database(database_dsn, pool_size=4)
     await database.open()
-    await asyncio.gather(*(database.fetchval("SELECT pg_sleep(0.1)") for _ in range(4)))
+    await owner.execute("SELECT pg_advisory_lock(1)")
+    statements = [asyncio.create_task(database.fetchval("SELECT pg_advisory_xact_lock_shared(1)")) for _ in range(4)]
+    async with asyncio.timeout(30):
+        while await _sessions(owner) < 4:
+            await asyncio.sleep(0.05)
+    await owner.execute("SELECT pg_advisory_unlock(1)")
+    await asyncio.gather(*statements)
     await database.release_idle()
     assert database.connections == (4, 4), "in use a moment ago"
     monkeypatch.setattr(store, "READY_SECONDS", 0.0)
