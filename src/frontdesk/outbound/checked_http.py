@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ssl
 import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -39,6 +40,11 @@ class CheckedHttp:
         with contextlib.suppress(OSError, UnicodeError):
             await addresses_of(target, self._lookups, allow_private=self._allow_private)
 
+    async def resolve(self, url: str) -> tuple[Target, list[str]]:
+        """The parsed URL, and the addresses of its host, which are all allowed."""
+        target = parse_target(url, allow_private=self._allow_private)
+        return target, await addresses_of(target, self._lookups, allow_private=self._allow_private)
+
     async def open(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
     ) -> "httpx.Response":
@@ -46,12 +52,10 @@ class CheckedHttp:
 
         The request is never sent twice.
         """
-        if "httpx" not in sys.modules:  # slow to import, and few practices need it
-            await asyncio.to_thread(import_module, "httpx")
+        await _import_httpx()
         import httpx
 
-        target = parse_target(url, allow_private=self._allow_private)
-        *others, last = await addresses_of(target, self._lookups, allow_private=self._allow_private)
+        target, (*others, last) = await self.resolve(url)
         for address in others:
             with contextlib.suppress(httpx.ConnectError):
                 return await self._open_at(address, method, target, headers, body)
@@ -108,6 +112,19 @@ class CheckedHttp:
         return self._client
 
 
+async def tls_context() -> ssl.SSLContext:
+    """Trusts the usual authorities, or those of SSL_CERT_FILE."""
+    await _import_httpx()
+    import httpx
+
+    return httpx.create_ssl_context()
+
+
+async def _import_httpx() -> None:
+    if "httpx" not in sys.modules:  # slow to import, and few practices need it
+        await asyncio.to_thread(import_module, "httpx")
+
+
 async def read_content(answer: "httpx.Response", largest: int) -> bytes:
     """The body of an answer; FetchError if it is larger, or compressed: a few bytes could expand to gigabytes."""
     if answer.headers.get("content-encoding", "identity").strip().lower() != "identity":
@@ -122,17 +139,20 @@ async def read_content(answer: "httpx.Response", largest: int) -> bytes:
 
 def failure_of(error: Exception) -> str:
     """A short text about a request that got no response; other errors are raised again."""
-    import httpx
-
     match error:
         case FetchError():
             return str(error)
         case TargetError():
             return "forbidden address"
-        case TimeoutError() | httpx.TimeoutException():
+        case TimeoutError():
             return "no answer in time"
         case OSError() | UnicodeError():
             return "unknown host"
+    import httpx
+
+    match error:
+        case httpx.TimeoutException():
+            return "no answer in time"
         case httpx.HTTPError() | httpx.InvalidURL():
             return "no connection"
     raise error
