@@ -235,6 +235,7 @@ async def test_the_history_names_everybody_in_order_whether_sealed_or_not(
         "Confirming attendance was proposed by agent of harbor",
         "Booked by agent of harbor",
     ]
+    assert words(await page(staff, booked)).count("· confirmed by the agent") == 2
 
 
 async def test_the_history_is_found_without_reading_the_trail_of_others(world: World, agent: httpx.AsyncClient) -> None:

@@ -177,7 +177,8 @@ def test_every_operation_can_be_refused_by_token_tenant_scope_and_gateway(operat
     found = responses(operation)
     assert found.keys() >= {400, 401, 403, 406, 422, 429, 500, 502, 503}
     scoped = [] if operation.scope is None else ["forbidden_scope"]
-    assert codes(found[403]) == [*scoped, "forbidden_tenant", "quota_exceeded"]
+    demanding = ["consent_required"] if operation.kind == "write" else []
+    assert codes(found[403]) == [*scoped, "forbidden_tenant", *demanding, "quota_exceeded"]
     assert (404 in found) == ("not_found" in operation.errors)
     assert ({413, 415} <= found.keys()) == (operation.method != "GET")
 

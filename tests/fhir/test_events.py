@@ -49,10 +49,10 @@ async def test_every_write_is_announced_once_with_ids_only(fhir: World, upstream
         await confirmed(agent, "POST", f"{path}/cancel", {"reason": "Zaphod is ill"})
         documents = await _delivered(fhir, receiver)
         text = str([message.body for message in receiver.received])
-    both = {"appointmentId": appointment, "patientId": ada}
+    both = {"appointmentId": appointment, "patientId": ada, "consent": "token"}
     assert [(document["type"], document["data"]) for document in documents] == [
-        ("patient.created", {"patientId": zaphod}),
-        ("patient.updated", {"patientId": zaphod}),
+        ("patient.created", {"patientId": zaphod, "consent": "token"}),
+        ("patient.updated", {"patientId": zaphod, "consent": "token"}),
         ("appointment.booked", both),
         ("appointment.confirmed", both),
         ("appointment.rescheduled", both),

@@ -8,6 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from frontdesk.domain.consent import CONSENTS
 from frontdesk.domain.directory import (
     Closure,
     Directory,
@@ -22,6 +23,7 @@ from frontdesk.domain.directory import (
 from frontdesk.domain.names import has_letter
 from frontdesk.domain.text import character_fault
 from frontdesk.practice_file import PatientRecord, PracticeFile, dump, parse
+from frontdesk.practice_file.model import ConsentPart
 from tests.properties import examples
 
 EXAMPLE = Path(__file__).with_name("example.yaml").read_text(encoding="utf-8")
@@ -116,6 +118,7 @@ practices = st.builds(
     patients_per_day=st.integers(0, 1_000_000),
     match_misses=st.integers(0, 100),
     known_patients_only=st.booleans(),
+    consent=st.dictionaries(st.sampled_from([*ConsentPart.model_fields]), st.sampled_from(CONSENTS)),
 )
 patients = st.builds(
     PatientRecord,

@@ -30,7 +30,7 @@ ORDER BY r.record_id DESC LIMIT $10
 """
 _CHAIN = """
 SELECT s.sequence, s.record_id AS sealed_id, s.hash, r.practice_id, r.record_id, r.at, r.actor, r.operation, r.outcome,
-       r.subject_ids, r.request_id, g.hash AS signed_hash, g.signed_at, g.key_id, g.signature
+       r.subject_ids, r.request_id, r.consent, g.hash AS signed_hash, g.signed_at, g.key_id, g.signature
 FROM audit_seal s LEFT JOIN audit_record r ON r.practice_id = s.practice_id AND r.record_id = s.record_id
 LEFT JOIN audit_signed_head g ON g.practice_id = s.practice_id AND g.sequence = s.sequence
 WHERE s.practice_id = $1 AND s.sequence > $2 ORDER BY s.sequence LIMIT $3
@@ -141,6 +141,8 @@ def record_document(practice_slug: str, row: Any) -> dict[str, Any]:
             "subjectIds": list(row["subject_ids"]),
             "requestId": row["request_id"],
         }
+        if row["consent"] is not None:
+            document["consent"] = row["consent"]
     document["hash"] = None if row["hash"] is None else row["hash"].hex()
     return document
 

@@ -148,6 +148,7 @@ def chain_hash(previous: bytes, record: Any) -> bytes:
         record["outcome"],
         ",".join(record["subject_ids"]),
         record["request_id"],
+        *(() if record["consent"] is None else (record["consent"],)),
     )
     text = "".join(f"{len(value.encode())}:{value}" for value in fields)
     return hashlib.sha256(previous + text.encode()).digest()

@@ -49,7 +49,8 @@ def add_commands(commands: Commands) -> None:
         "Write every sealed record as one JSON line, in the order of the chain; the last one is about this export. A "
         "record's hash is the SHA-256 of the "
         "previous record's hash followed by practiceId, recordId, microseconds since 1970, actor, operation, outcome, "
-        "subjectIds joined by commas and requestId, each written as its length in bytes, a colon and the text.",
+        "subjectIds joined by commas, requestId and, if there is one, consent, each written as its length in bytes, a "
+        "colon and the text.",
     )
     _add_practice(command)
 
@@ -91,10 +92,11 @@ def _list(args: argparse.Namespace) -> None:
             r["outcome"],
             " ".join(r["subject_ids"]),
             r["request_id"],
+            r["consent"] or "",
         )
         for slug, r in found
     ]
-    headings = ("TIME", "PRACTICE", "CLIENT", "OPERATION", "OUTCOME", "SUBJECTS", "REQUEST")
+    headings = ("TIME", "PRACTICE", "CLIENT", "OPERATION", "OUTCOME", "SUBJECTS", "REQUEST", "CONSENT")
     answer(args, [record_document(slug, r) for slug, r in found], table(headings, rows, "There is no such record."))
 
 

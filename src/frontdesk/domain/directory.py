@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, Literal
 
+from frontdesk.domain.consent import Demands
 from frontdesk.domain.names import word_parts
 
 PatientKind = Literal["new", "existing", "any"]
@@ -117,6 +118,7 @@ class Practice:
     patients_per_day: int = 400
     match_misses: int = 5  # of a client that asks for one person, until matching is locked; 0: unlimited
     known_patients_only: bool = False
+    consent: Demands = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

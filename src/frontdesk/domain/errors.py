@@ -45,6 +45,14 @@ _KINDS = (
         "No. Contact the practice's operator and give the requestId.",
     ),
     ErrorKind(
+        "consent_required",
+        (403,),
+        "The practice demands another proof of consent",
+        "The practice demands that a person agrees to this operation in a way that this call does not prove. Nothing "
+        "was executed. The detail says what would do.",
+        "Only in a way that the detail names. An unchanged resend fails again.",
+    ),
+    ErrorKind(
         "quota_exceeded",
         (403,),
         "The call quota is exceeded",

@@ -16,7 +16,9 @@ _EVERYWHERE = frozenset(
      "upstream_unavailable", "capability_not_supported")
 )  # fmt: skip
 _OF_BODIES = frozenset(("payload_too_large", "unsupported_media_type"))
-_OF_WRITES = frozenset(("confirmation_required", "confirmation_mismatch", "confirmation_incomplete", "conflict"))
+_OF_WRITES = frozenset(
+    ("consent_required", "confirmation_required", "confirmation_mismatch", "confirmation_incomplete", "conflict")
+)
 _WITH_RETRY_AFTER = (429, 502)
 
 _VALIDATION = {

@@ -18,6 +18,7 @@ from frontdesk.access.clients.caller import Caller
 from frontdesk.access.limits.patient_budget import check_spent
 from frontdesk.audit.trail import AuditEntry, AuditTrail
 from frontdesk.domain.appointments import conflict_detail
+from frontdesk.domain.consent import Consent, consent_required, meets
 from frontdesk.domain.errors import FieldError, Problem, declined, invalid
 from frontdesk.domain.local_time import iso_utc
 from frontdesk.operations import Context, Operation, Proposal
@@ -70,6 +71,11 @@ class Write:
         return None if self.key is None else intent_of_key(self.context.caller.client_id, self.key)
 
     @property
+    def consent(self) -> Consent | None:
+        """How the agreement to this call is given; None if nobody is asked."""
+        return self.context.caller.consent or ("token" if self.by_agent else None)
+
+    @property
     def by_agent(self) -> bool:
         return self.context.caller.grant == "agent"
 
@@ -90,13 +96,27 @@ class Writes:
         if intent_id is None:
             if write.by_agent:
                 raise await self.challenge(write)
+            await self._require_consent(write)
             return await self._commit(write, None)
         intent = Intent(intent_id, write.fingerprint, is_key=not write.by_agent)
         found = await self._find(write.context.caller, intent.id, write.context.now)
         valid = found is not None and (found.state != "challenged" or found.expires_at > write.context.now)
         if write.by_agent and not valid:
             raise await self.challenge(write)
-        return (found and _replayed(found, intent)) or await self._commit(write, intent)
+        stored = found and _replayed(found, intent)
+        if stored:
+            return stored
+        await self._require_consent(write)
+        return await self._commit(write, intent)
+
+    async def _require_consent(self, write: Write) -> None:
+        """Refuses a write whose consent is weaker than its practice demands. The refusal is audited."""
+        demanded = write.context.caller.demands.get(write.operation.name)
+        if demanded is not None and not meets(write.consent, demanded):
+            problem = consent_required(demanded)
+            entry = audit_entry(write.operation, write.context, problem.code, write.request_id)
+            await self.audit.append(entry, read=False)
+            raise problem
 
     async def result_of(self, caller: Caller, key: str | None, token: str | None, now: datetime) -> Mapping[str, Any]:
         """What a write of the caller answered; empty if it was not executed."""
@@ -113,6 +133,7 @@ class Writes:
 
     async def challenge(self, write: Write) -> Problem:
         """Issues a token for exactly this request, with what to read aloud. Executes nothing."""
+        await self._require_consent(write)
         proposal = await self._propose(write, None)
         assert isinstance(proposal, Proposal)
         read_back = {**await _patient_name(write.context, proposal.patient_id), **proposal.read_back}
@@ -154,6 +175,7 @@ class Writes:
             now=context.now,
             keep_until=context.now + KEEP_RESULTS,
             intent=intent,
+            consent=write.consent,
         )
         for _ in range(_STALE_ATTEMPTS):
             proposal = await self._propose(write, intent)

@@ -36,6 +36,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "unauthorized": Scenario("before reading", "With `WWW-Authenticate`. The access token stays valid."),
     "forbidden_scope": Scenario("before reading", "The token keeps its scopes."),
     "forbidden_tenant": Scenario("before reading", "The practice is not suspended."),
+    "consent_required": Scenario("judging", _JUDGED),
     "quota_exceeded": Scenario("before reading", f"{_GATEWAY} of the quota."),
     "not_found": Scenario("judging", _JUDGED),
     "conflict": Scenario("judging", _JUDGED),

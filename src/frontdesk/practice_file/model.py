@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 from pydantic.alias_generators import to_camel
 
+from frontdesk.domain.consent import Consent
 from frontdesk.domain.directory import PatientKind
 from frontdesk.practice_file import fields
 from frontdesk.practice_file.fields import broken, rule
@@ -81,6 +82,17 @@ class SchedulingSystemPart(Part):
     kind: Literal["native", "fhir"]
 
 
+class ConsentPart(Part):
+    """The least consent that each write needs."""
+
+    create_patient: Consent | None = None
+    update_patient: Consent | None = None
+    book_appointment: Consent | None = None
+    cancel_appointment: Consent | None = None
+    confirm_attendance: Consent | None = None
+    reschedule_appointment: Consent | None = None
+
+
 class PracticePart(Part):
     slug: fields.Slug
     name: fields.Name
@@ -95,6 +107,7 @@ class PracticePart(Part):
     patients_per_day: fields.Budget = 400
     match_misses: fields.Misses = 5
     known_patients_only: bool = False
+    consent: ConsentPart | None = None
 
 
 class AddressPart(Part):
@@ -196,6 +209,7 @@ PARTS: dict[tuple[str, ...], type[Part]] = {
     (): FilePart,
     ("practice",): PracticePart,
     ("practice", "schedulingSystem"): SchedulingSystemPart,
+    ("practice", "consent"): ConsentPart,
     ("locations",): LocationPart,
     ("locations", "address"): AddressPart,
     ("locations", "closures"): ClosurePart,

@@ -44,7 +44,8 @@ def _values(part: Part, **converted: Any) -> dict[str, Any]:
 
 def _practice(part: PracticePart) -> Practice:
     system = {"kind": "native"} if part.scheduling_system is None else part.scheduling_system.model_dump()
-    return Practice(**_values(part, scheduling_system=system))
+    consent = {} if part.consent is None else part.consent.model_dump(exclude_none=True)
+    return Practice(**_values(part, scheduling_system=system, consent=consent))
 
 
 def _location(part: LocationPart, practice: Practice, known: Directory | None) -> Location:

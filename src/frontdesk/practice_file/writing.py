@@ -7,12 +7,14 @@ from typing import Any
 
 import yaml
 
+from frontdesk.domain.consent import Demands
 from frontdesk.domain.directory import Location, Practice, Provider, VisitType
 from frontdesk.practice_file.contents import PracticeFile
 from frontdesk.practice_file.model import (
     DAYS,
     AddressPart,
     ClosurePart,
+    ConsentPart,
     FilePart,
     HoursPart,
     LocationPart,
@@ -89,7 +91,17 @@ def _line(part: type[Part], record: object, **converted: Any) -> _Line:
 
 def _practice(practice: Practice) -> dict[str, Any]:
     system = dict(practice.scheduling_system)
-    return _entries(PracticePart, practice, scheduling_system=None if system == {"kind": "native"} else system)
+    return _entries(
+        PracticePart,
+        practice,
+        scheduling_system=None if system == {"kind": "native"} else system,
+        consent=_consent(practice.consent),
+    )
+
+
+def _consent(demands: Demands) -> _Line | None:
+    fields = ConsentPart.model_fields.items()
+    return _Line({field.alias or name: demands[name] for name, field in fields if name in demands}) or None
 
 
 def _location(location: Location) -> dict[str, Any]:

@@ -138,6 +138,7 @@ async def set_suspended(database: Database, slug: str, *, suspended: bool, also:
 async def _save_practice(connection: Any, practice: Practice, now: datetime) -> int:
     values = {name: getattr(practice, name) for name in field_names(Practice) if name != "slug"}
     values["scheduling_system"] = orjson.dumps(dict(practice.scheduling_system)).decode()
+    values["consent"] = orjson.dumps(dict(practice.consent)).decode()
     values["created_at"] = values["imported_at"] = now
     sql = upsert_sql("practice", ["slug"], [*values], created_at="practice.created_at", version="practice.version + 1")
     practice_id: int = await connection.fetchval(f"{sql} RETURNING practice_id", practice.slug, *values.values())

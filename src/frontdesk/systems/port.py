@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any, Literal, NamedTuple, Protocol
 
 from frontdesk.domain.appointments import Appointment
+from frontdesk.domain.consent import Consent
 from frontdesk.domain.directory import Directory, Procedure, VisitType
 from frontdesk.domain.patients import Contact, Patient
 from frontdesk.domain.slot_ids import SlotRef
@@ -162,7 +163,7 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class WriteRecord:
-    """What is committed together with a change: actor, operation, request and the time to keep the result."""
+    """What is committed together with a change: actor, operation, request, consent and the time to keep the result."""
 
     actor: str
     operation: str
@@ -170,6 +171,7 @@ class WriteRecord:
     now: datetime
     keep_until: datetime
     intent: Intent | None
+    consent: Consent | None = None  # None: nobody was asked
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,16 @@ class ForbiddenTenant(FrontdeskError):
     code = "forbidden_tenant"
 
 
+class ConsentRequired(FrontdeskError):
+    """The practice demands that a person agrees to this operation in a way that this call does not prove. Nothing was
+    executed. The detail says what would do.
+
+    Send again? Only in a way that the detail names. An unchanged resend fails again.
+    """
+
+    code = "consent_required"
+
+
 class QuotaExceeded(FrontdeskError):
     """The client has used its quota of calls for 30 days. The gateway sends this error, so there is no requestId.
 
@@ -194,6 +204,7 @@ BY_CODE: dict[str, type[FrontdeskError]] = {
         Unauthorized,
         ForbiddenScope,
         ForbiddenTenant,
+        ConsentRequired,
         QuotaExceeded,
         NotFound,
         Conflict,

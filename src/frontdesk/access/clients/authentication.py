@@ -10,10 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import orjson
+
 from frontdesk.access.clients.caller import Caller, Grant, PatientLimits
 from frontdesk.access.clients.scopes import ROLE_SCOPES
 from frontdesk.access.clients.tokens import Tokens, microseconds
 from frontdesk.cache import BoundedCache
+from frontdesk.domain.consent import Demands
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database, DatabaseUnavailable
 from frontdesk.store.rows import from_row
@@ -31,7 +34,8 @@ PATIENT_LIMITS = """
 """
 _STATUS = f"""
 SELECT p.practice_id, p.slug AS practice_slug, p.version AS directory_version, c.disabled, p.suspended,
-       c.grant_kind, c.scopes, c.tokens_not_before, c.staff_id, s.role, s.disabled AS staff_disabled,{PATIENT_LIMITS}
+       c.grant_kind, c.scopes, c.tokens_not_before, p.consent AS demands,
+       c.staff_id, s.role, s.disabled AS staff_disabled,{PATIENT_LIMITS}
 FROM client c JOIN practice p USING (practice_id) LEFT JOIN staff s ON s.staff_id = c.staff_id
 WHERE c.client_id = $1
 """  # noqa: S608 - columns of ours
@@ -58,6 +62,7 @@ class _Status:
     patient_limits: PatientLimits
     staff_id: str | None  # who connected it, if it is an assistant
     reachable: frozenset[str]
+    demands: Demands
 
 
 class Authenticator:
@@ -129,6 +134,7 @@ class Authenticator:
             status.patient_limits,
             status.staff_id,
             status.reachable,
+            demands=status.demands,
         )
         self._checked.put(token, _Checked(caller, status, claims.expires_at.timestamp(), claims.resource))
         return caller
@@ -200,6 +206,7 @@ class Authenticator:
             patient_limits=from_row(PatientLimits, row),
             staff_id=row["staff_id"],
             reachable=reachable,
+            demands=orjson.loads(row["demands"]),
         )
         if current:
             self._statuses.put(client_id, status)

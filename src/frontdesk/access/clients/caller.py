@@ -1,7 +1,9 @@
 """The caller of an operation."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
+
+from frontdesk.domain.consent import Consent, Demands
 
 Grant = Literal["agent", "integration"]
 
@@ -27,3 +29,5 @@ class Caller:
     patient_limits: PatientLimits = PatientLimits()
     staff_id: str | None = None  # who connected the assistant that calls; None for any other caller
     reachable: frozenset[str] = frozenset()  # an assistant: the scopes that its staff member could agree to
+    consent: Consent | None = None  # of every write, where the caller is a person who acts without an assistant
+    demands: Demands = field(default_factory=dict)

@@ -62,6 +62,7 @@ class StaffMember:
             scopes=_EVERY_SCOPE,
             grant="integration",
             directory_version=self.directory_version,
+            consent="staff",
         )
 
 

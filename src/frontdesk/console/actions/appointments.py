@@ -9,6 +9,7 @@ from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.names import Actor, names_of
 from frontdesk.domain.appointments import CANCELLABLE, CONFIRMABLE, RECORDABLE, RESCHEDULABLE, Appointment, has_come
+from frontdesk.domain.consent import Consent
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.ids import APPOINTMENT_ID
@@ -17,6 +18,7 @@ from frontdesk.domain.patients import Patient
 from frontdesk.engine.execute import Engine
 from frontdesk.operations import RECORDINGS, supported
 from frontdesk.store.database import Database
+from frontdesk.store.rows import from_row
 from frontdesk.systems.port import Capability
 
 _HISTORY = "SELECT * FROM appointment_history($1, $2, NULL)"
@@ -34,6 +36,7 @@ class HistoryEntry:
     actor: Actor
     operation: str
     outcome: str
+    consent: Consent | None  # None: nobody was asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ class Appointments:
             start=found.starts_at.astimezone(zone(time_zone)),
             end=found.ends_at.astimezone(zone(time_zone)),
             booked_by=None if booked_by is None else actors[booked_by],
-            history=[HistoryEntry(row["at"], actors[row["actor"]], row["operation"], row["outcome"]) for row in rows],
+            history=[from_row(HistoryEntry, row, actor=actors[row["actor"]]) for row in rows],
             may=_allowed(found, directory, context.now, system.capabilities),
             records_attendance=Capability.RECORD_ATTENDANCE in system.capabilities,
             **names_of(found, directory),

@@ -26,6 +26,14 @@ DONE: Mapping[str, tuple[str, str]] = {
 }
 
 
+AGREED = {
+    "token": "confirmed by the agent",
+    "elicitation": "agreed when the assistant asked",
+    "card": "agreed on a card",
+    "link": "agreed by the patient's link",
+}
+
+
 async def _appointment(request: ConsoleRequest, refused: Problem | None = None, reason: str = "") -> Response:
     view = await request.desk.appointments.read(request.context, request.param("appointment_id"))
     return request.render(
@@ -37,6 +45,7 @@ async def _appointment(request: ConsoleRequest, refused: Problem | None = None, 
         refused=refused,
         reason=reason,
         happened=happened,
+        agreed=AGREED,
     )
 
 

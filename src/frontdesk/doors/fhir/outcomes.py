@@ -15,6 +15,7 @@ _ISSUE_CODES: Mapping[str, str] = {
     "unauthorized": "login",
     "forbidden_scope": "forbidden",
     "forbidden_tenant": "forbidden",
+    "consent_required": "forbidden",
     "quota_exceeded": "throttled",
     "not_found": "not-found",
     "conflict": "conflict",

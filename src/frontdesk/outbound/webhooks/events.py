@@ -1,4 +1,4 @@
-"""Events as sent to receivers: a type, a time and ids, nothing else."""
+"""Events as sent to receivers: a type, a time, ids and the consent, nothing personal."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,7 +21,7 @@ EVENT_TYPES = (
     "client.patientBudgetExceeded",
     "client.matchingLocked",
 )
-_IDS_AND_TIMES = ("Id", "At", "budget")  # the budget is "hour" or "day"
+_SENT = ("Id", "At", "budget", "consent")  # the budget is "hour" or "day"
 _AFTER = "SELECT * FROM outbox WHERE practice_id = $1 AND event_id > $2 ORDER BY event_id LIMIT $3"
 _NEWEST = "SELECT * FROM outbox WHERE practice_id = $1 ORDER BY event_id DESC LIMIT $2"
 
@@ -31,12 +31,12 @@ def event_name(event_id: int) -> str:
 
 
 def event_document(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The message to a receiver, with ids, times and names of budgets only."""
+    """The message to a receiver, with ids, times, the consent of a write and names of budgets only."""
     subject: dict[str, Any] = orjson.loads(row["subject"])
     return {
         "type": row["type"],
         "timestamp": iso_utc(row["occurred_at"]),
-        "data": {name: value for name, value in subject.items() if name.endswith(_IDS_AND_TIMES)},
+        "data": {name: value for name, value in subject.items() if name.endswith(_SENT)},
     }
 
 

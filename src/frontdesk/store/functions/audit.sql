@@ -6,6 +6,17 @@ CREATE OR REPLACE FUNCTION append_audit(
 )
 RETURNS void
 LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM append_write_audit(p_practice, p_at, p_actor, p_operation, p_outcome, p_subjects, p_request_id, NULL);
+END $$;
+
+-- p_consent: how the agreement to an executed write was given; null where nobody was asked.
+CREATE OR REPLACE FUNCTION append_write_audit(
+    p_practice bigint, p_at timestamptz, p_actor text, p_operation text, p_outcome text, p_subjects text[],
+    p_request_id text, p_consent text
+)
+RETURNS void
+LANGUAGE plpgsql AS $$
 DECLARE
     new_id bigint;
 BEGIN
@@ -14,8 +25,8 @@ BEGIN
         p_subjects := p_subjects || ARRAY(
             SELECT c.staff_id FROM client c WHERE c.client_id = p_actor AND NOT c.staff_id = ANY (p_subjects));
     END IF;
-    INSERT INTO audit_record (practice_id, at, actor, operation, outcome, subject_ids, request_id)
-    VALUES (p_practice, p_at, p_actor, p_operation, p_outcome, p_subjects, p_request_id)
+    INSERT INTO audit_record (practice_id, at, actor, operation, outcome, subject_ids, request_id, consent)
+    VALUES (p_practice, p_at, p_actor, p_operation, p_outcome, p_subjects, p_request_id, p_consent)
     RETURNING record_id INTO new_id;
     INSERT INTO audit_unsealed (practice_id, record_id) VALUES (p_practice, new_id);
     -- Every write and every match is recorded here, whichever scheduling system executed it.
@@ -50,7 +61,8 @@ LANGUAGE sql IMMUTABLE AS $$
         audit_field(r.practice_id::text) || audit_field(r.record_id::text)
         || audit_field((extract(epoch FROM r.at) * 1000000)::bigint::text)
         || audit_field(r.actor) || audit_field(r.operation) || audit_field(r.outcome)
-        || audit_field(array_to_string(r.subject_ids, ',')) || audit_field(r.request_id), 'UTF8'))
+        || audit_field(array_to_string(r.subject_ids, ',')) || audit_field(r.request_id)
+        || coalesce(audit_field(r.consent), ''), 'UTF8'))
 $$;
 
 -- Whether a record of this operation belongs to an appointment's history. Reads do not.
@@ -109,21 +121,24 @@ CREATE OR REPLACE TRIGGER audit_head_forward BEFORE UPDATE ON audit_head
     FOR EACH ROW EXECUTE FUNCTION guard_audit_head();
 
 -- Sealed records come from appointment_trail, which sealing fills; the others are read from the unsealed records.
+-- Dropped first, because its result has gained a column.
+DROP FUNCTION IF EXISTS appointment_history(bigint, text[], text);
 CREATE OR REPLACE FUNCTION appointment_history(p_practice bigint, p_appointments text[], p_operation text)
 RETURNS TABLE (
-    appointment_id text, record_id bigint, at timestamptz, actor text, operation text, outcome text, request_id text
+    appointment_id text, record_id bigint, at timestamptz, actor text, operation text, outcome text, request_id text,
+    consent text
 )
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     RETURN QUERY
-    SELECT t.appointment_id, r.record_id, r.at, r.actor, r.operation, r.outcome, r.request_id
+    SELECT t.appointment_id, r.record_id, r.at, r.actor, r.operation, r.outcome, r.request_id, r.consent
     FROM appointment_trail t JOIN audit_record r ON r.practice_id = t.practice_id AND r.record_id = t.record_id
     WHERE t.practice_id = p_practice AND t.appointment_id = ANY (p_appointments)
       AND (p_operation IS NULL OR r.operation = p_operation)
     UNION ALL
-    SELECT s.id, r.record_id, r.at, r.actor, r.operation, r.outcome, r.request_id
+    SELECT s.id, r.record_id, r.at, r.actor, r.operation, r.outcome, r.request_id, r.consent
     FROM audit_unsealed u JOIN audit_record r ON r.practice_id = u.practice_id AND r.record_id = u.record_id
     CROSS JOIN unnest(r.subject_ids) AS s (id)
     WHERE u.practice_id = p_practice AND s.id = ANY (p_appointments) AND is_appointment_change(r.operation)

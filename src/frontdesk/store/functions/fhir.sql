@@ -182,7 +182,9 @@ BEGIN
 
     IF p_outcome IN ('executed', 'unchanged') THEN
         IF p_event IS NOT NULL THEN
-            INSERT INTO outbox (practice_id, type, subject, occurred_at) VALUES (p_practice, p_event, p_subject, p_now);
+            INSERT INTO outbox (practice_id, type, subject, occurred_at) VALUES (
+                p_practice, p_event, p_subject || consent_member(w.data), p_now
+            );
         END IF;
         UPDATE intent t SET state = 'consumed', result = p_result, executing_until = NULL, keep_until = p_keep_until
         WHERE t.practice_id = p_practice AND t.intent_id = w.intent_id;
@@ -193,8 +195,9 @@ BEGIN
         DELETE FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = w.intent_id;
     END IF;
     IF p_outcome <> 'stale' THEN
-        PERFORM append_audit(p_practice, p_now, w.actor, w.operation,
-            CASE p_outcome WHEN 'declined' THEN 'validation' ELSE p_outcome END, p_subjects, w.request_id);
+        PERFORM append_write_audit(p_practice, p_now, w.actor, w.operation,
+            CASE p_outcome WHEN 'declined' THEN 'validation' ELSE p_outcome END, p_subjects, w.request_id,
+            CASE WHEN p_outcome IN ('executed', 'unchanged') THEN w.data ->> 'consent' END);
     END IF;
     IF jsonb_array_length(p_releases) > 0 THEN
         UPDATE upstream_write t SET

@@ -202,7 +202,14 @@ BEGIN
             jsonb_build_object('patientId', v_id))::change_outcome;
 END $$;
 
--- Executes one write exactly once. p_intent is null for a write that carries neither token nor key. Outcomes beside
+-- The consent of a write as a member of its event.
+CREATE OR REPLACE FUNCTION consent_member(p_data jsonb) RETURNS jsonb
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN p_data ->> 'consent' IS NULL THEN '{}' ELSE jsonb_build_object('consent', p_data -> 'consent') END
+$$;
+
+-- Executes one write exactly once. p_intent is null for a write that carries neither token nor key. p_data also has the
+-- consent, if somebody was asked. Outcomes beside
 -- those of the change: 'replayed' (the stored result), 'mismatch', 'unrecognized', 'expired', 'stale' (the directory
 -- or the patient changed since the caller looked: look again).
 CREATE OR REPLACE FUNCTION commit_write(
@@ -255,7 +262,7 @@ BEGIN
     IF done.outcome IN ('executed', 'unchanged') THEN
         IF done.event IS NOT NULL THEN
             INSERT INTO outbox (practice_id, type, subject, occurred_at)
-            VALUES (p_practice, done.event, done.subject, p_now);
+            VALUES (p_practice, done.event, done.subject || consent_member(p_data), p_now);
         END IF;
         UPDATE intent t SET state = 'consumed', result = done.result, keep_until = p_keep_until
         WHERE t.practice_id = p_practice AND t.intent_id = p_intent;
@@ -263,9 +270,10 @@ BEGIN
         DELETE FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent;
     END IF;
     IF done.outcome <> 'stale' THEN
-        PERFORM append_audit(p_practice, p_now, p_actor, p_operation,
+        PERFORM append_write_audit(p_practice, p_now, p_actor, p_operation,
             CASE done.outcome WHEN 'declined' THEN 'validation' ELSE done.outcome END,
-            done.subjects, p_request_id);
+            done.subjects, p_request_id,
+            CASE WHEN done.outcome IN ('executed', 'unchanged') THEN p_data ->> 'consent' END);
     END IF;
     RETURN QUERY SELECT done.outcome, done.reason, done.result;
 END $$;

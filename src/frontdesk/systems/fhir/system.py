@@ -160,7 +160,7 @@ class FhirSystem:
             phase="executing",
             change=change.kind,
             data=StoredWrite(self._upstream.server, self._practice, asked, self._patient(change)).data(
-                change, record.now
+                change, record.now, record.consent
             ),
             began_at=record.now,
         )

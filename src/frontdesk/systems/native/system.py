@@ -174,7 +174,7 @@ class NativeSystem:
             self._practice_id,
             change.version,
             change.kind,
-            as_json(change),
+            as_json(change, record.consent),
             record.actor,
             record.operation,
             record.request_id,

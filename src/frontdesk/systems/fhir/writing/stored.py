@@ -4,6 +4,7 @@ import hashlib
 from datetime import datetime
 from typing import Any
 
+from frontdesk.domain.consent import Consent
 from frontdesk.domain.patients import name_key
 from frontdesk.systems.changes import Book, Change, ChangeStatus, CreatePatient, Reschedule, UpdatePatient
 from frontdesk.systems.fhir.capabilities import ServerCapabilities
@@ -22,8 +23,10 @@ class StoredWrite:
         self._asked = asked
         self._patient = patient
 
-    def data(self, change: Change, now: datetime) -> dict[str, Any]:
+    def data(self, change: Change, now: datetime, consent: Consent | None = None) -> dict[str, Any]:
         stored: dict[str, Any] = {"subject": _subject(change)}
+        if consent is not None:
+            stored["consent"] = consent
         if self._asked.before is not None:
             stored["reference"] = reference_of(self._asked.before)
         if isinstance(change, CreatePatient | UpdatePatient):

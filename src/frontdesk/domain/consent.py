@@ -1,0 +1,38 @@
+"""How a person's agreement to a write was given, and the least that a practice demands for an operation."""
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+from frontdesk.domain.errors import Problem
+
+# From the weakest proof to the strongest: a stronger one meets the demand for a weaker one.
+Consent = Literal["token", "elicitation", "card", "link", "staff"]
+CONSENTS: tuple[Consent, ...] = get_args(Consent)
+Demands = Mapping[str, Consent]  # by operation; an operation that is not listed needs no more than it always did
+
+_WHAT_WOULD_DO: Mapping[Consent, str] = {
+    "token": "a caller that confirms its writes with a confirmationToken",
+    "elicitation": "an MCP host that asks its user (elicitation) or shows app cards",
+    "card": "an MCP host that shows app cards, where a person presses the button",
+    "link": "the patient's own link",
+    "staff": "a staff member in the console",
+}
+
+
+def meets(given: Consent | None, demanded: Consent | None) -> bool:
+    """Whether a write with this consent (None: nobody was asked) may be executed."""
+    if demanded is None:
+        return True
+    return given is not None and CONSENTS.index(given) >= CONSENTS.index(demanded)
+
+
+def consent_required(demanded: Consent) -> Problem:
+    """The refusal of a write whose consent is too weak; says what would do."""
+    enough = f"{_WHAT_WOULD_DO[demanded]}; staff can do it in the console"
+    if demanded == "staff":
+        enough = _WHAT_WOULD_DO[demanded]
+    return Problem(
+        "consent_required",
+        f"Nothing was executed. For this operation the practice demands the consent {demanded!r}. What would do: "
+        f"{enough}.",
+    )
