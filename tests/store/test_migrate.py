@@ -106,10 +106,22 @@ async def test_every_function_file_can_be_applied_again(owner_dsn: str) -> None:
 
 async def test_a_service_without_its_functions_is_not_ready(owner_dsn: str, database: Database) -> None:
     assert await unreadiness(database) is None
-    await fetch(owner_dsn, "UPDATE function_file SET checksum = 'another' WHERE name = 'audit'")
+    await fetch(owner_dsn, "UPDATE function_file SET checksum = 'another', version = '0.0.9' WHERE name = 'audit'")
     assert await unreadiness(database) == "migrations pending"
     await migrate(owner_dsn)
     assert await unreadiness(database) is None
+    await fetch(owner_dsn, "DELETE FROM function_file WHERE name = 'audit'")
+    assert await unreadiness(database) == "migrations pending"
+
+
+async def test_a_service_stays_ready_when_another_build_of_its_version_applies_its_functions(
+    owner_dsn: str, database: Database
+) -> None:
+    *others, last = this_release().functions
+    other_build = replace(this_release(), functions=(*others, replace(last, sql=f"{last.sql}-- another build\n")))
+    assert (await migrate(owner_dsn, other_build)).pending == 1
+    assert await unreadiness(database) is None
+    assert (await migrate(owner_dsn)).pending == 1, "the last one to start applies its own"
 
 
 async def test_an_older_release_works_with_a_newer_schema_until_the_upgrade_is_complete(

@@ -122,7 +122,7 @@ async def on_database(
             raise CommandError("The database has no tables yet: run frontdesk serve, or frontdesk db migrate.")
         if not state.applied_migrations:
             await migrate(owner)
-        elif state.pending:
+        elif state.missing:
             raise CommandError("The database was made by an older version of frontdesk: run frontdesk db migrate.")
         await database.open()
     try:

@@ -127,6 +127,14 @@ class SchemaState:
         return len(self.pending_migrations) + len(self.pending_functions)
 
     @property
+    def missing(self) -> int:
+        """How many of them this release does not work without. A file that another build of this version has applied
+        will do: two builds would otherwise turn each other unready."""
+        applied = {name: row["version"] for name, row in self.applied_functions.items()}
+        outdated = [f for f in self.pending_functions if applied.get(f.name) != self.release.version]
+        return len(self.pending_migrations) + len(outdated)
+
+    @property
     def _unknown_migrations(self) -> list[asyncpg.Record]:
         last = self.release.migrations[-1].number
         return [row for number, row in self.applied_migrations.items() if number > last]
@@ -253,7 +261,7 @@ async def unreadiness(database: Database) -> str | None:
         return "database unavailable"
     if state.is_too_new:
         return "schema too new"
-    return "migrations pending" if state.pending else None
+    return "migrations pending" if state.missing else None
 
 
 async def _connect(dsn: str) -> Any:
