@@ -229,9 +229,7 @@ def build_service(
         ),
         sign_in=StaffSessions(database, now, audit.seal_soon),
         feeds=CalendarFeeds(database, system_of, audit, now),
-        webhooks=Deliverer(
-            database, cipher, Sender(allow_private=settings.webhook_allow_private), audit.seal_soon, now
-        ),
+        webhooks=Deliverer(database, cipher, Sender(allow_private=settings.webhook_allow_private), audit.seal_soon),
         key_sets=KeySets(CheckedHttp(allow_private=settings.webhook_allow_private)),
         fhir=fhir,
         calendar_notifier=calendar_notifier,

@@ -16,7 +16,7 @@ INSERT INTO webhook_delivery (practice_id, endpoint_id, event_id, subject, state
 SELECT $1, $2, event_id, subject ->> 'appointmentId', 'pending', $3 FROM outbox WHERE practice_id = $1 AND relayed
 ON CONFLICT DO NOTHING
 """
-_TAKE = "SELECT event_id FROM take_webhook_deliveries($1, $2, 'holder', $3, 32, 4)"
+_LEASE = "SELECT event_id FROM lease_webhook_deliveries($1, $2, 'holder', $3, 32, 4)"
 _READ = """
 SELECT sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::integer FROM pg_stat_xact_user_tables
 WHERE relname IN ('outbox', 'webhook_delivery')
@@ -29,12 +29,12 @@ async def test_taking_deliveries_reads_few_rows_of_a_backlog(desk: Desk) -> None
     async with desk.database.transaction(desk.practice_id) as connection:
         for _ in range(6):  # PostgreSQL keeps the plans of five executions, here for tables that are almost empty
             await connection.execute(_FILL, desk.practice_id, now, 1)
-            assert len(await connection.fetch(_TAKE, desk.practice_id, now, now)) == 1
+            assert len(await connection.fetch(_LEASE, desk.practice_id, now, timedelta())) == 1
             await connection.execute("UPDATE webhook_delivery SET state = 'delivered'")
         await connection.execute(_FILL, desk.practice_id, now, _EVENTS)
         await connection.execute(_DELIVER, desk.practice_id, endpoint, now)
         before = await connection.fetchval(_READ)
-        taken = await connection.fetch(_TAKE, desk.practice_id, now, now + timedelta(seconds=30))
+        taken = await connection.fetch(_LEASE, desk.practice_id, now, timedelta(seconds=30))
         read = await connection.fetchval(_READ) - before
         found = await connection.fetch("SELECT practice_id FROM look_for_webhooks(0, 10, $1) WHERE due", now)
         looked = await connection.fetchval(_READ) - before - read

@@ -9,9 +9,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from frontdesk.background import Background
+from frontdesk.outbound.webhooks.deliverer import Deliverer
+from frontdesk.outbound.webhooks.deliveries import list_attempts
+from frontdesk.outbound.webhooks.sender import Sender, Sent
 from tests.webhooks.desk import Desk
 from tests.webhooks.receiver import Message, Receiver
 
@@ -116,6 +123,59 @@ async def test_a_lease_that_has_run_out_is_taken_over_and_not_before(desk: Desk,
     desk.clock.advance(seconds=31)
     assert await desk.deliver() == 1
     assert receiver.ids() == [event]
+
+
+async def test_a_node_whose_clock_is_wrong_leases_and_retries_by_the_clock_of_the_database(
+    desk: Desk, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Ahead(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> "Ahead":
+            return cls.fromtimestamp(time.time() + 3600, tz)
+
+    monkeypatch.setattr("frontdesk.outbound.webhooks.deliverer.datetime", Ahead)
+    endpoint, _ = await desk.endpoint(receiver.url())
+    event = await desk.happen("apt_1")
+    receiver.status["/hook"] = 503
+    sender = Sender(allow_private=True, timeout_seconds=30)
+    node = Deliverer(desk.database, desk.cipher, sender, desk.paused.append)
+    until = "SELECT holder, extract(epoch FROM due_at - now())::float AS seconds FROM webhook_delivery"
+    [sending] = await node.start_due()
+    [leased] = await desk.rows(until)
+    await sending
+    [waiting] = await desk.rows(until)
+    assert leased["holder"]
+    assert 0 < leased["seconds"] <= 30
+    assert waiting["holder"] == ""
+    assert waiting["seconds"] <= 6
+    [attempt] = await list_attempts(desk.database, endpoint, int(event.removeprefix("evt_")))
+    assert attempt.at <= desk.clock.now + timedelta(minutes=5)
+    await sender.close()
+
+
+async def test_attempts_that_end_together_are_recorded_in_one_statement(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered = asyncio.Event()
+
+    async def send(_node: Deliverer, row: Any) -> Sent:
+        await answered.wait()
+        return Sent(410, 1, "refused") if row["url"].endswith("/gone") else Sent(200, 1, None)
+
+    monkeypatch.setattr(Deliverer, "_send", send)
+    for path in ("a", "b", "gone"):
+        await desk.endpoint(f"https://hooks.example.com/{path}")
+    for number in range(4):
+        await desk.happen(f"apt_{number}")
+    started = await desk.node().start_due()
+    before = desk.database.statements
+    answered.set()
+    await asyncio.gather(*started)
+    assert len(started) == 12
+    assert desk.database.statements - before == 1
+    assert len(await desk.rows("SELECT FROM webhook_delivery WHERE state = 'delivered'")) == 8
+    assert len(await desk.rows("SELECT FROM webhook_attempt")) == 12
+    assert desk.paused == [desk.practice_id]
 
 
 async def test_nodes_that_look_at_the_same_moment_take_each_delivery_once(desk: Desk, receiver: Receiver) -> None:

@@ -28,7 +28,7 @@ class Delivery:
 
 @dataclass
 class Deliveries:
-    """What look, take and finish do to one endpoint, as a reader of their text would do it by hand."""
+    """What look, lease and finish do to one endpoint, as a reader of their text would do it by hand."""
 
     link: Link
     rows: dict[int, Delivery]
@@ -39,12 +39,11 @@ class Deliveries:
         def look() -> list[dict[str, Any]]:
             return [{"practice_id": 1, "due": any(row.state == "pending" for row in self.rows.values())}]
 
-        return await self.link.read(look if "look_for" in sql else lambda: self._take(*given[1:]))
+        if "look_for" in sql:
+            return await self.link.read(look)
+        return await self.link.read(lambda: (self._lease if "lease" in sql else self._finish)(*given[1:]))
 
-    async def fetchrow(self, _sql: str, *given: Any) -> dict[str, Any]:
-        return await self.link.read(lambda: self._finish(*given[2:9]))
-
-    def _take(self, now: datetime, holder: str, until: datetime, most: int, each: int) -> list[dict[str, Any]]:
+    def _lease(self, now: datetime, holder: str, lease: timedelta, most: int, each: int) -> list[dict[str, Any]]:
         if self.rest_until > now:
             return []
         pending = [row for row in self.rows.values() if row.state == "pending"]
@@ -55,21 +54,21 @@ class Deliveries:
             first.setdefault(row.subject, row)
         due = sorted((row for row in first.values() if row.due <= now), key=lambda row: (row.attempts, row.due))
         for row in due[: max(0, free)]:
-            row.holder, row.due = holder, until
+            row.holder, row.due = holder, now + lease
         return [
             {"endpoint_id": "whk_1", "event_id": row.event, "attempts": row.attempts} for row in due[: max(0, free)]
         ]
 
-    def _finish(
-        self, event: int, holder: str, now: datetime, _status: int, _ms: int, failure: str | None, due: datetime | None
-    ) -> dict[str, Any]:
-        row = self.rows[event]
-        if row.state == "pending" and (failure is None or row.holder == holder):
-            row.state = "delivered" if failure is None else "dead" if due is None else "pending"
-            row.attempts, row.holder, row.due = row.attempts + 1, "", due or now
-            self.failures = 0 if failure is None else self.failures + 1
-            self.rest_until = BEGAN if failure is None else now + timedelta(seconds=5)
-        return {"paused": None}
+    def _finish(self, now: datetime, holder: str, _endpoints: list[str], *given: Any) -> list[dict[str, Any]]:
+        events, _statuses, _milliseconds, failures, waits, *_ = given
+        for event, failure, wait in zip(events, failures, waits, strict=True):
+            row = self.rows[event]
+            if row.state == "pending" and (failure is None or row.holder == holder):
+                row.state = "delivered" if failure is None else "dead" if wait is None else "pending"
+                row.attempts, row.holder, row.due = row.attempts + 1, "", now + (wait or timedelta())
+                self.failures = 0 if failure is None else self.failures + 1
+                self.rest_until = BEGAN if failure is None else now + timedelta(seconds=5)
+        return []
 
 
 @dataclass

@@ -19,13 +19,13 @@ from frontdesk.background import Step
 from frontdesk.outbound.checked_http import MOST_AT_ONCE
 from frontdesk.outbound.webhooks.endpoints import opened_secrets
 from frontdesk.outbound.webhooks.events import event_document, event_name
+from frontdesk.outbound.webhooks.outcomes import Outcome, Outcomes
 from frontdesk.outbound.webhooks.sender import Sender, Sent
 from frontdesk.outbound.webhooks.signing import signed_headers
-from frontdesk.store.database import Database, DatabaseUnavailable
+from frontdesk.store.database import Database
 from frontdesk.store.practice_work import for_each_practice
 
 LEASE = timedelta(seconds=30)
-PATIENCE = timedelta(days=1)
 MOST_ATTEMPTS = 15
 MOST_PER_ENDPOINT = 4
 _LOOK_SECONDS = 1.0
@@ -35,8 +35,7 @@ _FIRST_WAIT = timedelta(seconds=5)
 _LONGEST_WAIT = timedelta(hours=12)
 
 _LOOK = "SELECT * FROM look_for_webhooks($1, $2, $3)"
-_TAKE = "SELECT * FROM take_webhook_deliveries($1, $2, $3, $4, $5, $6)"
-_FINISH = "SELECT finish_webhook_delivery($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS paused"
+_LEASE = "SELECT * FROM lease_webhook_deliveries($1, $2, $3, $4, $5, $6)"
 _log = logging.getLogger(__name__)
 
 
@@ -49,7 +48,10 @@ def wait_after(attempts: int, jitter: float) -> timedelta | None:
 
 
 class Deliverer:
-    """Delivers webhooks on one node. `on_paused` is called with the practice of a paused endpoint."""
+    """Delivers webhooks on one node. `on_paused` is called with the practice of a paused endpoint.
+
+    A `clock` is for tests: leases use the database's, because the clocks of nodes differ.
+    """
 
     def __init__(
         self,
@@ -57,16 +59,16 @@ class Deliverer:
         cipher: KeyCipher,
         sender: Sender,
         on_paused: Callable[[int], None],
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Callable[[], datetime] | None = None,
         lease: timedelta = LEASE,
     ) -> None:
         self._database = database
         self._cipher = cipher
         self._sender = sender
-        self._on_paused = on_paused
         self._clock = clock
         self._lease = lease
         self._holder = secrets.token_hex(8)
+        self._outcomes = Outcomes(database, self._holder, on_paused, clock)
         self._sending: set[asyncio.Task[None]] = set()
         self._ended = asyncio.Event()
         self._looked_until = 0
@@ -78,11 +80,12 @@ class Deliverer:
         for task in self._sending:
             task.cancel()
         await asyncio.gather(*self._sending, return_exceptions=True)
+        await self._outcomes.close()
         await self._sender.close()
 
     async def start_due(self) -> list[asyncio.Task[None]]:
         """Starts to send due deliveries, as many as there are places for."""
-        looked_at = await self._database.fetch(_LOOK, self._looked_until, _LOOK_AT_ONCE, self._clock())
+        looked_at = await self._database.fetch(_LOOK, self._looked_until, _LOOK_AT_ONCE, self._now())
         self._looked_until = looked_at[-1]["practice_id"] if len(looked_at) == _LOOK_AT_ONCE else 0
         started: list[asyncio.Task[None]] = []
 
@@ -90,12 +93,11 @@ class Deliverer:
             places = MOST_AT_ONCE - len(self._sending)
             if places == 0:
                 return
-            now = self._clock()
-            # May be repeated: a delivery that was taken and never sent is taken again when its lease has expired.
-            taken = await self._database.fetch(
-                _TAKE, practice_id, now, self._holder, now + self._lease, places, MOST_PER_ENDPOINT
+            # May be repeated: a delivery that was leased and never sent is leased again when its lease has expired.
+            leased = await self._database.fetch(
+                _LEASE, practice_id, self._now(), self._holder, self._lease, places, MOST_PER_ENDPOINT
             )
-            for row in taken:
+            for row in leased:
                 task = asyncio.create_task(self._deliver(practice_id, row), name="webhook")
                 self._sending.add(task)
                 task.add_done_callback(self._end)
@@ -103,6 +105,9 @@ class Deliverer:
 
         await for_each_practice("webhooks", [row["practice_id"] for row in looked_at if row["due"]], start)
         return started
+
+    def _now(self) -> datetime | None:
+        return None if self._clock is None else self._clock()
 
     def _end(self, task: asyncio.Task[None]) -> None:
         self._sending.discard(task)
@@ -112,34 +117,10 @@ class Deliverer:
 
     async def _deliver(self, practice_id: int, row: Any) -> None:
         sent = await self._send(row)
-        now = self._clock()
         wait = None if sent.failure is None else wait_after(row["attempts"] + 1, random.random())  # noqa: S311
-        try:
-            ended = await self._database.fetchrow(
-                _FINISH,
-                practice_id,
-                row["endpoint_id"],
-                row["event_id"],
-                self._holder,
-                now,
-                sent.status,
-                sent.milliseconds,
-                sent.failure,
-                None if wait is None else now + wait,
-                PATIENCE,
-                secrets.token_hex(16),
-            )
-        except DatabaseUnavailable:
-            _log.warning("the result of a webhook delivery could not be recorded: it will be sent again")
-            return
-        self._tell(practice_id, row, sent, dead=sent.failure is not None and wait is None)
-        assert ended is not None
-        if ended["paused"] is not None:
-            _log.warning(
-                "webhook endpoint paused",
-                extra={"practiceId": practice_id, "endpoint": row["endpoint_id"], "reason": ended["paused"]},
-            )
-            self._on_paused(practice_id)
+        outcome = Outcome(row["endpoint_id"], row["event_id"], sent.status, sent.milliseconds, sent.failure, wait)
+        if await self._outcomes.record(practice_id, outcome):
+            self._tell(practice_id, row, sent, dead=sent.failure is not None and wait is None)
 
     async def _send(self, row: Any) -> Sent:
         body = orjson.dumps(event_document(row))
@@ -147,7 +128,7 @@ class Deliverer:
             keys = opened_secrets(self._cipher, row["endpoint_id"], row["secrets"])
         except SecretKeyError:
             return Sent(None, 0, "secret cannot be opened")
-        headers = signed_headers(keys, event_name(row["event_id"]), self._clock(), body)
+        headers = signed_headers(keys, event_name(row["event_id"]), self._now() or datetime.now(UTC), body)
         return await self._sender.send(row["url"], headers, body)
 
     def _tell(self, practice_id: int, row: Any, sent: Sent, *, dead: bool) -> None:

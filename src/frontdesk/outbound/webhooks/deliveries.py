@@ -26,9 +26,9 @@ _ATTEMPTS = """
 SELECT at, status, milliseconds, failure FROM webhook_attempt
 WHERE practice_id = $1 AND endpoint_id = $2 AND event_id = $3 ORDER BY attempt_id
 """
-# A pending delivery is not replayed.
+# A pending delivery is not replayed. The caller's clock may be ahead of the database's, by which deliveries are due.
 _REPLAY = """
-UPDATE webhook_delivery SET state = 'pending', attempts = 0, holder = '', due_at = $4
+UPDATE webhook_delivery SET state = 'pending', attempts = 0, holder = '', due_at = least($4, now())
 WHERE practice_id = $1 AND endpoint_id = $2
   AND CASE WHEN $3::bigint IS NULL THEN state = 'dead' ELSE event_id = $3 AND state <> 'pending' END
 RETURNING event_id

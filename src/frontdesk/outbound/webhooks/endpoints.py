@@ -45,7 +45,7 @@ UPDATE webhook_endpoint SET paused_at = $3, pause_reason = 'operator'
 WHERE practice_id = $1 AND endpoint_id = $2 AND paused_at IS NULL
 """
 _MAKE_DUE = """
-UPDATE webhook_delivery SET due_at = $3, attempts = 0
+UPDATE webhook_delivery SET due_at = least($3, now()), attempts = 0
 WHERE practice_id = $1 AND endpoint_id = $2 AND state = 'pending' AND holder = ''
 """
 _RESUME = """

@@ -92,11 +92,12 @@ BEGIN
     RETURN v_ids;
 END $$;
 
--- Leases deliveries that are due: at most p_most, at most p_each to one endpoint at a time, one to an endpoint that
--- fails, and of each subject only the oldest that is pending. The practice's row lock makes nodes take turns; a node
--- that finds it locked moves on to the next practice.
-CREATE OR REPLACE FUNCTION take_webhook_deliveries(
-    p_practice bigint, p_now timestamptz, p_holder text, p_until timestamptz, p_most integer, p_each integer
+-- Leases deliveries that are due, for p_lease: at most p_most, at most p_each to one endpoint at a time, one to an
+-- endpoint that fails, and of each subject only the oldest that is pending. The practice's row lock makes nodes take
+-- turns; a node that finds it locked moves on to the next practice. Here and below, p_now is for tests; null: the time
+-- of the database, because the clocks of nodes differ.
+CREATE OR REPLACE FUNCTION lease_webhook_deliveries(
+    p_practice bigint, p_now timestamptz, p_holder text, p_lease interval, p_most integer, p_each integer
 )
 RETURNS TABLE (
     endpoint_id text, url text, secrets bytea[], event_id bigint, type text, subject jsonb, occurred_at timestamptz,
@@ -108,6 +109,7 @@ SET enable_mergejoin = off
 AS $$
 #variable_conflict use_column
 DECLARE
+    v_now  timestamptz := coalesce(p_now, now());
     w      webhook_endpoint;
     v_free integer;
     v_left integer := p_most;
@@ -116,7 +118,7 @@ DECLARE
     v_relayed boolean := false;
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
-    IF NOT webhooks_are_due(p_practice, p_now) THEN
+    IF NOT webhooks_are_due(p_practice, v_now) THEN
         RETURN;
     END IF;
     PERFORM FROM practice p WHERE p.practice_id = p_practice FOR NO KEY UPDATE SKIP LOCKED;
@@ -125,40 +127,53 @@ BEGIN
     END IF;
     FOR w IN
         SELECT t.* FROM webhook_endpoint t
-        WHERE t.practice_id = p_practice AND t.paused_at IS NULL AND coalesce(t.rest_until, p_now) <= p_now
-        ORDER BY hashtext(t.endpoint_id || p_now::text)  -- no endpoint is always the last
+        WHERE t.practice_id = p_practice AND t.paused_at IS NULL AND coalesce(t.rest_until, v_now) <= v_now
+        ORDER BY hashtext(t.endpoint_id || v_now::text)  -- no endpoint is always the last
     LOOP
         v_free := least(v_left, CASE WHEN w.failures > 0 THEN 1 ELSE p_each END - (
             SELECT count(*) FROM webhook_delivery d
             WHERE d.practice_id = p_practice AND d.endpoint_id = w.endpoint_id AND d.state = 'pending'
-              AND d.due_at > p_now AND d.holder <> ''
+              AND d.due_at > v_now AND d.holder <> ''
         ));
         v_busy := v_busy OR v_free <= 0;
         CONTINUE WHEN v_free <= 0;
-        v_ids := next_webhook_deliveries(p_practice, w.endpoint_id, p_now, v_free, 0);
+        v_ids := next_webhook_deliveries(p_practice, w.endpoint_id, v_now, v_free, 0);
         IF cardinality(v_ids) < v_free THEN
             IF NOT v_relayed THEN  -- only now: handing events over is most of the work
-                PERFORM relay_events(p_practice, p_now, 500);
+                PERFORM relay_events(p_practice, v_now, 500);
                 v_relayed := true;
             END IF;
-            v_ids := next_webhook_deliveries(p_practice, w.endpoint_id, p_now, v_free, NULL);
+            v_ids := next_webhook_deliveries(p_practice, w.endpoint_id, v_now, v_free, NULL);
         END IF;
         CONTINUE WHEN v_ids = '{}';
-        UPDATE webhook_delivery d SET holder = p_holder, due_at = p_until
+        UPDATE webhook_delivery d SET holder = p_holder, due_at = v_now + p_lease
         WHERE d.practice_id = p_practice AND d.endpoint_id = w.endpoint_id AND d.event_id = ANY (v_ids);
         RETURN QUERY
-        SELECT w.endpoint_id, w.url, webhook_secrets(p_practice, w.endpoint_id, p_now), o.event_id, o.type, o.subject,
+        SELECT w.endpoint_id, w.url, webhook_secrets(p_practice, w.endpoint_id, v_now), o.event_id, o.type, o.subject,
                o.occurred_at, d.attempts
         FROM webhook_delivery d JOIN outbox o ON o.practice_id = p_practice AND o.event_id = d.event_id
         WHERE d.practice_id = p_practice AND d.endpoint_id = w.endpoint_id AND d.event_id = ANY (v_ids);
         v_left := v_left - cardinality(v_ids);
     END LOOP;
     IF v_left = p_most AND NOT v_relayed AND NOT v_busy THEN  -- all endpoints rest or are paused
-        PERFORM relay_events(p_practice, p_now, 500);
+        PERFORM relay_events(p_practice, v_now, 500);
     END IF;
     IF v_left = p_most THEN  -- a crash of the database may lose an idle turn, never a lease
         PERFORM set_config('synchronous_commit', 'off', true);
     END IF;
+END $$;
+
+-- Used by the previous release.
+CREATE OR REPLACE FUNCTION take_webhook_deliveries(
+    p_practice bigint, p_now timestamptz, p_holder text, p_until timestamptz, p_most integer, p_each integer
+)
+RETURNS TABLE (
+    endpoint_id text, url text, secrets bytea[], event_id bigint, type text, subject jsonb, occurred_at timestamptz,
+    attempts integer
+)
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM lease_webhook_deliveries(p_practice, p_now, p_holder, p_until - p_now, p_most, p_each);
 END $$;
 
 -- Records how an attempt ended. p_due is when to retry, null for never. Returns the reason if the endpoint was paused:
@@ -204,6 +219,29 @@ BEGIN
     RETURN v_reason;
 END $$;
 
+-- Records how several attempts ended, in their order; p_waits is the time until each is repeated, null for never. Returns
+-- the endpoints that were paused, with the reasons.
+CREATE OR REPLACE FUNCTION finish_webhook_deliveries(
+    p_practice bigint, p_now timestamptz, p_holder text, p_endpoints text[], p_events bigint[], p_statuses integer[],
+    p_milliseconds integer[], p_failures text[], p_waits interval[], p_patience interval, p_request_id text
+)
+RETURNS TABLE (endpoint_id text, reason text)
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_now timestamptz := coalesce(p_now, now());
+BEGIN
+    FOR i IN 1 .. cardinality(p_events) LOOP
+        endpoint_id := p_endpoints[i];
+        reason := finish_webhook_delivery(
+            p_practice, endpoint_id, p_events[i], p_holder, v_now, p_statuses[i], p_milliseconds[i], p_failures[i],
+            v_now + p_waits[i], p_patience, p_request_id
+        );
+        IF reason IS NOT NULL THEN
+            RETURN NEXT;
+        END IF;
+    END LOOP;
+END $$;
+
 -- Up to p_look practices with webhooks after an id, and whether anything may be due there.
 CREATE OR REPLACE FUNCTION look_for_webhooks(p_after bigint, p_look integer, p_now timestamptz)
 RETURNS TABLE (practice_id bigint, due boolean)
@@ -213,7 +251,8 @@ SET enable_mergejoin = off
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_id bigint;
+    v_now timestamptz := coalesce(p_now, now());
+    v_id  bigint;
 BEGIN
     FOR v_id IN
         SELECT p.practice_id FROM practice p
@@ -225,9 +264,9 @@ BEGIN
             EXISTS (SELECT FROM outbox o WHERE o.practice_id = v_id AND NOT o.relayed)
             OR EXISTS (
                 SELECT FROM webhook_delivery d
-                WHERE d.practice_id = v_id AND d.state = 'pending' AND d.due_at <= p_now
+                WHERE d.practice_id = v_id AND d.state = 'pending' AND d.due_at <= v_now
             )
-        ) AND webhooks_are_due(v_id, p_now);
+        ) AND webhooks_are_due(v_id, v_now);
         RETURN NEXT;
     END LOOP;
 END $$;
