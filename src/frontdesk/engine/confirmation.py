@@ -24,7 +24,7 @@ from frontdesk.domain.local_time import iso_utc
 from frontdesk.operations import Context, Operation, Proposal
 from frontdesk.operations._fields import WriteInput
 from frontdesk.store.database import Database, DatabaseUnavailable
-from frontdesk.systems.port import Capability, Intent, Outcome, SystemUnavailable, WriteRecord
+from frontdesk.systems.port import Capability, ChallengeRecord, Intent, Outcome, SystemUnavailable, WriteRecord
 
 KEEP_RESULTS = timedelta(hours=24)
 LONGEST_KEY = 255
@@ -48,7 +48,11 @@ class StoredIntent:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One call of a write. `propose` runs the operation, which checks whether the write would succeed now."""
+    """One call of a write. `propose` runs the operation, which checks whether the write would succeed now.
+
+    `propose_unchecked` leaves these checks to the statement that commits the proposal. It is tried first: what does not
+    succeed that way is checked, so that the order of refusals is that of the operation.
+    """
 
     operation: Operation
     context: Context
@@ -56,6 +60,7 @@ class Write:
     request_id: str
     key: str | None
     propose: Callable[[], Awaitable[Proposal]]
+    propose_unchecked: Callable[[], Awaitable[Proposal | None]]
 
     @property
     def fingerprint(self) -> bytes:
@@ -76,6 +81,12 @@ class Write:
         return self.context.caller.consent or ("token" if self.by_agent else None)
 
     @property
+    def lacking_consent(self) -> Consent | None:
+        """The consent that the practice demands, if that of this call is weaker."""
+        demanded = self.context.caller.demands.get(self.operation.name)
+        return None if meets(self.consent, demanded) else demanded
+
+    @property
     def by_agent(self) -> bool:
         return self.context.caller.grant == "agent"
 
@@ -93,12 +104,16 @@ class Writes:
         if not write.by_agent and write.key is not None:
             _check_key(write.key)
         intent_id = write.intent_id
-        if intent_id is None:
-            if write.by_agent:
-                raise await self.challenge(write)
+        if intent_id is None and write.by_agent:
+            raise await self.challenge(write)
+        intent = None if intent_id is None else Intent(intent_id, write.fingerprint, is_key=not write.by_agent)
+        proposal = await write.propose_unchecked() if write.lacking_consent is None else None
+        done = None if proposal is None else await self._perform(write, proposal, intent)
+        if done is not None and done.result is not None:
+            return done.result
+        if intent is None:
             await self._require_consent(write)
             return await self._commit(write, None)
-        intent = Intent(intent_id, write.fingerprint, is_key=not write.by_agent)
         found = await self._find(write.context.caller, intent.id, write.context.now)
         valid = found is not None and (found.state != "challenged" or found.expires_at > write.context.now)
         if write.by_agent and not valid:
@@ -111,9 +126,8 @@ class Writes:
 
     async def _require_consent(self, write: Write) -> None:
         """Refuses a write whose consent is weaker than its practice demands. The refusal is audited."""
-        demanded = write.context.caller.demands.get(write.operation.name)
-        if demanded is not None and not meets(write.consent, demanded):
-            problem = consent_required(demanded)
+        if write.lacking_consent is not None:
+            problem = consent_required(write.lacking_consent)
             entry = audit_entry(write.operation, write.context, problem.code, write.request_id)
             await self.audit.append(entry, read=False)
             raise problem
@@ -134,29 +148,21 @@ class Writes:
     async def challenge(self, write: Write) -> Problem:
         """Issues a token for exactly this request, with what to read aloud. Executes nothing."""
         await self._require_consent(write)
-        proposal = await self._propose(write, None)
-        assert isinstance(proposal, Proposal)
-        read_back = {**await _patient_name(write.context, proposal.patient_id), **proposal.read_back}
-        token, now = secrets.token_hex(16), write.context.now
-        expires_at = (now + self.token_lifetime).replace(microsecond=0)
-        caller = write.context.caller
-        row = await self.database.fetchrow(
-            "SELECT * FROM issue_challenge($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
-            caller.practice_id,
-            _hash(token),
-            caller.client_id,
-            write.operation.name,
-            write.fingerprint,
-            now,
-            expires_at,
-            expires_at,
-            list(dict.fromkeys(write.context.subjects)),
-            write.request_id,
-            caller.patient_limits.per_hour,
-            caller.patient_limits.per_day,
-        )
-        self.audit.seal_soon(caller.practice_id)
-        check_spent(row, caller.patient_limits)
+        context, token = write.context, secrets.token_hex(16)
+        expires_at = (context.now + self.token_lifetime).replace(microsecond=0)
+        intent = Intent(_hash(token), write.fingerprint, is_key=False)
+        read_back: Mapping[str, Any] = {}
+        spent, unchecked = None, await write.propose_unchecked()
+        if unchecked is not None:
+            read_back = unchecked.read_back
+            spent = await context.system.challenge(unchecked.change, _challenge_record(write, intent, expires_at))
+        if spent is None:
+            proposal = await self._propose(write, None)
+            assert isinstance(proposal, Proposal)
+            read_back = {**await _patient_name(context, proposal.patient_id), **proposal.read_back}
+            spent = await self._issue(write, _challenge_record(write, intent, expires_at))
+        self.audit.seal_soon(context.caller.practice_id)
+        check_spent(spent, context.caller.patient_limits)
         return Problem(
             "confirmation_required",
             extra={
@@ -166,27 +172,29 @@ class Writes:
             },
         )
 
-    async def _commit(self, write: Write, intent: Intent | None) -> Mapping[str, Any]:
-        context, caller = write.context, write.context.caller
-        record = WriteRecord(
-            actor=caller.client_id,
-            operation=write.operation.name,
-            request_id=write.request_id,
-            now=context.now,
-            keep_until=context.now + KEEP_RESULTS,
-            intent=intent,
-            consent=write.consent,
+    async def _issue(self, write: Write, record: ChallengeRecord) -> Any:
+        return await self.database.fetchrow(
+            "SELECT * FROM issue_challenge($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+            write.context.caller.practice_id,
+            record.intent.id,
+            record.actor,
+            record.operation,
+            record.intent.fingerprint,
+            record.now,
+            record.expires_at,
+            record.expires_at,
+            record.subjects,
+            record.request_id,
+            record.patients_per_hour,
+            record.patients_per_day,
         )
+
+    async def _commit(self, write: Write, intent: Intent | None) -> Mapping[str, Any]:
         for _ in range(_STALE_ATTEMPTS):
             proposal = await self._propose(write, intent)
             if not isinstance(proposal, Proposal):
                 return proposal
-            try:
-                outcome = await context.system.perform(proposal.change, record)
-            finally:
-                self.audit.seal_soon(caller.practice_id)
-            if outcome.kind == "executed":
-                self.on_executed(caller.practice_id)
+            outcome = await self._perform(write, proposal, intent)
             if outcome.kind == "stale":
                 continue
             if outcome.kind == "incomplete" and intent is not None:
@@ -199,6 +207,25 @@ class Writes:
                 raise await self.challenge(write)
             return _answer(outcome, intent)
         raise SystemUnavailable
+
+    async def _perform(self, write: Write, proposal: Proposal, intent: Intent | None) -> Outcome:
+        context, caller = write.context, write.context.caller
+        record = WriteRecord(
+            actor=caller.client_id,
+            operation=write.operation.name,
+            request_id=write.request_id,
+            now=context.now,
+            keep_until=context.now + KEEP_RESULTS,
+            intent=intent,
+            consent=write.consent,
+        )
+        try:
+            outcome = await context.system.perform(proposal.change, record)
+        finally:
+            self.audit.seal_soon(caller.practice_id)
+        if outcome.kind == "executed":
+            self.on_executed(caller.practice_id)
+        return outcome
 
     async def _propose(self, write: Write, intent: Intent | None) -> Proposal | Mapping[str, Any]:
         """The proposal, or the stored result if the same write has succeeded in the meantime. A refusal is audited."""
@@ -234,6 +261,21 @@ class Writes:
     async def _stored_result(self, write: Write, intent: Intent) -> Mapping[str, Any] | None:
         found = await self._find(write.context.caller, intent.id, write.context.now)
         return None if found is None else _replayed(found, intent)
+
+
+def _challenge_record(write: Write, intent: Intent, expires_at: datetime) -> ChallengeRecord:
+    caller = write.context.caller
+    return ChallengeRecord(
+        intent=intent,
+        actor=caller.client_id,
+        operation=write.operation.name,
+        request_id=write.request_id,
+        now=write.context.now,
+        expires_at=expires_at,
+        subjects=list(dict.fromkeys(write.context.subjects)),
+        patients_per_hour=caller.patient_limits.per_hour,
+        patients_per_day=caller.patient_limits.per_day,
+    )
 
 
 async def _patient_name(context: Context, patient_id: str | None) -> Mapping[str, Any]:

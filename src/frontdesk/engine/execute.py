@@ -22,7 +22,7 @@ from frontdesk.engine.arguments import Arguments, read
 from frontdesk.engine.confirmation import Write, Writes, audit_entry
 from frontdesk.engine.patient_guard import PatientGuard
 from frontdesk.engine.turns import Turns
-from frontdesk.operations import Context, Operation, SlotJson, supported
+from frontdesk.operations import Context, Operation, Proposal, SlotJson, supported
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.port import SchedulingSystem, SystemUnavailable
 
@@ -133,9 +133,9 @@ class Engine:
         given = _read(call, today)
         if operation.kind == "write":
             propose = partial(_run, operation, context, given)
-            body = await self.write(
-                call, Write(operation, context, given, call.request_id, call.idempotency_key, propose)
-            )
+            propose_unchecked = partial(_run_unchecked, operation, context, given)
+            write = Write(operation, context, given, call.request_id, call.idempotency_key, propose, propose_unchecked)
+            body = await self.write(call, write)
         elif operation.reads_phi:
             body = await self._audited_read(call, context, given)
         else:
@@ -196,3 +196,10 @@ async def _run(operation: Operation, context: Context, given: Any) -> Any:
     """The only caller of `Operation.run`."""
     context.subjects.clear()
     return await operation.run(context, given)
+
+
+async def _run_unchecked(operation: Operation, context: Context, given: Any) -> Proposal | None:
+    if operation.run_unchecked is None:
+        return None
+    context.subjects.clear()
+    return await operation.run_unchecked(context, given)

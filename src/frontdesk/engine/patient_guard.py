@@ -1,8 +1,9 @@
 """Wraps a scheduling system for a client: counts its matches, and hides patients it does not know where that is set."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from typing import Any
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.limits.match_attempts import MatchAttempts
@@ -17,6 +18,7 @@ from frontdesk.systems.port import (
     AppointmentPage,
     AppointmentPosition,
     BookingCheck,
+    ChallengeRecord,
     FoundSlots,
     Outcome,
     PatientSearch,
@@ -73,6 +75,9 @@ class _Wrapped:
     ) -> BookingCheck | None:
         return await self._system.check_booking(slot, patient_id, now, moved)
 
+    async def slot_by_hours(self, slot: SlotRef, now: datetime) -> tuple[SlotState, int] | None:
+        return await self._system.slot_by_hours(slot, now)
+
     async def match_patients(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]:
         return await self._system.match_patients(first_name, last_name, phone, dob)
 
@@ -95,6 +100,9 @@ class _Wrapped:
 
     async def perform(self, change: Change, record: WriteRecord) -> Outcome:
         return await self._system.perform(change, record)
+
+    async def challenge(self, change: Change, record: ChallengeRecord) -> Mapping[str, Any] | None:
+        return await self._system.challenge(change, record)
 
 
 class CountedMatches(_Wrapped):
@@ -145,6 +153,9 @@ class KnownPatients(_Wrapped):
         checked = await self._system.check_booking(slot, patient_id, now, moved)
         knows = await self._knows(patient_id)
         return checked if checked is None or knows else replace(checked, patient_seen=None)
+
+    async def slot_by_hours(self, slot: SlotRef, now: datetime) -> None:
+        """Every booking is checked here first."""
 
     async def list_appointments(
         self, wanted: AppointmentFilter, *, limit: int, after: AppointmentPosition | None

@@ -122,7 +122,7 @@ def _simulated_operation(call: Call) -> Operation:
     async def refuse(context: Context, _given: Any) -> NoReturn:
         raise _judgement(code, context)
 
-    return replace(operation, run=refuse)
+    return replace(operation, run=refuse, run_unchecked=None)
 
 
 def _judgement(code: str, context: Context) -> Exception:

@@ -7,7 +7,7 @@ from frontdesk.domain.errors import Problem, declined
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.operations._operation import Context
 from frontdesk.systems.changes import Booking
-from frontdesk.systems.port import BookingCheck
+from frontdesk.systems.port import BookingCheck, SlotState
 
 
 async def bookable(
@@ -35,7 +35,15 @@ async def bookable(
     return slot, checked
 
 
-def booking_of(slot: SlotRef, checked: BookingCheck) -> Booking:
+def required_of_patient(slot: SlotRef, state: SlotState) -> bool | None:
+    """Whether the practice must have seen the patient before, or must not have; None: either."""
+    kind = state.visit_type.patient_kind
+    if kind == "any":
+        return None if state.directory.providers[slot.provider_id].accepts_new_patients else True
+    return kind == "existing"
+
+
+def booking_of(slot: SlotRef, state: SlotState) -> Booking:
     starts = datetime.fromtimestamp(slot.start * 60, tz=UTC)
     ends = starts + timedelta(minutes=slot.duration_minutes)
     return Booking(
@@ -45,5 +53,5 @@ def booking_of(slot: SlotRef, checked: BookingCheck) -> Booking:
         procedure_id=slot.procedure_id,
         starts_at=starts,
         ends_at=ends,
-        busy_until=ends + timedelta(minutes=checked.slot.procedure.buffer_after_minutes),
+        busy_until=ends + timedelta(minutes=state.procedure.buffer_after_minutes),
     )

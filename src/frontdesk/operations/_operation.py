@@ -71,6 +71,8 @@ class Operation:
     input: type[Input]
     output: type[Record]
     run: Callable[[Context, Any], Awaitable[Any]]
+    run_unchecked: Callable[[Context, Any], Awaitable[Proposal | None]] | None = None
+    """A proposal that leaves checks to the statement that commits it; None where `run` has to decide."""
     needs: Capability | None = None  # None: every scheduling system can do it
     errors: tuple[str, ...] = ()  # codes in addition to those of every operation of its kind
     reads_phi: bool = False

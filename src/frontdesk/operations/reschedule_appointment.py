@@ -40,7 +40,7 @@ async def run(context: Context, given: Request) -> Proposal:
             appointment.patient_id,
             from_provider_id=appointment.provider_id,
             from_states=RESCHEDULABLE,
-            booking=booking_of(slot, checked),
+            booking=booking_of(slot, checked.slot),
         )
     read_back = {
         "appointmentId": appointment.id,

@@ -34,6 +34,8 @@ class Book:
     appointment_id: str
     patient_id: str
     booking: Booking
+    patient_seen: bool | None = None  # what the visit type requires of the patient; None: either
+    unchecked: bool = False  # against appointments and the patient: what would be refused is stale
 
 
 @dataclass(frozen=True, slots=True)

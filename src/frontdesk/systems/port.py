@@ -175,6 +175,21 @@ class WriteRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ChallengeRecord:
+    """What is stored of a challenge, and the budgets of patients that it counts against."""
+
+    intent: Intent
+    actor: str
+    operation: str
+    request_id: str
+    now: datetime
+    expires_at: datetime
+    subjects: list[str]
+    patients_per_hour: int
+    patients_per_day: int
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """The outcome of a write. Only `executed`, `unchanged` and `replayed` have a result."""
 
@@ -230,6 +245,10 @@ class SchedulingSystem(Protocol):
         self, slot: SlotRef, patient_id: str, now: datetime, moved: Appointment | None
     ) -> BookingCheck | None: ...
 
+    async def slot_by_hours(self, slot: SlotRef, now: datetime) -> tuple[SlotState, int] | None:
+        """The slot whether it is taken or not, and the directory's version. None if the system has to be asked."""
+        ...
+
     async def match_patients(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]: ...
 
     async def search_patients(self, search: PatientSearch, *, most: int) -> list[Patient]:
@@ -255,6 +274,11 @@ class SchedulingSystem(Protocol):
 
     async def perform(self, change: Change, record: WriteRecord) -> Outcome:
         """Executes a change exactly once. Raises SystemUnavailable only if nothing was executed."""
+        ...
+
+    async def challenge(self, change: Change, record: ChallengeRecord) -> Mapping[str, Any] | None:
+        """Stores the challenge of an unchecked booking if it would succeed now, and returns the budget that it exceeds.
+        None if it would not. Only for systems with `slot_by_hours`."""
         ...
 
 

@@ -71,11 +71,10 @@ BUGS: Mapping[str, tuple[Edit, ...]] = {
         Edit("operations/get_slot.py", '"available": state.available', '"available": True'),
     ),
     "time leaks: a cancelled appointment keeps its time": (
-        Edit(SLOTS, "a.provider_id = p_provider AND a.status <> 'cancelled'", "a.provider_id = p_provider"),
+        Edit(WRITES, "AND a.status <> 'cancelled' AND a.starts_at >= p_from", "AND a.starts_at >= p_from"),
     ),
     "double booking: one lane more where all are taken": (
-        Edit(WRITES, "    SELECT min(lane) FROM generate_series(1, p_capacity) AS lane\n",
-             "    SELECT coalesce(min(lane), p_capacity + 1) FROM generate_series(1, p_capacity) AS lane\n"),
+        Edit(WRITES, "    END LOOP;\n    RETURN NULL;\n", "    END LOOP;\n    RETURN p_capacity + 1;\n"),
         Edit("operations/_booking.py", "if not checked.slot.available:", "if False:"),
     ),
     "double booking: a patient at two places": (
@@ -87,7 +86,7 @@ BUGS: Mapping[str, tuple[Edit, ...]] = {
              "UPDATE intent t SET keep_until = p_keep_until"),
     ),
     "token executed twice: two confirmations at once": (
-        Edit(WRITES, "            WHEN i.state = 'consumed' THEN 'replayed'\n", ""),
+        Edit(WRITES, "            WHEN i.state = 'consumed' THEN 'replayed'\n            WHEN i.state <> 'challenged' THEN 'incomplete'\n", ""),
     ),
     "result of another token": (
         Edit("store/functions/intents.sql",

@@ -11,15 +11,20 @@ CREATE OR REPLACE FUNCTION free_lane(
     p_practice bigint, p_provider integer, p_capacity integer, p_from timestamptz, p_to timestamptz, p_moved text
 )
 RETURNS integer
-LANGUAGE sql STABLE AS $$
-    SELECT min(lane) FROM generate_series(1, p_capacity) AS lane
-    WHERE NOT EXISTS (
-        SELECT FROM appointment a
-        WHERE a.practice_id = p_practice AND a.provider_id = p_provider AND a.lane = lane.lane
-          AND a.status <> 'cancelled' AND a.starts_at >= p_from - interval '2 days' AND a.starts_at < p_to
-          AND a.busy_until > p_from AND a.appointment_id IS DISTINCT FROM p_moved
-    )
-$$;
+LANGUAGE plpgsql AS $$
+BEGIN
+    FOR v_lane IN 1..p_capacity LOOP
+        IF NOT EXISTS (
+            SELECT FROM appointment a
+            WHERE a.practice_id = p_practice AND a.provider_id = p_provider AND a.lane = v_lane
+              AND a.status <> 'cancelled' AND a.starts_at >= p_from - interval '2 days' AND a.starts_at < p_to
+              AND a.busy_until > p_from AND a.appointment_id IS DISTINCT FROM p_moved
+        ) THEN
+            RETURN v_lane;
+        END IF;
+    END LOOP;
+    RETURN NULL;
+END $$;
 
 CREATE OR REPLACE FUNCTION change_book(p_practice bigint, c jsonb, p_actor text, p_now timestamptz)
 RETURNS change_outcome
@@ -36,7 +41,13 @@ DECLARE
 BEGIN
     SELECT capacity INTO v_capacity FROM provider
     WHERE practice_id = p_practice AND provider_id = v_provider FOR NO KEY UPDATE;
-    PERFORM FROM patient WHERE practice_id = p_practice AND patient_id = v_patient FOR NO KEY UPDATE;
+    PERFORM FROM patient
+    WHERE practice_id = p_practice AND patient_id = v_patient
+      AND seen = coalesce((c ->> 'patientSeen')::boolean, seen)
+    FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RETURN ('stale', NULL, NULL, '{}', NULL, NULL)::change_outcome;
+    END IF;
     IF patient_is_busy(p_practice, v_patient, v_starts, v_ends, NULL) THEN
         RETURN ('declined', 'patient_overlap', NULL, ARRAY[v_patient], NULL, NULL)::change_outcome;
     END IF;
@@ -55,6 +66,38 @@ BEGIN
             jsonb_build_object('appointmentId', v_id, 'patientId', v_patient))::change_outcome;
 EXCEPTION WHEN exclusion_violation THEN  -- a writer that does not lock providers was faster
     RETURN ('slot_unavailable', NULL, NULL, ARRAY[v_patient], NULL, NULL)::change_outcome;
+END $$;
+
+-- Stores the challenge of a booking that the caller has compared with the directory of this version only, if it would
+-- succeed now. Safe to repeat.
+CREATE OR REPLACE FUNCTION challenge_booking(
+    p_practice bigint, p_version bigint, c jsonb, p_intent bytea, p_client text, p_operation text,
+    p_fingerprint bytea, p_now timestamptz, p_expires timestamptz, p_subjects text[], p_request_id text,
+    p_per_hour integer, p_per_day integer, OUT issued boolean, OUT exceeded text, OUT seconds integer
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_starts   timestamptz := (c ->> 'startsAt')::timestamptz;
+    v_provider integer := (c ->> 'providerId')::integer;
+    v_patient  text := c ->> 'patientId';
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    issued := EXISTS (
+        SELECT FROM practice p
+        JOIN provider v ON v.practice_id = p_practice AND v.provider_id = v_provider
+        JOIN patient t ON t.practice_id = p_practice AND t.patient_id = v_patient
+        WHERE p.practice_id = p_practice AND p.version = p_version
+          AND t.seen = coalesce((c ->> 'patientSeen')::boolean, t.seen)
+          AND free_lane(p_practice, v_provider, v.capacity, v_starts, (c ->> 'busyUntil')::timestamptz, NULL) > 0
+          AND NOT patient_is_busy(p_practice, v_patient, v_starts, (c ->> 'endsAt')::timestamptz, NULL)
+    );
+    IF issued THEN
+        SELECT i.exceeded, i.seconds INTO exceeded, seconds FROM issue_challenge(
+            p_practice, p_intent, p_client, p_operation, p_fingerprint, p_now, p_expires, p_expires, p_subjects,
+            p_request_id, p_per_hour, p_per_day) AS i;
+    ELSE  -- a repeated call may have been issued before the time was taken
+        issued := EXISTS (SELECT FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent);
+    END IF;
 END $$;
 
 CREATE OR REPLACE FUNCTION change_reschedule(p_practice bigint, c jsonb, p_actor text, p_now timestamptz)
@@ -209,9 +252,9 @@ LANGUAGE sql IMMUTABLE AS $$
 $$;
 
 -- Executes one write exactly once. p_intent is null for a write that carries neither token nor key. p_data also has the
--- consent, if somebody was asked. Outcomes beside
--- those of the change: 'replayed' (the stored result), 'mismatch', 'unrecognized', 'expired', 'stale' (the directory
--- or the patient changed since the caller looked: look again).
+-- consent, if somebody was asked. Outcomes beside those of the change: 'replayed' (the stored result), 'mismatch',
+-- 'unrecognized', 'expired', 'incomplete', 'stale' (the directory or the patient changed since the caller looked, or the
+-- caller has not looked yet: look).
 CREATE OR REPLACE FUNCTION commit_write(
     p_practice bigint, p_version bigint, p_change text, p_data jsonb, p_actor text, p_operation text,
     p_request_id text, p_now timestamptz, p_intent bytea, p_is_key boolean, p_fingerprint bytea,
@@ -236,9 +279,10 @@ BEGIN
         SELECT * INTO i FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent FOR UPDATE;
         outcome := CASE
             WHEN i.client_id IS DISTINCT FROM p_actor THEN 'unrecognized'
-            WHEN i.state <> 'consumed' AND i.expires_at <= p_now THEN 'expired'
+            WHEN i.keep_until <= p_now OR i.state <> 'consumed' AND i.expires_at <= p_now THEN 'expired'
             WHEN i.fingerprint <> p_fingerprint THEN 'mismatch'
             WHEN i.state = 'consumed' THEN 'replayed'
+            WHEN i.state <> 'challenged' THEN 'incomplete'
         END;
         IF outcome IS NOT NULL THEN
             result := CASE WHEN outcome = 'replayed' THEN i.result END;
@@ -259,6 +303,9 @@ BEGIN
         done := ('stale', NULL, NULL, '{}', NULL, NULL)::change_outcome;
     END IF;
 
+    IF done.outcome <> 'executed' AND (p_data ->> 'unchecked')::boolean THEN
+        done.outcome := 'stale';
+    END IF;
     IF done.outcome IN ('executed', 'unchanged') THEN
         IF done.event IS NOT NULL THEN
             INSERT INTO outbox (practice_id, type, subject, occurred_at)

@@ -35,6 +35,7 @@ from frontdesk.systems.port import (
     AppointmentPage,
     AppointmentPosition,
     BookingCheck,
+    ChallengeRecord,
     FoundSlots,
     Outcome,
     PatientSearch,
@@ -121,6 +122,9 @@ class FhirSystem:
             SlotState(available, self._practice.directory, visit_type, procedure), seen, busy, self._version
         )
 
+    async def slot_by_hours(self, slot: SlotRef, now: datetime) -> None:
+        """Only the server knows which slots there are."""
+
     async def match_patients(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]:
         return await self._reader.patients(await self._reader.matching(first_name, last_name, phone, dob))
 
@@ -175,6 +179,9 @@ class FhirSystem:
         if outcome not in ("begun", "begun again"):
             return Outcome(outcome, None, result)  # type: ignore[arg-type]
         return await self._carry_out(write, replace(asked, is_resent=outcome == "begun again"), record)
+
+    async def challenge(self, change: Change, record: ChallengeRecord) -> None:
+        """The server stores no challenges."""
 
     async def _carry_out(self, write: PendingWrite, asked: WriteInput, record: WriteRecord) -> Outcome:
         writer = Writer(self._upstream, self._practice, self._upstream.deadline(), write, asked)

@@ -1,6 +1,6 @@
 """Implements the port for a practice with the native calendar."""
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -26,6 +26,7 @@ from frontdesk.systems.port import (
     AppointmentPosition,
     BookingCheck,
     Capability,
+    ChallengeRecord,
     FoundSlots,
     Outcome,
     PatientSearch,
@@ -37,6 +38,7 @@ from frontdesk.systems.port import (
 )
 
 _WRITE_ATTEMPTS = 2
+_NOT_BUSY = Busy((), (), ())
 _MOST_SEARCHED = 200  # patients that a search reads before it sorts them
 
 T = TypeVar("T")
@@ -89,6 +91,11 @@ class NativeSystem:
         if slot_state is None:
             return None
         return BookingCheck(slot_state, row["patient_seen"], row["patient_busy"], stored.version)
+
+    async def slot_by_hours(self, slot: SlotRef, now: datetime) -> tuple[SlotState, int] | None:
+        stored = await self._unless_unavailable(self._stored(self._known_version))
+        slot_state = self._slots.judge(slot, stored, now, _NOT_BUSY)
+        return None if slot_state is None else (slot_state, stored.version)
 
     async def match_patients(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]:
         found = await self._fetch(
@@ -198,6 +205,25 @@ class NativeSystem:
                     raise
         assert row is not None
         return Outcome(row["outcome"], row["reason"], None if row["result"] is None else orjson.loads(row["result"]))
+
+    async def challenge(self, change: Change, record: ChallengeRecord) -> Mapping[str, Any] | None:
+        [row] = await self._fetch(
+            "SELECT * FROM challenge_booking($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+            self._practice_id,
+            change.version,
+            as_json(change, None),
+            record.intent.id,
+            record.actor,
+            record.operation,
+            record.intent.fingerprint,
+            record.now,
+            record.expires_at,
+            record.subjects,
+            record.request_id,
+            record.patients_per_hour,
+            record.patients_per_day,
+        )
+        return row if row["issued"] else None
 
     async def _stored(self, version: int) -> StoredDirectory:
         return await self._calendar.directories.at(self._practice_id, version)
