@@ -29,6 +29,8 @@ from frontdesk.access.limits.invalid_tokens import InvalidTokens
 from frontdesk.access.limits.match_attempts import MatchAttempts
 from frontdesk.access.limits.rate_limiter import RateLimiter
 from frontdesk.access.limits.usage import UsageCounts
+from frontdesk.access.staff.passkeys import Passkeys
+from frontdesk.access.staff.relying_party import relying_party_of
 from frontdesk.access.staff.sessions import StaffSessions
 from frontdesk.audit.heads import AuditHeads
 from frontdesk.audit.trail import AuditTrail
@@ -53,6 +55,7 @@ from frontdesk.console.desk import Desk
 from frontdesk.console.guard import Console
 from frontdesk.console.live_updates import LiveCalendars
 from frontdesk.console.routes import console_routes
+from frontdesk.console.sealed_cookies import SealedCookies
 from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.slot_ids import SlotIds, practice_key
 from frontdesk.doors import mcp
@@ -121,6 +124,8 @@ class Service:
     audit_heads: AuditHeads
     desk: Desk
     sign_in: StaffSessions
+    passkeys: Passkeys | None
+    cookie_seals: SealedCookies
     feeds: CalendarFeeds
     webhooks: Deliverer
     key_sets: KeySets
@@ -154,6 +159,8 @@ def build_service(
     directories = DirectoryCache(database)
     current_versions = CurrentVersions(database)
     calendar = NativeCalendar(database, directories, current_versions)
+
+    sign_in, party = StaffSessions(database, now, audit.seal_soon), relying_party_of(settings.public_url)
 
     def settled(practice_id: int) -> None:
         audit.seal_soon(practice_id)
@@ -227,7 +234,9 @@ def build_service(
             webhooks=Webhooks(database),
             staff=Staff(database, settings.public_url),
         ),
-        sign_in=StaffSessions(database, now, audit.seal_soon),
+        sign_in=sign_in,
+        passkeys=None if party is None else Passkeys(database, sign_in, now, party),
+        cookie_seals=SealedCookies(cipher, now),
         feeds=CalendarFeeds(database, system_of, audit, now),
         webhooks=Deliverer(database, cipher, Sender(allow_private=settings.webhook_allow_private), audit.seal_soon),
         key_sets=KeySets(CheckedHttp(allow_private=settings.webhook_allow_private)),
@@ -289,6 +298,8 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
         settings=settings,
         desk=service.desk,
         sign_in=service.sign_in,
+        passkeys=service.passkeys,
+        seals=service.cookie_seals,
         failures=service.failed_attempts,
         clock=service.engine.clock,
         requests=service.requests,
@@ -368,4 +379,4 @@ def _identity_routes(service: Service, console: Console) -> Sequence[BaseRoute]:
     from frontdesk.console.pages.identity import identity_routes
 
     provider = IdentityProvider(service.settings)
-    return identity_routes(console, provider, load_secret_key(service.settings))
+    return identity_routes(console, provider)

@@ -7,6 +7,7 @@ from frontdesk.access.assistants.applications import prune_applications
 from frontdesk.access.assistants.grants import prune_grants
 from frontdesk.access.clients.assertions import prune_assertions
 from frontdesk.access.limits.usage import prune_usage_counts
+from frontdesk.access.staff.passkeys import prune_challenges
 from frontdesk.access.staff.sessions import prune_sessions
 from frontdesk.background import Step
 from frontdesk.store.database import Database
@@ -30,6 +31,7 @@ def housekeeping_steps(database: Database) -> list[Step]:
         step("webhook delivery pruning", prune_deliveries, every=600.0),
         step("usage count pruning", prune_usage_counts),
         step("session pruning", prune_sessions),
+        step("challenge pruning", prune_challenges),
         step("assertion pruning", prune_assertions),
         step("application pruning", prune_applications),
         step("grant pruning", prune_grants),

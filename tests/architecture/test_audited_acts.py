@@ -95,7 +95,7 @@ QUIET_ACTIONS = {
     "Blocks.offered", "Blocks.upcoming", "Calendar.directory", "Checklist.progress", "Clients.all", "Clients.one",
     "Confirmations.recent",
     "PatientReads.alarms", "PatientReads.of_client", "PatientReads.of_clients",
-    "Patients.searchable", "Patients.supports", "Staff.all", "Staff.one", "SystemHealth.now",
+    "Patients.searchable", "Patients.supports", "Staff.all", "Staff.one", "Staff.sign_ins", "SystemHealth.now",
     "Usage.of_clients", "Usage.over_time", "Webhooks.all",
 }  # fmt: skip
 RECORDS = re.compile(r"context\.(record|record_in|audit|call)\b|self\._recorded\(context|context\.staff\.staff_id,\n")

@@ -17,6 +17,7 @@ ONLY_WHEN_USED = {
     "jinja2",
     "markdown_it",
     "prometheus_client",
+    "webauthn",
     "yaml",
 }
 

@@ -82,14 +82,15 @@ def _command(environment: dict[str, str], *arguments: str) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def running_desk(folder: Path, **settings: str) -> Iterator[Desk]:
+def running_desk(folder: Path, host_name: str = "127.0.0.1", **settings: str) -> Iterator[Desk]:
     port = free_port()
-    url = f"http://127.0.0.1:{port}"
+    url = f"http://{host_name}:{port}"
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("FRONTDESK_")},
         **NO_DRAIN,
         "FRONTDESK_DATA_DIR": str(folder / "data"),
         "FRONTDESK_PORT": str(port),
+        "FRONTDESK_BASE_URL": url,
         **{f"FRONTDESK_{name.upper()}": value for name, value in settings.items()},
     }
     log = folder / "server.log"

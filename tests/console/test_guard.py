@@ -204,6 +204,8 @@ def visit_console(world: World) -> guard.Console:
         settings=service.settings,
         desk=service.desk,
         sign_in=service.sign_in,
+        passkeys=service.passkeys,
+        seals=service.cookie_seals,
         failures=service.failed_attempts,
         clock=world.clock,
         requests=service.requests,

@@ -41,7 +41,23 @@ async def ids(world: World, theirs: Side) -> dict[str, str]:
         "staff_id": other.headers[TEST_STAFF],
         "client_id": theirs.agent.headers["X-Test-Client"],
         "endpoint_id": f"whk_{practice_id}_{'0' * 16}",
+        "passkey_id": await passkey(world, other.headers[TEST_STAFF]),
+        "number": await world.database.fetchval(
+            "SELECT left(encode(digest, 'hex'), 8) FROM staff_session WHERE staff_id = $1", other.headers[TEST_STAFF]
+        ),
     }
+
+
+async def passkey(world: World, staff_id: str) -> str:
+    passkey_id = "pk_" + "1" * 20
+    await world.database.write(
+        "INSERT INTO staff_passkey VALUES ($1, $2, $3, '', 0, 'Tablet', $4)",
+        passkey_id,
+        staff_id,
+        b"theirs",
+        world.clock(),
+    )
+    return passkey_id
 
 
 def told(answer: httpx.Response, given: dict[str, str]) -> tuple[int, str]:
@@ -97,8 +113,12 @@ async def fingerprint(world: World) -> str:
     practice_id = await world.database.fetchval("SELECT practice_id FROM practice WHERE slug = 'quixotic'")
     found = ""
     async with world.database.transaction(practice_id) as connection:
-        for table in ("appointment", "patient", "client", "staff", "staff_link", "client_secret"):
-            own = "" if table in ("staff_link", "client_secret") else f"WHERE practice_id = {practice_id}"
+        for table in ("appointment", "patient", "client", "staff", "staff_link", "staff_passkey", "client_secret"):
+            own = (
+                ""
+                if table in ("staff_link", "staff_passkey", "client_secret")
+                else f"WHERE practice_id = {practice_id}"
+            )
             found += await connection.fetchval(
                 f"SELECT md5(string_agg(t::text, '|' ORDER BY t::text)) FROM {table} t {own}"
             )

@@ -76,7 +76,7 @@ async def test_signing_out_everywhere_ends_every_session_of_that_person_only(wor
         await use_link(browser, await link_token(world, member.staff_id))
         assert await is_in(browser)
     page = await browsers[0].get(ACCOUNT)
-    assert page.text.count("A browser") == 3
+    assert page.text.count("<strong>A browser</strong>") == 3
     unused = await link_token(world, member.staff_id)
     await browsers[0].post("/console/sign-out-everywhere", data={"csrf": csrf_in(page.text)})
     assert [await is_in(browser) for browser in browsers] == [False, False, False]

@@ -14,6 +14,7 @@ SESSION = "frontdesk_session"
 SIGN_IN = "frontdesk_sign_in"
 IDENTITY = "frontdesk_identity"
 CHOICE = "frontdesk_choice"
+CHALLENGE = "frontdesk_challenge"
 
 
 def read_cookie(request: Request, name: str, settings: Settings) -> str | None:

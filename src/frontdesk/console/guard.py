@@ -20,6 +20,7 @@ from starlette.routing import Route
 
 from frontdesk.access.limits.failed_attempts import FailedAttempts
 from frontdesk.access.staff.members import StaffMember
+from frontdesk.access.staff.passkeys import Passkeys
 from frontdesk.access.staff.sessions import IDLE, StaffSession, StaffSessions
 from frontdesk.console.actions.context import ActionContext, Role
 from frontdesk.console.cookies import SESSION, read_cookie
@@ -27,6 +28,7 @@ from frontdesk.console.desk import Desk, outages_as_problems
 from frontdesk.console.forms import Form, read_form
 from frontdesk.console.navigation import NAV, NOTICES
 from frontdesk.console.rendering import render, with_headers
+from frontdesk.console.sealed_cookies import SealedCookies
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.bodies import LARGEST_BODY
 from frontdesk.doors.error_handlers import unexpected_problem
@@ -48,6 +50,8 @@ class Console:
     settings: Settings
     desk: Desk
     sign_in: StaffSessions
+    passkeys: Passkeys | None  # None: browsers have no passkeys at the base URL
+    seals: SealedCookies
     failures: FailedAttempts
     clock: Callable[[], datetime]
     requests: RequestLog

@@ -48,6 +48,9 @@ NAV: tuple[tuple[str, tuple[NavItem, ...]], ...] = (
 # URLs carry only the key, so that a link cannot make a page show an arbitrary text.
 NOTICES = {
     "staff_changed": "The staff member has been changed.",
+    "passkey_added": "The passkey has been added.",
+    "passkey_removed": "The passkey has been removed.",
+    "session_ended": "The session has been ended.",
     "staff_removed": "The staff member has been removed.",
     "appointment_booked": "The appointment is booked.",
     "appointment_moved": "The appointment has been moved.",

@@ -21,6 +21,7 @@ from frontdesk.console.pages import (
     connect,
     health,
     live,
+    passkeys,
     patients,
     practice_file,
     setup,
@@ -40,9 +41,8 @@ async def _nothing(_visit: ConsoleRequest) -> Response:
 
 
 _MODULES = (
-    account, calendar, live, appointments, bookings, patients, blocks, staff, agent_view, assistants, clients, usage,
-    confirmations, connect,
-    setup, practice_file, health, audit,
+    account, passkeys, calendar, live, appointments, bookings, patients, blocks, staff, agent_view, assistants,
+    clients, usage, confirmations, connect, setup, practice_file, health, audit,
 )  # fmt: skip
 PAGES: tuple[Page, ...] = (Page("GET", "/", _home), *(page for module in _MODULES for page in module.PAGES))
 # Matched last: 404 with a session, the sign-in without one.
@@ -57,6 +57,7 @@ def console_routes(console: Console) -> list[Route]:
         Route(PREFIX, entrance),
         *asset_routes(),
         *sign_in_routes(console),
+        *(() if console.passkeys is None else passkeys.passkey_sign_in_routes(console, console.passkeys)),
         *connect.authorization_routes(console),
         *guarded(PAGES, console),
         *guarded(_REST, console),

@@ -83,7 +83,7 @@ class StaffRecord:
 async def add_staff(
     database: Database, *, practice: str, name: str, role: str, email: str | None = None, audit: AuditContext
 ) -> StaffRecord:
-    name, checked_role, email = _checked_name(name), _checked_role(role), _checked_email(email)
+    name, checked_role, email = checked_name(name), _checked_role(role), _checked_email(email)
     staff_id = "op_" + "".join(secrets.choice(_ALPHABET) for _ in range(20))
     async with database.transaction() as connection:
         practice_id = await connection.fetchval("SELECT practice_id FROM practice WHERE slug = $1", practice)
@@ -140,6 +140,7 @@ async def remove_staff(database: Database, staff_id: str, *, audit: AuditContext
             raise StaffError(f"There is no staff member {staff_id!r}.")
         await delete_sessions_and_links(connection, staff_id)
         await disconnect_all(connection, staff_id, audit.now)
+        await connection.execute("DELETE FROM staff_passkey WHERE staff_id = $1", staff_id)
         await connection.execute("DELETE FROM staff WHERE staff_id = $1", staff_id)
         await append_audit(connection, audit.entry(removed.practice_id, "console.remove_staff", [staff_id]))
     return removed
@@ -181,10 +182,10 @@ async def _change(
     return await show_staff(database, staff_id)
 
 
-def _checked_name(name: str) -> str:
+def checked_name(name: str, of: str = "staff member") -> str:
     name = name.strip()
     if not name or len(name) > _LONGEST_NAME or character_fault(name):
-        raise StaffError(f"A staff member's name is one line of 1 to {_LONGEST_NAME} characters.")
+        raise StaffError(f"A {of}'s name is one line of 1 to {_LONGEST_NAME} characters.")
     return name
 
 

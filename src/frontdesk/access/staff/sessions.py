@@ -1,4 +1,4 @@
-"""Console sessions: staff sign in with a one-time link or through an identity provider.
+"""Console sessions: staff sign in with a passkey, a one-time link or through an identity provider.
 
 A session ends when it has been idle for `IDLE`, after `LONGEST` at the latest, and at once when its staff member is
 disabled or its practice suspended. Only the hashes of session tokens are stored.
@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from frontdesk.access.opaque_tokens import digest_of, new_token
 from frontdesk.access.outages import outage_as_problem, transaction_or_problem
-from frontdesk.access.staff.members import StaffMember, delete_sessions_and_links, hold
+from frontdesk.access.staff.members import StaffError, StaffMember, delete_sessions_and_links, hold
 from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database
@@ -24,7 +24,7 @@ _LONGEST_TOKEN = 200
 _MOST_SESSIONS = 20
 _OUTAGE = "Signing in is not possible at the moment."
 
-Means = Literal["link", "oidc"]
+Means = Literal["link", "oidc", "passkey"]
 
 _SESSION = """
 SELECT s.digest, s.staff_id, m.name, m.role, m.practice_id, p.slug AS practice_slug, p.name AS practice_name,
@@ -52,6 +52,7 @@ DELETE FROM staff_session WHERE staff_id = $1 AND digest NOT IN (
     SELECT digest FROM staff_session WHERE staff_id = $1 ORDER BY last_seen_at DESC LIMIT $2)
 """
 _OPEN = "INSERT INTO staff_session VALUES ($1, $2, $3, $4, $5, $5, $6)"
+_END_ONE = "DELETE FROM staff_session WHERE staff_id = $1 AND left(encode(digest, 'hex'), 8) = $2 RETURNING true"
 _PRUNE_SESSIONS = """
 DELETE FROM staff_session WHERE digest = ANY (ARRAY(
     SELECT digest FROM staff_session WHERE last_seen_at < $1 OR expires_at < $2 LIMIT $3 FOR UPDATE SKIP LOCKED))
@@ -75,7 +76,7 @@ class StaffSession(StaffMember):
 
 @dataclass(frozen=True, slots=True)
 class SessionRecord:
-    """A session in the staff member's own list."""
+    """A session in a list of sessions."""
 
     number: str  # part of the hash: shown, and useless for signing in
     means: Means
@@ -163,12 +164,6 @@ class StaffSessions:
         """Ends every session of the staff member and deletes their unused links."""
         await self._end(session, "console.sign_out_everywhere", request_id, everywhere=True)
 
-    async def sessions_of(self, session: StaffSession) -> list[SessionRecord]:
-        """The valid sessions of the same staff member, newest first."""
-        now = self._clock()
-        rows = await self._database.fetch(_SESSIONS, session.staff_id, now, now - IDLE, session.digest)
-        return [SessionRecord(**row) for row in rows]
-
     async def _use_link(self, connection: Any, token: str, browser: str, request_id: str) -> str | None:
         digest = digest_of(token)
         staff_id = await connection.fetchval("SELECT staff_id FROM staff_link WHERE digest = $1", digest)
@@ -177,9 +172,9 @@ class StaffSessions:
             return None
         refused = held["disabled"] or held["suspended"]
         if refused or not await connection.fetchval(_USE_LINK, digest, self._clock()):
-            await self._record(connection, held["practice_id"], staff_id, "console.sign_in", request_id, "unauthorized")
+            await self.record(connection, held["practice_id"], staff_id, "console.sign_in", request_id, "unauthorized")
             return None
-        return await self._open(connection, held["practice_id"], staff_id, "link", browser, request_id)
+        return await self.open(connection, held["practice_id"], staff_id, "link", browser, request_id)
 
     async def _use_identity(
         self, connection: Any, identity: Identity, browser: str, request_id: str, chosen: str | None
@@ -194,7 +189,7 @@ class StaffSessions:
         admitted = [row for row in rows if not row["refused"] and (row["known"] or not row["linked"])]
         if not admitted:
             for row in rows:
-                await self._record(
+                await self.record(
                     connection, row["practice_id"], row["staff_id"], "console.sign_in", request_id, "unauthorized"
                 )
             return None
@@ -205,17 +200,18 @@ class StaffSessions:
         practice_id, staff_id = admitted[0]["practice_id"], admitted[0]["staff_id"]
         if not admitted[0]["known"]:
             await connection.execute(_LINK_IDENTITY, staff_id, issuer, subject)
-            await self._record(connection, practice_id, staff_id, "console.link_identity", request_id)
-        return await self._open(connection, practice_id, staff_id, "oidc", browser, request_id)
+            await self.record(connection, practice_id, staff_id, "console.link_identity", request_id)
+        return await self.open(connection, practice_id, staff_id, "oidc", browser, request_id)
 
-    async def _open(
+    async def open(
         self, connection: Any, practice_id: int, staff_id: str, means: Means, browser: str, request_id: str
     ) -> str:
+        """The token of a new session. The caller holds the staff member's row."""
         token, now = new_token(), self._clock()
         await connection.execute("UPDATE staff SET signed_in_at = $2 WHERE staff_id = $1", staff_id, now)
         await connection.execute(_KEEP_NEWEST, staff_id, _MOST_SESSIONS - 1)
         await connection.execute(_OPEN, digest_of(token), staff_id, means, browser, now, now + LONGEST)
-        await self._record(connection, practice_id, staff_id, "console.sign_in", request_id)
+        await self.record(connection, practice_id, staff_id, "console.sign_in", request_id)
         return token
 
     async def _end(self, session: StaffSession, operation: str, request_id: str, *, everywhere: bool = False) -> None:
@@ -225,9 +221,9 @@ class StaffSessions:
                 await delete_sessions_and_links(connection, session.staff_id)
             else:
                 await connection.execute("DELETE FROM staff_session WHERE digest = $1", session.digest)
-            await self._record(connection, session.practice_id, session.staff_id, operation, request_id)
+            await self.record(connection, session.practice_id, session.staff_id, operation, request_id)
 
-    async def _record(
+    async def record(
         self,
         connection: Any,
         practice_id: int,
@@ -239,6 +235,22 @@ class StaffSessions:
         audit = AuditContext(staff_id, self._clock(), request_id)
         await append_audit(connection, audit.entry(practice_id, operation, [staff_id], outcome))
         self._on_audit(practice_id)
+
+
+async def list_sessions(
+    database: Database, staff_id: str, now: datetime, current: bytes | None = None
+) -> list[SessionRecord]:
+    """The valid sessions of a staff member, newest first. `current` is the digest of the one that asks."""
+    return [SessionRecord(**row) for row in await database.fetch(_SESSIONS, staff_id, now, now - IDLE, current)]
+
+
+async def end_session(database: Database, practice_id: int, staff_id: str, number: str, *, audit: AuditContext) -> None:
+    """Ends one session of a staff member. StaffError if there is none with this number."""
+    async with database.transaction() as connection:
+        await hold(connection, staff_id)
+        if not await connection.fetchval(_END_ONE, staff_id, number):
+            raise StaffError("There is no such session.")
+        await append_audit(connection, audit.entry(practice_id, "console.end_session", [staff_id]))
 
 
 async def prune_sessions(database: Database, now: datetime, most: int) -> None:

@@ -1,4 +1,5 @@
-"""Admins manage the staff of their practice: add, hand out sign-in links, change roles, disable, remove.
+"""Admins manage the staff of their practice: add, hand out sign-in links, change roles, disable, remove. Everybody
+manages their own passkeys and sessions, and admins those of all.
 
 Admins cannot change themselves, so a practice always keeps one.
 """
@@ -17,11 +18,21 @@ from frontdesk.access.staff.members import (
     set_role,
     show_staff,
 )
+from frontdesk.access.staff.passkeys import PasskeyRecord, list_passkeys, remove_passkey
+from frontdesk.access.staff.sessions import SessionRecord, end_session, list_sessions
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.domain.errors import Problem, declined
 from frontdesk.store.database import Database
 
 _CHANGES = {"disable": disable_staff, "enable": enable_staff, "remove": remove_staff}
+
+
+@dataclass(frozen=True, slots=True)
+class SignIns:
+    """How a staff member signs in, and where they are signed in."""
+
+    passkeys: list[PasskeyRecord]
+    sessions: list[SessionRecord]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +70,13 @@ class Staff:
         context.seal_soon()
         return added
 
-    async def link(self, context: ActionContext, staff_id: str) -> tuple[StaffRecord, str]:
-        """A new one-time sign-in link; unused earlier ones stop working."""
+    async def link(self, context: ActionContext, staff_id: str, *, reset: bool = False) -> tuple[StaffRecord, str]:
+        """A new one-time sign-in link; unused earlier ones stop working. `reset` also ends sessions and passkeys."""
         await self.one(context, staff_id)
+        if reset:
+            _refuse_self(context, staff_id)
         try:
-            member, token = await new_link(self.database, staff_id, audit=context.audit)
+            member, token = await new_link(self.database, staff_id, audit=context.audit, reset=reset)
         except StaffError as error:
             raise Problem("conflict", str(error)) from None
         context.seal_soon()
@@ -72,10 +85,43 @@ class Staff:
     async def change(self, context: ActionContext, staff_id: str, change: str) -> None:
         """`change` is disable, enable, remove, staff or admin."""
         await self.one(context, staff_id)
-        if staff_id == context.staff.staff_id:
-            raise Problem("conflict", "Ask another admin to do this.")
+        _refuse_self(context, staff_id)
         if change in _CHANGES:
             await _CHANGES[change](self.database, staff_id, audit=context.audit)
         else:
             await set_role(self.database, staff_id, change, audit=context.audit)
         context.seal_soon()
+
+    async def sign_ins(self, context: ActionContext, staff_id: str, current: bytes | None = None) -> SignIns:
+        """One's own, or as an admin anybody's."""
+        await self._reach(context, staff_id)
+        return SignIns(
+            await list_passkeys(self.database, staff_id),
+            await list_sessions(self.database, staff_id, context.now, current),
+        )
+
+    async def remove_passkey(self, context: ActionContext, staff_id: str, passkey_id: str) -> None:
+        await self._reach(context, staff_id)
+        try:
+            await remove_passkey(self.database, context.practice_id, staff_id, passkey_id, audit=context.audit)
+        except StaffError as error:
+            raise Problem("not_found", str(error)) from None
+        context.seal_soon()
+
+    async def end_session(self, context: ActionContext, staff_id: str, number: str) -> None:
+        await self._reach(context, staff_id)
+        try:
+            await end_session(self.database, context.practice_id, staff_id, number, audit=context.audit)
+        except StaffError as error:
+            raise Problem("not_found", str(error)) from None
+        context.seal_soon()
+
+    async def _reach(self, context: ActionContext, staff_id: str) -> None:
+        """Everybody reaches themselves, admins the staff of their practice."""
+        if staff_id != context.staff.staff_id:
+            await self.one(context, staff_id)
+
+
+def _refuse_self(context: ActionContext, staff_id: str) -> None:
+    if staff_id == context.staff.staff_id:
+        raise Problem("conflict", "Ask another admin to do this.")

@@ -13,8 +13,17 @@ _YEAR = timedelta(days=365)
 
 
 async def _account(request: ConsoleRequest) -> Response:
-    sessions = await request.console.sign_in.sessions_of(request.session)
-    return request.render("account.html", title="Your account", sessions=sessions, session=request.session)
+    session = request.session
+    sign_ins = await request.desk.staff.sign_ins(request.context, session.staff_id, session.digest)
+    offers_passkeys = request.console.passkeys is not None
+    return request.render(
+        "account.html", title="Your account", sign_ins=sign_ins, session=session, offers_passkeys=offers_passkeys
+    )
+
+
+async def _end_session(request: ConsoleRequest) -> Response:
+    await request.desk.staff.end_session(request.context, request.staff.staff_id, request.param("number"))
+    return request.redirect("/account", notice="session_ended")
 
 
 async def _sign_out(request: ConsoleRequest) -> Response:
@@ -44,6 +53,7 @@ async def _alive(_visit: ConsoleRequest) -> Response:
 
 PAGES = (
     Page("GET", "/account", _account),
+    Page("POST", "/account/sessions/{number}/end", _end_session),
     Page("POST", "/sign-out", _sign_out),
     Page("POST", "/sign-out-everywhere", _sign_out),
     Page("POST", "/theme", _choose_theme),

@@ -5,18 +5,14 @@ proven identity while its owner chooses a practice: practices are shown to nobod
 """
 
 import hmac
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from dataclasses import astuple
 from datetime import timedelta
-from typing import Any
 
-import orjson
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from frontdesk.access.keys.encryption import KeyCipher, SecretKeyError
 from frontdesk.access.staff.identity_provider import (
     CALLBACK,
     IdentityError,
@@ -42,7 +38,7 @@ _STALE = "This sign-in took too long or was started in another browser. Try agai
 _UNAVAILABLE = "Your practice's account cannot be checked at the moment. Try again in a minute."
 
 
-def identity_routes(console: Console, provider: IdentityProvider, cipher: KeyCipher) -> list[Route]:
+def identity_routes(console: Console, provider: IdentityProvider) -> list[Route]:
     async def begin(request: Request, _attempt: RequestProgress) -> Response:
         try:
             address, beginning = await provider.begin()
@@ -50,7 +46,9 @@ def identity_routes(console: Console, provider: IdentityProvider, cipher: KeyCip
             return sign_in_page(request, console, 502, _UNAVAILABLE)
         response = RedirectResponse(address, 303)
         then = local_address(request.query_params.get("next", ""))
-        set_cookie(response, IDENTITY, seal(_PENDING, (*astuple(beginning), then)), console.settings, _LIFETIME)
+        set_cookie(
+            response, IDENTITY, console.seals.seal(_PENDING, (*astuple(beginning), then)), console.settings, _LIFETIME
+        )
         return response
 
     async def finish(request: Request, attempt: RequestProgress) -> Response:
@@ -59,7 +57,7 @@ def identity_routes(console: Console, provider: IdentityProvider, cipher: KeyCip
         return response
 
     async def _finish(request: Request, request_id: str) -> Response:
-        kept = unseal(_PENDING, read_cookie(request, IDENTITY, console.settings))
+        kept = console.seals.unseal(_PENDING, read_cookie(request, IDENTITY, console.settings), _LIFETIME)
         query = request.query_params
         if kept is None or not hmac.compare_digest(query.get("state", "").encode(), kept[0].encode()):
             return sign_in_page(request, console, 403, _STALE)
@@ -85,7 +83,7 @@ def identity_routes(console: Console, provider: IdentityProvider, cipher: KeyCip
             return sign_in_page(request, console, 502, _UNAVAILABLE)
         except PracticeChoice as choice:
             assert proven is not None
-            return _choices(request, choice.memberships, seal(_CHOICE, (*astuple(proven), then)))
+            return _choices(request, choice.memberships, console.seals.seal(_CHOICE, (*astuple(proven), then)))
         except Problem as problem:
             return _refused(request, problem)
         return await signed_in(request, console, token, then, request_id)
@@ -105,7 +103,7 @@ def identity_routes(console: Console, provider: IdentityProvider, cipher: KeyCip
         check_same_origin(request, console.settings)
         form = await read_form(request, LARGEST_BODY)
         cookie = read_cookie(request, CHOICE, console.settings) or ""
-        kept = unseal(_CHOICE, cookie)
+        kept = console.seals.unseal(_CHOICE, cookie, _LIFETIME)
         if kept is None or not hmac.compare_digest(form_token(cookie), form.get(CSRF_FIELD).encode()):
             return sign_in_page(request, console, 403, _STALE)
         *identity, then = kept
@@ -119,18 +117,6 @@ def identity_routes(console: Console, provider: IdentityProvider, cipher: KeyCip
     def _refused(request: Request, problem: Problem) -> Response:
         fault = _REFUSED if problem.code == "unauthorized" else _UNAVAILABLE
         return sign_in_page(request, console, problem.status, fault)
-
-    def seal(context: bytes, values: Sequence[Any]) -> str:
-        plain = orjson.dumps([*values, console.clock().timestamp()])
-        return urlsafe_b64encode(cipher.encrypt(plain, context)).decode()
-
-    def unseal(context: bytes, cookie: str | None) -> list[Any] | None:
-        try:
-            sealed = urlsafe_b64decode((cookie or "").encode())
-            *values, sealed_at = orjson.loads(cipher.decrypt(sealed, context))
-        except (ValueError, SecretKeyError):
-            return None
-        return None if console.clock().timestamp() - sealed_at > _LIFETIME.total_seconds() else values
 
     return [
         Route(f"{PREFIX}/sign-in/identity", answered(console, "/sign-in/identity", begin), methods=["GET"]),

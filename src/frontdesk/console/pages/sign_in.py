@@ -1,4 +1,4 @@
-"""Sign-in with a one-time link.
+"""Sign-in with a one-time link, and the page that offers every way to sign in.
 
 The token is in the URL's fragment, and only the button's POST uses it: mail scanners and previews do not. The form
 works only in the browser that it was shown in, which prevents login CSRF.
@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import re
 from datetime import timedelta
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -26,7 +27,8 @@ from frontdesk.doors.bodies import LARGEST_BODY
 _FORM_LIFETIME = timedelta(hours=1)
 _LOCAL = re.compile(r"/console/[A-Za-z0-9_./?&=%+:~-]*\Z")
 _LONGEST_ADDRESS = 6000  # a request of an application for access
-_FAULTS = {
+STALE = "This page was open for too long. Try again."
+FAULTS = {
     "unauthorized": "This link was already used or has expired. Ask for a new one.",
     "rate_limited": "Too many failed sign-ins. Wait a minute, then try again.",
     "upstream_unavailable": "Signing in is not possible at the moment. Try again in a few seconds.",
@@ -48,7 +50,7 @@ def sign_in_routes(console: Console) -> list[Route]:
         form = await read_form(request, LARGEST_BODY)
         proof = read_cookie(request, SIGN_IN, settings)
         if proof is None or not hmac.compare_digest(form_token(proof), form.get(CSRF_FIELD).encode()):
-            return sign_in_page(request, console, 403, "This page was open for too long. Try again.")
+            return sign_in_page(request, console, 403, STALE)
         link = form.get("link").rpartition("#")[2]
         browser = browser_name(request.headers.get("user-agent", ""))
         # Failures are limited per link and per address, so that they cannot lock anyone else out.
@@ -59,8 +61,9 @@ def sign_in_routes(console: Console) -> list[Route]:
                 "sign-in", name, address, lambda: console.sign_in.by_link(link, browser, attempt.request_id)
             )
         except Problem as problem:
-            return sign_in_page(request, console, problem.status, _FAULTS[problem.code])
-        return await signed_in(request, console, token, form.get("next"), attempt.request_id)
+            return sign_in_page(request, console, problem.status, FAULTS[problem.code])
+        then = await _after_link(console, token, local_address(form.get("next")))
+        return await signed_in(request, console, token, then, attempt.request_id)
 
     return [
         Route(f"{PREFIX}/sign-in", answered(console, "/sign-in", show), methods=["GET"]),
@@ -80,6 +83,7 @@ def sign_in_page(request: Request, console: Console, status: int = 200, fault: s
         csrf=form_token(proof).decode(),
         next=local_address(request.query_params.get("next", "")),
         provider=console.has_provider,
+        passkeys=console.passkeys is not None,
     )
     set_cookie(response, SIGN_IN, proof, console.settings, _FORM_LIFETIME)
     return response
@@ -94,6 +98,14 @@ async def signed_in(request: Request, console: Console, token: str, then: str, r
     set_cookie(response, SESSION, token, console.settings, LONGEST)
     delete_cookie(response, SIGN_IN, console.settings)
     return response
+
+
+async def _after_link(console: Console, token: str, then: str) -> str:
+    """Staff without a passkey are offered one, so that they need no link the next time."""
+    session = None if console.passkeys is None else await console.sign_in.find(token)
+    if console.passkeys is None or session is None or await console.passkeys.of(session.staff_id):
+        return then
+    return f"{PREFIX}/passkeys/new?next={quote(then, safe='')}"
 
 
 def local_address(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The staff page: who may sign in, and in which role."""
+"""The staff pages: who may sign in, in which role, how, and where they are signed in."""
 
 from starlette.responses import Response
 
@@ -25,6 +25,29 @@ async def _link(request: ConsoleRequest) -> Response:
     return await _shown_link(request, request.param("staff_id"))
 
 
+async def _member(request: ConsoleRequest) -> Response:
+    staff_id = request.param("staff_id")
+    member = await request.desk.staff.one(request.context, staff_id)
+    sign_ins = await request.desk.staff.sign_ins(request.context, staff_id, request.session.digest)
+    return request.render("staff_member.html", title=member.name, member=member, sign_ins=sign_ins)
+
+
+async def _reset(request: ConsoleRequest) -> Response:
+    return await _shown_link(request, request.param("staff_id"), reset=True)
+
+
+async def _remove_passkey(request: ConsoleRequest) -> Response:
+    staff_id = request.param("staff_id")
+    await request.desk.staff.remove_passkey(request.context, staff_id, request.param("passkey_id"))
+    return request.redirect(f"/staff/{staff_id}", notice="passkey_removed")
+
+
+async def _end_session(request: ConsoleRequest) -> Response:
+    staff_id = request.param("staff_id")
+    await request.desk.staff.end_session(request.context, staff_id, request.param("number"))
+    return request.redirect(f"/staff/{staff_id}", notice="session_ended")
+
+
 async def _change(request: ConsoleRequest) -> Response:
     change = request.form.get("change")
     if change not in _CHANGES:
@@ -46,9 +69,9 @@ async def _listed(request: ConsoleRequest, status: int = 200, fault: str | None 
     )
 
 
-async def _shown_link(request: ConsoleRequest, staff_id: str) -> Response:
+async def _shown_link(request: ConsoleRequest, staff_id: str, *, reset: bool = False) -> Response:
     """Shows the link in the answer to the form, so that it is in no URL and cannot be opened again."""
-    member, link = await request.desk.staff.link(request.context, staff_id)
+    member, link = await request.desk.staff.link(request.context, staff_id, reset=reset)
     return request.render("staff_link.html", title="Sign-in link", member=member, link=link, minutes=_MINUTES)
 
 
@@ -56,5 +79,9 @@ PAGES = (
     Page("GET", "/staff", _listed, role="admin"),
     Page("POST", "/staff", _add, role="admin"),
     Page("POST", "/staff/{staff_id}/link", _link, role="admin"),
+    Page("GET", "/staff/{staff_id}", _member, role="admin"),
+    Page("POST", "/staff/{staff_id}/reset", _reset, role="admin"),
+    Page("POST", "/staff/{staff_id}/passkeys/{passkey_id}/remove", _remove_passkey, role="admin"),
+    Page("POST", "/staff/{staff_id}/sessions/{number}/end", _end_session, role="admin"),
     Page("POST", "/staff/{staff_id}/change", _change, role="admin"),
 )

@@ -1,0 +1,30 @@
+"""Values that the console keeps in a browser, encrypted, so that the browser can neither read nor change them."""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+
+from frontdesk.access.keys.encryption import KeyCipher, SecretKeyError
+
+
+@dataclass(frozen=True, slots=True)
+class SealedCookies:
+    cipher: KeyCipher
+    clock: Callable[[], datetime]
+
+    def seal(self, purpose: bytes, values: Sequence[Any]) -> str:
+        plain = orjson.dumps([*values, self.clock().timestamp()])
+        return urlsafe_b64encode(self.cipher.encrypt(plain, purpose)).decode()
+
+    def unseal(self, purpose: bytes, cookie: str | None, lifetime: timedelta) -> list[Any] | None:
+        """None if it was sealed for another purpose, or longer ago."""
+        try:
+            sealed = urlsafe_b64decode((cookie or "").encode())
+            *values, sealed_at = orjson.loads(self.cipher.decrypt(sealed, purpose))
+        except (ValueError, SecretKeyError):
+            return None
+        return None if self.clock().timestamp() - sealed_at > lifetime.total_seconds() else values

@@ -1,0 +1,43 @@
+// Forms that the browser's passkeys answer. They stay hidden in browsers without passkeys.
+
+const CANCELLED = "No passkey was used. Try again, or choose another way.";
+const EXPIRED = "This page was open for too long. Load it again.";
+
+async function answer(form) {
+  const given = await fetch(form.dataset.options, { method: "POST", body: new URLSearchParams(new FormData(form)) });
+  if (!given.ok) throw new Error(EXPIRED);
+  const options = await given.json();
+  const credential =
+    form.dataset.passkey === "create"
+      ? await navigator.credentials.create({ publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(options) })
+      : await navigator.credentials.get({ publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(options) });
+  form.elements.credential.value = JSON.stringify(credential.toJSON());
+  form.submit();
+}
+
+function explain(error) {
+  if (error.name === "InvalidStateError") return "This device already has a passkey of yours.";
+  return error.message === EXPIRED ? EXPIRED : CANCELLED;
+}
+
+async function submitted(event) {
+  event.preventDefault();
+  const form = event.target;
+  const fault = form.querySelector("[data-fault]");
+  const button = form.querySelector("button");
+  fault.hidden = button.disabled = true;
+  try {
+    await answer(form);
+  } catch (error) {
+    fault.querySelector("span").textContent = explain(error);
+    fault.hidden = button.disabled = false;
+    button.focus();
+  }
+}
+
+const supported = Boolean(window.PublicKeyCredential?.parseCreationOptionsFromJSON);
+for (const form of document.querySelectorAll("[data-passkey]")) {
+  form.hidden = !supported;
+  form.addEventListener("submit", submitted);
+}
+for (const note of document.querySelectorAll("[data-no-passkeys]")) note.hidden = supported;

@@ -1,0 +1,77 @@
+"""Signing in with a passkey, at an address where browsers have them, with Chromium's virtual authenticator."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from playwright.sync_api import CDPSession, expect
+
+from tests.browser.accessibility import open_with_axe, require_accessible
+from tests.browser.browsing import Office, Window, tab_to
+from tests.clients.running_desk import running_desk
+
+pytestmark = pytest.mark.heavy
+
+
+@pytest.fixture(scope="module")
+def named(place: Office, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    """An office at localhost: there are no passkeys at an IP address."""
+    folder = tmp_path_factory.mktemp("named")
+    with running_desk(folder, host_name="localhost") as desk:
+        yield replace(place, desk=desk, folder=folder)
+
+
+@pytest.fixture
+def window(named: Office) -> Iterator[Window]:
+    opened = open_with_axe(named, None)
+    yield opened
+    opened.context.close()
+    opened.faults.check()
+
+
+def authenticator(window: Window) -> tuple[CDPSession, str]:
+    session = window.context.new_cdp_session(window.page)
+    session.send("WebAuthn.enable")
+    options: dict[str, Any] = {
+        "protocol": "ctap2",
+        "transport": "internal",
+        "hasResidentKey": True,
+        "hasUserVerification": True,
+        "isUserVerified": True,
+        "automaticPresenceSimulation": True,
+    }
+    added = session.send("WebAuthn.addVirtualAuthenticator", {"options": options})
+    return session, added["authenticatorId"]
+
+
+def test_a_passkey_is_added_after_the_first_link_and_used_from_then_on(named: Office, window: Window) -> None:
+    page = window.page
+    session, holder = authenticator(window)
+    page.goto(named.new_link("staff", "Ana Costa"))
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="Add a passkey")).to_be_visible()
+    require_accessible(page)
+    page.get_by_label("Name of the passkey").fill("Desk tablet")
+    page.get_by_role("button", name="Add a passkey").click()
+    expect(page.get_by_text("The passkey has been added.")).to_be_visible()
+    expect(page.get_by_text("Desk tablet", exact=True)).to_be_visible()
+    require_accessible(page)
+    page.get_by_role("button", name="Sign out", exact=True).click()
+    expect(page.get_by_text("You are signed out.")).to_be_visible()
+    require_accessible(page)
+    tab_to(page, page.get_by_role("button", name="Sign in with a passkey"))
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/console/calendar*")
+    window.go("/account")
+    expect(page.get_by_text("by a passkey")).to_be_visible()
+
+    page.get_by_role("link", name="Add a passkey").click()
+    page.get_by_role("button", name="Add a passkey").click()
+    expect(page.get_by_text("This device already has a passkey of yours.")).to_be_visible()
+
+    window.go("/account")
+    page.get_by_role("button", name="Sign out", exact=True).click()
+    session.send("WebAuthn.setUserVerified", {"authenticatorId": holder, "isUserVerified": False})
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    expect(page.get_by_text("No passkey was used.")).to_be_visible()
