@@ -6,8 +6,9 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.doors.mcp.door import _cache_key, _result_of, _simulated, _tool
+from frontdesk.doors.mcp.door import _result_of
 from frontdesk.doors.mcp.messages import META, VERSIONS, Rejection, read_message
+from frontdesk.doors.mcp.tool_calls import _cache_key, _simulated, tool_of
 from tests.doors.mcp_speech import assert_no_python
 
 VALUES = st.recursive(
@@ -52,7 +53,7 @@ def refusal(body: bytes, headers: dict[str, str]) -> Rejection | None:
     try:
         sent = {name.encode(): value.encode("latin-1", "replace") for name, value in headers.items()}
         message = read_message(body, sent, list(sent.items()))
-        operation = _tool(message)
+        operation = tool_of(message)
         if operation is not None:
             _simulated(message, sent)
             _cache_key(operation, message.params.get("arguments") or {})

@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,16 @@ from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuth
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
+from mcp_types import ElicitRequestParams, ElicitResult
 
 from frontdesk.doors.mcp.instructions import INSTRUCTIONS
 from frontdesk.operations import OPERATIONS
+from frontdesk.practice_file import parse
 from frontdesk.store.embedded.server import EmbeddedPostgres
+from frontdesk.store.practices import import_practice
 from tests.mcp.served import Served, coming_days, serving
 from tests.shared_database import as_owner, new_database, opened
+from tests.world import PRACTICE
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +139,31 @@ async def test_the_sdk_connects_knowing_only_address_id_and_secret(served: Serve
         assert refused.is_error
         assert refused.structured_content is not None
         assert refused.structured_content["code"] == "forbidden_scope"
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_the_sdk_client_asks_its_user_where_the_practice_demands_it(served: Served, mode: str) -> None:
+    text = PRACTICE.replace("SLUG", f"asks-{mode}").replace(
+        "timeZone", "consent: {createPatient: elicitation}, timeZone", 1
+    )
+    await import_practice(served.service.database, parse(text), datetime.now(UTC))
+    headers = {"Authorization": f"Bearer {await served.token(practice=f'asks-{mode}')}"}
+    answers, asked = [ElicitResult(action="decline"), ElicitResult(action="accept", content={"confirm": True})], []
+
+    async def ask(context: Any, params: ElicitRequestParams) -> ElicitResult:
+        asked.append(params.message)
+        return answers.pop(0)
+
+    grace = {"firstName": "Grace", "lastName": "Hopper", "dob": "1906-12-09", "phone": "+1 555 010 0143"}
+    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+        transport = streamable_http_client(served.mcp_url, http_client=http)
+        async with Client(transport, mode=mode, elicitation_callback=ask) as client:
+            refused = await client.call_tool("create_patient", grace)
+            assert refused.is_error
+            assert refused.structured_content is not None
+            assert refused.structured_content["code"] == "consent_required"
+            assert (await call(client, "create_patient", **grace))["patientId"]
+    assert [message.splitlines()[1] for message in asked] == ["Patient: Grace Hopper"] * 2
 
 
 @pytest.mark.heavy

@@ -45,14 +45,16 @@ class Served:
     def mcp_url(self) -> str:
         return f"{self.url}/mcp"
 
-    async def client(self, grant: str = "agent", scopes: Sequence[str] = SCOPES) -> Credentials:
+    async def client(
+        self, grant: str = "agent", scopes: Sequence[str] = SCOPES, practice: str = "harbor"
+    ) -> Credentials:
         record, secret = await add_client(
-            self.service.database, self.service.ring, practice="harbor", name=grant, grant=grant, scopes=list(scopes)
+            self.service.database, self.service.ring, practice=practice, name=grant, grant=grant, scopes=list(scopes)
         )
         return Credentials(record.client_id, secret)
 
-    async def token(self, grant: str = "agent", scopes: Sequence[str] = SCOPES) -> str:
-        credentials = await self.client(grant, scopes)
+    async def token(self, grant: str = "agent", scopes: Sequence[str] = SCOPES, practice: str = "harbor") -> str:
+        credentials = await self.client(grant, scopes, practice)
         form = {"client_id": credentials.client_id, "client_secret": credentials.secret}
         async with httpx.AsyncClient(timeout=30) as http:
             answer = await http.post(f"{self.url}/oauth/token", data={"grant_type": "client_credentials", **form})

@@ -6,8 +6,7 @@ Idempotency-Key makes it safe to resend. Both are stored as an intent.
 
 import asyncio
 import hashlib
-import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -20,7 +19,7 @@ from frontdesk.audit.trail import AuditEntry, AuditTrail
 from frontdesk.domain.appointments import conflict_detail
 from frontdesk.domain.consent import Consent, consent_required, meets
 from frontdesk.domain.errors import FieldError, Problem, declined, invalid
-from frontdesk.domain.local_time import iso_utc
+from frontdesk.engine.consent import Challenge, consent_of, is_elicited, new_token, way_of_asking
 from frontdesk.operations import Context, Operation, Proposal
 from frontdesk.operations._fields import WriteInput
 from frontdesk.store.database import Database, DatabaseUnavailable
@@ -61,6 +60,8 @@ class Write:
     key: str | None
     propose: Callable[[], Awaitable[Proposal]]
     propose_unchecked: Callable[[], Awaitable[Proposal | None]]
+    host: Collection[Consent] = ()  # ways, beside the token, in which the caller's host can ask a person
+    agreed: str | None = None  # the token that the host's user has agreed to
 
     @property
     def fingerprint(self) -> bytes:
@@ -72,13 +73,16 @@ class Write:
     def intent_id(self) -> bytes | None:
         """The id under which its intent is stored, None for a write without one."""
         if self.by_agent:
-            return None if self.given.confirmation_token is None else _hash(self.given.confirmation_token)
+            token = self.agreed or self.given.confirmation_token
+            return None if token is None or (self.agreed is None and is_elicited(token)) else _hash(token)
         return None if self.key is None else intent_of_key(self.context.caller.client_id, self.key)
 
     @property
     def consent(self) -> Consent | None:
         """How the agreement to this call is given; None if nobody is asked."""
-        return self.context.caller.consent or ("token" if self.by_agent else None)
+        if not self.by_agent:
+            return self.context.caller.consent
+        return "elicitation" if self.agreed is not None else consent_of(self.given.confirmation_token or "")
 
     @property
     def lacking_consent(self) -> Consent | None:
@@ -127,10 +131,12 @@ class Writes:
     async def _require_consent(self, write: Write) -> None:
         """Refuses a write whose consent is weaker than its practice demands. The refusal is audited."""
         if write.lacking_consent is not None:
-            problem = consent_required(write.lacking_consent)
-            entry = audit_entry(write.operation, write.context, problem.code, write.request_id)
-            await self.audit.append(entry, read=False)
-            raise problem
+            raise await self._refused(write, consent_required(write.lacking_consent))
+
+    async def _refused(self, write: Write, problem: Problem) -> Problem:
+        entry = audit_entry(write.operation, write.context, problem.code, write.request_id)
+        await self.audit.append(entry, read=False)
+        return problem
 
     async def result_of(self, caller: Caller, key: str | None, token: str | None, now: datetime) -> Mapping[str, Any]:
         """What a write of the caller answered; empty if it was not executed."""
@@ -145,10 +151,14 @@ class Writes:
             raise Problem("confirmation_incomplete")
         return (found and found.result) or {}
 
-    async def challenge(self, write: Write) -> Problem:
+    async def challenge(self, write: Write) -> Challenge:
         """Issues a token for exactly this request, with what to read aloud. Executes nothing."""
-        await self._require_consent(write)
-        context, token = write.context, secrets.token_hex(16)
+        context = write.context
+        try:
+            asks = way_of_asking(write.operation, context.caller, write.host)
+        except Problem as problem:
+            raise await self._refused(write, problem) from None
+        token = new_token(asks)
         expires_at = (context.now + self.token_lifetime).replace(microsecond=0)
         intent = Intent(_hash(token), write.fingerprint, is_key=False)
         read_back: Mapping[str, Any] = {}
@@ -163,14 +173,28 @@ class Writes:
             spent = await self._issue(write, _challenge_record(write, intent, expires_at))
         self.audit.seal_soon(context.caller.practice_id)
         check_spent(spent, context.caller.patient_limits)
-        return Problem(
-            "confirmation_required",
-            extra={
-                "confirmationToken": token,
-                "expiresAt": iso_utc(expires_at),
-                "readBack": read_back,
-            },
-        )
+        return Challenge(asks, token, expires_at, read_back)
+
+    async def answer_challenge(
+        self, caller: Caller, token: str, *, agreed: bool, now: datetime, request_id: str
+    ) -> None:
+        """Stores what the host's user answered. A no withdraws the challenge."""
+        sql = "SELECT answer_challenge($1, $2, $3, $4, $5, $6)"
+        given = (caller.practice_id, _hash(token), caller.client_id, agreed, now, request_id)
+        try:
+            await self.database.write(sql, *given)
+        except DatabaseUnavailable as error:
+            raise Problem("upstream_unavailable", retry_after=2) from error
+        self.audit.seal_soon(caller.practice_id)
+
+    async def is_agreed(self, caller: Caller, token: str) -> bool | None:
+        """Whether the host's user has agreed to a challenge; None if it was withdrawn."""
+        sql = "SELECT * FROM find_intent($1, $2)"
+        try:
+            row = await self.database.fetchrow(sql, caller.practice_id, _hash(token))
+        except DatabaseUnavailable:
+            return False  # not known yet
+        return None if row is None or row["client_id"] != caller.client_id else bool(row["agreed"])
 
     async def _issue(self, write: Write, record: ChallengeRecord) -> Any:
         return await self.database.fetchrow(
@@ -236,8 +260,7 @@ class Writes:
                 stored = await self._stored_result(write, intent)
                 if stored:
                     return stored
-            entry = audit_entry(write.operation, write.context, problem.code, write.request_id)
-            await self.audit.append(entry, read=False)
+            await self._refused(write, problem)
             raise
 
     async def _find(self, caller: Caller, intent_id: bytes, now: datetime) -> StoredIntent | None:

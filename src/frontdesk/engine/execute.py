@@ -1,7 +1,7 @@
 """The path of a call: token, practice, scope, arguments, then the operation."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import partial
@@ -13,6 +13,7 @@ from frontdesk.access.clients.authentication import Authenticator
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.limits.patient_budget import record_read
 from frontdesk.audit.trail import AuditTrail
+from frontdesk.domain.consent import Consent
 from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.errors import UNREADABLE, Problem, unreadable
 from frontdesk.domain.local_time import local_date
@@ -44,6 +45,8 @@ class Call:
     simulate: str | None = None  # the error code to simulate, at a sandbox practice
     caller: Caller | None = None
     cache_key: CacheKey | None = None  # None: neither answered from the answer cache nor stored in it
+    host: Collection[Consent] = ()  # ways, beside the token, in which the caller's host can ask a person
+    agreed: str | None = None  # the token of the challenge that the host's user has agreed to
     resource: str = ""  # the path of the door, if it takes tokens that are meant for it alone
 
 
@@ -134,7 +137,17 @@ class Engine:
         if operation.kind == "write":
             propose = partial(_run, operation, context, given)
             propose_unchecked = partial(_run_unchecked, operation, context, given)
-            write = Write(operation, context, given, call.request_id, call.idempotency_key, propose, propose_unchecked)
+            write = Write(
+                operation,
+                context,
+                given,
+                call.request_id,
+                call.idempotency_key,
+                propose,
+                propose_unchecked,
+                call.host,
+                call.agreed,
+            )
             body = await self.write(call, write)
         elif operation.reads_phi:
             body = await self._audited_read(call, context, given)

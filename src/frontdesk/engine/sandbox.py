@@ -1,15 +1,14 @@
 """Simulates errors on request at sandbox practices, with the side effects of the real ones."""
 
-import secrets
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Literal, NoReturn
 
 from frontdesk.domain.errors import BY_GATEWAY, CATALOGUE, FieldError, Problem, declined, invalid
-from frontdesk.domain.local_time import iso_utc
 from frontdesk.engine.answer_cache import Answer
 from frontdesk.engine.confirmation import Write
+from frontdesk.engine.consent import Challenge, new_token
 from frontdesk.engine.execute import Call, Engine
 from frontdesk.operations import Context, Operation
 from frontdesk.systems.port import SystemUnavailable
@@ -132,12 +131,8 @@ def _judgement(code: str, context: Context) -> Exception:
         case "upstream_unavailable":
             return SystemUnavailable(RETRY_SECONDS)
         case "confirmation_required":  # of a read: no intent is stored, and the token confirms nothing
-            extra = {
-                "confirmationToken": secrets.token_hex(16),
-                "expiresAt": iso_utc(context.now.replace(microsecond=0) + timedelta(seconds=RETRY_SECONDS)),
-                "readBack": {},
-            }
-            return Problem(code, extra=extra)
+            expires_at = context.now.replace(microsecond=0) + timedelta(seconds=RETRY_SECONDS)
+            return Challenge("token", new_token("token"), expires_at, {})
     return _simulated(code)
 
 

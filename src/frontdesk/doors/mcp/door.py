@@ -5,7 +5,7 @@ bad JSON-RPC with a JSON-RPC error, and a refusal of an operation with a tool re
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -15,10 +15,9 @@ from frontdesk.access.clients.caller import Caller
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.clients.tokens import MCP_RESOURCE
 from frontdesk.access.clients.validation import ordered
-from frontdesk.domain.errors import BINDING, FieldError, Problem
+from frontdesk.domain.errors import Problem
 from frontdesk.doors.bodies import read_body, require_json_body
 from frontdesk.doors.http_request import (
-    SIMULATE,
     HttpRequest,
     RawHeaders,
     Receive,
@@ -27,8 +26,17 @@ from frontdesk.doors.http_request import (
     decoded,
     request_of,
     send_response,
+    with_added,
 )
-from frontdesk.doors.mcp.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Message, Rejection, read_message
+from frontdesk.doors.mcp.elicitation import SESSION, Elicitation, agreement, declined, needs_ways, question_of
+from frontdesk.doors.mcp.messages import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    Message,
+    Rejection,
+    not_a_request,
+    read_message,
+)
 from frontdesk.doors.mcp.origins import Origins
 from frontdesk.doors.mcp.results import (
     discovered,
@@ -37,16 +45,19 @@ from frontdesk.doors.mcp.results import (
     failed,
     frame,
     initialized,
+    input_required,
     pending,
     result_reply,
     tools_list,
 )
+from frontdesk.doors.mcp.tool_calls import call_of, tool_of
 from frontdesk.doors.request_log import RequestLog
 from frontdesk.doors.responses import TRACE, door_problem, www_authenticate
-from frontdesk.engine.answer_cache import CacheKey
-from frontdesk.engine.arguments import Arguments, from_tool
+from frontdesk.engine.answer_cache import Answer
+from frontdesk.engine.arguments import Arguments
+from frontdesk.engine.consent import Challenge
 from frontdesk.engine.execute import Call, Engine
-from frontdesk.engine.sandbox import META_KEY, SimulatedByGateway
+from frontdesk.engine.sandbox import SimulatedByGateway
 from frontdesk.operations import BY_NAME, Operation
 from frontdesk.settings import Settings
 
@@ -60,7 +71,6 @@ _STREAM = [
 ]
 _JSON = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), _NO_SNIFFING]
 _OF_HTTP = frozenset(("unauthorized", "forbidden_tenant"))  # never a tool's result
-_KEY_IN_META = "idempotencyKey"
 _ANY_TOKEN_MAY = BY_NAME["get_capabilities"]
 
 
@@ -71,6 +81,7 @@ class Reply:
     headers: RawHeaders
     outcome: int  # for the request log: the operation's own status, even inside an HTTP 200
     code: str | None = None
+    streamed: bool = False  # the event stream is open, and this is its last frame
     complete: bool = False  # whether `headers` include the length and, if there is one, the trace header
 
 
@@ -91,40 +102,56 @@ class McpDoor:
         self._requests = requests
         self._settings = settings
         self._origins = Origins(settings)
+        self._elicitation = Elicitation(engine)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         http = request_of(scope)
         request = McpRequest(http)
         try:
-            reply = await self._answer(request, receive)
+            reply = await self._answer(request, receive, send)
         except Problem as problem:
             headers, body = door_problem(problem, self._settings, http.request_id, PATH, ("POST",))
             headers = self._with_challenge(headers, problem, request)
             reply = Reply(problem.status, body, headers, problem.status, problem.code, complete=True)
         except Rejection as rejection:
             reply = _rejected(rejection)
-        await send_response(send, http, reply.status, _headers(reply, http.request_id), reply.body)
+        if reply.streamed:
+            await send({"type": "http.response.body", "body": reply.body})
+        else:
+            await send_response(send, http, reply.status, _headers(reply, http.request_id), reply.body)
         self._log(request, reply)
 
-    async def _answer(self, request: McpRequest, receive: Receive) -> Reply:
+    async def _answer(self, request: McpRequest, receive: Receive, send: Send) -> Reply:
         self._origins.check(request.http.headers)
         if request.http.method != "POST":
             await self._check_token(request)
             raise Problem("method_not_allowed")
         try:
             message = await _message(request.http, receive)
-            operation = _tool(message)
+            operation = tool_of(message)
         except (Problem, Rejection):
             await self._check_token(request)
             raise
         if operation is not None:
-            return await self._call_tool(request, operation, message)
-        await self._check_token(request)
+            return await self._call_tool(request, operation, message, receive, send)
+        caller = await self._check_token(request)
+        if message.response is not None:
+            await self._take_answer(caller, message.response, request.http.request_id)
         if message.id is None:
             return Reply(202, b"", [_NO_SNIFFING], 202)
-        caller = None if request.call is None else request.call.caller
         result = _result_of(message, caller, self._settings.public_url)
-        return Reply(200, frame(result_reply(message, result)), _STREAM, 200)
+        headers = _STREAM
+        if message.method == "initialize" and needs_ways(caller):
+            headers = [*_STREAM, (SESSION, self._elicitation.session(caller, message.params.get("capabilities")))]
+        return Reply(200, frame(result_reply(message, result)), headers, 200)
+
+    async def _take_answer(self, caller: Caller, response: Mapping[str, Any], request_id: str) -> None:
+        """The answer of a host's user to a question on the stream of a call, here or at another node."""
+        token = self._elicitation.unsealed("question", caller, response["id"])
+        if token is None:
+            raise not_a_request()
+        agreed = agreement(response.get("result")) is True
+        await self._elicitation.answer(caller, token, agreed=agreed, request_id=request_id)
 
     def _with_challenge(self, headers: RawHeaders, problem: Problem, request: McpRequest) -> RawHeaders:
         """With the scopes to ask for: all without a valid token, those it needs for an assistant that lacks one."""
@@ -139,30 +166,34 @@ class McpDoor:
         others = [header for header in headers if header[0] != b"www-authenticate"]
         return [*others, (b"www-authenticate", challenge.encode())]
 
-    async def _check_token(self, request: McpRequest) -> None:
+    async def _check_token(self, request: McpRequest) -> Caller:
         """Calls the operation that any valid token may call."""
         http = request.http
         request.call = Call(_ANY_TOKEN_MAY, http.token, Arguments, http.request_id, caller=http.caller, resource=PATH)
         await self._engine.execute(request.call)
+        assert request.call.caller is not None
+        return request.call.caller
 
-    async def _call_tool(self, request: McpRequest, operation: Operation, message: Message) -> Reply:
-        http, given = request.http, message.params.get("arguments") or {}
-        request.operation = operation
-        key, key_errors = _idempotency_key(operation, message, http.headers)
-        request.call = Call(
-            operation,
-            http.token,
-            lambda: _arguments(operation, message, given, key_errors),
-            http.request_id,
-            key,
-            simulate=_simulated(message, http.headers),
-            caller=http.caller,
-            resource=PATH,
-            cache_key=None if message.repeated else _cache_key(operation, given),
-        )
-        code: str | None = None
+    async def _call_tool(
+        self, request: McpRequest, operation: Operation, message: Message, receive: Receive, send: Send
+    ) -> Reply:
+        http, caller = request.http, request.http.caller
+        request.operation, request.call = operation, call_of(operation, message, http, PATH)
+        if operation.kind == "write" and caller is not None and needs_ways(caller):
+            request.call.host = self._elicitation.ways(message, caller, http.headers.get(SESSION))
+            try:
+                request.call.agreed = await self._elicitation.agreed_to(message, caller, http.request_id)
+            except Problem as problem:
+                return self._failed(request, message, problem)
         try:
             answer = await self._engine.execute(request.call)
+        except Challenge as challenge:
+            if challenge.asks != "elicitation" or caller is None:
+                return _replied(message, pending(operation, challenge, modern=message.modern), challenge)
+            if not message.modern:
+                return await self._ask(request, operation, message, challenge, receive, send)
+            state = self._elicitation.sealed("state", caller, challenge.extra["confirmationToken"])
+            return _replied(message, input_required(question_of(operation, challenge), state), challenge)
         except Problem as problem:
             if (
                 problem.code in _OF_HTTP
@@ -170,21 +201,58 @@ class McpDoor:
                 or _scopes_to_ask_for(request, problem) is not None
             ):
                 raise
-            status, code = problem.status, problem.code
-            if code == "confirmation_required":
-                result = pending(operation, problem, modern=message.modern)
-            else:
-                document = problem.document(self._settings.documentation_url, http.request_id)
-                result = failed(problem, document, modern=message.modern)
-        else:
-            status, result = answer.status, executed(answer, modern=message.modern)
-        return Reply(200, frame(result_reply(message, result)), _STREAM, status, code)
+            return self._failed(request, message, problem)
+        return _executed(message, answer)
+
+    async def _ask(
+        self,
+        request: McpRequest,
+        operation: Operation,
+        message: Message,
+        challenge: Challenge,
+        receive: Receive,
+        send: Send,
+    ) -> Reply:
+        """Asks on the stream of the call, and executes it after a yes."""
+        http, call, token = request.http, request.call, challenge.extra["confirmationToken"]
+        assert call is not None
+        assert call.caller is not None
+        caller, asked = call.caller, question_of(operation, challenge)
+        question = {"jsonrpc": "2.0", "id": self._elicitation.sealed("question", caller, token)}
+        try:
+            with self._elicitation.asking(caller):
+                headers = with_added([*_STREAM, (TRACE, http.request_id.encode())], http, 200)
+                http.response_started = True
+                await send({"type": "http.response.start", "status": 200, "headers": headers})
+                body = frame(orjson.dumps({**question, "method": "elicitation/create", "params": asked}))
+                await send({"type": "http.response.body", "body": body, "more_body": True})
+                if not await self._elicitation.agreed(caller, token, receive, send, http.request_id):
+                    raise declined()
+            request.call = replace(call, agreed=token)
+            reply = _executed(message, await self._engine.execute(request.call))
+        except Problem as problem:
+            reply = self._failed(request, message, problem)
+        reply.streamed = http.response_started
+        return reply
+
+    def _failed(self, request: McpRequest, message: Message, problem: Problem) -> Reply:
+        document = problem.document(self._settings.documentation_url, request.http.request_id)
+        return _replied(message, failed(problem, document, modern=message.modern), problem)
 
     def _log(self, request: McpRequest, reply: Reply) -> None:
         http, call, operation = request.http, request.call, request.operation
         caller = http.caller if call is None else call.caller
         name, method = None if operation is None else operation.name, http.method
         self._requests.answered("mcp", name, caller, method, reply.outcome, reply.code, http.began, http.request_id)
+
+
+def _executed(message: Message, answer: Answer) -> Reply:
+    result = executed(answer, modern=message.modern)
+    return Reply(200, frame(result_reply(message, result)), _STREAM, answer.status)
+
+
+def _replied(message: Message, result: Mapping[str, Any], problem: Problem) -> Reply:
+    return Reply(200, frame(result_reply(message, result)), _STREAM, problem.status, problem.code)
 
 
 def _scopes_to_ask_for(request: McpRequest, problem: Problem) -> Sequence[str] | None:
@@ -211,59 +279,6 @@ async def _message(request: HttpRequest, receive: Receive) -> Message:
 def _takes_event_streams(accept: bytes | None) -> bool:
     ranges = {part.partition(";")[0].strip() for part in (decoded(accept) or "*/*").lower().split(",")}
     return not ranges.isdisjoint(("text/event-stream", "text/*", "*/*"))
-
-
-def _tool(message: Message) -> Operation | None:
-    """The operation of a tool call; None for any other message."""
-    if message.method != "tools/call" or message.id is None:
-        return None
-    name, given = message.params.get("name"), message.params.get("arguments")
-    operation = BY_NAME.get(name) if isinstance(name, str) else None
-    if operation is None:
-        raise message.rejection(INVALID_PARAMS, "Unknown tool. tools/list names every tool.")
-    if given is not None and not isinstance(given, dict):
-        raise message.rejection(INVALID_PARAMS, "params.arguments must be an object.")
-    return operation
-
-
-def _cache_key(operation: Operation, given: dict[str, Any]) -> CacheKey | None:
-    if operation.depends_on is None:
-        return None
-    try:
-        return operation.name, orjson.dumps(given, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # orjson reads deeper nesting than it writes
-        return None
-
-
-def _arguments(
-    operation: Operation, message: Message, given: dict[str, Any], key_errors: list[FieldError]
-) -> Arguments:
-    arguments = from_tool(operation, given, message.repeated)
-    arguments.errors += key_errors
-    return arguments
-
-
-def _idempotency_key(
-    operation: Operation, message: Message, headers: Mapping[bytes, bytes]
-) -> tuple[str | None, list[FieldError]]:
-    """A write's key: from the header, as at the REST door, or from the call's metadata."""
-    in_header = decoded(headers.get(b"idempotency-key"))
-    in_meta = message.params.get("_meta", {}).get(_KEY_IN_META)
-    if operation.kind != "write" or in_meta is None:
-        return in_header, []
-    if not isinstance(in_meta, str):
-        return None, [FieldError(_KEY_IN_META, BINDING, f"{_KEY_IN_META} must be text")]
-    if in_header not in (None, in_meta):
-        differs = f"{_KEY_IN_META} must equal the header Idempotency-Key"
-        return None, [FieldError(_KEY_IN_META, BINDING, differs)]
-    return in_meta, []
-
-
-def _simulated(message: Message, headers: Mapping[bytes, bytes]) -> str | None:
-    """The error code to simulate: from the call's metadata, or from the header as at the REST door."""
-    meta = message.params.get("_meta")
-    wanted = None if meta is None else meta.get(META_KEY)
-    return decoded(headers.get(SIMULATE)) if wanted is None else str(wanted)
 
 
 def _result_of(message: Message, caller: Caller | None, public_url: str) -> Any:

@@ -1,4 +1,4 @@
-"""Parses and validates one JSON-RPC message; refuses batches and responses.
+"""Parses and validates one JSON-RPC message; refuses batches.
 
 Handshake revisions of MCP start with `initialize` and may name their revision in a header. Modern revisions send it in
 the `_meta` of every request, with headers that must match the body.
@@ -21,6 +21,7 @@ VERSIONS = (*MODERN_VERSIONS, *HANDSHAKE_VERSIONS)
 
 META = "io.modelcontextprotocol/"
 _VERSION_KEY = f"{META}protocolVersion"
+CAPABILITIES = f"{META}clientCapabilities"
 _VERSION_HEADER, _METHOD_HEADER, _NAME_HEADER = b"mcp-protocol-version", b"mcp-method", b"mcp-name"
 _ROUTING_HEADERS = frozenset((_VERSION_HEADER, _METHOD_HEADER, _NAME_HEADER))
 _NOTHING: Mapping[str, Any] = {}
@@ -51,6 +52,7 @@ class Message(NamedTuple):
     id: str | int | None  # None: a notification, which gets no response
     modern: bool
     repeated: tuple[str, ...] = ()  # properties that are given more than once
+    response: Mapping[str, Any] | None = None  # the whole message, if it is a response instead of a request
 
     def rejection(self, code: int, message: str) -> Rejection:
         """Modern revisions give errors an HTTP status of their own."""
@@ -65,9 +67,11 @@ def read_message(body: bytes, headers: Mapping[bytes, bytes], raw_headers: Itera
         raise Rejection(PARSE_ERROR, f"The body {error}.") from None
     if not isinstance(document, dict):
         raise Rejection(INVALID_REQUEST, "The body must be one JSON-RPC message; batches are not accepted.")
+    if not repeated and document.get("jsonrpc") == "2.0" and "method" not in document and _is_response(document):
+        return Message("", _NOTHING, None, modern=False, response=document)
     message_id, method, params = document.get("id"), document.get("method"), document.get("params", {})
     if document.get("jsonrpc") != "2.0" or not isinstance(method, str):
-        raise Rejection(INVALID_REQUEST, "The body must be a JSON-RPC 2.0 request or notification.")
+        raise not_a_request()
     if "id" in document and type(message_id) not in (int, str):
         raise Rejection(INVALID_REQUEST, "The id of a request must be a string or an integer.")
     meta = params.get("_meta", _NOTHING) if isinstance(params, dict) else None
@@ -84,6 +88,14 @@ def read_message(body: bytes, headers: Mapping[bytes, bytes], raw_headers: Itera
         return message
     _require_agreement(message, meta, headers, raw_headers)
     return message
+
+
+def not_a_request() -> Rejection:
+    return Rejection(INVALID_REQUEST, "The body must be a JSON-RPC 2.0 request or notification.")
+
+
+def _is_response(document: Mapping[str, Any]) -> bool:
+    return isinstance(document.get("id"), str) and ("result" in document or "error" in document)
 
 
 def _require_agreement(
@@ -109,8 +121,8 @@ def _require_agreement(
         raise message.rejection(HEADER_MISMATCH, "The Mcp-Name header does not match params.name.")
     if version not in MODERN_VERSIONS:
         raise _unsupported(message.id, version)
-    if not isinstance(meta[f"{META}clientCapabilities"], dict):
-        raise message.rejection(INVALID_PARAMS, f"{META}clientCapabilities must be an object.")
+    if not isinstance(meta[CAPABILITIES], dict):
+        raise message.rejection(INVALID_PARAMS, f"{CAPABILITIES} must be an object.")
 
 
 def _unsupported(message_id: str | int | None, version: str) -> Rejection:

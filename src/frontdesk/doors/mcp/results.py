@@ -11,6 +11,7 @@ import orjson
 
 from frontdesk import __version__
 from frontdesk.domain.errors import Problem
+from frontdesk.doors.mcp.elicitation import CONFIRM
 from frontdesk.doors.mcp.instructions import INSTRUCTIONS
 from frontdesk.doors.mcp.messages import HANDSHAKE_VERSIONS, META, VERSIONS, Message, Rejection
 from frontdesk.doors.mcp.tools import tool
@@ -100,6 +101,12 @@ def pending(operation: Operation, problem: Problem, *, modern: bool) -> dict[str
         f"--- BEGIN DATA {mark} ---\n{orjson.dumps(challenge).decode()}\n--- END DATA {mark} ---"
     )
     return _result(text, challenge, modern)
+
+
+def input_required(question: Mapping[str, Any], state: str) -> dict[str, Any]:
+    """The result of a write's first call in a modern revision, where the host asks its user."""
+    request = {CONFIRM: {"method": "elicitation/create", "params": {"mode": "form", **question}}}
+    return _MODERN | {"resultType": "input_required", "inputRequests": request, "requestState": state}
 
 
 def failed(problem: Problem, document: Mapping[str, Any], *, modern: bool) -> dict[str, Any]:

@@ -37,6 +37,27 @@ BEGIN
     END IF;
 END $$;
 
+-- The answer of the host's user to a challenge. A no deletes it, so that nobody can agree to it later.
+CREATE OR REPLACE FUNCTION answer_challenge(
+    p_practice bigint, p_intent bytea, p_client text, p_agreed boolean, p_now timestamptz, p_request_id text
+) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_operation text;
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    IF p_agreed THEN
+        UPDATE intent t SET agreed = true WHERE t.practice_id = p_practice AND t.intent_id = p_intent
+            AND t.client_id = p_client AND t.state = 'challenged' AND t.expires_at > p_now;
+    ELSE
+        DELETE FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent
+            AND t.client_id = p_client AND t.state = 'challenged' RETURNING t.operation INTO v_operation;
+        IF FOUND THEN
+            PERFORM append_audit(p_practice, p_now, p_client, v_operation, 'consent_declined', '{}', p_request_id);
+        END IF;
+    END IF;
+END $$;
+
 -- Sandbox practices can ask for a write whose outcome is unknown: it has executed, and its result is held back.
 CREATE OR REPLACE FUNCTION withhold_outcome(p_practice bigint, p_intent bytea) RETURNS void
 LANGUAGE plpgsql AS $$

@@ -1,0 +1,55 @@
+"""Chooses how a person is asked to agree to a write, and keeps the tokens of each way apart.
+
+A token names its way in its first characters, and only the hash of the whole text is stored: a token of one way cannot
+be passed off as one of another.
+"""
+
+import secrets
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from frontdesk.access.clients.caller import Caller
+from frontdesk.domain.consent import Consent, consent_required, meets
+from frontdesk.domain.errors import Problem
+from frontdesk.domain.local_time import iso_utc
+from frontdesk.operations import Operation
+
+_PREFIXES: Mapping[Consent, str] = {"token": "", "elicitation": "elicitation-", "card": "card-"}
+
+
+class Challenge(Problem):
+    """Asks for an agreement. `asks` is the way: the token must reach only those who take part in it."""
+
+    def __init__(self, asks: Consent, token: str, expires_at: Any, read_back: Mapping[str, Any]) -> None:
+        extra = {"confirmationToken": token, "expiresAt": iso_utc(expires_at), "readBack": read_back}
+        super().__init__("confirmation_required", extra=extra)
+        self.asks = asks
+
+
+def way_of_asking(operation: Operation, caller: Caller, host: Collection[Consent]) -> Consent:
+    """The way in which this caller's host asks; `consent_required` if it has none that the practice accepts.
+
+    Clients with credentials of their own get the token of the contract unless the practice demands more.
+    """
+    demanded = caller.demands.get(operation.name)
+    wanted: tuple[Consent, ...] = ("elicitation", "card")
+    if meets("token", demanded):
+        wanted = ("elicitation", "token") if caller.staff_id is not None else ("token",)
+    for way in wanted:
+        if (way == "token" or way in host) and meets(way, demanded):
+            return way
+    assert demanded is not None
+    raise consent_required(demanded)
+
+
+def new_token(way: Consent) -> str:
+    return _PREFIXES[way] + secrets.token_hex(16)
+
+
+def consent_of(token: str) -> Consent:
+    """What a confirmationToken among the arguments proves. Agreement by elicitation never comes this way."""
+    return "card" if token.startswith(_PREFIXES["card"]) else "token"
+
+
+def is_elicited(token: str) -> bool:
+    return token.startswith(_PREFIXES["elicitation"])
