@@ -1,4 +1,4 @@
-"""Housekeeping: removes expired rows periodically, a bounded number at a time."""
+"""Housekeeping: removes expired rows periodically, a bounded number at a time, and refreshes statistics."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -12,6 +12,7 @@ from frontdesk.access.staff.sessions import prune_sessions
 from frontdesk.background import Step
 from frontdesk.store.database import Database
 from frontdesk.store.practice_work import Work, for_each_practice, practices_with
+from frontdesk.store.statistics import analyze_grown_tables
 
 EVERY_SECONDS = 60.0
 MOST_AT_ONCE = 1000
@@ -35,6 +36,7 @@ def housekeeping_steps(database: Database) -> list[Step]:
         step("assertion pruning", prune_assertions),
         step("application pruning", prune_applications),
         step("grant pruning", prune_grants),
+        Step("table statistics", lambda: analyze_grown_tables(database), every=EVERY_SECONDS),
     ]
 
 

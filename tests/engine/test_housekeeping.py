@@ -1,4 +1,4 @@
-"""Housekeeping removes expired intents in bounded batches, and does no work for idle practices."""
+"""Housekeeping removes expired intents in bounded batches, analyzes grown tables, and skips idle practices."""
 
 import asyncio
 
@@ -10,7 +10,8 @@ from frontdesk.audit.trail import AuditTrail
 from frontdesk.housekeeping import housekeeping_steps, prune_deliveries, prune_events, prune_intents
 from frontdesk.outbound.webhooks.deliverer import Deliverer
 from frontdesk.store.practice_work import practices_with
-from tests.world import World, patient_id, slots
+from frontdesk.store.statistics import analyze_grown_tables
+from tests.world import PRACTICE, World, patient_id, slots
 
 
 async def _challenges(world: World, count: int) -> list[dict[str, str]]:
@@ -110,3 +111,29 @@ async def test_looking_for_chores_leaves_no_practice_named(world: World) -> None
     async with world.database.transaction() as connection:
         with pytest.raises((asyncpg.UndefinedObjectError, asyncpg.InvalidTextRepresentationError)):
             await connection.fetch("SELECT count(*) FROM patient")
+
+
+async def test_tables_that_have_grown_are_analyzed(world: World, owner: asyncpg.Connection) -> None:
+    await owner.execute("ALTER TABLE patient SET (autovacuum_enabled = off)")  # a table that it works on is left out
+    patients = "".join(
+        f'  - {{number: {number}, firstName: F, lastName: L, dob: 1990-01-01, phone: "+1 555 010 {number}"}}\n'
+        for number in range(1000, 1700)
+    )
+    await world.import_file(PRACTICE.replace("SLUG", "harbor") + patients)
+    assert await _analyzed_rows(world) >= 700
+
+    async with world.database.transaction(1) as connection:
+        await connection.execute(
+            """INSERT INTO patient (practice_id, patient_id, number, first_name, last_name, name_key, dob, phone,
+                                    phone_digits, seen, created_at, updated_at)
+               SELECT 1, 'pat_grown' || n, 10000 + n, 'F', 'L', 'f l', '1990-01-01', '', '', false, now(), now()
+               FROM generate_series(1, 8000) AS n"""
+        )
+    await analyze_grown_tables(world.database)
+    assert await _analyzed_rows(world) >= 8700
+
+
+async def _analyzed_rows(world: World) -> float:
+    """Of the patients, as the planner knows them."""
+    sql = "SELECT reltuples FROM pg_class WHERE oid = 'patient'::regclass"
+    return float(await world.database.fetchval(sql))

@@ -128,12 +128,13 @@ async def test_every_key_and_foreign_key_of_a_tenant_table_names_the_practice(ow
     assert forgotten == []
 
 
-async def test_views_and_functions_run_with_the_rights_of_their_caller(owner: Any) -> None:
+async def test_one_function_runs_with_more_than_the_rights_of_its_caller_and_takes_nothing(owner: Any) -> None:
     assert await owner.fetch("SELECT * FROM information_schema.views WHERE table_schema = 'frontdesk'") == []
     definers = await owner.fetch(
-        "SELECT proname FROM pg_proc WHERE pronamespace = 'frontdesk'::regnamespace AND prosecdef"
+        """SELECT proname, pronargs, proconfig, has_function_privilege('public', oid, 'EXECUTE') AS is_public
+           FROM pg_proc WHERE pronamespace = 'frontdesk'::regnamespace AND prosecdef"""
     )
-    assert definers == []
+    assert [tuple(row) for row in definers] == [("analyze_grown_tables", 0, ["search_path=pg_catalog, pg_temp"], False)]
 
 
 async def test_the_service_owns_nothing_and_can_rise_to_nothing(owner: Any, service: Any) -> None:

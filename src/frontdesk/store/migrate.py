@@ -16,13 +16,9 @@ import asyncpg
 from frontdesk import __version__
 from frontdesk.store.database import SCHEMA, SERVICE_ROLE, Database, DatabaseUnavailable, session_settings, within
 from frontdesk.store.hosts import Hosts
+from frontdesk.store.statistics import ANALYZE_GROWN_TABLES
 
 _FOLDER = Path(__file__).parent
-_WORTH_ANALYZING_BYTES = 64 * 1024
-_WITHOUT_STATISTICS = """
-SELECT relname AS name FROM pg_class
-WHERE relnamespace = $1::regnamespace AND relkind = 'r' AND reltuples = -1 AND pg_relation_size(oid) > $2
-"""
 _APPLIED = """
 SELECT number, checksum, applied_at, coalesce(to_jsonb(migration) ->> 'phase', 'before') AS phase FROM migration
 """  # older databases have no phases
@@ -223,10 +219,8 @@ async def migrate(dsn: str, release: Release | None = None, phase: Phase | None 
                     function.checksum,
                     release.version,
                 )
-        for row in await connection.fetch(_WITHOUT_STATISTICS, SCHEMA, _WORTH_ANALYZING_BYTES):
-            await connection.execute(
-                f'ANALYZE {SCHEMA}."{row["name"]}"'
-            )  # autovacuum may not get to it between crashes
+        if release.functions:  # migrations work without them
+            await connection.execute(ANALYZE_GROWN_TABLES)
         return state
     finally:
         await connection.close()

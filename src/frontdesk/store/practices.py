@@ -1,5 +1,6 @@
 """Practices in the database: importing and exporting practice files, listing, suspending and resuming."""
 
+import contextlib
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import astuple, dataclass, replace
 from datetime import datetime
@@ -12,10 +13,13 @@ from frontdesk.domain.ids import new_patient_id
 from frontdesk.domain.names import digits
 from frontdesk.domain.patients import name_key
 from frontdesk.practice_file import PatientRecord, PracticeFile
-from frontdesk.store.database import Database
+from frontdesk.store.database import Database, DatabaseUnavailable
 from frontdesk.store.directories import load_directory, save_directory
 from frontdesk.store.notifications import notify
 from frontdesk.store.rows import field_names, from_row, upsert_sql
+from frontdesk.store.statistics import analyze_grown_tables
+
+_MANY_PATIENTS = 500  # fewer take up no more than a table that is never worth analyzing
 
 Also = Callable[[Any, int], Awaitable[None]]
 """Work in the same transaction as a change, given the connection and the practice's id."""
@@ -65,6 +69,9 @@ async def import_practice(
         if also is not None:
             await also(connection, practice_id)
         await notify(connection, "practice", slug)
+    if len(file.patients) >= _MANY_PATIENTS:
+        with contextlib.suppress(DatabaseUnavailable):  # the import is committed, and housekeeping tries again
+            await analyze_grown_tables(database)
     return practice_id
 
 
