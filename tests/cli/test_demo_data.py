@@ -55,7 +55,9 @@ class Desk:
 
 @pytest.fixture
 async def desk(database: Database, tmp_path: Path) -> Desk:
-    context = CommandContext(Settings(data_dir=tmp_path), database, AuditContext(COMMAND_LINE, NOW, "0" * 32))
+    # With a secret key of its own and an external database the data directory may not exist yet.
+    settings = Settings(data_dir=tmp_path / "data", secret_key="s" * 32)
+    context = CommandContext(settings, database, AuditContext(COMMAND_LINE, NOW, "0" * 32))
     return Desk(context, await context.ring())
 
 
@@ -142,10 +144,10 @@ async def test_new_bookings_keep_out_of_the_way_of_those_that_people_made(desk: 
 
 async def test_the_credentials_are_kept_for_their_owner_alone(desk: Desk, tmp_path: Path) -> None:
     demo = await desk.prepare(NOW)
-    path = tmp_path / CREDENTIALS_FILE
+    path = tmp_path / "data" / CREDENTIALS_FILE
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert json.loads(path.read_text())["agent"]["clientId"] == demo.agent.client_id
-    assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith(".")] == []
+    assert [entry.name for entry in path.parent.iterdir() if entry.name.startswith(".")] == []
 
 
 async def test_credentials_that_no_longer_work_are_replaced_and_the_others_stay(desk: Desk) -> None:

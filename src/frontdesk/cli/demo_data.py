@@ -20,7 +20,7 @@ from frontdesk.access.clients.secrets import authenticate
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.access.staff.members import StaffError, add_staff, show_staff
 from frontdesk.audit.trail import append_audit
-from frontdesk.cli.connection import CommandContext, Progress
+from frontdesk.cli.connection import CommandContext, Progress, prepare_data_dir
 from frontdesk.demo import demo_practice
 from frontdesk.domain.errors import Problem
 from frontdesk.store.practices import export_practice, import_practice, practice_id_of
@@ -57,6 +57,7 @@ class Demo:
 
 async def prepare_demo(context: CommandContext, ring: KeyRing, now: datetime, progress: Progress) -> Demo:
     """Bring the demo practice up to date, under a lock."""
+    prepare_data_dir(context.settings.data_dir)  # with an external database nothing else may have needed it
     path = context.settings.data_dir / CREDENTIALS_FILE
     async with context.database.transaction() as connection:
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
