@@ -1,4 +1,4 @@
-.PHONY: run test check format generate adding-test bench bench-quick audit help setup setup-dev clean heavy crash-test cuts-test simulation-test fuzz soak nodes-test attack-test property-test mcp-conformance fhir-test client-test browser-test screenshots checker-test proof
+.PHONY: run test check format generate adding-test bench bench-quick audit help setup setup-dev clean heavy crash-test cuts-test simulation-test fuzz soak nodes-test attack-test property-test mcp-conformance fhir-test client-test browser-test screenshots checker-test deploy-test proof
 
 unexport PYTHONDONTWRITEBYTECODE  # where it is set, every process would compile all modules and tests anew
 
@@ -23,7 +23,7 @@ generate: setup-dev ## after a change of operations or codes: the Python client 
 	.venv/bin/python clients/python/generate.py
 	.venv/bin/python -m tests.doors.tool_snapshots
 
-heavy: attack-test crash-test cuts-test simulation-test fuzz soak nodes-test checker-test proof property-test mcp-conformance fhir-test client-test browser-test adding-test ## all heavier suites below
+heavy: attack-test crash-test cuts-test simulation-test fuzz soak nodes-test checker-test proof property-test mcp-conformance fhir-test client-test browser-test adding-test deploy-test ## all heavier suites below
 
 crash-test: setup-dev ## kills server and database under load; the long state machine
 	.venv/bin/python -m pytest -m heavy tests/crash tests/engine
@@ -73,6 +73,9 @@ browser-test: setup-dev ## the console in a real browser: every flow, accessibil
 
 screenshots: setup-dev ## every page of the console in both themes, and those of the README (needs chromium)
 	PYTHONPATH=clients/python/src .venv/bin/python -m tests.browser.screenshots
+
+deploy-test: setup-dev ## the wheel as installed, image, proxies, unit and manifests (needs root and the Debian packages of .ci/run)
+	.venv/bin/python -m pytest -m heavy -o timeout=900 tests/deploy
 
 bench: setup-dev ## measures everything against floors of the same run; rewrites docs/performance.md and its curves
 	.venv/bin/python bench/run.py

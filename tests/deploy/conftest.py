@@ -1,0 +1,38 @@
+"""The packages under test, what they need to be installed, and the checkers of files for other programs."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.deploy.installing import OWN_PYTHON, ROOT, download_wheels
+from tests.deploy.programs import run
+
+
+@pytest.fixture(scope="session")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The locked dependencies and build tools as wheels, downloaded once."""
+    return download_wheels(tmp_path_factory.mktemp("wheels"), OWN_PYTHON)
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from the unpacked source distribution, which therefore holds everything that it needs."""
+    folder = tmp_path_factory.mktemp("packages")
+    run(sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", folder, folder=ROOT)
+    (archive,) = folder.glob("*.tar.gz")
+    run("tar", "--extract", "--file", archive, "--directory", folder)
+    source = folder / archive.name.removesuffix(".tar.gz")
+    run(sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder, folder=source)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="session")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the programs in requirements-deploy.lock."""
+    folder = tmp_path_factory.mktemp("tools")
+    run(sys.executable, "-m", "venv", folder)
+    lock = ROOT / "requirements-deploy.lock"
+    run(folder / "bin" / "pip", "install", "--quiet", "--no-compile", "--require-hashes", "--requirement", lock)
+    return folder / "bin"

@@ -1,0 +1,81 @@
+"""The files beside compose.yaml, against a PostgreSQL of this machine: logins, secrets and backups."""
+
+import json
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.accounts import NO_DRAIN, SAME_ACCOUNT
+from tests.crash.harness import COMMAND
+from tests.deploy.installing import ROOT
+from tests.deploy.programs import PATH, environment, run
+from tests.deploy.service import book, calling, running
+from tests.nodes.clusters import Cluster
+from tests.ports import free_port
+from tests.store.embedded_processes import wheel_binaries
+
+pytestmark = pytest.mark.heavy
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with tempfile.TemporaryDirectory(prefix="frontdesk-compose-") as name:
+        Path(name).chmod(0o755)  # PostgreSQL of root's tests runs as another account
+        cluster = Cluster(Path(name) / "one")
+        cluster.create()
+        cluster.start()
+        yield cluster
+        cluster.kill()
+
+
+def variables_of(path: Path) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in path.read_text().splitlines())
+
+
+def test_the_service_runs_with_the_prepared_logins_and_its_backup_is_whole(cluster: Cluster, tmp_path: Path) -> None:
+    folder = tmp_path / "compose"
+    shutil.copytree(ROOT / "deploy" / "compose", folder, ignore=shutil.ignore_patterns("secrets*", "backups"))
+    run(folder / "prepare", "desk.example.org")
+    secrets = {path.stem: variables_of(path) for path in (folder / "secrets").iterdir()}
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in (folder / "secrets").iterdir())
+    with pytest.raises(AssertionError, match="not replaced"):
+        run(folder / "prepare", "desk.example.org")
+
+    here = {"PGHOST": "127.0.0.1", "PGPORT": str(cluster.port), "PATH": f"{wheel_binaries()}:{PATH}"}
+    run(folder / "logins.sh", variables=environment(**secrets["database"], **here))
+
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    settings = {
+        name: value.replace("@database/", f"@127.0.0.1:{cluster.port}/") for name, value in secrets["frontdesk"].items()
+    }
+    data = tmp_path / "data"
+    variables = environment(
+        **settings | {"FRONTDESK_BASE_URL": url}, **SAME_ACCOUNT, **NO_DRAIN, FRONTDESK_DATA_DIR=str(data),
+        FRONTDESK_PORT=str(port), FRONTDESK_LOG_LEVEL="error",
+    )  # fmt: skip
+    with running([COMMAND, "serve", "--demo"], folder=tmp_path, variables=variables, url=url):
+        credentials = json.loads((data / "demo-credentials.json").read_text())
+        with calling(url, credentials["agent"]) as http:
+            appointment = book(http)
+
+    backups = tmp_path / "backups"
+    backups.mkdir()
+    run(folder / "backup.sh", "once", variables=environment(**{**secrets["backup"], **here}, BACKUPS=str(backups)))
+    (dump,) = backups.iterdir()
+    cluster.sql("CREATE DATABASE restored")
+    restored = cluster.dsn.removesuffix("/postgres") + "/restored"
+    run(wheel_binaries() / "pg_restore", "--exit-on-error", f"--dbname={restored}", dump)
+    query = "SELECT appointment_id FROM frontdesk.appointment"
+    assert appointment in run(wheel_binaries() / "psql", "-XAt", restored, "-c", query).split()
+
+
+def test_a_backup_that_fails_leaves_no_file(tmp_path: Path) -> None:
+    unreachable = {"PGHOST": str(tmp_path), "BACKUPS": str(tmp_path), "PATH": f"{wheel_binaries()}:{PATH}"}
+    with pytest.raises(AssertionError, match="the backup failed"):
+        run(ROOT / "deploy" / "compose" / "backup.sh", "once", variables=environment(**unreachable))
+    assert list(tmp_path.iterdir()) == []

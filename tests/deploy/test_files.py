@@ -1,0 +1,54 @@
+"""Files for other programs: each is valid for the program that reads it."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from frontdesk.settings import Settings
+from tests.crash.harness import COMMAND
+from tests.deploy.installing import ROOT
+from tests.deploy.programs import need, run
+
+pytestmark = pytest.mark.heavy
+
+UNITS = ROOT / "deploy" / "systemd"
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").iterdir())
+
+
+def test_workflows_fit_their_schema_and_have_no_known_weakness(tools: Path) -> None:
+    run(tools / "check-jsonschema", "--builtin-schema", "vendor.github-workflows", *WORKFLOWS)
+    run(tools / "zizmor", "--offline", "--min-severity", "medium", *WORKFLOWS)
+
+
+def test_the_dockerfile_has_no_findings(tools: Path) -> None:
+    assert run(tools / "hadolint", ROOT / "deploy" / "image" / "Dockerfile") == ""
+
+
+def test_the_compose_file_fits_its_schema(tools: Path) -> None:
+    compose = ROOT / "deploy" / "compose" / "compose.yaml"
+    run(tools / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", compose)
+
+
+def test_manifests_of_kubernetes_are_valid(tools: Path) -> None:
+    folder = ROOT / "deploy" / "kubernetes"
+    kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
+    manifests = [folder / name for name in kustomization["resources"]]
+    assert sorted([*manifests, folder / "kustomization.yaml"]) == sorted(folder.iterdir())
+    run(tools / "kubernetes-validate", "--strict", *manifests)
+    configuration = dict(literal.split("=", 1) for literal in kustomization["configMapGenerator"][0]["literals"])
+    assert {name.removeprefix("FRONTDESK_").lower() for name in configuration} <= Settings.model_fields.keys()
+
+
+@pytest.mark.parametrize("unit", sorted(path.name for path in UNITS.iterdir()))
+def test_units_of_systemd_are_valid_and_hardened(unit: str, tmp_path: Path) -> None:
+    need("systemd-analyze")
+    for path in UNITS.iterdir():  # systemd looks for the programs that units name
+        (tmp_path / path.name).write_text(path.read_text().replace("/opt/frontdesk/bin/frontdesk", COMMAND))
+    verified = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", tmp_path / unit], capture_output=True, text=True, timeout=60
+    )
+    assert (verified.returncode, verified.stderr) == (0, "")
+    if unit.endswith(".service"):
+        run("systemd-analyze", "security", "--offline=true", "--threshold=15", tmp_path / unit)  # an exposure of 1.5
