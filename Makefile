@@ -28,7 +28,7 @@ heavy: attack-test crash-test cuts-test simulation-test fuzz soak nodes-test che
 crash-test: setup-dev ## kills server and database under load; the long state machine
 	.venv/bin/python -m pytest -m heavy tests/crash tests/engine
 
-nodes-test: setup-dev ## several nodes under load: rolling restarts, fail-over of PostgreSQL, logins with few rights (pgbouncer optional)
+nodes-test: setup-dev ## several nodes under load: rolling restarts, fail-over of PostgreSQL, logins with few rights (pgbouncer and patroni optional)
 	.venv/bin/python -m pytest -m heavy tests/nodes
 
 cuts-test: setup-dev ## every write with its connections (PostgreSQL, HTTP, FHIR) cut at every message (FHIR and rarer faults: CUT_EVERY=1)

@@ -1,21 +1,17 @@
 """The primary hangs or is killed under load and its standby is promoted: writes go on, and no booking is lost."""
 
 import asyncio
-import random
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
 import pytest
 
-from tests.crash.harness import BOOKERS, Clinic, Ledger, book_for_ever, check_stored, find_patients, get_token, resend
+from tests.crash.harness import Clinic, check_stored
 from tests.nodes.clusters import Cluster
+from tests.nodes.outages import LONGEST_OUTAGE, booking, outage
 from tests.store.embedded_processes import wait_until
-
-LONGEST_OUTAGE = 10.0
 
 
 @dataclass
@@ -58,26 +54,17 @@ async def test_writes_go_on_at_the_promoted_standby(replicated: Replicated, end:
     clinic, primary, standby = replicated.clinic, replicated.primary, replicated.standby
     agent = clinic.prepare()  # the commands pass over the standby, which the address names first
     clinic.start()
-    ledger, chance = Ledger(), random.Random(3)
-    async with httpx.AsyncClient(base_url=clinic.url, timeout=30) as client:
-        await get_token(client, agent)
-        patients = await find_patients(client)
-        bookers = [asyncio.create_task(book_for_ever(client, patients, ledger, chance)) for _ in range(BOOKERS)]
-        await _until(lambda: len(ledger.booked) >= 10)
+
+    async def promote() -> None:
         end(primary)
-        began, before = time.monotonic(), len(ledger.booked)
         await asyncio.to_thread(standby.promote)
         standby.sql("ALTER SYSTEM RESET synchronous_standby_names")
         standby.sql("SELECT pg_reload_conf()")
-        await _until(lambda: len(ledger.booked) > before + BOOKERS)  # so many answers may have been on their way
-        outage = time.monotonic() - began
-        await _until(lambda: len(ledger.booked) > before + 20)
-        for booker in bookers:
-            booker.cancel()
-        await asyncio.gather(*bookers, return_exceptions=True)
-        await resend(client, ledger)
-    print(f"{end.__name__}: {outage:.1f} s without writes; {len(ledger.booked)} bookings told")
-    assert outage <= LONGEST_OUTAGE
+
+    async with booking(clinic.url, agent) as ledger:
+        seconds = await outage(ledger, promote)
+    print(f"{end.__name__}: {seconds:.1f} s without writes; {len(ledger.booked)} bookings told")
+    assert seconds <= LONGEST_OUTAGE
     await check_stored(standby.dsn, ledger)
 
 
@@ -89,9 +76,3 @@ def test_a_standby_alone_is_refused(replicated: Replicated) -> None:
         done = replicated.clinic.attempt(*command, environment=environment)
         assert done.returncode == 1, command
         assert "accepts no writes" in done.stdout + done.stderr, command
-
-
-async def _until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(120):
-        while not condition():
-            await asyncio.sleep(0.02)
