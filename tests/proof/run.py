@@ -113,6 +113,5 @@ class Proof:
         deadline = time.monotonic() + self.webhook_patience
         stored = await read_stored(self.owner_dsn)
         events = {f"evt_{row['event_id']}" for row in stored.outbox}
-        events -= {f"evt_{row['event_id']}" for row in stored.waiting}
         while not events <= set(self.receiver.ids()) and time.monotonic() < deadline:
             await asyncio.sleep(0.1)

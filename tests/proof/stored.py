@@ -31,7 +31,6 @@ _OUTBOX = """
 SELECT event_id, type, coalesce(subject ->> 'appointmentId', subject ->> 'patientId') AS subject FROM outbox
 ORDER BY event_id
 """
-_WAITING = "SELECT event_id FROM webhook_delivery WHERE state = 'pending' AND due_at > now() + interval '1 minute'"
 _EVENTS = {
     "book_appointment": "appointment.booked",
     "cancel_appointment": "appointment.cancelled",
@@ -49,7 +48,6 @@ class Stored:
     clashes: list[Any]
     audit: list[Any]
     outbox: list[Any]
-    waiting: list[Any]  # events whose webhook is due later
     received: list[tuple[str, str, str]] = field(
         default_factory=list
     )  # webhooks: id, type, subject, in order of arrival
@@ -60,9 +58,9 @@ class Stored:
 async def read_stored(dsn: str) -> Stored:
     connection = await asyncpg.connect(dsn, server_settings={"search_path": "frontdesk, public"})
     try:
-        statements = (_APPOINTMENTS, _PATIENTS, _CLASHES, _AUDIT, _OUTBOX, _WAITING)
-        appointments, patients, clashes, audit, outbox, waiting = [await connection.fetch(each) for each in statements]
-        return Stored(appointments, patients, clashes, audit, outbox, waiting)
+        statements = (_APPOINTMENTS, _PATIENTS, _CLASHES, _AUDIT, _OUTBOX)
+        appointments, patients, clashes, audit, outbox = [await connection.fetch(each) for each in statements]
+        return Stored(appointments, patients, clashes, audit, outbox)
     finally:
         await connection.close()
 
@@ -157,12 +155,8 @@ def _webhooks(checker: "Checker", stored: Stored) -> None:
     findings = checker.findings
     sent = {f"evt_{row['event_id']}": (row["type"], row["subject"]) for row in stored.outbox}
     arrived = Counter(event for event, _, _ in stored.received)
-    # A delivery that was taken while the clock was ahead waits until it gets there, and others of its subject with it.
-    clock_moved = len(checker.history.offsets) > 1
-    waiting = {sent[f"evt_{row['event_id']}"][1] for row in stored.waiting} if clock_moved else set()
     for event in sent.keys() - arrived.keys():
-        if sent[event][1] not in waiting:
-            findings.add("webhook never", f"{event} {sent[event]}")
+        findings.add("webhook never", f"{event} {sent[event]}")
     first_arrivals: dict[str, None] = {}
     for event, kind, subject in stored.received:
         first_arrivals.setdefault(event)
