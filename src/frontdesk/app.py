@@ -41,6 +41,7 @@ from frontdesk.console.actions.assistants import Assistants
 from frontdesk.console.actions.audit import AuditRecords
 from frontdesk.console.actions.blocks import Blocks
 from frontdesk.console.actions.calendar import Calendar
+from frontdesk.console.actions.calendar_preferences import Preferences
 from frontdesk.console.actions.checklist import Checklist
 from frontdesk.console.actions.clients import Clients
 from frontdesk.console.actions.confirmations import Confirmations
@@ -217,6 +218,7 @@ def build_service(
         desk=Desk(
             engine=engine,
             calendar=Calendar(database, system_of),
+            preferences=Preferences(database),
             appointments=Appointments(database, engine),
             patients=Patients(system_of),
             patient_reads=PatientReads(database),

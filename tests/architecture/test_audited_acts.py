@@ -88,14 +88,15 @@ WRITING_UNAUDITED = {
     "webhook test": "sends a message without data, and changes nothing",
 }
 
-# Actions of the console that disclose no patient and change nothing.
+# Actions of the console that disclose no patient and change nothing but the person's own view.
 QUIET_ACTIONS = {
     "AgentView.is_sandbox", "Assistants.all", "Assistants.application", "Clients.connected_by", "AuditRecords.actors",
     "AuditRecords.find", "AuditRecords.last_check", "AuditRecords.close",
     "Blocks.offered", "Blocks.upcoming", "Calendar.directory", "Checklist.progress", "Clients.all", "Clients.one",
     "Confirmations.recent",
     "PatientReads.alarms", "PatientReads.of_client", "PatientReads.of_clients",
-    "Patients.searchable", "Patients.supports", "Staff.all", "Staff.one", "Staff.sign_ins", "SystemHealth.now",
+    "Patients.searchable", "Patients.supports", "Preferences.read", "Preferences.save", "Staff.all", "Staff.one",
+    "Staff.sign_ins", "SystemHealth.now",
     "Usage.of_clients", "Usage.over_time", "Webhooks.all",
 }  # fmt: skip
 RECORDS = re.compile(r"context\.(record|record_in|audit|call)\b|self\._recorded\(context|context\.staff\.staff_id,\n")

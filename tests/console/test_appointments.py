@@ -1,5 +1,6 @@
 """One appointment at the desk: every step, the states it is legal from, who may, and its history."""
 
+import asyncio
 from datetime import timedelta
 
 import httpx
@@ -295,3 +296,79 @@ def _hidden(html: str) -> list[tuple[str, str]]:
         for each in Document(html).tagged("input")
         if each.attributes.get("type") == "hidden"
     ]
+
+
+# Undo
+
+
+async def undo(browser: httpx.AsyncClient, appointment: str, reason: str = "", key: str = NEW) -> httpx.Response:
+    return await browser.post(f"/console/appointments/{appointment}/undo", data={"reason": reason, "key": key})
+
+
+async def test_every_step_is_taken_back_at_once_without_a_reason_and_later_with_one(
+    world: World, staff: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    booked = await book(agent)
+    assert (await undo(staff, booked)).status_code == 409, "a booking is no step"
+    await staff.post(f"/console/appointments/{booked}/confirm", data={"key": "k1"})
+    assert "data-undo" in (await staff.get(f"/console/appointments/{booked}?notice=attendance_confirmed")).text
+    assert (await undo(staff, booked, key="u1")).headers["Location"].endswith("notice=appointment_restored")
+    assert await status_of(world, booked) == "booked"
+    await staff.post(f"/console/appointments/{booked}/confirm", data={"key": "k2"})
+    ana = await on_the_day(world)
+    for number, status in enumerate(("arrived", "completed", "noShow")):
+        await record(ana, booked, status, key=f"r{number}")
+        assert await status_of(world, booked) == status
+        if status == "arrived":
+            continue  # and on to the visit
+        world.clock.advance(minutes=2)
+        assert "data-undo" not in (await ana.get(f"/console/appointments/{booked}?notice=arrival_recorded")).text
+        refused = await undo(ana, booked, key=f"a{number}")
+        assert refused.status_code == 422, "a while later somebody may have acted on it"
+        assert await status_of(world, booked) == status
+        await undo(ana, booked, reason=f"Wrong row <{number}>", key=f"b{number}")
+        assert await status_of(world, booked) == "confirmed", "as it was before"
+    text = words(Document(await page(ana, booked)).having("id", "appointment")[0].text)
+    assert "Undone: booked again by Ana" in text
+    assert "Wrong row <1>" in text
+    assert len(await records(world, operation="console.restore_appointment", outcome="executed")) == 3
+
+
+async def test_an_arrival_ahead_of_time_can_be_taken_back(
+    world: World, staff: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    """Until the visit begins there is no other step to go to."""
+    booked = await book(agent)
+    ana = await on_the_day(world, hours=29)  # at eight
+    await record(ana, booked, "arrived")
+    assert f"/console/appointments/{booked}/undo" in await page(ana, booked)
+    await undo(ana, booked, key="u")
+    assert await status_of(world, booked) == "booked"
+
+
+async def test_a_cancellation_is_taken_back_only_while_the_time_is_free(
+    world: World, staff: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    booked = await book(agent)
+    await staff.post(f"/console/appointments/{booked}/cancel", data={"key": "c1", "reason": "Mistake"})
+    await undo(staff, booked, key="u1")
+    assert await status_of(world, booked) == "booked"
+    assert "Mistake" not in await page(staff, booked)
+    events = await stored(world, "SELECT type FROM outbox WHERE practice_id = $1 ORDER BY event_id")
+    assert [each["type"] for each in events][-2:] == ["appointment.cancelled", "appointment.booked"]
+    await staff.post(f"/console/appointments/{booked}/cancel", data={"key": "c2"})
+    # The same slot for somebody else, while the desk takes the cancellation back: one of the two has it.
+    slot = (await slots(agent))[0]
+    body = {"patientId": await patient_id(agent, "Alan"), "slotId": slot["id"]}
+    challenge = (await agent.post("/api/appointments", json=body)).json()
+    again = {**body, "confirmationToken": challenge["confirmationToken"]}
+    taken, restored = await asyncio.gather(agent.post("/api/appointments", json=again), undo(staff, booked, key="u2"))
+    assert (taken.status_code, restored.status_code) in ((201, 409), (409, 303))
+    live = "SELECT 1 FROM appointment WHERE practice_id = $1 AND provider_id = 10 AND status <> 'cancelled'"
+    assert len(await stored(world, live)) == 1
+
+
+async def test_undo_is_no_operation_of_a_door(agent: httpx.AsyncClient) -> None:
+    booked = await book(agent)
+    for path in (f"/api/appointments/{booked}/undo", f"/api/appointments/{booked}/restore"):
+        assert (await agent.post(path, json={})).status_code == 404

@@ -7,7 +7,7 @@ import pytest
 
 from tests.console.desk import Document, calendar, entries, records, words
 from tests.console.signing_in import TEST_STAFF, signed_in
-from tests.world import MONDAY, PRACTICE, World, book, confirmed, patient_id, slots
+from tests.world import MONDAY, PRACTICE, World, book, confirmed, patient_id
 
 
 @pytest.fixture
@@ -243,10 +243,9 @@ async def test_without_a_session_the_calendar_leads_to_the_sign_in(world: World)
         assert answer.headers["Location"].startswith("/console/sign-in")
 
 
-async def test_short_appointments_in_a_row_stand_beside_each_other_and_others_keep_the_width(
+async def test_short_appointments_in_a_row_stand_below_each_other_at_their_true_height(
     world: World, staff: httpx.AsyncClient, agent: httpx.AsyncClient
 ) -> None:
-    """What would be too low to press is drawn higher, and then must not cover its neighbour."""
     file = PRACTICE.replace("SLUG", "harbor").replace(
         "timeZone: America/New_York,", "timeZone: America/New_York, slotIntervalMinutes: 5,"
     )
@@ -254,10 +253,86 @@ async def test_short_appointments_in_a_row_stand_beside_each_other_and_others_ke
     wanted = {"visitTypeId": 22, "procedureId": 103}
     first = await book(agent, "Ada", **wanted)
     second = await book(agent, "Alan", **wanted)
-    slot = (await slots(agent, procedureId=102))[-1]
-    body = {"patientId": await patient_id(agent, "José"), "slotId": slot["id"]}
-    alone = (await confirmed(agent, "POST", "/api/appointments", body)).json()["appointmentId"]
-    found = entries(await calendar(staff, provider=10))
-    assert {"at-1", "for-3", "lane-1"} <= found[first].classes
-    assert {"at-2", "for-3", "lane-2"} <= found[second].classes
-    assert {"for-9", "lane-1", "wide-2"} <= found[alone].classes
+    html = await calendar(staff, provider=10)
+    found = entries(html)
+    assert {"at-1", "for-1", "lane-1"} <= found[first].classes
+    assert {"at-2", "for-1", "lane-1"} <= found[second].classes
+    [column] = Document(html).having("data-provider", "10")
+    assert "lanes-1" in column.classes
+    assert "shortest-1" in Document(html).having("data-cal")[0].classes, "the rows are high enough for the shortest"
+
+
+async def test_only_columns_that_changed_are_sent_and_recorded(
+    world: World, staff: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    await book(agent)  # with provider 10
+    html = await calendar(staff)
+    document = Document(html)
+    had = [each.attributes["data-column"] for each in document.having("data-column")]
+    known = {
+        "If-None-Match": f'"{document.having("data-tag")[0].attributes["data-tag"]}"',
+        "X-Calendar-Columns": ",".join(had),
+    }
+    alans = await book(agent, "Alan", providerId=11)
+    answer = await staff.get("/console/calendar/grid?date=2026-11-16", headers=known)
+    assert set(entries(answer.text)) == {alans}
+    sent = Document(answer.text).having("data-column")
+    assert ["data-unchanged" in each.attributes for each in sent] == [True, False, True]
+    assert [each.attributes["data-column"] for each in sent][::2] == had[::2]
+    last = (await records(world, operation="console.calendar"))[-1]
+    assert last["subject_ids"] == [await patient_id(agent, "Alan")], "nobody else's name was shown again"
+
+
+async def test_the_calendar_is_sent_compressed_and_repeats_nothing_that_a_link_can_choose_freely(
+    staff: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    """Otherwise the size of the answer would tell, guess by guess, which names are on the page."""
+    await book(agent)
+    marker = "Lovelace7531902"
+    for path in ("/console/calendar", "/console/calendar/grid"):
+        query = {
+            "date": "2026-11-16",
+            "x": marker,
+            "show": marker,
+            "notice": marker,
+            "view": marker,
+            "cancelled": marker,
+        }
+        answer = await staff.get(path, params={**query, "provider": "753190246", "visit": "753190246"})
+        assert answer.headers["Content-Encoding"] == "gzip"
+        assert "Ada" in answer.text
+        assert "7531902" not in answer.text
+        plain = await staff.get(path, params=query, headers={"Accept-Encoding": "identity"})
+        assert "Content-Encoding" not in plain.headers
+
+
+async def test_view_and_filter_are_kept_for_the_person(
+    world: World, staff: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    async def shown(browser: httpx.AsyncClient, **query: str) -> tuple[list[str], set[str], set[str]]:
+        document = Document(html := await calendar(browser, **query))
+        columns = [each.attributes["data-provider"] for each in document.having("data-provider")]
+        return columns, set(entries(html)), document.having("data-cal")[0].classes & {"density-compact", "by-visit"}
+
+    follow_up = await book(agent)
+    await book(agent, "Alan", visitTypeId=22, procedureId=103)
+    form = {
+        "filter": "yes",
+        "provider": ["10", "12", "77", "x"],
+        "visit": "21",
+        "density": "compact",
+        "colours": "visit",
+    }
+    saved = await staff.post("/console/calendar/preferences", data={**form, "date": "2026-11-16", "view": "week"})
+    assert saved.headers["Location"] == "/console/calendar?date=2026-11-16&view=week"
+    assert await shown(staff) == (["10", "12"], {follow_up}, {"density-compact", "by-visit"})
+    await staff.post("/console/calendar/preferences", data={"density": "huge", "colours": "state"})
+    assert await shown(staff) == (["10", "12"], {follow_up}, set()), (
+        "the filter stays; what is not valid is the default"
+    )
+    assert (await shown(staff, provider="11"))[0] == ["11"], "an address that names a provider shows that one"
+    assert "2 of 3 providers" in await calendar(staff)
+    other = await signed_in(world, role="staff")
+    assert (await shown(other))[0] == ["10", "11", "12"]
+    await staff.post("/console/calendar/preferences", data={"filter": "yes"})
+    assert (await shown(staff))[0] == ["10", "11", "12"]

@@ -1,11 +1,13 @@
 """Patients at the desk: found by little, shown with their visits, put on file and changed; names do no harm."""
 
+from datetime import date
 from typing import Any
 
 import httpx
 import pytest
 
 from frontdesk.console.actions.patients import SHOWN, parse_search
+from frontdesk.systems.port import PatientSearch
 from tests.console.desk import Document, key_in, records, stored, words
 from tests.console.signing_in import TEST_STAFF, signed_in
 from tests.world import World, book, patient_id, slots
@@ -112,6 +114,25 @@ async def test_a_search_that_says_nothing_is_refused_with_its_text_kept(staff: h
     answer = await staff.post("/console/patients", data={"search": text})
     assert answer.status_code == 422
     assert "fault" in answer.text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1985-12-10", "12/10/1985", "10.12.1985", "10-12-1985", "10 Dec 1985", "10th december, 1985", "Dec 10, 1985",
+     "1985/12/10", "December 10th 1985"],
+)  # fmt: skip
+def test_a_date_of_birth_is_read_in_any_usual_form(text: str) -> None:
+    assert parse_search(f"love {text}") == PatientSearch((("", "love"), ("love", "")), None, date(1985, 12, 10))
+
+
+def test_a_day_that_is_no_month_is_the_day() -> None:
+    assert parse_search("31/12/1985").dob == parse_search("12/31/1985").dob == date(1985, 12, 31)
+    assert parse_search("30/02/1985").dob is None
+
+
+async def test_a_patient_is_found_by_number(staff: httpx.AsyncClient) -> None:
+    assert await found(staff, "#1") == await found(staff, "1")
+    assert len(await found(staff, "1")) == 1
 
 
 def test_the_readings_of_a_text_are_few() -> None:

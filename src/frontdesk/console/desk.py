@@ -11,6 +11,7 @@ from frontdesk.console.actions.assistants import Assistants
 from frontdesk.console.actions.audit import AuditRecords
 from frontdesk.console.actions.blocks import Blocks
 from frontdesk.console.actions.calendar import Calendar
+from frontdesk.console.actions.calendar_preferences import Preferences
 from frontdesk.console.actions.checklist import Checklist
 from frontdesk.console.actions.clients import Clients
 from frontdesk.console.actions.confirmations import Confirmations
@@ -36,6 +37,7 @@ _MAY_BE_SAVED = "The connection to the database was lost. Check whether the chan
 class Desk:
     engine: Engine
     calendar: Calendar
+    preferences: Preferences
     appointments: Appointments
     patients: Patients
     patient_reads: PatientReads

@@ -112,6 +112,7 @@ class ConsoleRequest:
         return await self.console.sign_in.find(token, in_use=False) is not None
 
     def render(self, template: str, *, title: str, status: int = 200, **values: Any) -> Response:
+        values.setdefault("here", here(self.http))
         return render(
             self.http,
             template,
@@ -123,7 +124,6 @@ class ConsoleRequest:
             nav=_navigation(self.staff, self.page),
             csrf=self.csrf,
             notice=NOTICES.get(self.http.query_params.get("notice", "")),
-            here=here(self.http),
             idle_seconds=int(IDLE.total_seconds()),
             **values,
         )

@@ -59,6 +59,7 @@ NOTICES = {
     "arrival_recorded": "The arrival has been recorded.",
     "visit_completed": "The visit has been recorded as completed.",
     "no_show_recorded": "The no-show has been recorded.",
+    "appointment_restored": "Undone.",
     "patient_created": "The patient has been added.",
     "patient_changed": "The patient's record has been changed.",
     "nothing_changed": "Nothing was changed.",

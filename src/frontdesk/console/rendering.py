@@ -1,5 +1,6 @@
 """Renders templates, with autoescaping, and sets the security headers of every answer."""
 
+import gzip
 import secrets
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,17 @@ def _templates() -> "Environment":
 def render(request: Request, template: str, status: int = 200, **values: Any) -> Response:
     html = _templates().get_template(template).render(theme=theme_of(request), **values)
     return HTMLResponse(html, status)
+
+
+def compressed(request: Request, response: Response) -> Response:
+    """Compressed if accepted. Only for a page that repeats nothing of the request that a stranger can choose freely:
+    the size would tell what else is on the page."""
+    response.headers["Vary"] = "Accept-Encoding"
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        response.body = gzip.compress(response.body, 6, mtime=0)
+        response.headers["Content-Encoding"] = "gzip"
+        response.headers["Content-Length"] = str(len(response.body))
+    return response
 
 
 def theme_of(request: Request) -> str | None:

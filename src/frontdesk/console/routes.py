@@ -16,6 +16,7 @@ from frontdesk.console.pages import (
     blocks,
     bookings,
     calendar,
+    chosen_time,
     clients,
     confirmations,
     connect,
@@ -41,8 +42,8 @@ async def _nothing(_visit: ConsoleRequest) -> Response:
 
 
 _MODULES = (
-    account, passkeys, calendar, live, appointments, bookings, patients, blocks, staff, agent_view, assistants,
-    clients, usage, confirmations, connect, setup, practice_file, health, audit,
+    account, passkeys, calendar, live, chosen_time, appointments, bookings, patients, blocks, staff, agent_view,
+    assistants, clients, usage, confirmations, connect, setup, practice_file, health, audit,
 )  # fmt: skip
 PAGES: tuple[Page, ...] = (Page("GET", "/", _home), *(page for module in _MODULES for page in module.PAGES))
 # Matched last: 404 with a session, the sign-in without one.

@@ -16,6 +16,8 @@ RECORDABLE = {
     "completed": ("booked", "confirmed", "arrived", "completed"),
     "noShow": ("booked", "confirmed", "arrived", "noShow"),
 }
+# States that staff take back: the appointment is booked or confirmed again.
+RESTORABLE = ("confirmed", "arrived", "completed", "noShow", "cancelled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,13 @@ def has_come(appointment: Appointment, time_zone: str, now: datetime, status: st
         return appointment.starts_at <= now
     day, today = (local_date(int(moment.timestamp()) // 60, time_zone) for moment in (appointment.starts_at, now))
     return day <= today
+
+
+def restored_status(appointment: Appointment) -> str:
+    """The status before what is taken back: a confirmation, or whatever came after it."""
+    if appointment.status == "confirmed" or appointment.attendance_confirmed_at is None:
+        return "booked"
+    return "confirmed"
 
 
 def conflict_detail(status: str, legal: Sequence[str]) -> str:

@@ -27,7 +27,7 @@ from frontdesk.operations import (
     search_slots,
     update_patient,
 )
-from frontdesk.operations._attendance import RECORDINGS
+from frontdesk.operations._attendance import RECORDINGS, RESTORE, UNDO
 from frontdesk.operations._operation import Context, Group, Operation, Proposal
 from frontdesk.operations._slot_json import SlotJson
 from frontdesk.systems.port import Capability
@@ -89,6 +89,8 @@ __all__ = [
     "OPERATIONS",
     "PRACTICE_IMPORTED",
     "RECORDINGS",
+    "RESTORE",
+    "UNDO",
     "WIDE_SLOT_SEARCH",
     "Context",
     "Operation",

@@ -1,17 +1,29 @@
 """Writes that only staff perform: no door offers them, and no scope leads to them."""
 
 from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated
 
-from frontdesk.domain.appointments import RECORDABLE
-from frontdesk.operations._fields import AppointmentId, WriteInput
+from pydantic import BeforeValidator
+
+from frontdesk.domain.appointments import RECORDABLE, RESTORABLE, restored_status
+from frontdesk.domain.errors import FieldError, Problem, invalid
+from frontdesk.operations._fields import AppointmentId, Reason, WriteInput, blank_as_none
+from frontdesk.operations._lookups import existing_appointment
 from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import AppointmentWritten
 from frontdesk.operations._status_changes import propose_status
 from frontdesk.systems.port import Capability
 
+UNDO = timedelta(minutes=1)  # so long a step is taken back without a reason
+
 
 class Request(WriteInput):
     appointment_id: AppointmentId
+
+
+class RestoreRequest(Request):
+    reason: Annotated[Reason | None, BeforeValidator(blank_as_none)] = None
 
 
 def _recording(name: str, title: str, status: str) -> Operation:
@@ -31,6 +43,29 @@ def _recording(name: str, title: str, status: str) -> Operation:
         run=run,
     )
 
+
+async def _restore(context: Context, given: RestoreRequest) -> Proposal:
+    appointment = await existing_appointment(context, given.appointment_id)
+    if appointment.status not in RESTORABLE:
+        raise Problem("conflict", "There is nothing to undo: the appointment is booked.")
+    if given.reason is None and context.now - appointment.updated_at > UNDO:
+        raise invalid([FieldError("reason", "required", "reason is required: this was recorded a while ago")])
+    status = restored_status(appointment)
+    return await propose_status(context, appointment.id, status, (appointment.status,), reason=given.reason)
+
+
+RESTORE = Operation(
+    name="console.restore_appointment",
+    title="Take back a state or a cancellation",
+    method="POST",
+    path="/appointments/{appointmentId}",
+    scope=None,
+    kind="write",
+    needs=Capability.RECORD_ATTENDANCE,
+    input=RestoreRequest,
+    output=AppointmentWritten,
+    run=_restore,
+)
 
 RECORDINGS: Mapping[str, Operation] = {
     "arrived": _recording("record_arrived", "Record an arrival", "arrived"),

@@ -8,7 +8,15 @@ from typing import Any
 from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.names import Actor, names_of
-from frontdesk.domain.appointments import CANCELLABLE, CONFIRMABLE, RECORDABLE, RESCHEDULABLE, Appointment, has_come
+from frontdesk.domain.appointments import (
+    CANCELLABLE,
+    CONFIRMABLE,
+    RECORDABLE,
+    RESCHEDULABLE,
+    RESTORABLE,
+    Appointment,
+    has_come,
+)
 from frontdesk.domain.consent import Consent
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
@@ -16,12 +24,13 @@ from frontdesk.domain.ids import APPOINTMENT_ID
 from frontdesk.domain.local_time import zone
 from frontdesk.domain.patients import Patient
 from frontdesk.engine.execute import Engine
-from frontdesk.operations import RECORDINGS, supported
+from frontdesk.operations import RECORDINGS, RESTORE, UNDO, supported
 from frontdesk.store.database import Database
 from frontdesk.store.rows import from_row
 from frontdesk.systems.port import Capability
 
 _HISTORY = "SELECT * FROM appointment_history($1, $2, NULL)"
+_REASONS = "SELECT at, reason FROM appointment_correction WHERE practice_id = $1 AND appointment_id = $2"
 _UPCOMING = {
     "confirm_attendance": CONFIRMABLE,
     "reschedule_appointment": RESCHEDULABLE,
@@ -37,6 +46,7 @@ class HistoryEntry:
     operation: str
     outcome: str
     consent: Consent | None  # None: nobody was asked
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +63,7 @@ class AppointmentView:
     booked_by: Actor | None
     history: Sequence[HistoryEntry]
     may: frozenset[str]  # operations, and statuses that can be recorded
+    undo_without_reason: bool  # the last step was taken just now
     records_attendance: bool
 
 
@@ -69,6 +80,10 @@ class Appointments:
         patient = await system.get_patient(found.patient_id)
         directory = await system.directory()
         rows = await self.database.fetch(_HISTORY, context.practice_id, [found.id])
+        async with self.database.transaction(context.practice_id) as connection:
+            reasons = {
+                row["at"]: row["reason"] for row in await connection.fetch(_REASONS, context.practice_id, found.id)
+            }
         booked_by = found.booked_by or next(
             (r["actor"] for r in rows if r["operation"] == "book_appointment" and r["outcome"] == "executed"), None
         )
@@ -84,11 +99,19 @@ class Appointments:
             start=found.starts_at.astimezone(zone(time_zone)),
             end=found.ends_at.astimezone(zone(time_zone)),
             booked_by=None if booked_by is None else actors[booked_by],
-            history=[from_row(HistoryEntry, row, actor=actors[row["actor"]]) for row in rows],
+            history=[
+                from_row(HistoryEntry, row, actor=actors[row["actor"]], reason=reasons.get(row["at"])) for row in rows
+            ],
+            undo_without_reason=context.now - found.updated_at <= UNDO,
             may=_allowed(found, directory, context.now, system.capabilities),
             records_attendance=Capability.RECORD_ATTENDANCE in system.capabilities,
             **names_of(found, directory),
         )
+
+    async def restore(self, context: ActionContext, appointment_id: str, reason: str, key: str) -> Mapping[str, Any]:
+        """Takes back the last state or the cancellation; the same key does so once."""
+        call = context.call(RESTORE, {"appointmentId": appointment_id, **({"reason": reason} if reason else {})}, key)
+        return (await self.engine.execute(call)).body
 
     async def record(self, context: ActionContext, appointment_id: str, status: str, key: str) -> Mapping[str, Any]:
         """Records attendance; the same key does so once."""
@@ -112,6 +135,8 @@ def _allowed(
         may.discard("confirm_attendance")
     if "cancel_appointment" in supports and appointment.status in CANCELLABLE:
         may.add("cancel_appointment")
+    if Capability.RECORD_ATTENDANCE in capabilities and appointment.status in RESTORABLE:
+        may.add("restore")
     time_zone = directory.locations[appointment.location_id].time_zone
     for status, states in RECORDABLE.items() if Capability.RECORD_ATTENDANCE in capabilities else ():
         legal = appointment.status in states and appointment.status != status

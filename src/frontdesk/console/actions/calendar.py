@@ -34,7 +34,8 @@ class CalendarQuery:
     day: date | None = None
     span: Literal["day", "week"] = "day"
     location_id: int | None = None
-    provider_id: int | None = None
+    providers: tuple[int, ...] = ()  # none: all
+    visit_types: tuple[int, ...] = ()  # none: all
     cancelled: bool = False
 
 
@@ -47,9 +48,15 @@ class Calendar:
         return await (await self.systems(context.staff.caller())).directory()
 
     async def read(
-        self, context: ActionContext, query: CalendarQuery, *, purpose: str = "calendar", known: str | None = None
+        self,
+        context: ActionContext,
+        query: CalendarQuery,
+        *,
+        purpose: str = "calendar",
+        known: str | None = None,
+        known_columns: frozenset[str] = frozenset(),
     ) -> CalendarView | None:
-        """None if the view still has the tag `known`."""
+        """None if the view still has the tag `known`. Columns whose tags are known are not shown again."""
         system = await self.systems(context.staff.caller())
         if Capability.LIST_APPOINTMENTS not in system.capabilities:
             raise Problem("capability_not_supported")
@@ -65,13 +72,15 @@ class Calendar:
         )
         hours_known = Capability.OPENING_HOURS in system.capabilities
         view = lay_out(
-            directory, locations, days, context.now, found, contacts, actors, query.provider_id, hours_known=hours_known
+            directory, locations, days, context.now, found, contacts, actors, query.providers, hours_known=hours_known
         )
-        view = replace(view, whole=whole, tag=_tag(view))
+        view = replace(_tagged(view), whole=whole)
         if known == view.tag:
             return None
-        await context.record(f"console.{purpose}", *sorted(contacts), read=True)
-        return view
+        columns = [column for day in view.days for column in day.columns]
+        shown = {entry.patient_id for column in columns if column.tag not in known_columns for entry in column.entries}
+        await context.record(f"console.{purpose}", *sorted(shown & contacts.keys()), read=True)
+        return replace(view, unchanged=known_columns.intersection(column.tag for column in columns))
 
     async def _with_bookers(self, context: ActionContext, found: Sequence[Appointment]) -> list[Appointment]:
         """Fills in who booked them from the audit trail where the calendar does not know."""
@@ -108,7 +117,7 @@ async def _appointments(
 ) -> tuple[list[Appointment], bool]:
     places = {location.id for location in locations}
     wanted = AppointmentFilter(
-        provider_id=query.provider_id,
+        provider_id=query.providers[0] if len(query.providers) == 1 else None,
         location_id=locations[0].id if len(places) == 1 else None,
         first=days[0],
         last=days[-1],
@@ -121,11 +130,24 @@ async def _appointments(
             break
         found += page
     return [
-        each for each in found if each.location_id in places and (query.cancelled or each.status != "cancelled")
+        each
+        for each in found
+        if each.location_id in places
+        and (query.cancelled or each.status != "cancelled")
+        and (not query.providers or each.provider_id in query.providers)
+        and (not query.visit_types or each.visit_type_id in query.visit_types)
     ], whole
 
 
-def _tag(view: CalendarView) -> str:
-    """Changes with what the page shows, not with the time of day."""
-    still = [replace(day, now=None) for day in view.days]
-    return hashlib.sha256(repr((still, view.zone, view.rows, view.today)).encode()).hexdigest()[:32]
+def _tagged(view: CalendarView) -> CalendarView:
+    """With tags that change with what the page shows, not with the time of day."""
+    days = [
+        replace(day, columns=[replace(column, tag=_tag((day.date, column), 12)) for column in day.columns])
+        for day in view.days
+    ]
+    still = [(day.date, day.closures, day.begins, [column.tag for column in day.columns]) for day in days]
+    return replace(view, days=days, tag=_tag((still, view.zone, view.rows, view.shortest, view.today), 32))
+
+
+def _tag(shown: object, length: int) -> str:
+    return hashlib.sha256(repr(shown).encode()).hexdigest()[:length]

@@ -23,8 +23,19 @@ LONGEST_TEXT = 200
 _MOST_WORDS = 6
 _FEWEST_DIGITS, _TAIL_DIGITS = 3, 7
 _MOST_APPOINTMENTS = 200
-_ISO_DATE = re.compile(r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b", re.ASCII)
-_US_DATE = re.compile(r"\b(\d{1,2})/(\d{1,2})/(\d{4})\b", re.ASCII)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = rf"(?P<name>(?:{'|'.join(_MONTHS)})[a-z]*)\.?"
+_DATES = tuple(
+    re.compile(pattern, re.ASCII | re.IGNORECASE)
+    for pattern in (
+        r"\b(?P<year>\d{4})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})\b",
+        r"\b(?P<month>\d{1,2})/(?P<day>\d{1,2})/(?P<year>\d{4})\b",
+        r"\b(?P<day>\d{1,2})[.-]\s?(?P<month>\d{1,2})[.-]\s?(?P<year>\d{4})\b",
+        rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.)?\s+{_MONTH},?\s+(?P<year>\d{{4}})\b",
+        rf"\b{_MONTH}\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<year>\d{{4}})\b",
+    )
+)
+_NUMBER = re.compile(r"#?\s*(\d{1,9})\s*\Z", re.ASCII)
 _PHONE = re.compile(r"[+(]?\d[\d\s().+-]*", re.ASCII)
 
 
@@ -72,11 +83,14 @@ class Patients:
             )
         if len(text) > LONGEST_TEXT:
             raise invalid([FieldError("search", "maxLength", f"search must be at most {LONGEST_TEXT} characters")])
-        search = parse_search(text)
-        if search == PatientSearch():
-            message = "search needs the beginning of a name, the last digits of a phone number, or a date of birth"
+        search, number = parse_search(text), _NUMBER.match(text.strip())
+        if search == PatientSearch() and number is None:
+            message = "search needs part of a name, the last digits of a phone number, a date of birth, or a number"
             raise invalid([FieldError("search", "notBlank", message)])
-        found = await system.search_patients(search, most=SHOWN + 1)
+        numbered = None if number is None else await system.get_patient(int(number[1]))
+        found = [] if numbered is None else [numbered]
+        if search != PatientSearch():
+            found += [each for each in await system.search_patients(search, most=SHOWN + 1) if each != numbered]
         shown = found[:SHOWN]
         await context.record("console.search_patients", *(each.id for each in shown), read=True)
         return PatientHits(shown, len(found) > SHOWN)
@@ -105,9 +119,9 @@ class Patients:
 def parse_search(text: str) -> PatientSearch:
     """Reads a date as the date of birth, digits as the end of the phone number, the rest as beginnings of names."""
     dob = None
-    for pattern, order in ((_ISO_DATE, (1, 2, 3)), (_US_DATE, (3, 1, 2))):
+    for pattern in _DATES:
         if dob is None and (found := pattern.search(text)) is not None:
-            dob = _date(*(int(found.group(place)) for place in order))
+            dob = _date(**found.groupdict())
             text = text[: found.start()] + " " + text[found.end() :]
     tail = None
     if (found := _PHONE.search(text)) is not None and len(digits(found.group())) >= _FEWEST_DIGITS:
@@ -128,11 +142,15 @@ def _names(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(readings)
 
 
-def _date(year: int, month: int, day: int) -> date | None:
-    try:
-        return date(year, month, day)
-    except ValueError:
-        return None
+def _date(year: str, day: str, month: str = "", name: str = "") -> date | None:
+    """12/31/1985 and, since there is no thirteenth month, 31/12/1985."""
+    first = _MONTHS.index(name[:3].lower()) + 1 if name else int(month)
+    for number, of_month in ((first, int(day)), (int(day), first)):
+        try:
+            return date(int(year), number, of_month)
+        except ValueError:
+            continue
+    return None
 
 
 def _shown(appointment: Appointment, directory: Directory) -> PatientAppointment:

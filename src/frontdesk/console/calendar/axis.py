@@ -70,6 +70,12 @@ class Axis:
         """The start of each row of the day, ascending."""
         return self._instants[day]
 
+    def begins(self, day: date) -> int | None:
+        """The start of the first row, in minutes since 1970; None if the day's rows do not follow one another."""
+        instants = self.instants(day)
+        even = len(instants) == self.rows and instants == list(range(instants[0], instants[0] + STEP * self.rows, STEP))
+        return instants[0] if even else None
+
     def missing(self, day: date) -> list[GridPosition]:
         """Rows of other days that this day does not have."""
         places = []

@@ -6,6 +6,7 @@ from frontdesk.console.calendar.layout import MOST_LANES
 MOST_COLUMNS = 100
 _MOST_ROWS = 26 * HOUR // STEP  # no day is longer
 _ROWS_TOGETHER = HOUR // STEP // 2
+LONGEST_SHORTEST = HOUR // STEP  # rows of the shortest appointment, from which on the height of a row stays the same
 
 
 def grid_css() -> bytes:
@@ -13,6 +14,7 @@ def grid_css() -> bytes:
     rules = [f".at-{n}{{grid-row-start:{n}}}" for n in rows]
     rules += [f".for-{n}{{grid-row-end:span {n}}}" for n in rows]
     rules += [f".rows-{n}{{--rows:{n}}}" for n in rows if n % _ROWS_TOGETHER == 0]
+    rules += [f".shortest-{n}{{--shortest:{n}}}" for n in range(1, LONGEST_SHORTEST + 1)]
     rules += [f".lanes-{n}{{--lanes:{n}}}\n.lane-{n}{{grid-column-start:{n}}}" for n in lanes]
     rules += [f".wide-{n}{{grid-column-end:span {n}}}" for n in lanes if n > 1]
     rules += [f".columns-{n}{{--columns:{n}}}" for n in columns]

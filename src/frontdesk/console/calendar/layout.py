@@ -3,7 +3,7 @@
 A column is shown for each provider who has hours or an appointment on the day. Times are the location's own.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
@@ -18,9 +18,10 @@ from frontdesk.domain.patients import Contact
 
 _USUAL_HOURS = (8 * HOUR, 17 * HOUR)
 _FEWEST_HOURS = 8 * HOUR
-_FEWEST_ROWS = 3  # of an appointment: shorter ones could not be read or clicked
 _LANES_KEPT_FREE = 4  # beyond that, only lanes in use are shown
+_USUAL_ROWS = 6  # of an appointment, on a day that has none
 MOST_LANES = 12
+HUES = 8
 
 
 def lay_out(
@@ -31,11 +32,12 @@ def lay_out(
     appointments: Sequence[Appointment],
     contacts: Mapping[str, Contact],
     actors: Mapping[str, Actor],
-    provider_id: int | None,
+    provider_ids: Collection[int] = (),
     *,
     hours_known: bool,
 ) -> CalendarView:
-    """All locations share a zone. Without known hours nothing is shaded, and all their providers are shown."""
+    """All locations share a zone. No provider ids are all. Without known hours nothing is shaded, and all their
+    providers are shown."""
     name = locations[0].time_zone
     minute = int(now.timestamp()) // 60
     today = local_date(minute, name)
@@ -47,7 +49,7 @@ def lay_out(
         day: [
             (provider, _open_spans(directory, provider, locations, day) if hours_known else [])
             for provider in directory.providers.values()
-            if provider_id in (None, provider.id)
+            if (not provider_ids or provider.id in provider_ids)
             and (
                 (provider.active and _scheduled(provider, locations, day if hours_known else None))
                 or (day, provider.id) in by_column
@@ -73,11 +75,14 @@ def lay_out(
                     for provider, spans in columns[day]
                 ],
                 closures=closures,
-                starts=axis.instants(day),
+                begins=axis.begins(day),
                 now=axis.place(day, minute, minute + 1) if day == today else None,
             )
         )
-    return CalendarView(shown, name, axis.rows, axis.marks, locations, today, hours_known)
+    shortest = min(
+        (entry.place.rows for day in shown for column in day.columns for entry in column.entries), default=_USUAL_ROWS
+    )
+    return CalendarView(shown, name, axis.rows, shortest, axis.marks, locations, today, hours_known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,18 +132,17 @@ class _Page:
         return shades
 
     def _entries(self, day: date, appointments: Sequence[Appointment]) -> list[CalendarEntry]:
-        """Overlapping appointments are side by side, cancelled ones last."""
-        ends: list[int] = []  # the first free row of each lane
+        """Appointments that overlap are side by side, cancelled ones last; those in a row share a lane."""
+        lanes: list[list[tuple[int, int, GridPosition]]] = []  # start, end and place of what is in each lane
+        hues = {number: 1 + at % HUES for at, number in enumerate(self.directory.visit_types)}
         entries = []
         for appointment in sorted(appointments, key=lambda each: (each.status == "cancelled", each.starts_at, each.id)):
             start, end = _minute(appointment.starts_at), _minute(appointment.ends_at)
             place = self.axis.place(day, start, end)
             if place is None:
                 continue
-            rows = max(place.rows, _FEWEST_ROWS)
-            place = GridPosition(min(place.at, max(1, self.axis.rows - rows + 1)), rows)
-            lane = next((number for number, free in enumerate(ends) if free <= place.at), len(ends))
-            ends[lane : lane + 1] = [place.at + place.rows]
+            lane, place = _free_lane(lanes, start, end, place)
+            lanes[lane].append((start, end, place))
             entries.append(
                 CalendarEntry(
                     id=appointment.id,
@@ -150,12 +154,32 @@ class _Page:
                     width=1,
                     patient_id=appointment.patient_id,
                     patient=self.contacts.get(appointment.patient_id),
+                    hue=hues[appointment.visit_type_id],
                     booked_by=self.actors.get(appointment.booked_by or ""),
                     moved=appointment.rescheduled_from is not None,
                     **names_of(appointment, self.directory),
                 )
             )
         return sorted(entries, key=lambda entry: (entry.start, entry.lane))
+
+
+def _free_lane(
+    lanes: list[list[tuple[int, int, GridPosition]]], start: int, end: int, place: GridPosition
+) -> tuple[int, GridPosition]:
+    """The first lane in which nothing overlaps, and the place there: a row begun by the one before is left to it."""
+    for number, taken in enumerate(lanes):
+        if any(begins < end and start < ends for begins, ends, _ in taken):
+            continue
+        first, last = place.at, place.at + place.rows
+        for begins, _, other in taken:
+            if begins < start:
+                first = max(first, other.at + other.rows)
+            else:
+                last = min(last, other.at)
+        if first < last:
+            return number, GridPosition(first, last - first)
+    lanes.append([])
+    return len(lanes) - 1, place
 
 
 def _width(entry: CalendarEntry, entries: Sequence[CalendarEntry], capacity: int, lanes: int) -> int:

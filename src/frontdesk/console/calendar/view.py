@@ -26,6 +26,7 @@ class CalendarEntry:
     width: int  # in lanes
     patient_id: str
     patient: Contact | None
+    hue: int  # of the visit type, from 1
     provider: str
     visit_type: str
     procedure: str
@@ -52,6 +53,7 @@ class Column:
     open: Sequence[tuple[datetime, datetime]]
     shades: Sequence[Shade]
     entries: Sequence[CalendarEntry]
+    tag: str = ""  # changes with what is shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class Day:
     date: date
     columns: Sequence[Column]
     closures: Sequence[str]  # reasons why the location is closed
-    starts: Sequence[int]  # when each row begins, minutes since 1970
+    begins: int | None  # when the first row begins, minutes since 1970; None if a clock change is among the rows
     now: GridPosition | None
 
 
@@ -68,9 +70,11 @@ class CalendarView:
     days: Sequence[Day]
     zone: str
     rows: int
+    shortest: int  # rows of the shortest appointment
     hours: Sequence[HourMark]
     locations: Sequence[Location]
     today: date
     hours_known: bool  # False: the hours are in the practice's own system
     whole: bool = True  # False: there are more appointments than a page can hold
     tag: str = ""  # changes with what is shown, not with the time of day
+    unchanged: frozenset[str] = frozenset()  # tags of columns that the reader has already

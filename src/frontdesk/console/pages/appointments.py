@@ -23,6 +23,7 @@ DONE: Mapping[str, tuple[str, str]] = {
     "console.record_arrived": ("Arrived", "Recording the arrival"),
     "console.record_completed": ("Completed", "Recording the visit"),
     "console.record_no_show": ("Recorded as no-show", "Recording a no-show"),
+    "console.restore_appointment": ("Undone: booked again", "Undoing"),
 }
 
 
@@ -73,6 +74,15 @@ async def _record(request: ConsoleRequest) -> Response:
     return request.redirect(f"/appointments/{appointment_id}", notice=_RECORDED[status])
 
 
+async def _undo(request: ConsoleRequest) -> Response:
+    appointment_id, reason = request.param("appointment_id"), request.form.get("reason")
+    try:
+        await request.desk.appointments.restore(request.context, appointment_id, reason, request.form.get("key"))
+    except Problem as problem:
+        return await _refused(request, problem, reason)
+    return request.redirect(f"/appointments/{appointment_id}", notice="appointment_restored")
+
+
 async def _move(request: ConsoleRequest) -> Response:
     view = await request.desk.appointments.read(request.context, request.param("appointment_id"))
     appointment = view.appointment
@@ -84,6 +94,7 @@ async def _move(request: ConsoleRequest) -> Response:
         procedure_id=appointment.procedure_id,
         provider_id=appointment.provider_id,
         location_id=appointment.location_id,
+        day=view.start.date(),
     )
     return request.render(
         "move.html",
@@ -146,6 +157,7 @@ PAGES = (
     Page("POST", "/appointments/{appointment_id}/confirm", _step),
     Page("POST", "/appointments/{appointment_id}/cancel", _step),
     Page("POST", "/appointments/{appointment_id}/record", _record),
+    Page("POST", "/appointments/{appointment_id}/undo", _undo),
     Page("GET", "/appointments/{appointment_id}/move", _move),
     Page("GET", "/appointments/{appointment_id}/move/confirm", _confirm_move),
     Page("POST", "/appointments/{appointment_id}/move", _do_move),

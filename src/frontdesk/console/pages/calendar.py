@@ -1,6 +1,5 @@
 """The calendar as a page, its grid for live updates, and the day sheet for printing."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from typing import Any
@@ -11,59 +10,98 @@ from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
 from frontdesk.console.actions.calendar import CalendarQuery, shown_locations
+from frontdesk.console.actions.calendar_preferences import COLOURS, DENSITIES, CalendarPreferences
+from frontdesk.console.calendar.grid import LONGEST_SHORTEST
+from frontdesk.console.calendar.layout import HUES
 from frontdesk.console.calendar.view import CalendarView
 from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.rendering import compressed
 from frontdesk.console.times import long_day, week_of
 from frontdesk.domain.directory import Directory
 
+KNOWN_COLUMNS = "X-Calendar-Columns"
 _FIRST, _LAST = date(1970, 1, 8), date(2200, 1, 1)
 
 
 async def _calendar(request: ConsoleRequest) -> Response:
-    query = asked(request.http.query_params)
     directory = await request.desk.calendar.directory(request.context)
     if not any(location.active for location in directory.locations.values()):
         return request.render("calendar_empty.html", title="Calendar")
-    view = await request.desk.calendar.read(request.context, query)
+    query = asked(request.http.query_params, directory)
+    preferences = await request.desk.preferences.read(request.context, directory)
+    shown = query
+    if not (query.providers or query.visit_types):  # what the address names comes before what the person prefers
+        shown = replace(query, providers=preferences.providers, visit_types=preferences.visit_types)
+    view = await request.desk.calendar.read(request.context, shown)
     assert view is not None
-    title = _title(query, view)
-    return request.render(
+    response = request.render(
         "calendar.html",
-        title=title,
+        title=_title(query, view),
+        books=await request.desk.patients.searchable(request.context),
+        interval=directory.practice.slot_interval_minutes,
         native=await request.desk.blocks.offered(request.context),
         new=request.http.query_params.get("show", ""),
-        **_frame(query, view, directory),
+        here=_address("/calendar", query),
+        **_frame(query, shown, view, directory, preferences),
     )
+    return compressed(request.http, response)
 
 
 async def _grid(request: ConsoleRequest) -> Response:
-    """The part of the page that live updates replace; 304 if it is unchanged."""
-    query = asked(request.http.query_params)
+    """The part of the page that live updates replace, without columns that the page has; 304 if it has them all."""
+    directory = await request.desk.calendar.directory(request.context)
+    query = asked(request.http.query_params, directory)
     known = request.http.headers.get("if-none-match", "").strip('"')
-    view = await request.desk.calendar.read(request.context, query, known=known or None)
+    columns = frozenset(filter(None, request.http.headers.get(KNOWN_COLUMNS, "").split(",")))
+    view = await request.desk.calendar.read(request.context, query, known=known or None, known_columns=columns)
     if view is None:
         return Response(status_code=304, headers={"ETag": f'"{known}"'})
-    directory = await request.desk.calendar.directory(request.context)
-    response = request.render("calendar_grid.html", title="Calendar", new="", **_frame(query, view, directory))
+    preferences = await request.desk.preferences.read(request.context, directory)
+    response = request.render(
+        "calendar_grid.html", title="Calendar", new="", **_frame(query, query, view, directory, preferences)
+    )
     response.headers["ETag"] = f'"{view.tag}"'
-    return response
+    return compressed(request.http, response)
+
+
+async def _save_preferences(request: ConsoleRequest) -> Response:
+    """Keeps how this person wants the calendar. What the form leaves out stays as it is."""
+    form = request.form
+    directory = await request.desk.calendar.directory(request.context)
+    before = await request.desk.preferences.read(request.context, directory)
+    wanted: dict[str, Any] = {
+        "density": form.get("density") or before.density,
+        "colours": form.get("colours") or before.colours,
+        "providers": before.providers,
+        "visit_types": before.visit_types,
+    }
+    if form.get("filter"):
+        wanted["providers"], wanted["visit_types"] = _ids(form.all("provider")), _ids(form.all("visit"))
+    await request.desk.preferences.save(request.context, wanted, directory)
+    back = asked(QueryParams({name: form.get(name) for name in ("date", "view", "location", "cancelled")}), directory)
+    return request.redirect(_address("/calendar", back).removeprefix("/console"))
 
 
 async def _day_sheet(request: ConsoleRequest) -> Response:
-    query = replace(asked(request.http.query_params), span="day")
+    directory = await request.desk.calendar.directory(request.context)
+    query = replace(asked(request.http.query_params, directory), span="day")
     view = await request.desk.calendar.read(request.context, query, purpose="day_sheet")
     assert view is not None
-    directory = await request.desk.calendar.directory(request.context)
-    return request.render("day_sheet.html", title=f"Day sheet, {_title(query, view)}", **_frame(query, view, directory))
+    return request.render(
+        "day_sheet.html",
+        title=f"Day sheet, {_title(query, view)}",
+        **_frame(query, query, view, directory, CalendarPreferences()),
+    )
 
 
-def asked(parameters: QueryParams | Mapping[str, str]) -> CalendarQuery:
-    """Reads the query string; invalid values count as absent."""
+def asked(parameters: QueryParams, directory: Directory) -> CalendarQuery:
+    """Reads the query string; invalid values and unknown providers and visit types count as absent."""
     return CalendarQuery(
         day=read_day(parameters.get("date", "")),
         span="week" if parameters.get("view") == "week" else "day",
         location_id=read_id(parameters.get("location", "")),
-        provider_id=read_id(parameters.get("provider", "")),
+        providers=tuple(sorted(_ids(parameters.getlist("provider")) & directory.providers.keys())),
+        visit_types=tuple(sorted(_ids(parameters.getlist("visit")) & directory.visit_types.keys())),
         cancelled=parameters.get("cancelled") == "yes",
     )
 
@@ -80,12 +118,23 @@ def read_id(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
 
 
+def _ids(texts: list[str]) -> set[int]:
+    return {number for number in map(read_id, texts) if number is not None}
+
+
 def _title(query: CalendarQuery, view: CalendarView) -> str:
     days = view.days
     return long_day(days[0].date) if query.span == "day" else week_of(days[0].date, days[-1].date)
 
 
-def _frame(query: CalendarQuery, view: CalendarView, directory: Directory) -> dict[str, Any]:
+def _frame(
+    query: CalendarQuery,
+    shown: CalendarQuery,
+    view: CalendarView,
+    directory: Directory,
+    preferences: CalendarPreferences,
+) -> dict[str, Any]:
+    """Links keep what the address asks for; the grid is read with the person's own filters, too."""
     day = query.day or view.today
     step = timedelta(days=7 if query.span == "week" else 1)
     active = [location for location in directory.locations.values() if location.active]
@@ -97,19 +146,25 @@ def _frame(query: CalendarQuery, view: CalendarView, directory: Directory) -> di
     return {
         "view": view,
         "query": query,
+        "shown": shown,
         "day": day,
         "before": _address("/calendar", query, day=max(day - step, _FIRST)),
         "after": _address("/calendar", query, day=min(day + step, _LAST)),
         "now_there": _address("/calendar", query, day=None),
         "as_day": _address("/calendar", query, span="day"),
         "as_week": _address("/calendar", query, span="week"),
-        "grid": _address("/calendar/grid", query),
-        "sheet": _address("/day-sheet", query, span="day"),
+        "grid": _address("/calendar/grid", shown),
+        "sheet": _address("/day-sheet", shown, span="day"),
         "locations": [*([("", "All locations")] if one_zone and len(active) > 1 else []),
                       *((location.id, location.name) for location in active)],
         "location_id": location_id or "",
-        "providers": [("", "All providers"),
-                      *((each.id, each.name) for each in directory.providers.values() if each.active)],
+        "providers": [(each.id, each.name) for each in directory.providers.values() if each.active],
+        "visit_types": [(each.id, each.name, 1 + at % HUES) for at, each in enumerate(directory.visit_types.values())
+                        if each.active],
+        "preferences": preferences,
+        "densities": DENSITIES,
+        "colourings": COLOURS,
+        "shortest": min(view.shortest, LONGEST_SHORTEST),
         "zone_name": f"{view.zone.rpartition('/')[2].replace('_', ' ')} ({noon.tzname()})",
         "address": lambda **changes: _address("/calendar", query, **changes),
     }  # fmt: skip
@@ -121,15 +176,17 @@ def _address(path: str, query: CalendarQuery, **changes: Any) -> str:
         "date": None if wanted.day is None else wanted.day.isoformat(),
         "view": None if wanted.span == "day" else wanted.span,
         "location": wanted.location_id,
-        "provider": wanted.provider_id,
+        "provider": wanted.providers,
+        "visit": wanted.visit_types,
         "cancelled": "yes" if wanted.cancelled else None,
     }
-    said = urlencode({name: value for name, value in parameters.items() if value is not None})
+    said = urlencode({name: value for name, value in parameters.items() if value not in (None, ())}, doseq=True)
     return f"/console{path}" + (f"?{said}" if said else "")
 
 
 PAGES = (
     Page("GET", "/calendar", _calendar),
     Page("GET", "/calendar/grid", _grid, counts_as_use=False),
+    Page("POST", "/calendar/preferences", _save_preferences),
     Page("GET", "/day-sheet", _day_sheet),
 )

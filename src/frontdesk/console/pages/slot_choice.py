@@ -49,8 +49,9 @@ async def slot_choice(
     procedure_id: int,
     provider_id: int | None = None,
     location_id: int | None = None,
+    day: date | None = None,
 ) -> SlotChoice:
-    """Searches by the query string, else by the given provider and location; None is any."""
+    """Searches by the query string, else by the given provider, location and day; None is any."""
     asked = request.http.query_params
     directory = await request.desk.calendar.directory(request.context)
     supports = await request.desk.patients.supports(request.context)
@@ -60,7 +61,7 @@ async def slot_choice(
         location_id = read_id(asked["location"])
     performing = [each for each in directory.providers.values() if each.active and each.performs(procedure_id)]
     today = local_date(int(request.context.now.timestamp()) // 60, request.session.time_zone)
-    first = max(read_day(asked.get("date", "")) or today, today)
+    first = max(read_day(asked.get("date", "")) or day or today, today)
     arguments: dict[str, Any] = {"visitTypeId": visit_type_id, "procedureId": procedure_id, "from": first.isoformat()}
     one_place = provider_id is not None and location_id is not None
     if not one_place and "find_first_available" not in supports:

@@ -2,17 +2,31 @@
 
 const CHECK_SECONDS = 60;
 const TOAST_SECONDS = 6;
+const UNDO_SECONDS = 10;
 const SENT_SECONDS = 5;
 
-/** Says something for a moment, also to screen readers. */
-export function toast(text) {
-  const place = document.querySelector("[data-toasts]");
+/** Says something for a moment, also to screen readers. `undo` is offered as a button for longer. */
+export function toast(text, undo = null) {
+  // What is outside an open dialog cannot be used.
+  const place = document.querySelector("dialog[open] [data-toasts]") ?? document.querySelector("body > [data-toasts]");
   if (!place) return;
   const note = document.createElement("p");
   note.className = "toast";
   note.textContent = text;
+  if (undo) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "button-small button-quiet";
+    button.dataset.key = "u";
+    button.textContent = "Undo";
+    button.addEventListener("click", () => {
+      note.remove();
+      undo();
+    });
+    note.append(button);
+  }
   place.append(note);
-  setTimeout(() => note.remove(), TOAST_SECONDS * 1000);
+  setTimeout(() => note.remove(), (undo ? UNDO_SECONDS : TOAST_SECONDS) * 1000);
 }
 
 /** Posts a form's fields as the form itself would, with the session's proof. */
@@ -45,11 +59,16 @@ async function copy(element) {
   }
 }
 
+/** The session is over: the page that opens instead leads to the sign-in and back. */
+export function signedOut() {
+  location.reload();
+}
+
 /** A page left open shows nothing of patients once its session is over. */
 function watchSession(idleSeconds) {
   const ask = async () => {
     const answer = await fetch("/console/alive", { cache: "no-store" }).catch(() => null);
-    if (answer?.status === 401) location.reload();
+    if (answer?.status === 401) signedOut();
   };
   setTimeout(() => {
     ask();
@@ -76,8 +95,12 @@ document.addEventListener("click", (event) => {
   else control.closest("dialog").close();
 });
 
+// A choice made with the pointer is sent at once. Arrow keys and digits only pass by: Enter sends what they chose.
+let byKeys = null;
+document.addEventListener("keydown", (event) => (byKeys = event.target), { capture: true });
+document.addEventListener("pointerdown", () => (byKeys = null), { capture: true });
 document.addEventListener("change", (event) => {
-  if (event.target.matches("[data-submits]")) event.target.form.requestSubmit();
+  if (event.target.matches("[data-submits]") && event.target !== byKeys) event.target.form.requestSubmit();
 });
 
 if (document.body.dataset.idleSeconds) watchSession(Number(document.body.dataset.idleSeconds));

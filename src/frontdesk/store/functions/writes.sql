@@ -151,7 +151,8 @@ EXCEPTION WHEN exclusion_violation THEN
     RETURN ('slot_unavailable', NULL, NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
 END $$;
 
--- Cancel, confirm attendance, and what the practice itself records: a step from one of the given states to another.
+-- Cancel, confirm attendance, and what the practice itself records or takes back: a step from one of the given states
+-- to another. A cancelled appointment gets its time back only if that is still free.
 CREATE OR REPLACE FUNCTION change_status(p_practice bigint, c jsonb, p_actor text, p_now timestamptz)
 RETURNS change_outcome
 LANGUAGE plpgsql AS $$
@@ -160,8 +161,16 @@ DECLARE
     v_id     text := c ->> 'appointmentId';
     v_status text := c ->> 'status';
     v_seen   boolean := v_status IN ('arrived', 'completed');
+    v_back   boolean := c -> 'fromStates' ? 'cancelled';
+    v_lane   integer;
+    v_capacity integer;
 BEGIN
-    IF v_seen THEN
+    IF v_back THEN
+        SELECT p.capacity INTO v_capacity FROM provider p WHERE p.practice_id = p_practice AND p.provider_id = (
+            SELECT t.provider_id FROM appointment t WHERE t.practice_id = p_practice AND t.appointment_id = v_id
+        ) FOR NO KEY UPDATE;
+    END IF;
+    IF v_seen OR v_back THEN
         PERFORM FROM patient p WHERE p.practice_id = p_practice AND p.patient_id = (
             SELECT t.patient_id FROM appointment t WHERE t.practice_id = p_practice AND t.appointment_id = v_id
         ) FOR NO KEY UPDATE;
@@ -175,9 +184,22 @@ BEGIN
         RETURN ('unchanged', NULL, jsonb_build_object('appointmentId', v_id, 'status', v_status),
                 ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
     END IF;
+    v_lane := a.lane;
+    IF v_back THEN
+        IF patient_is_busy(p_practice, a.patient_id, a.starts_at, a.ends_at, v_id) THEN
+            RETURN ('declined', 'patient_overlap', NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
+        END IF;
+        v_lane := free_lane(p_practice, a.provider_id, v_capacity, a.starts_at, a.busy_until, v_id);
+        IF v_lane IS NULL THEN
+            RETURN ('slot_unavailable', NULL, NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
+        END IF;
+    END IF;
     UPDATE appointment SET
-        status = v_status, updated_at = p_now,
-        attendance_confirmed_at = CASE v_status WHEN 'confirmed' THEN p_now ELSE attendance_confirmed_at END,
+        status = v_status, updated_at = p_now, lane = v_lane,
+        attendance_confirmed_at = CASE
+            WHEN v_status = 'booked' THEN NULL
+            WHEN v_status = 'confirmed' AND a.status = 'booked' THEN p_now
+            ELSE attendance_confirmed_at END,
         cancelled_at = CASE v_status WHEN 'cancelled' THEN p_now END,
         cancellation_reason = CASE v_status WHEN 'cancelled' THEN c ->> 'reason' END
     WHERE practice_id = p_practice AND appointment_id = v_id;
@@ -185,9 +207,15 @@ BEGIN
         UPDATE patient p SET seen = true
         WHERE p.practice_id = p_practice AND p.patient_id = a.patient_id AND NOT p.seen;
     END IF;
+    IF v_status IN ('booked', 'confirmed') AND c ->> 'reason' IS NOT NULL THEN
+        INSERT INTO appointment_correction (practice_id, appointment_id, at, reason)
+        VALUES (p_practice, v_id, p_now, c ->> 'reason') ON CONFLICT DO NOTHING;
+    END IF;
     RETURN ('executed', NULL, jsonb_build_object('appointmentId', v_id, 'status', v_status), ARRAY[v_id, a.patient_id],
             'appointment.' || v_status,
             jsonb_build_object('appointmentId', v_id, 'patientId', a.patient_id))::change_outcome;
+EXCEPTION WHEN exclusion_violation THEN  -- a writer that does not lock providers was faster
+    RETURN ('slot_unavailable', NULL, NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
 END $$;
 
 CREATE OR REPLACE FUNCTION change_create_patient(p_practice bigint, c jsonb, p_actor text, p_now timestamptz)

@@ -1,0 +1,181 @@
+"""Booking and moving an appointment to a time that was chosen in the calendar."""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+from starlette.responses import Response
+
+from frontdesk.console.actions.patients import PatientHits
+from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.pages.calendar import read_day, read_id
+from frontdesk.console.pages.patients import searched
+from frontdesk.domain.directory import Directory, Location, Procedure, Provider, VisitType
+from frontdesk.domain.errors import Problem
+from frontdesk.domain.local_time import zone
+
+_SHOWN_AGAIN = ("slot_unavailable", "validation", "conflict", "upstream_unavailable")
+_NEAREST = 6
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenTime:
+    """A time of a provider at a location, as the location's clock shows it."""
+
+    provider: Provider
+    location: Location
+    day: date
+    clock: time
+
+    @property
+    def start(self) -> datetime:
+        return datetime.combine(self.day, self.clock, zone(self.location.time_zone))
+
+    def slot_id(self, request: ConsoleRequest, visit_type: VisitType, procedure: Procedure) -> str:
+        ids = request.desk.engine.slot_ids(request.staff.practice_id)
+        start = int(self.start.astimezone(UTC).timestamp()) // 60
+        minutes = procedure.duration_minutes
+        return ids.encode_many(self.provider.id, self.location.id, visit_type.id, procedure.id, minutes, [start])[0]
+
+    async def nearest(self, request: ConsoleRequest, visit_type: VisitType, procedure: Procedure) -> list[str]:
+        """Open times of the day next to this one, ascending."""
+        ids = {"providerId": self.provider.id, "locationId": self.location.id}
+        visit = {"visitTypeId": visit_type.id, "procedureId": procedure.id}
+        days = {"from": self.day.isoformat(), "to": self.day.isoformat()}
+        found = await request.run("search_slots", {**ids, **visit, **days, "limit": 200})
+        starts = [datetime.fromisoformat(item["start"]) for item in found["items"]]
+        return [f"{each:%H:%M}" for each in sorted(sorted(starts, key=lambda each: abs(each - self.start))[:_NEAREST])]
+
+
+async def _ask_whom(request: ConsoleRequest) -> Response:
+    directory = await request.desk.calendar.directory(request.context)
+    return await _book_page(request, directory, _chosen(directory, dict(request.http.query_params)))
+
+
+async def _book(request: ConsoleRequest) -> Response:
+    """Searches the patient, or books for the one who was chosen."""
+    form = request.form
+    directory = await request.desk.calendar.directory(request.context)
+    fields = {name: form.get(name) for name in ("provider", "location", "date", "time")}
+    chosen = _chosen(directory, fields | ({"time": form.get("at")} if form.get("at") else {}))
+    patient_id, visit = form.get("patient"), _visit(directory, form.get("visit"))
+    if not patient_id:
+        hits, faults, status = await searched(request, form.get("search"))
+        return await _book_page(request, directory, chosen, hits=hits, faults=faults, status=status)
+    if visit is None:
+        return await _book_page(request, directory, chosen, faults={"visit": "Choose a visit."}, status=422)
+    slot_id = chosen.slot_id(request, *visit)
+    try:
+        made = await request.run("book_appointment", {"patientId": patient_id, "slotId": slot_id})
+    except Problem as problem:
+        if problem.code not in _SHOWN_AGAIN:
+            raise
+        hits, _, _ = await searched(request, form.get("search"))
+        nearest = await chosen.nearest(request, *visit) if problem.code == "slot_unavailable" else []
+        return await _book_page(request, directory, chosen, hits=hits, refused=problem, nearest=nearest)
+    return request.redirect(f"/appointments/{made['appointmentId']}", notice="appointment_booked")
+
+
+async def _book_page(
+    request: ConsoleRequest,
+    directory: Directory,
+    chosen: ChosenTime,
+    *,
+    hits: PatientHits | None = None,
+    faults: dict[str, str] | None = None,
+    refused: Problem | None = None,
+    nearest: list[str] | None = None,
+    status: int = 200,
+) -> Response:
+    if not await request.desk.patients.searchable(request.context):
+        raise Problem("capability_not_supported")
+    form = request.form
+    visits = [
+        (f"{visit_type.id}-{procedure.id}", procedure, visit_type)
+        for visit_type in directory.visit_types.values()
+        for procedure in visit_type.procedures
+        if visit_type.active and procedure.active and chosen.provider.performs(procedure.id)
+    ]
+    return request.render(
+        "book_at.html",
+        title="New booking",
+        status=status if refused is None else refused.status,
+        chosen=chosen,
+        visits=visits,
+        visit=form.get("visit"),
+        text=form.get("search"),
+        patient_id=form.get("patient"),
+        hits=hits,
+        faults=faults or {},
+        refused=refused,
+        nearest=nearest or [],
+    )
+
+
+async def _move(request: ConsoleRequest) -> Response:
+    """The appointment's own time to start from; for another one, what would change."""
+    asked = request.http.query_params
+    view = await request.desk.appointments.read(request.context, request.param("appointment_id"))
+    if "reschedule_appointment" not in view.may:
+        raise Problem("conflict", "This appointment can no longer be moved.")
+    appointment = view.appointment
+    directory = await request.desk.calendar.directory(request.context)
+    own = {"provider": appointment.provider_id, "location": appointment.location_id,
+           "date": view.start.date().isoformat(), "time": f"{view.start:%H:%M}"}  # fmt: skip
+    chosen = _chosen(directory, {name: asked.get(name) or str(value) for name, value in own.items()})
+    visit = _visit(directory, f"{appointment.visit_type_id}-{appointment.procedure_id}")
+    assert visit is not None
+    slot: dict[str, Any] | None = None
+    nearest: list[str] = []
+    stays = (chosen.provider.id, chosen.start) == (appointment.provider_id, view.start)
+    if not stays:
+        slot = dict(await request.run("get_slot", {"slotId": chosen.slot_id(request, *visit)}))
+        overlaps_itself = chosen.provider.id == appointment.provider_id and abs(chosen.start - view.start) < timedelta(
+            minutes=visit[1].duration_minutes + visit[1].buffer_after_minutes
+        )
+        slot["available"] = slot["available"] or overlaps_itself
+        if not slot["available"]:
+            nearest = await chosen.nearest(request, *visit)
+    return request.render(
+        "move_at.html",
+        title="Move appointment",
+        view=view,
+        chosen=chosen,
+        slot=slot,
+        nearest=nearest,
+        providers=[
+            (each.id, each.name)
+            for each in directory.providers.values()
+            if each.active and each.performs(appointment.procedure_id) and chosen.location.id in each.location_ids
+        ],
+    )
+
+
+def _chosen(directory: Directory, given: dict[str, str]) -> ChosenTime:
+    """Raises Problem where the practice has nothing of the kind."""
+    provider = directory.providers.get(read_id(given.get("provider", "")) or -1)
+    location = directory.locations.get(read_id(given.get("location", "")) or -1)
+    if provider is not None and location is None:
+        location = next((directory.locations[each] for each in provider.location_ids), None)
+    day = read_day(given.get("date", ""))
+    try:
+        clock = time.fromisoformat(given.get("time", ""))
+    except ValueError:
+        clock = None
+    if provider is None or location is None or day is None or clock is None or clock.tzinfo is not None:
+        raise Problem("not_found", "There is no such time in the calendar.")
+    return ChosenTime(provider, location, day, clock.replace(second=0, microsecond=0))
+
+
+def _visit(directory: Directory, text: str) -> tuple[VisitType, Procedure] | None:
+    visit_type_id, _, procedure_id = text.partition("-")
+    visit_type = directory.visit_types.get(read_id(visit_type_id) or -1)
+    procedure = None if visit_type is None else visit_type.procedure(read_id(procedure_id) or -1)
+    return None if visit_type is None or procedure is None else (visit_type, procedure)
+
+
+PAGES = (
+    Page("GET", "/book/at", _ask_whom),
+    Page("POST", "/book/at", _book),
+    Page("GET", "/appointments/{appointment_id}/move/at", _move),
+)

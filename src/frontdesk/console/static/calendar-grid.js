@@ -1,0 +1,177 @@
+// The grid of the calendar: brings changes in, keeps the place and the focus, and tells how fresh it is.
+
+import { post, signedOut, toast } from "./console.js";
+
+const PAUSE_MS = 300;
+const NEW_SECONDS = 8;
+const RETRY_MS = 3000;
+const MOST_RETRY_MS = 30_000;
+const STEP = 5; // minutes a row
+
+export const calendar = document.querySelector("[data-calendar]");
+export const entries = () => [...calendar.querySelectorAll("[data-entry]")];
+export const entryOf = (id) => calendar.querySelector(`[data-entry="${CSS.escape(id)}"]`);
+export const spoken = (entry) =>
+  [".entry-time", ".entry-name"].map((part) => entry.querySelector(part).textContent.replace(/\s+/g, " ").trim()).join(" ");
+let tag = calendar.dataset.tag;
+
+// Looking again
+
+let looking = false;
+let lookAgain = false;
+let retryMs = RETRY_MS;
+
+export async function refresh() {
+  if (looking) {
+    lookAgain = true;
+    return;
+  }
+  looking = true;
+  try {
+    const known = [...calendar.querySelectorAll("[data-column]")].map((column) => column.dataset.column);
+    const answer = await fetch(calendar.dataset.grid, {
+      headers: { "If-None-Match": `"${tag}"`, "X-Calendar-Columns": known.join(",") },
+      cache: "no-store",
+    }).catch(() => null);
+    if (answer?.status === 401) return signedOut();
+    if (answer?.status === 200) replace(await answer.text(), answer.headers.get("ETag"));
+    else if (answer?.status !== 304) return tryAgain();
+    retryMs = RETRY_MS;
+    if (stream?.readyState === EventSource.OPEN) fresh(true);
+    await new Promise((done) => setTimeout(done, PAUSE_MS));
+  } finally {
+    looking = false;
+  }
+  if (lookAgain) {
+    lookAgain = false;
+    refresh();
+  }
+}
+
+function tryAgain() {
+  fresh(false);
+  setTimeout(refresh, retryMs);
+  retryMs = Math.min(2 * retryMs, MOST_RETRY_MS);
+}
+
+/** Columns that have not changed come without their content and stay as they are. */
+function replace(html, newTag) {
+  const before = new Map(entries().map((entry) => [entry.dataset.entry, spoken(entry)]));
+  const had = new Map([...calendar.querySelectorAll("[data-column]")].map((column) => [column.dataset.column, column]));
+  const focused = document.activeElement?.dataset?.entry;
+  const stop = calendar.querySelector('[data-entry][tabindex="0"]')?.dataset.entry;
+  const old = calendar.querySelector(".cal-scroll");
+  const [top, left] = [old.scrollTop, old.scrollLeft];
+  const page = document.createElement("template");
+  page.innerHTML = html; // of our own server, escaped there
+  for (const column of page.content.querySelectorAll("[data-unchanged]")) column.replaceWith(had.get(column.dataset.column));
+  calendar.replaceChildren(page.content);
+  calendar.querySelector(".cal-scroll").scrollTo({ top, left, behavior: "instant" });
+  tag = newTag?.replaceAll('"', "") ?? "";
+  oneTabStop(stop);
+  moveNow();
+  if (focused) entryOf(focused)?.focus({ preventScroll: true });
+  tell(before);
+  calendar.dispatchEvent(new CustomEvent("replaced"));
+}
+
+/** What appeared and what went, as somebody else changed it. */
+function tell(before) {
+  const now = new Map(entries().map((entry) => [entry.dataset.entry, entry]));
+  const added = [...now].filter(([id]) => !before.has(id)).map(([, entry]) => entry);
+  const gone = [...before].filter(([id]) => !now.has(id)).map(([, text]) => text);
+  for (const entry of added) {
+    const item = entry.closest(".entry");
+    item.classList.add("is-new");
+    setTimeout(() => item.classList.remove("is-new"), NEW_SECONDS * 1000);
+  }
+  if (added.length === 1) toast(`New: ${spoken(added[0])}`);
+  else if (added.length > 1) toast(`${added.length} new appointments`);
+  if (gone.length === 1) toast(`No longer here: ${gone[0]}`);
+  else if (gone.length > 1) toast(`${gone.length} appointments are no longer here`);
+}
+
+// The stream of words that something changed. A hidden page needs none: browsers allow few connections at a time.
+
+let stream = null;
+
+export function listen() {
+  if (stream || document.hidden) return;
+  stream = new EventSource(calendar.dataset.live);
+  stream.addEventListener("open", refresh);
+  stream.addEventListener("calendar", refresh);
+  stream.addEventListener("signed-out", signedOut);
+  stream.addEventListener("error", () => {
+    fresh(false);
+    if (stream?.readyState === EventSource.CLOSED) {
+      stream = null;
+      refresh(); // checks whether the session is still valid
+      setTimeout(listen, 5000 + Math.random() * 5000);
+    }
+  });
+}
+
+const clock = (moment) => moment.toTimeString().slice(0, 5);
+
+function fresh(on) {
+  const state = document.querySelector("[data-live-state]");
+  if (on !== state.classList.contains("is-live")) {
+    state.classList.toggle("is-live", on);
+    state.querySelector("[data-live-text]").textContent = on ? "Live" : `As of ${clock(new Date())}, reconnecting`;
+  }
+}
+
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) {
+    stream?.close();
+    stream = null;
+    fresh(false);
+  } else listen();
+});
+addEventListener("pagehide", () => stream?.close());
+
+// One tab stop for the whole grid: arrow keys go on from there
+
+export function oneTabStop(id) {
+  const all = entries();
+  const stop = (id && entryOf(id)) || all[0];
+  for (const entry of all) entry.tabIndex = entry === stop ? 0 : -1;
+}
+
+calendar.addEventListener("focusin", (event) => {
+  const entry = event.target.closest("[data-entry]");
+  if (!entry || entry.tabIndex === 0) return;
+  for (const other of calendar.querySelectorAll('[data-entry][tabindex="0"]')) other.tabIndex = -1;
+  entry.tabIndex = 0;
+});
+
+// The line of the hour
+
+export function moveNow() {
+  for (const day of calendar.querySelectorAll("[data-begins]")) {
+    const row = Math.floor((Date.now() / 60000 - Number(day.dataset.begins)) / STEP) + 1;
+    for (const line of day.querySelectorAll("[data-now]")) {
+      if (row >= 1) line.className = `now-line at-${row}`;
+    }
+  }
+}
+
+export function scrollToNow() {
+  const scroll = calendar.querySelector(".cal-scroll");
+  const line = scroll.querySelector("[data-now]");
+  if (line && scroll.scrollHeight > scroll.clientHeight) scroll.scrollTop = Math.max(0, line.offsetTop - 120);
+  const shown = scroll.querySelector(".is-new a");
+  shown?.scrollIntoView({ block: "center", inline: "nearest" });
+}
+
+// Row height and colours, at once and kept for the person
+
+document.querySelector("[data-view-options]").addEventListener("change", (event) => {
+  const { name, value } = event.target;
+  const prefix = { density: "density-", colours: "by-" }[name];
+  if (!prefix) return;
+  const grid = calendar.querySelector("[data-cal]");
+  for (const each of [...grid.classList]) if (each.startsWith(prefix)) grid.classList.remove(each);
+  grid.classList.add(prefix + value);
+  post("/console/calendar/preferences", { [name]: value }).catch(() => toast("The service cannot be reached. This is not saved yet."));
+});
