@@ -147,6 +147,8 @@ def test_secrets_are_not_shown_with_the_settings() -> None:
         oidc_issuer="https://login.example.com",
         oidc_client_id="desk",
         oidc_client_secret="hunter2",
+        smtp_url="smtps://desk:hunter2@mail.example.com",
+        mail_from="desk@example.com",
     )
     assert "hunter2" not in repr(settings)
     with pytest.raises(ValidationError) as caught:
@@ -161,6 +163,18 @@ def test_an_identity_provider_is_set_completely_or_not_at_all() -> None:
     for name in names:
         with pytest.raises(SettingsError, match="belong together"):
             load({**complete, name: ""})
+
+
+def test_a_mail_server_is_set_completely_and_readably() -> None:
+    complete = {"FRONTDESK_SMTP_URL": "smtp://mail.example.com", "FRONTDESK_MAIL_FROM": "desk@example.com"}
+    assert load(complete).mail_from == "desk@example.com"
+    for name in complete:
+        with pytest.raises(SettingsError, match="belong together"):
+            load({**complete, name: ""})
+    for name, value in (("SMTP_URL", "http://x"), ("SMTP_URL", "smtp://"), ("SMTP_URL", "smtp://x:port"),
+                        ("MAIL_FROM", "desk"), ("MAIL_FROM", "a@b\nBcc: c@d")):  # fmt: skip
+        with pytest.raises(SettingsError, match=f"FRONTDESK_{name} must"):
+            load({**complete, f"FRONTDESK_{name}": value})
 
 
 def test_settings_do_not_change() -> None:

@@ -85,6 +85,8 @@ from frontdesk.outbound.checked_http import CheckedHttp
 from frontdesk.outbound.client_documents import ClientDocuments
 from frontdesk.outbound.feeds import CalendarFeeds
 from frontdesk.outbound.key_sets import KeySets
+from frontdesk.outbound.mail import Mailer
+from frontdesk.outbound.sign_in_mail import SignInMail
 from frontdesk.outbound.webhooks.deliverer import Deliverer
 from frontdesk.outbound.webhooks.sender import Sender
 from frontdesk.settings import Settings
@@ -127,6 +129,7 @@ class Service:
     sign_in: StaffSessions
     passkeys: Passkeys | None
     cookie_seals: SealedCookies
+    sign_in_mail: SignInMail | None
     feeds: CalendarFeeds
     webhooks: Deliverer
     key_sets: KeySets
@@ -239,6 +242,7 @@ def build_service(
         sign_in=sign_in,
         passkeys=None if party is None else Passkeys(database, sign_in, now, party),
         cookie_seals=SealedCookies(cipher, now),
+        sign_in_mail=_sign_in_mail(settings, database, now, audit.seal_soon),
         feeds=CalendarFeeds(database, system_of, audit, now),
         webhooks=Deliverer(database, cipher, Sender(allow_private=settings.webhook_allow_private), audit.seal_soon),
         key_sets=KeySets(CheckedHttp(allow_private=settings.webhook_allow_private)),
@@ -302,6 +306,7 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
         sign_in=service.sign_in,
         passkeys=service.passkeys,
         seals=service.cookie_seals,
+        sign_in_mail=service.sign_in_mail,
         failures=service.failed_attempts,
         clock=service.engine.clock,
         requests=service.requests,
@@ -373,6 +378,14 @@ def _metrics(settings: Settings, database: Database, answers: AnswerCache) -> "M
     metrics = Metrics(database, settings.database_pool_size, settings.metrics_token)
     metrics.measure_answers(answers)
     return metrics
+
+
+def _sign_in_mail(
+    settings: Settings, database: Database, clock: Callable[[], datetime], on_audit: Callable[[int], None]
+) -> SignInMail | None:
+    if settings.smtp_url is None:
+        return None
+    return SignInMail(database, Mailer(settings), settings.public_url, clock, on_audit)
 
 
 def _identity_routes(service: Service, console: Console) -> Sequence[BaseRoute]:

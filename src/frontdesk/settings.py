@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
@@ -56,6 +57,14 @@ def _is_network(text: str) -> bool:
     return True
 
 
+def _has_host(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
+
+
 def _true_or_false(value: Any) -> Any:
     if value not in ("true", "false", True, False):
         raise ValueError("must be true or false")
@@ -68,6 +77,10 @@ def _split(value: Any) -> Any:
 
 _WebUrl = Annotated[str, _starts_with("http://", "https://")]
 _DatabaseUrl = Annotated[str, _starts_with("postgresql://", "postgres://")]
+_SmtpUrl = Annotated[str, _starts_with("smtps://", "smtp://"), _rule(_has_host, "must name a host")]
+_MailAddress = Annotated[
+    str, _rule(lambda text: re.fullmatch(r"[^@\s<>]+@[^@\s<>]+", text) is not None, "must be an e-mail address")
+]
 _List = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 _Origins = Annotated[
     _List,
@@ -131,6 +144,10 @@ class Settings(BaseSettings):
     """The identity provider with which staff may sign in to the console (OpenID Connect). Absent: by links only."""
     oidc_client_id: str | None = None
     oidc_client_secret: str | None = Field(default=None, repr=False)
+    smtp_url: _SmtpUrl | None = Field(default=None, repr=False)
+    """The server that sends sign-in links by mail, such as smtps://user:password@mail.example.com."""
+    mail_from: _MailAddress | None = None
+    """The sender of these mails."""
     client_metadata_documents: Annotated[bool, BeforeValidator(_true_or_false)] = False
     """Whether assistants may identify themselves by a document at an address of theirs, which the service fetches."""
     webhook_allow_private: Annotated[bool, BeforeValidator(_true_or_false)] = False
@@ -154,6 +171,12 @@ class Settings(BaseSettings):
         if any(oidc) and not all(oidc):
             names = f"{_PREFIX}OIDC_ISSUER, {_PREFIX}OIDC_CLIENT_ID and {_PREFIX}OIDC_CLIENT_SECRET"
             raise ValueError(f"{names} belong together: set all of them or none")
+        return self
+
+    @model_validator(mode="after")
+    def _check_mail(self) -> "Settings":
+        if (self.smtp_url is None) != (self.mail_from is None):
+            raise ValueError(f"{_PREFIX}SMTP_URL and {_PREFIX}MAIL_FROM belong together: set both or none")
         return self
 
     @model_validator(mode="after")

@@ -82,6 +82,7 @@ def _examine() -> list[CheckResult]:
         "port": _port,
         "network": exposure.network,
         "identity provider": _identity_provider,
+        "mail": _mail,
         "client documents": exposure.client_documents,
     }
     found += [_told(check, look, settings) for check, look in looks.items()]
@@ -173,6 +174,18 @@ def _identity_provider(settings: "Settings") -> tuple[State, str]:
     except (IdentityError, ProviderUnavailable):
         return "failed", "FRONTDESK_OIDC_ISSUER does not answer as an OpenID provider of that name"
     return "ok", settings.oidc_issuer
+
+
+def _mail(settings: "Settings") -> tuple[State, str]:
+    if settings.smtp_url is None:
+        return "skipped", "no server is set: sign-in links are not mailed"
+    from frontdesk.outbound.mail import Mailer, MailUnavailable
+
+    try:
+        wait_for(Mailer(settings).check())
+    except MailUnavailable:
+        return "failed", "the server of FRONTDESK_SMTP_URL does not answer, or refuses the login"
+    return "ok", f"sign-in links are mailed from {settings.mail_from}"
 
 
 async def _server(settings: "Settings") -> tuple[CheckResult, CheckResult, CheckResult]:

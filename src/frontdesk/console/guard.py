@@ -34,6 +34,7 @@ from frontdesk.doors.bodies import LARGEST_BODY
 from frontdesk.doors.error_handlers import unexpected_problem
 from frontdesk.doors.http_request import origin_of, request_of
 from frontdesk.doors.request_log import RequestLog
+from frontdesk.outbound.sign_in_mail import SignInMail
 from frontdesk.settings import Settings
 
 PREFIX = "/console"
@@ -52,6 +53,7 @@ class Console:
     sign_in: StaffSessions
     passkeys: Passkeys | None  # None: browsers have no passkeys at the base URL
     seals: SealedCookies
+    sign_in_mail: SignInMail | None  # None: no mail server is set
     failures: FailedAttempts
     clock: Callable[[], datetime]
     requests: RequestLog

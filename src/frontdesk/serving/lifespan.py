@@ -44,6 +44,8 @@ def create(on_database_down: Callable[[], None]) -> Any:
         finally:
             await background.stop()
             await service.desk.audit.close()
+            if service.sign_in_mail is not None:
+                await service.sign_in_mail.close()
             await service.fhir.close()
             await database.close()
             lines.flush()

@@ -24,11 +24,14 @@ PER_ADDRESS = 100
 LEAST_TOKENS = 20  # a minute, for clients with a lower limit of calls
 REGISTRATIONS_PER_ADDRESS = 10  # a minute; hosted assistants register from few addresses
 REGISTRATIONS = 100
+MAILS_PER_RECIPIENT = 3  # a minute
+MAILS_PER_ADDRESS = 20
 _CACHED = 10_000
 _PRUNE_SECONDS = 60.0
 _CHECKED_AT_ONCE = 4
 _FAILED = "Too many token calls have failed for this client or from this address."
 _ISSUED = "This client has requested too many tokens in this minute. A token can be used until it expires."
+_MAILED = "Too many sign-in links have been requested in this minute."
 _REGISTERED = "Too many applications have been registered in this minute."
 
 Door = Literal["token", "sign-in"]  # each has counters of its own
@@ -77,6 +80,15 @@ class FailedAttempts:
             subjects, [REGISTRATIONS_PER_ADDRESS, REGISTRATIONS]
         ):
             raise self._limited(_REGISTERED, *subjects)
+
+    async def count_mail(self, email: str, address: str | None) -> None:
+        """Count a request for a sign-in link by mail, whether or not the e-mail address belongs to staff."""
+        subjects = [
+            _hash("sign-in", "mails to", email.strip().lower()),
+            _hash("sign-in", "mails from", network_of(address)),
+        ]
+        if self._blocked_until(*subjects) or not await self._count(subjects, [MAILS_PER_RECIPIENT, MAILS_PER_ADDRESS]):
+            raise self._limited(_MAILED, *subjects)
 
     async def prune(self) -> None:
         """Removes expired counts, a bounded number at a time."""

@@ -1,5 +1,6 @@
 """One-time sign-in links for staff."""
 
+from dataclasses import dataclass
 from datetime import timedelta
 
 from frontdesk.access.opaque_tokens import digest_of, new_token
@@ -8,6 +9,13 @@ from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.store.database import Database
 
 LINK_LIFETIME = timedelta(minutes=15)
+MOST_MAILED = 5
+_ADD = "INSERT INTO staff_link VALUES ($1, $2, $3, $4)"
+_UNUSED = "SELECT count(*) FROM staff_link WHERE staff_id = $1 AND used_at IS NULL AND expires_at > $2"
+_BY_EMAIL = """
+SELECT m.staff_id, m.practice_id, m.email, p.name AS practice_name FROM staff m JOIN practice p USING (practice_id)
+WHERE m.email = $1 AND NOT (m.disabled OR p.suspended) ORDER BY p.slug FOR UPDATE OF m
+"""
 
 
 async def new_link(
@@ -28,10 +36,33 @@ async def new_link(
             await delete_sessions_and_links(connection, staff_id)
             await connection.execute("DELETE FROM staff_passkey WHERE staff_id = $1", staff_id)
             await append_audit(connection, audit.entry(member.practice_id, "console.reset_sign_in", [member.staff_id]))
-        insert, expires_at = "INSERT INTO staff_link VALUES ($1, $2, $3, $4)", audit.now + LINK_LIFETIME
-        await connection.execute(insert, digest_of(token), member.staff_id, audit.now, expires_at)
+        await connection.execute(_ADD, digest_of(token), member.staff_id, audit.now, audit.now + LINK_LIFETIME)
         await append_audit(connection, audit.entry(member.practice_id, "console.new_link", [member.staff_id]))
     return member, token
+
+
+@dataclass(frozen=True, slots=True)
+class MailedLink:
+    practice_id: int
+    practice_name: str
+    email: str
+    token: str
+
+
+async def links_for_email(database: Database, email: str, *, audit: AuditContext) -> list[MailedLink]:
+    """A new link for each staff member with this address who may sign in. Earlier links stay valid, because anybody can
+    ask for new ones; who has as many as `MOST_MAILED` gets no more until they expire."""
+    made = []
+    async with database.transaction() as connection:
+        for row in await connection.fetch(_BY_EMAIL, email.strip().lower()):
+            staff_id, practice_id = row["staff_id"], row["practice_id"]
+            if await connection.fetchval(_UNUSED, staff_id, audit.now) >= MOST_MAILED:
+                continue
+            token = new_token()
+            await connection.execute(_ADD, digest_of(token), staff_id, audit.now, audit.now + LINK_LIFETIME)
+            await append_audit(connection, audit.entry(practice_id, "console.mail_link", [staff_id]))
+            made.append(MailedLink(practice_id, row["practice_name"], row["email"], token))
+    return made
 
 
 def link_address(public_url: str, token: str) -> str:

@@ -13,7 +13,7 @@ UNION ALL
 SELECT staff_id, name, 'staff' FROM staff WHERE practice_id = $1 AND staff_id = ANY ($2)
 """
 
-_UNNAMED = {COMMAND_LINE: "Command line", "demo": "Demo data"}
+_UNNAMED = {COMMAND_LINE: "Command line", "demo": "Demo data", "sign-in-page": "Sign-in page"}
 
 
 async def actors_of(database: Database, practice_id: int, ids: Iterable[str]) -> dict[str, Actor]:

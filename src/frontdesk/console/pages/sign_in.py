@@ -1,4 +1,4 @@
-"""Sign-in with a one-time link, and the page that offers every way to sign in.
+"""Sign-in with a one-time link, the request for one by mail, and the page that offers every way to sign in.
 
 The token is in the URL's fragment, and only the button's POST uses it: mail scanners and previews do not. The form
 works only in the browser that it was shown in, which prevents login CSRF.
@@ -30,7 +30,7 @@ _LONGEST_ADDRESS = 6000  # a request of an application for access
 STALE = "This page was open for too long. Try again."
 FAULTS = {
     "unauthorized": "This link was already used or has expired. Ask for a new one.",
-    "rate_limited": "Too many failed sign-ins. Wait a minute, then try again.",
+    "rate_limited": "Too many attempts. Wait a minute, then try again.",
     "upstream_unavailable": "Signing in is not possible at the moment. Try again in a few seconds.",
 }
 
@@ -65,13 +65,32 @@ def sign_in_routes(console: Console) -> list[Route]:
         then = await _after_link(console, token, local_address(form.get("next")))
         return await signed_in(request, console, token, then, attempt.request_id)
 
+    async def mail(request: Request, attempt: RequestProgress) -> Response:
+        check_same_origin(request, settings)
+        form = await read_form(request, LARGEST_BODY)
+        proof = read_cookie(request, SIGN_IN, settings)
+        if proof is None or not hmac.compare_digest(form_token(proof), form.get(CSRF_FIELD).encode()):
+            return sign_in_page(request, console, 403, STALE)
+        if console.sign_in_mail is None:
+            raise Problem("not_found", "There is no such page.")
+        address = None if request.client is None else request.client.host
+        try:
+            await console.failures.count_mail(form.get("email"), address)
+        except Problem as problem:
+            return sign_in_page(request, console, problem.status, FAULTS[problem.code])
+        console.sign_in_mail.request(form.get("email"), attempt.request_id)
+        return sign_in_page(request, console, sent=True)
+
     return [
+        Route(f"{PREFIX}/sign-in/mail", answered(console, "/sign-in/mail", mail), methods=["POST"]),
         Route(f"{PREFIX}/sign-in", answered(console, "/sign-in", show), methods=["GET"]),
         Route(f"{PREFIX}/sign-in", answered(console, "/sign-in", use), methods=["POST"]),
     ]
 
 
-def sign_in_page(request: Request, console: Console, status: int = 200, fault: str | None = None) -> Response:
+def sign_in_page(
+    request: Request, console: Console, status: int = 200, fault: str | None = None, *, sent: bool = False
+) -> Response:
     proof = read_cookie(request, SIGN_IN, console.settings) or new_token()
     response = render(
         request,
@@ -84,6 +103,8 @@ def sign_in_page(request: Request, console: Console, status: int = 200, fault: s
         next=local_address(request.query_params.get("next", "")),
         provider=console.has_provider,
         passkeys=console.passkeys is not None,
+        mails=console.sign_in_mail is not None,
+        sent=sent,
     )
     set_cookie(response, SIGN_IN, proof, console.settings, _FORM_LIFETIME)
     return response

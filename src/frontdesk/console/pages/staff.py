@@ -65,7 +65,6 @@ async def _listed(request: ConsoleRequest, status: int = 200, fault: str | None 
         members=await request.desk.staff.all(request.context),
         fault=fault,
         typed={name: form.get(name) for name in ("name", "role", "email")},
-        provider=request.console.has_provider,
     )
 
 

@@ -6,6 +6,6 @@ if (token) {
   form.elements.link.value = token;
   history.replaceState(null, "", location.pathname + location.search);
   form.querySelector("[data-link-field]").hidden = true;
-  document.querySelector("[data-passkey]")?.remove();
+  for (const other of document.querySelectorAll("[data-other-way]")) other.remove();
   form.querySelector("button").focus();
 }
