@@ -12,12 +12,14 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from frontdesk.background import Background
 from frontdesk.outbound.webhooks.deliverer import Deliverer
 from frontdesk.outbound.webhooks.deliveries import list_attempts
+from frontdesk.outbound.webhooks.outcomes import Outcome, Outcomes
 from frontdesk.outbound.webhooks.sender import Sender, Sent
 from tests.webhooks.desk import Desk
 from tests.webhooks.receiver import Message, Receiver
@@ -200,3 +202,17 @@ async def test_a_node_ends_also_when_a_delivery_ends_at_the_same_moment(desk: De
     node._ended.set()
     async with asyncio.timeout(10):
         await background.stop()
+
+
+async def test_results_are_recorded_in_the_order_of_endpoints_so_that_two_nodes_do_not_deadlock() -> None:
+    given: list[Any] = []
+
+    async def fetch(_sql: str, *arguments: Any) -> list[Any]:
+        given.append(arguments)
+        return []
+
+    outcomes = Outcomes(Mock(fetch=fetch), "holder", lambda _: None)
+    ended = [Outcome(endpoint, event, 503, 1, "refused", None) for event, endpoint in enumerate("bab")]
+    assert all(await asyncio.gather(*(outcomes.record(1, outcome) for outcome in ended)))
+    [(_practice, _now, _holder, endpoints, events, *_)] = given
+    assert (endpoints, events) == (["a", "b", "b"], [1, 0, 2])

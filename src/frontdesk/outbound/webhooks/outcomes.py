@@ -65,6 +65,7 @@ class Outcomes:
         await asyncio.sleep(_GATHER_SECONDS)
         async with self._turns[practice_id]:
             outcomes, _ = self._gathering.pop(practice_id)
+            outcomes.sort(key=lambda outcome: outcome.endpoint_id)  # locked in one order: two nodes do not deadlock
             try:
                 paused = await self._database.fetch(
                     _FINISH,
