@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
+from frontdesk.access.staff.sessions import LONGEST
 from frontdesk.console.guard import Page
 from frontdesk.console.routes import PAGES
 from tests.assistants.connecting import connected, registered
@@ -18,7 +19,8 @@ from tests.world import World, book, patient_id, slots
 
 world = world_of_a_module
 
-SILENT_FORMS = {"/theme", "/practice/preview"}
+SILENT_FORMS = {"/theme", "/practice/preview", "/passkeys/options"}
+NEEDS_AN_AUTHENTICATOR = {"/passkeys"}
 READS_OF_PATIENTS = {
     "/appointments/{appointment_id}",
     "/appointments/{appointment_id}/move",
@@ -35,7 +37,8 @@ EXPORTS = {"/audit/export", "/practice/file.{ending}"}
 RECORDED = [
     page
     for page in PAGES
-    if page.path in READS_OF_PATIENTS | EXPORTS or (page.method == "POST" and page.path not in SILENT_FORMS)
+    if page.path in READS_OF_PATIENTS | EXPORTS
+    or (page.method == "POST" and page.path not in SILENT_FORMS | NEEDS_AN_AUTHENTICATOR)
 ]
 CLIENT = {"name": "Phone", "grant": "agent", "scopes": "slots:read", "per_minute": "10", "quota": "10"}
 
@@ -45,7 +48,7 @@ async def agent(world: World) -> httpx.AsyncClient:
     return await world.client()
 
 
-async def ids_for(world: World, page: Page, agent: httpx.AsyncClient) -> dict[str, str]:
+async def ids_for(world: World, page: Page, agent: httpx.AsyncClient, own_id: str) -> dict[str, str]:
     """Ids that the page's address needs, each of a record that exists."""
     ids = {"ending": "yaml"}
     if "{appointment_id}" in page.path:
@@ -54,6 +57,15 @@ async def ids_for(world: World, page: Page, agent: httpx.AsyncClient) -> dict[st
         ids["patient_id"] = await patient_id(agent)
     if "{staff_id}" in page.path:
         ids["staff_id"] = (await staff_member(world, name="Ben")).staff_id
+    owner, now = ids.get("staff_id", own_id), world.clock()
+    if "{passkey_id}" in page.path:
+        ids["passkey_id"] = f"pk_of_{owner}"
+        insert = "INSERT INTO staff_passkey VALUES ($1, $2, $3, '', 0, 'Tablet', $4)"
+        await world.database.write(insert, ids["passkey_id"], owner, owner.encode(), now)
+    if "{number}" in page.path:
+        ids["number"] = owner.encode().hex()[:8]
+        insert = "INSERT INTO staff_session VALUES ($1, $2, 'link', 'A browser', $3, $3, $4)"
+        await world.database.write(insert, owner.encode(), owner, now, now + LONGEST)
     if page.path.startswith("/assistants/"):
         assistant = await connected(world, await signed_in(world))
         select = "SELECT client_id FROM client WHERE application_id = $1"
@@ -97,7 +109,7 @@ async def test_every_record_of_a_page_carries_the_trace_id_of_its_answer(
     world: World, agent: httpx.AsyncClient, page: Page
 ) -> None:
     browser = await signed_in(world, role="admin")
-    address = address_of(page, await ids_for(world, page, agent))
+    address = address_of(page, await ids_for(world, page, agent, browser.headers[TEST_STAFF]))
     if page.path.endswith("/confirm") and page.method == "GET":
         address += "?slot=" + (await slots(agent))[0]["id"]
     form = await form_for(world, page, browser, agent) if page.method == "POST" else None
