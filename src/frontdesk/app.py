@@ -232,7 +232,7 @@ def build_service(
             clients=Clients(database, ring),
             usage=Usage(database),
             confirmations=Confirmations(database),
-            audit=AuditRecords(database, ring, now),
+            audit=AuditRecords(database, ring, system_of, now),
             practice_file=PracticeFiles(database),
             checklist=Checklist(database),
             health=SystemHealth(database, fhir.condition, os.environ),

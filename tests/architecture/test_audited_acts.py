@@ -91,7 +91,7 @@ WRITING_UNAUDITED = {
 # Actions of the console that disclose no patient and change nothing but the person's own view.
 QUIET_ACTIONS = {
     "AgentView.is_sandbox", "Assistants.all", "Assistants.application", "Clients.connected_by", "AuditRecords.actors",
-    "AuditRecords.find", "AuditRecords.last_check", "AuditRecords.close",
+    "AuditRecords.last_check", "AuditRecords.close",
     "Blocks.offered", "Blocks.upcoming", "Calendar.directory", "Checklist.progress", "Clients.all", "Clients.one",
     "Confirmations.recent",
     "PatientReads.alarms", "PatientReads.of_client", "PatientReads.of_clients",

@@ -14,7 +14,9 @@ import pytest
 from frontdesk.audit import reading
 from frontdesk.audit.reading import AuditFilter, seal_pending
 from frontdesk.console.actions import audit
+from frontdesk.console.audit_sentences import PHRASES, operation_label
 from frontdesk.domain.errors import Problem
+from frontdesk.operations import OPERATIONS
 from frontdesk.store.database import session_settings
 from tests.cli.command_line import CommandLine
 from tests.console.admin_pages import EVIL, check_harmless, practice_id, text_of
@@ -66,7 +68,8 @@ async def test_records_are_found_by_who_what_how_and_whom(world: World, admin: h
     assert await found(subject=appointment, outcome="conflict") == []
     (signed,) = await found(actor=admin.headers[TEST_STAFF], operation="console.sign_in")
     assert "Ana" in signed
-    assert await found(**{"from": "2026-11-15", "to": "2026-11-15"}) == everything
+    today = await found(**{"from": "2026-11-15", "to": "2026-11-15"})
+    assert [row for row in today if "looked at the audit trail" not in row] == everything
     assert await found(to="2026-11-14") == []
     assert await found(**{"from": "2026-11-16"}) == []
 
@@ -88,6 +91,43 @@ async def test_a_search_by_patient_finds_lists_of_many_patients(world: World, ad
     found = rows(await admin.get("/console/audit", params={"subject": grace}))
     assert len(found) == 1
     assert "match_patient" in found[0]
+
+
+async def test_records_are_sentences_with_names_that_are_looked_up(world: World, admin: httpx.AsyncClient) -> None:
+    agent = await world.client()
+    appointment = await book(agent)
+    await agent.post(f"/api/appointments/{appointment}/cancel", json={"reason": "Ill"})
+    ada = await patient_id(agent)
+    for _ in range(3):
+        await admin.get(f"/console/patients/{ada}")
+    page = await admin.get("/console/audit")
+    found = rows(page)
+    booked = "agent of harbor booked an appointment for Ada Lovelace"
+    assert any(booked in row for row in found)
+    assert any("asked to cancel an appointment of Ada Lovelace" in row for row in found)
+    (views,) = [row for row in found if "Ana looked at the record of Ada Lovelace" in row]
+    assert "2 earlier page views" in views
+    assert f'<option value="{ada}">Ada Lovelace</option>' in page.text
+    assert '<option value="book_appointment">Book an appointment</option>' in page.text
+    assert '<optgroup label="Agents">' in page.text
+    timeline = await admin.get("/console/audit", params={"patient": ada, "outcome": "executed"})
+    assert "The timeline of Ada Lovelace" in text_of(timeline)
+    assert any(booked in row for row in rows(timeline))
+    client = await admin.get("/console/audit", params={"actor": agent.headers["X-Test-Client"]})
+    assert "The timeline of agent of harbor" in text_of(client)
+    async with world.database.transaction(await practice_id(world)) as connection:
+        await connection.execute("UPDATE patient SET last_name = 'King' WHERE patient_id = $1", ada)
+        stored = await connection.fetch("SELECT * FROM audit_record")
+    assert booked.replace("Lovelace", "King") in text_of(await admin.get("/console/audit"))
+    assert not any("Lovelace" in str(dict(row)) for row in stored), "names are not stored"
+    (seen, *_) = [row for row in stored if row["operation"] == "console.audit"]
+    assert (seen["actor"], seen["subject_ids"]) == (admin.headers[TEST_STAFF], [ada]), "reading names is recorded"
+
+
+def test_every_operation_has_a_sentence_and_an_unknown_one_is_readable() -> None:
+    names = {operation.name for operation in OPERATIONS if operation.kind == "write"}
+    assert names <= set(PHRASES)
+    assert operation_label("console.undo_move") == "Undo move"
 
 
 async def test_days_are_the_practices(world: World, admin: httpx.AsyncClient) -> None:

@@ -7,22 +7,27 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import orjson
 
+from frontdesk.access.clients.caller import Caller
 from frontdesk.audit.heads import HeadKeys
 from frontdesk.audit.reading import AFTER_ALL, AuditFilter, exported_lines, find_records
 from frontdesk.audit.verify import ChainReport, verify_chain
 from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.context import ActionContext
+from frontdesk.console.audit_sentences import Line, Named, folded, line
 from frontdesk.console.names import Actor
+from frontdesk.domain.ids import PATIENT_ID
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
+from frontdesk.systems.port import SchedulingSystem, SystemUnavailable
 
 PAGE = 50
+SHOWN_SUBJECTS = 4  # of a record; the others are behind a disclosure, without names
 _BATCHES = 20  # of the trail, searched for one page
 _SILENT = timedelta(seconds=30)  # without progress for so long, the worker has died
 _SAY_SECONDS = 1.0
@@ -56,8 +61,10 @@ CheckState = Literal["running", "whole", "broken", "interrupted"]
 
 @dataclass(frozen=True, slots=True)
 class RecordPage:
-    records: Sequence[Mapping[str, Any]]  # rows of the trail; `actor` is an Actor, `sequence` None: not sealed yet
+    lines: Sequence[Line]  # of rows of the trail; `sequence` None: not sealed yet
     before: int | None  # where the next page begins; None: the last page
+    patients: Mapping[str, str]  # names of those on the page, by id
+    about: Named | None  # the patient, staff member or client that was asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +82,7 @@ class Check:
 class AuditRecords:
     database: Database
     keys: HeadKeys
+    systems: Callable[[Caller], Awaitable[SchedulingSystem]]
     clock: Callable[[], datetime]
     _running: set[asyncio.Task[None]] = field(default_factory=set)  # the event loop keeps weak references only
 
@@ -93,12 +101,38 @@ class AuditRecords:
         rows, next_page = found.records, found.before
         if len(rows) > PAGE:
             rows, next_page = rows[:PAGE], rows[PAGE - 1]["record_id"]
-        named = await actors_of(self.database, context.practice_id, (row["actor"] for row in rows))
-        records = [
-            {**row, "actor": named[row["actor"]], "subject_ids": _wanted_first(row["subject_ids"], wanted.subject)}
-            for row in rows
+        records = [{**row, "subject_ids": _wanted_first(row["subject_ids"], wanted.subject)} for row in rows]
+        shown = {each for record in records for each in record["subject_ids"][:SHOWN_SUBJECTS]}
+        patients = await self._patients(context, sorted(shown | {wanted.subject or ""}))
+        if patients:
+            await context.record("console.audit", *sorted(patients), read=True)
+        actors = await actors_of(
+            self.database, context.practice_id, shown | {row["actor"] for row in rows} | {wanted.actor or ""}
+        )
+        named = {
+            **{each: Named(each, name, f"/patients/{each}") for each, name in patients.items()},
+            **{each.id: Named(each.id, each.name, _page_of(each)) for each in actors.values() if each.kind != "other"},
+        }
+        lines = [
+            line(
+                record,
+                actors[record["actor"]],
+                [named[each] for each in record["subject_ids"][:SHOWN_SUBJECTS] if each in named],
+            )
+            for record in records
         ]
-        return RecordPage(records, next_page)
+        return RecordPage(folded(lines), next_page, patients, named.get(wanted.subject or wanted.actor or ""))
+
+    async def _patients(self, context: ActionContext, ids: Sequence[str]) -> dict[str, str]:
+        """Names by id, of the patients among these ids."""
+        wanted = [each for each in ids if PATIENT_ID.match(each)]
+        if not wanted:
+            return {}
+        try:
+            contacts = await (await self.systems(context.staff.caller())).contacts(wanted)
+        except SystemUnavailable:
+            return {}  # the trail is shown with ids
+        return {each: f"{contact.first_name} {contact.last_name}" for each, contact in contacts.items()}
 
     async def export(self, context: ActionContext) -> AsyncIterator[str]:
         """Every sealed record as a line of JSON, the record of this export included."""
@@ -176,3 +210,7 @@ class AuditRecords:
 def _wanted_first(subjects: Sequence[str], wanted: str | None) -> list[str]:
     """A page shows the first subjects of a long list: the one that was searched for must be among them."""
     return sorted(subjects, key=lambda subject: subject != wanted)
+
+
+def _page_of(actor: Actor) -> str:
+    return f"/staff/{actor.id}" if actor.kind == "staff" else f"/clients/{actor.id}"

@@ -8,38 +8,17 @@ from urllib.parse import urlencode
 from starlette.responses import Response, StreamingResponse
 
 from frontdesk.audit.reading import AuditFilter
+from frontdesk.console.actions.audit import SHOWN_SUBJECTS, RecordPage
+from frontdesk.console.audit_sentences import PHRASES, operation_label
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.domain.errors import CATALOGUE
-from frontdesk.operations import OPERATIONS
 
 _LARGEST_ID = 2**63 - 1
 _EARLIEST = date(2000, 1, 1)
-_ACTIONS = (
-    "console.add_client",
-    "console.change_client",
-    "console.rotate_client_secret",
-    "console.revoke_client_tokens",
-    "console.disable_client",
-    "console.enable_client",
-    "console.forget_client_misses",
-    "console.import_practice_file",
-    "console.export_practice_file",
-    "console.export_audit",
-    "console.verify_audit",
-    "console.sign_in",
-    "command.export_patients",
-    "command.read_events",
-    "command.add_feed_with_names",
-    "command.suspend_practice",
-    "command.resume_practice",
-    "command.add_webhook",
-    "command.rotate_keys",
-    "command.backup",
-    "command.restore",
-)
-OPERATION_NAMES = (*(operation.name for operation in OPERATIONS), *_ACTIONS)
-OUTCOMES = ("executed", "unchanged", "replayed", *CATALOGUE)
-_FILTERS = ("actor", "operation", "outcome", "subject", "from", "to")
+_DONE = {"executed": "Done", "unchanged": "Nothing changed", "replayed": "Sent again"}
+_OPERATIONS = [("", "Anything"), *sorted(((name, operation_label(name)) for name in PHRASES), key=lambda each: each[1])]
+_OUTCOMES = [("", "Any"), *_DONE.items(), *((code, kind.title) for code, kind in CATALOGUE.items())]
+_FILTERS = ("actor", "operation", "outcome", "patient", "subject", "from", "to")
 
 
 async def _audit(request: ConsoleRequest) -> Response:
@@ -58,8 +37,10 @@ async def _audit(request: ConsoleRequest) -> Response:
         faults=faults,
         page=page,
         actors=await _actor_options(request, asked["actor"]),
-        operations=OPERATION_NAMES,
-        outcomes=OUTCOMES,
+        operations=_with_chosen(_OPERATIONS, asked["operation"]),
+        outcomes=_with_chosen(_OUTCOMES, asked["outcome"]),
+        patients=_with_chosen([("", "Anybody"), *_by_name(page)], asked["patient"]),
+        shown_subjects=SHOWN_SUBJECTS,
         further=None if page is None or page.before is None else _address({**kept, "before": str(page.before)}),
         newest=_address(kept) if place is not None else None,
         narrowed=bool(kept),
@@ -97,7 +78,7 @@ def _wanted(request: ConsoleRequest, asked: dict[str, str], faults: dict[str, st
     return AuditFilter(
         actor=asked["actor"] or None,
         operation=asked["operation"] or None,
-        subject=asked["subject"] or None,
+        subject=asked["subject"] or asked["patient"] or None,
         outcome=asked["outcome"] or None,
         since=None if since is None else datetime.combine(since, time(), request.zone),
         until=None if until is None else datetime.combine(until + timedelta(days=1), time(), request.zone),
@@ -118,9 +99,25 @@ def _day(asked: dict[str, str], name: str, faults: dict[str, str]) -> date | Non
     return day
 
 
-async def _actor_options(request: ConsoleRequest, chosen: str) -> list[tuple[str, str]]:
-    known = [(actor.id, actor.name) for actor in await request.desk.audit.actors(request.context)]
-    options = [("", "Everybody"), *known, ("command-line", "Command line")]
+async def _actor_options(request: ConsoleRequest, chosen: str) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Groups of choices."""
+    known = await request.desk.audit.actors(request.context)
+    groups = [
+        ("Staff", [(actor.id, actor.name) for actor in known if actor.kind == "staff"]),
+        ("Agents", [(actor.id, actor.name) for actor in known if actor.kind == "agent"]),
+        ("Integrations", [(actor.id, actor.name) for actor in known if actor.kind == "integration"]),
+        ("Others", [("command-line", "Command line"), ("sign-in-page", "Sign-in page")]),
+    ]
+    if chosen and all(chosen not in dict(options) for _, options in groups):
+        groups[-1][1].append((chosen, chosen))
+    return groups
+
+
+def _by_name(page: RecordPage | None) -> list[tuple[str, str]]:
+    return [] if page is None else sorted(page.patients.items(), key=lambda each: each[1].casefold())
+
+
+def _with_chosen(options: list[tuple[str, str]], chosen: str) -> list[tuple[str, str]]:
     return options if chosen in dict(options) else [*options, (chosen, chosen)]
 
 
