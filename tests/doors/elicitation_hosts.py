@@ -12,6 +12,7 @@ from tests.console.streams import PATIENCE, Stream
 from tests.doors.mcp_speech import HANDSHAKE, META, MODERN, headers, request
 
 FORMS: Mapping[str, Any] = {"elicitation": {}}
+CARDS: Mapping[str, Any] = {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}}
 YES: Mapping[str, Any] = {"action": "accept", "content": {"confirm": True}}
 NOT_TICKED: Mapping[str, Any] = {"action": "accept", "content": {"confirm": False}}
 DECLINE: Mapping[str, Any] = {"action": "decline"}

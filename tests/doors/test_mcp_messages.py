@@ -6,8 +6,8 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.doors.mcp.door import _result_of
 from frontdesk.doors.mcp.messages import META, VERSIONS, Rejection, read_message
+from frontdesk.doors.mcp.methods import result_of
 from frontdesk.doors.mcp.tool_calls import _cache_key, _simulated, tool_of
 from tests.doors.mcp_speech import assert_no_python
 
@@ -58,7 +58,7 @@ def refusal(body: bytes, headers: dict[str, str]) -> Rejection | None:
             _simulated(message, sent)
             _cache_key(operation, message.params.get("arguments") or {})
         elif message.id is not None:
-            orjson.dumps(_result_of(message, None, "https://desk.example"))
+            orjson.dumps(result_of(message, None, "https://desk.example"))
     except Rejection as rejection:
         return rejection
     return None

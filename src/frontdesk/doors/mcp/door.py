@@ -30,25 +30,22 @@ from frontdesk.doors.http_request import (
 )
 from frontdesk.doors.mcp.elicitation import SESSION, Elicitation, agreement, declined, needs_ways, question_of
 from frontdesk.doors.mcp.messages import (
-    INVALID_PARAMS,
-    METHOD_NOT_FOUND,
     Message,
     Rejection,
     not_a_request,
     read_message,
 )
+from frontdesk.doors.mcp.methods import result_of
 from frontdesk.doors.mcp.origins import Origins
 from frontdesk.doors.mcp.results import (
-    discovered,
     error_reply,
     executed,
     failed,
     frame,
-    initialized,
     input_required,
     pending,
+    pending_on_card,
     result_reply,
-    tools_list,
 )
 from frontdesk.doors.mcp.tool_calls import call_of, tool_of
 from frontdesk.doors.request_log import RequestLog
@@ -139,7 +136,7 @@ class McpDoor:
             await self._take_answer(caller, message.response, request.http.request_id)
         if message.id is None:
             return Reply(202, b"", [_NO_SNIFFING], 202)
-        result = _result_of(message, caller, self._settings.public_url)
+        result = result_of(message, caller, self._settings.public_url)
         headers = _STREAM
         if message.method == "initialize" and needs_ways(caller):
             headers = [*_STREAM, (SESSION, self._elicitation.session(caller, message.params.get("capabilities")))]
@@ -188,6 +185,10 @@ class McpDoor:
         try:
             answer = await self._engine.execute(request.call)
         except Challenge as challenge:
+            if caller is not None and "card" in request.call.host and challenge.asks != "elicitation":
+                hidden = challenge.asks == "card"
+                result = pending_on_card(operation, challenge, hidden_token=hidden, modern=message.modern)
+                return _replied(message, result, challenge)
             if challenge.asks != "elicitation" or caller is None:
                 return _replied(message, pending(operation, challenge, modern=message.modern), challenge)
             if not message.modern:
@@ -279,25 +280,6 @@ async def _message(request: HttpRequest, receive: Receive) -> Message:
 def _takes_event_streams(accept: bytes | None) -> bool:
     ranges = {part.partition(";")[0].strip() for part in (decoded(accept) or "*/*").lower().split(",")}
     return not ranges.isdisjoint(("text/event-stream", "text/*", "*/*"))
-
-
-def _result_of(message: Message, caller: Caller | None, public_url: str) -> Any:
-    """The result of a message that calls no tool."""
-    if message.method == "tools/list":
-        if message.params.get("cursor") is not None:
-            raise message.rejection(INVALID_PARAMS, "Unknown cursor: all tools are on one page.")
-        reachable = None if caller is None or caller.staff_id is None else caller.reachable
-        return tools_list(modern=message.modern, reachable=reachable)
-    if message.modern:
-        if message.method == "server/discover":
-            return discovered(public_url)
-    elif message.method == "ping":
-        return {}
-    elif message.method == "initialize":
-        if not isinstance(message.params.get("protocolVersion"), str):
-            raise message.rejection(INVALID_PARAMS, "params.protocolVersion must be a string.")
-        return initialized(message.params["protocolVersion"], public_url)
-    raise message.rejection(METHOD_NOT_FOUND, "Method not found")
 
 
 def _rejected(rejection: Rejection) -> Reply:

@@ -15,6 +15,7 @@ from frontdesk.access.clients.caller import Caller
 from frontdesk.domain.consent import CONSENTS, Consent, meets
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.http_request import Receive, Send, decoded
+from frontdesk.doors.mcp.cards import takes_cards
 from frontdesk.doors.mcp.messages import CAPABILITIES, INVALID_PARAMS, Message
 from frontdesk.doors.mcp.read_back import question
 from frontdesk.engine.consent import Challenge
@@ -38,7 +39,8 @@ def ways_of(capabilities: Any) -> frozenset[Consent]:
     """The ways of asking a person that a client declares. An empty `elicitation` means forms."""
     elicitation = capabilities.get("elicitation") if isinstance(capabilities, dict) else None
     forms = isinstance(elicitation, dict) and (not elicitation or "form" in elicitation)
-    return frozenset(("elicitation",)) if forms else frozenset()
+    declared: dict[Consent, bool] = {"elicitation": forms, "card": takes_cards(capabilities)}
+    return frozenset(way for way, is_declared in declared.items() if is_declared)
 
 
 def needs_ways(caller: Caller) -> bool:

@@ -10,6 +10,7 @@ too, then let them through instead of hiding them from the model.
 
 from typing import Any
 
+from frontdesk.doors.mcp.cards import card_of
 from frontdesk.operations import Operation
 from frontdesk.operations._fields import NULL_REMOVES
 from frontdesk.operations._schemas import plain_schema
@@ -24,6 +25,12 @@ _CHALLENGE = {
 }
 _ON_ERROR = "With isError: the problem document instead (code, detail, errors)."
 _EITHER = "First call of an agent: code, confirmationToken, expiresAt and readBack. Executed: the other fields. "
+
+
+def tool_with_card(operation: Operation, icons: list[dict[str, Any]]) -> dict[str, Any]:
+    """A tool for hosts that show icons and app cards."""
+    card = card_of(operation)
+    return {**tool(operation), "icons": icons, **({} if card is None else {"_meta": card})}
 
 
 def tool(operation: Operation) -> dict[str, Any]:
