@@ -85,18 +85,21 @@ class Authenticator:
         self._tasks: set[asyncio.Task[_Status]] = set()  # the event loop keeps only weak references to tasks
 
     def lookup(self, token: str, resource: str = "") -> Caller | None:
-        """The caller of a token that was checked before, while the status it was checked against is fresh."""
+        """The caller of a token that was checked before, while the status it was checked against may be used."""
         known = self._checked.get(token)
         if known is None:
             return None
         caller, status, expires_at, meant_for = known
+        age = self._monotonic() - status.read_at
         if (
             meant_for not in ("", resource)
             or self._statuses.get(caller.client_id) is not status
-            or self._monotonic() - status.read_at >= FRESH_SECONDS
+            or age >= STATUS_TTL_SECONDS
             or expires_at <= self._seconds()
         ):
             return None
+        if age >= FRESH_SECONDS:
+            self._start_reading(caller.client_id)
         return caller
 
     async def identify(self, token: str | None, resource: str = "") -> Caller:
