@@ -13,10 +13,10 @@ import pytest
 from pydantic import ValidationError
 
 from frontdesk.cli.certificates import check_certificate
-from frontdesk.cli.exposure import client_documents, network, warnings
+from frontdesk.cli.exposure import client_documents, network, settings_file, warnings
 from frontdesk.cli.serve import _announce
 from frontdesk.outbound.checked_http import CheckedHttp
-from frontdesk.settings import Settings
+from frontdesk.settings import CONFIG_VARIABLE, Settings, load_with_sources
 from tests.serving.authority import Authority
 
 PROXY = {"trusted_proxies": ("10.0.0.1",), "base_url": "https://desk.example.org"}
@@ -40,6 +40,29 @@ PROXY = {"trusted_proxies": ("10.0.0.1",), "base_url": "https://desk.example.org
 )
 def test_plain_http_to_a_network_needs_a_declared_proxy_or_consent(settings: dict[str, Any], state: str) -> None:
     assert network(Settings(**settings))[0] == state
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "state"),
+    [
+        ('metrics_token = "a token of the tests"', 0o644, "warning"),
+        ('metrics_token = "a token of the tests"', 0o601, "warning"),
+        ('metrics_token = "a token of the tests"', 0o640, "ok"),
+        ("port = 8081", 0o644, "ok"),
+    ],
+)
+def test_secrets_in_a_settings_file_that_others_can_read_are_found(
+    text: str, mode: int, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FRONTDESK_METRICS_TOKEN", raising=False)
+    assert settings_file(load_with_sources())[0] == "skipped"
+    path = tmp_path / "frontdesk.toml"
+    path.write_text(text)
+    path.chmod(mode)
+    monkeypatch.setenv(CONFIG_VARIABLE, str(path))
+    found, detail = settings_file(load_with_sources())
+    assert found == state
+    assert "a token of the tests" not in detail
 
 
 @pytest.mark.parametrize(("insecure", "warned"), [(False, True), (True, False)])

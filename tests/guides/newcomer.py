@@ -90,6 +90,7 @@ def paste(demo: Clinic, script: str) -> str:
         env={
             **inherited,
             **SAME_ACCOUNT,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "FRONTDESK_BASE_URL": demo.url,
             "FRONTDESK_PORT": str(demo.port),
             "FRONTDESK_METRICS_TOKEN": METRICS_TOKEN,

@@ -65,13 +65,17 @@ def _doctor(args: argparse.Namespace) -> int:
 
 
 def _examine() -> list[CheckResult]:
-    from frontdesk.settings import SettingsError, load_settings
+    from frontdesk.settings import SettingsError, load_with_sources
 
     try:
-        settings = load_settings()
+        loaded = load_with_sources()
     except SettingsError as error:
         return [CheckResult("configuration", "failed", str(error))]
-    found = [_told("account", exposure.account, settings)]
+    settings = loaded.settings
+    found = [
+        CheckResult("settings file", *exposure.settings_file(loaded)),
+        _told("account", exposure.account, settings),
+    ]
     with contextlib.suppress(AccountError):  # found above
         act_as_service_account(settings)
     where = "embedded" if settings.database_url is None else "given by FRONTDESK_DATABASE_URL"

@@ -10,7 +10,7 @@ from frontdesk.cli.certificates import check_certificate
 from frontdesk.privileges import DEDICATED, service_account, unreadable
 
 if TYPE_CHECKING:
-    from frontdesk.settings import Settings
+    from frontdesk.settings import LoadedSettings, Settings
 
 _ON_THE_INTERNET = "https://vscode.dev/"  # where an assistant has its document
 
@@ -45,6 +45,20 @@ def network(settings: "Settings") -> Finding:
         "FRONTDESK_TRUSTED_PROXIES and an https FRONTDESK_BASE_URL, or accept plain HTTP with --insecure-http or "
         "FRONTDESK_INSECURE_HTTP=true"
     )
+
+
+def settings_file(loaded: "LoadedSettings") -> Finding:
+    """Whether other accounts can read the secrets in the file of the settings."""
+    if loaded.file is None:
+        return "skipped", "there is none: settings come from variables"
+    fields = type(loaded.settings).model_fields
+    secrets = [name for name, source in loaded.sources.items() if source == "file" and not fields[name].repr]
+    if secrets and loaded.file.stat().st_mode & 0o007:
+        return "warning", (
+            f"{loaded.file} holds {', '.join(secrets)} and is open to other accounts: "
+            f"give it to the group of the service's account and run chmod o= {loaded.file}"
+        )
+    return "ok", str(loaded.file)
 
 
 def account(settings: "Settings") -> Finding:
