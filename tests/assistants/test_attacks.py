@@ -7,6 +7,7 @@ import jwt
 import pytest
 
 from frontdesk.access.assistants.redirects import is_allowed, is_registered
+from frontdesk.access.limits import failed_attempts
 from tests.assistants.connecting import (
     REDIRECT,
     agreed,
@@ -352,3 +353,34 @@ async def heard(world: World, browser: httpx.AsyncClient) -> None:
     select = "SELECT client_id FROM client WHERE staff_id = $1"
     for row in await world.database.fetch(select, browser.headers[TEST_STAFF]):
         world.service.authenticator.on_change("client", row["client_id"])
+
+
+async def test_a_refresh_for_unknown_scopes_gives_no_token_and_uses_nothing_up(
+    world: World, admin: httpx.AsyncClient
+) -> None:
+    assistant = await connected(world, admin)
+    refused = await assistant.refresh(scope="openid offline_access")
+    assert (refused.status_code, refused.json()["error"]) == (400, "invalid_scope")
+    answer = await assistant.refresh(scope="openid practices:read")
+    assert (answer.status_code, answer.json()["scope"]) == (200, "practices:read")
+
+
+async def test_a_code_can_be_used_after_the_limit_of_tokens(
+    world: World, admin: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assistant = await connected(world, admin)
+    code = await agreed(admin, assistant)
+    with monkeypatch.context() as patch:
+        patch.setattr(failed_attempts, "LEAST_TOKENS", 0)
+        assert (await assistant.redeem(code)).status_code == 429
+    world.service.failed_attempts._refused.clear()
+    assert (await assistant.redeem(code)).status_code == 200
+
+
+async def test_revoking_has_a_limit_of_its_own(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failed_attempts, "REVOCATIONS_PER_ADDRESS", 2)
+    stranger = browser_at(world, "203.0.113.201")
+    statuses = [(await stranger.post("/oauth/revoke", data={"token": f"fdr_{n}"})).status_code for n in range(3)]
+    assert statuses == [200, 200, 429]
+    other = browser_at(world, "203.0.113.202")
+    assert (await other.post("/oauth/revoke", data={"token": "fdr_x"})).status_code == 200

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from frontdesk.access.assistants.applications import ApplicationError, Applications
-from frontdesk.access.assistants.grants import AssistantGrants, Granted, GrantRefused
+from frontdesk.access.assistants.grants import AssistantGrants, Granted, GrantRefused, ScopeRefused
 from frontdesk.access.assistants.requests import RequestRefused, check_resources
 from frontdesk.access.limits.failed_attempts import FailedAttempts
 from frontdesk.domain.errors import Problem
@@ -65,6 +65,10 @@ class AssistantDoor:
             raise refused(error.error, str(error), "resource") from None
 
         async def attempt() -> Granted:
+            # Counted first, so that a refusal does not use up the code.
+            client_id = await self._grants.client_of(form["code" if has_code else "refresh_token"][0])
+            if client_id is not None:
+                await self._attempts.count_token(client_id, 0)
             try:
                 if has_code:
                     return await self._grants.redeem(
@@ -80,6 +84,8 @@ class AssistantDoor:
                     scope=form.get("scope", [None])[0],
                     request_id=request_of(request.scope).request_id,
                 )
+            except ScopeRefused as error:
+                raise refused("invalid_scope", "None of these scopes was granted.", "scope") from error
             except GrantRefused as error:
                 raise Problem("unauthorized") from error  # counted as a failed attempt
 
@@ -92,7 +98,6 @@ class AssistantDoor:
                 raise _invalid_client("There is no such client: it may have to register again.") from problem
             raise refused("invalid_grant", _INVALID_GRANT) from problem
         request.state.client_id = granted.client_id
-        await self._attempts.count_token(granted.client_id, 0)
         return token_body(granted.access, granted.access.scopes) | {"refresh_token": granted.refresh_token}
 
     async def _register(self, request: Request) -> Response:
@@ -126,6 +131,7 @@ class AssistantDoor:
         form = await read_form(request)
         if "token" not in form:
             raise refused("invalid_request", "Missing parameters: token.", "token", rule="required")
+        await self._attempts.count_revocation(_address(request))
         try:
             await self._grants.revoke(
                 form["token"][0],

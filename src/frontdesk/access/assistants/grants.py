@@ -40,12 +40,20 @@ WHERE c.client_id = $1 FOR UPDATE OF c
 """
 _CODE = "SELECT * FROM authorization_code WHERE digest = $1"
 _REFRESH = "SELECT * FROM refresh_token WHERE digest = $1"
+_CLIENT_OF = """
+SELECT client_id FROM authorization_code WHERE digest = $1
+UNION ALL SELECT client_id FROM refresh_token WHERE digest = $1
+"""
 _ADD_REFRESH = "INSERT INTO refresh_token (digest, client_id, family, expires_at) VALUES ($1, $2, $3, $4)"
 _PRUNE = """
 DELETE FROM {table} WHERE digest = ANY (ARRAY(
     SELECT digest FROM {table} WHERE expires_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))
 """
 _KEEP_CODES = timedelta(days=1)  # so that a replay is noticed
+
+
+class ScopeRefused(Exception):  # noqa: N818 - an answer
+    """None of the scopes that a refresh asks for was granted."""
 
 
 class GrantRefused(Exception):  # noqa: N818 - an answer
@@ -97,12 +105,20 @@ class AssistantGrants:
             raise GrantRefused
         return self._granted(client, refresh_token, None)
 
+    async def client_of(self, token: str) -> str | None:
+        """The client that a code or refresh token was given to."""
+        with outage_as_problem(_OUTAGE):
+            found: str | None = await self._database.fetchval(_CLIENT_OF, digest_of(token))
+        return found
+
     async def refresh(self, token: str, *, application_id: str, scope: str | None, request_id: str) -> Granted:
         now = self._tokens.clock()
         async with self._held(_REFRESH, token) as (connection, found, client):
             _check_open(found, client)
             if client["application_id"] != application_id or found["expires_at"] <= now or client["disabled"]:
                 raise GrantRefused
+            if scope is not None and not _scopes(client, scope):
+                raise ScopeRefused
             rotated_at, successor = found["rotated_at"], None
             if rotated_at is None:
                 successor = self._derived(self._ring.secrets(CLIENT_SECRETS)[0], token)
@@ -151,9 +167,7 @@ class AssistantGrants:
             return bool(await self._database.fetchval(select, application_id))
 
     def _granted(self, client: Any, refresh_token: str, scope: str | None) -> Granted:
-        scopes = ROLE_SCOPES[client["role"]] & set(client["scopes"])
-        if scope is not None:
-            scopes &= set(scope.split())
+        scopes = _scopes(client, scope)
         authenticated = AuthenticatedClient(
             client["client_id"], client["slug"], client["grant_kind"], ordered(scopes), client["tokens_not_before"],
             client["per_minute"],
@@ -216,6 +230,11 @@ async def prune_grants(database: Database, now: datetime, most: int) -> None:
     """Removes at most `most` expired codes, and as many expired refresh tokens."""
     await database.write(_PRUNE.format(table="authorization_code"), now - _KEEP_CODES, most)
     await database.write(_PRUNE.format(table="refresh_token"), now, most)
+
+
+def _scopes(client: Any, requested: str | None) -> frozenset[str]:
+    scopes = ROLE_SCOPES[client["role"]] & set(client["scopes"])
+    return scopes if requested is None else scopes & set(requested.split())
 
 
 def _check_open(found: Any, client: Any) -> None:

@@ -24,6 +24,7 @@ PER_ADDRESS = 100
 LEAST_TOKENS = 20  # a minute, for clients with a lower limit of calls
 REGISTRATIONS_PER_ADDRESS = 10  # a minute; hosted assistants register from few addresses
 REGISTRATIONS = 100
+REVOCATIONS_PER_ADDRESS = 100  # a minute
 MAILS_PER_RECIPIENT = 3  # a minute
 MAILS_PER_ADDRESS = 20
 _CACHED = 10_000
@@ -32,6 +33,7 @@ _CHECKED_AT_ONCE = 4
 _FAILED = "Too many token calls have failed for this client or from this address."
 _ISSUED = "This client has requested too many tokens in this minute. A token can be used until it expires."
 _MAILED = "Too many sign-in links have been requested in this minute."
+_REVOKED = "Too many tokens have been revoked from this address in this minute."
 _REGISTERED = "Too many applications have been registered in this minute."
 
 Door = Literal["token", "sign-in"]  # each has counters of its own
@@ -80,6 +82,12 @@ class FailedAttempts:
             subjects, [REGISTRATIONS_PER_ADDRESS, REGISTRATIONS]
         ):
             raise self._limited(_REGISTERED, *subjects)
+
+    async def count_revocation(self, address: str | None) -> None:
+        """Count a request to revoke a token, whether or not there is such a token."""
+        source = _hash("token", "revocations from", network_of(address))
+        if self._blocked_until(source) or not await self._count([source], [REVOCATIONS_PER_ADDRESS]):
+            raise self._limited(_REVOKED, source)
 
     async def count_mail(self, email: str, address: str | None) -> None:
         """Count a request for a sign-in link by mail, whether or not the e-mail address belongs to staff."""
