@@ -6,7 +6,7 @@ Owns the order in which bookings take slots, in Python and in SQL, so that the s
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
@@ -53,6 +53,32 @@ def office(slug: str) -> Any:
         {"id": VISIT_TYPE + 1, "name": "Long visit", "patientKind": "any", "procedures": [longer]}
     )
     return document
+
+
+def clinic(slug: str, providers: int) -> Any:
+    """Providers who see somebody every ten minutes from eight on."""
+    hours = [{"location": 1, "days": list(EVERY_DAY), "from": "08:00", "to": "17:00"}]
+    return _document(slug, ZONE, [_provider(number, hours) for number in range(1, providers + 1)], MINUTES)
+
+
+def full_day_sql(practice_id: int, day: date, visits: int) -> str:
+    """So many visits of every provider on the day, each of another patient, with ids and names that do not compress."""
+    return f"""
+        INSERT INTO patient (practice_id, patient_id, number, first_name, last_name, name_key, dob, phone, phone_digits,
+            email, seen, created_at, updated_at)
+        SELECT {practice_id}, 'pat_' || substr(md5('{day}' || n), 1, 22), {day.toordinal() * 1000} + n,
+            initcap(substr(md5(n::text), 1, 6)), initcap(substr(md5('{day}' || n), 9, 9)), md5('{day}' || n),
+            date '1950-01-01' + n * 37, '+1 555 ' || 1000000 + n, '1555' || 1000000 + n, NULL, true, now(), now()
+        FROM generate_series(1, {visits} * (SELECT count(*)::int FROM provider WHERE practice_id = {practice_id})) n;
+        {_APPOINTMENTS}
+        SELECT {practice_id}, 'apt_' || substr(md5('{day}' || provider_id * 1000 + s), 1, 22),
+            'pat_' || substr(md5('{day}' || (provider_id - 1) * {visits} + s + 1), 1, 22), provider_id, {LOCATION},
+            {VISIT_TYPE}, {PROCEDURE}, 1, starts, starts + interval '{MINUTES} minutes',
+            starts + interval '{MINUTES} minutes', 'booked', 'bench', now(), now()
+        FROM provider, generate_series(0, {visits - 1}) s,
+            LATERAL (SELECT (date '{day}' + time '08:00' + s * interval '{MINUTES} minutes')
+                            AT TIME ZONE '{ZONE}' AS starts) t
+        WHERE practice_id = {practice_id};"""
 
 
 def many_procedures(slug: str) -> Any:

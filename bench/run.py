@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import busy
+import calendar_page
 import growth
 import neighbours
 import reads
@@ -44,6 +45,7 @@ CASES = (
     "workers",
     "bookings",
     "contention",
+    "calendar",
     "soak",
     "start-up",
     "webhooks",
@@ -90,6 +92,7 @@ class Run:
         self._case("workers", workers.two_workers, service, requests, *common)
         self._case("bookings", lambda *rest: [writes.bookings(*rest)], service, booker, *common)
         self._case("contention", writes.contention, service, booker, *common)
+        self._case("calendar", calendar_page.full_day, service, self._sizes, self._progress)
         self._case("soak", resources.soak, service, requests, booker, *common)
 
     def _case(self, name: str, measure: Callable[..., list[Row]], *arguments: Any) -> None:

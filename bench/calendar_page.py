@@ -1,0 +1,103 @@
+"""The console's calendar on a full day: bytes on the wire, and the first paint in a browser where there is one."""
+
+import gzip
+import http.client
+import re
+import shutil
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+
+from measuring import Progress, Row, Sizes, interleaved, median, ratios
+from practices import clinic, full_day_sql
+from service import Service, exchange
+
+from frontdesk.access.keys.ring import KeyRing
+from frontdesk.access.staff.links import new_link
+from frontdesk.access.staff.members import add_staff
+from frontdesk.access.staff.sessions import StaffSessions
+from frontdesk.audit.trail import AuditContext
+from frontdesk.store.database import Database
+
+PROVIDERS, VISITS, FEW = 12, 50, 5
+_COOKIE = "frontdesk_session"
+_PAINT = """() => new Promise((done) => {
+  const look = () => {
+    const [paint] = performance.getEntriesByName("first-contentful-paint");
+    if (paint) done(paint.startTime); else requestAnimationFrame(look);
+  };
+  look();
+})"""
+
+
+def full_day(service: Service, sizes: Sizes, progress: Progress) -> list[Row]:
+    practice = service.import_practice(clinic("clinic", PROVIDERS))
+    monday = datetime.now(UTC).date() + timedelta(days=7 - datetime.now(UTC).weekday())
+    service.execute(full_day_sql(practice, monday, VISITS) + full_day_sql(practice, monday + timedelta(days=1), FEW))
+    session = _session(service)
+    page = _fetch(service, session, f"/console/calendar?date={monday}")
+    rows = [_wire("a day of 600 appointments", len(page), 120), _change(service, session, practice, monday, page)]
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    return [*rows, _paint(service, session, monday, chromium, sizes, progress)] if chromium else rows
+
+
+def _wire(title: str, size: int, target: float) -> Row:
+    return Row(f"calendar, {title}", f"calendar page, {title}, compressed", size / 1000, target, True, " kB")
+
+
+def _change(service: Service, session: str, practice: int, day: date, page: bytes) -> Row:
+    """What a page that is open gets when one appointment changes."""
+    html = gzip.decompress(page).decode()
+    known = {
+        "X-Calendar-Columns": ",".join(re.findall(r'data-column="(\w+)"', html)),
+        "If-None-Match": '"' + re.findall(r'data-tag="(\w+)"', html)[0] + '"',
+    }
+    service.execute(
+        f"UPDATE appointment SET status = 'arrived' WHERE practice_id = {practice} AND provider_id = 1 AND lane = 1"
+    )
+    return _wire("one change", len(_fetch(service, session, f"/console/calendar/grid?date={day}", known)), 12)
+
+
+def _fetch(service: Service, session: str, path: str, headers: dict[str, str] | None = None) -> bytes:
+    asked = {"Cookie": f"{_COOKIE}={session}", "Accept-Encoding": "gzip", **(headers or {})}
+    status, _, body = exchange(service.port, "GET", path, headers=asked)
+    assert status == http.client.OK, status
+    return body
+
+
+def _session(service: Service) -> str:
+    async def open_one(database: Database, _ring: KeyRing) -> str:
+        now = datetime.now(UTC)
+        audit = AuditContext("bench", now, "0" * 32)
+        member = await add_staff(database, practice="clinic", name="Bench", role="staff", audit=audit)
+        _, token = await new_link(database, member.staff_id, audit=audit)
+        sessions = StaffSessions(database, lambda: datetime.now(UTC), lambda _practice: None)
+        return await sessions.by_link(token, "bench", "0" * 32)
+
+    return service.with_keys(open_one)
+
+
+def _paint(service: Service, session: str, day: date, chromium: str, sizes: Sizes, progress: Progress) -> Row:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--headless", "--no-sandbox"])
+        url = f"http://127.0.0.1:{service.port}"
+        context = browser.new_context(viewport={"width": 1440, "height": 900})
+        context.add_cookies([{"name": _COOKIE, "value": session, "url": f"{url}/console"}])
+        page = context.new_page()
+
+        def way(shown: date) -> Callable[[], float]:
+            def opened() -> float:
+                page.goto(f"{url}/console/calendar?date={shown}", wait_until="commit")
+                found: float = page.evaluate(_PAINT)
+                return found
+
+            return opened
+
+        ways = {"full": way(day), "few": way(day + timedelta(days=1))}
+        taken = interleaved(ways, sizes.rounds, progress)
+        browser.close()
+    value, low, high = ratios(taken["full"], taken["few"])
+    figures = f"{median(taken['full']):.0f} ms against {median(taken['few']):.0f} ms"
+    title = "first paint of a day of 600 appointments, against one of 60"
+    return Row("calendar, paint", title, value, 1.5, True, low=low, high=high, figures=figures)
