@@ -17,7 +17,7 @@ from frontdesk.store.database import Database
 from frontdesk.store.hosts import Hosts
 from frontdesk.store.notifications import NotificationListener
 from tests.console.desk import entries
-from tests.console.signing_in import signed_in
+from tests.console.signing_in import TEST_STAFF, signed_in
 from tests.console.streams import PATIENCE, stream
 from tests.running import running as running_steps
 from tests.world import PRACTICE, World, book, confirmed, patient_id, slots
@@ -229,3 +229,23 @@ async def test_a_stream_is_only_for_those_who_are_signed_in(running: World) -> N
     async with stream(running.transport.app, running.anonymous()) as opened:
         assert opened.status == 401
         await opened.until_ended()
+
+
+async def test_a_proposal_of_an_agent_wakes_the_calendars_too(
+    running: World, staff: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    body = {"patientId": await patient_id(agent, "Ada"), "slotId": (await slots(agent))[0]["id"]}
+    async with stream(running.transport.app, staff) as opened:
+        await opened.until("retry: 2000\n\n")
+        assert (await agent.post("/api/appointments", json=body)).status_code == 428
+        await opened.until(CHANGED)
+
+
+async def test_a_page_that_outlived_its_session_goes_on_with_the_new_one(
+    world: World, staff: httpx.AsyncClient
+) -> None:
+    answer = (await staff.get("/console/session")).json()
+    assert answer == {"staff": staff.headers[TEST_STAFF], "csrf": staff.headers["X-CSRF-Token"]}
+    nobody: Any = world.anonymous()
+    gone = await nobody.get("/console/session", headers={"Sec-Fetch-Dest": "empty"})
+    assert gone.status_code == 401

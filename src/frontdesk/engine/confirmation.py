@@ -102,7 +102,7 @@ class Writes:
     database: Database
     audit: AuditTrail
     token_lifetime: timedelta
-    on_executed: Callable[[int], None] = lambda _practice_id: None  # after the commit; must not block
+    on_change: Callable[[int], None] = lambda _practice_id: None  # after a write or a challenge; must not block
 
     async def execute(self, write: Write) -> Mapping[str, Any]:
         if not write.by_agent and write.key is not None:
@@ -172,6 +172,7 @@ class Writes:
             read_back = {**await _patient_name(context, proposal.patient_id), **proposal.read_back}
             spent = await self._issue(write, _challenge_record(write, intent, expires_at))
         self.audit.seal_soon(context.caller.practice_id)
+        self.on_change(context.caller.practice_id)
         check_spent(spent, context.caller.patient_limits)
         return Challenge(asks, token, expires_at, read_back)
 
@@ -248,7 +249,7 @@ class Writes:
         finally:
             self.audit.seal_soon(caller.practice_id)
         if outcome.kind == "executed":
-            self.on_executed(caller.practice_id)
+            self.on_change(caller.practice_id)
         return outcome
 
     async def _propose(self, write: Write, intent: Intent | None) -> Proposal | Mapping[str, Any]:

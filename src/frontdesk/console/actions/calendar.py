@@ -55,8 +55,10 @@ class Calendar:
         purpose: str = "calendar",
         known: str | None = None,
         known_columns: frozenset[str] = frozenset(),
+        beside: object = None,
     ) -> CalendarView | None:
-        """None if the view still has the tag `known`. Columns whose tags are known are not shown again."""
+        """None if the view still has the tag `known`, which covers what the page shows `beside` it. Columns whose tags
+        are known are not shown again."""
         system = await self.systems(context.staff.caller())
         if Capability.LIST_APPOINTMENTS not in system.capabilities:
             raise Problem("capability_not_supported")
@@ -74,7 +76,7 @@ class Calendar:
         view = lay_out(
             directory, locations, days, context.now, found, contacts, actors, query.providers, hours_known=hours_known
         )
-        view = replace(_tagged(view), whole=whole)
+        view = replace(_tagged(view, beside), whole=whole)
         if known == view.tag:
             return None
         columns = [column for day in view.days for column in day.columns]
@@ -139,14 +141,14 @@ async def _appointments(
     ], whole
 
 
-def _tagged(view: CalendarView) -> CalendarView:
+def _tagged(view: CalendarView, beside: object) -> CalendarView:
     """With tags that change with what the page shows, not with the time of day."""
     days = [
         replace(day, columns=[replace(column, tag=_tag((day.date, column), 12)) for column in day.columns])
         for day in view.days
     ]
     still = [(day.date, day.closures, day.begins, [column.tag for column in day.columns]) for day in days]
-    return replace(view, days=days, tag=_tag((still, view.zone, view.rows, view.shortest, view.today), 32))
+    return replace(view, days=days, tag=_tag((still, view.zone, view.rows, view.shortest, view.today, beside), 32))
 
 
 def _tag(shown: object, length: int) -> str:

@@ -32,7 +32,8 @@ async def _calendar(request: ConsoleRequest) -> Response:
     shown = query
     if not (query.providers or query.visit_types):  # what the address names comes before what the person prefers
         shown = replace(query, providers=preferences.providers, visit_types=preferences.visit_types)
-    view = await request.desk.calendar.read(request.context, shown)
+    waiting = await request.desk.confirmations.recent(request.context, state="pending")
+    view = await request.desk.calendar.read(request.context, shown, beside=waiting)
     assert view is not None
     response = request.render(
         "calendar.html",
@@ -41,6 +42,7 @@ async def _calendar(request: ConsoleRequest) -> Response:
         interval=directory.practice.slot_interval_minutes,
         native=await request.desk.blocks.offered(request.context),
         new=request.http.query_params.get("show", ""),
+        waiting=waiting,
         here=_address("/calendar", query),
         **_frame(query, shown, view, directory, preferences),
     )
@@ -53,12 +55,19 @@ async def _grid(request: ConsoleRequest) -> Response:
     query = asked(request.http.query_params, directory)
     known = request.http.headers.get("if-none-match", "").strip('"')
     columns = frozenset(filter(None, request.http.headers.get(KNOWN_COLUMNS, "").split(",")))
-    view = await request.desk.calendar.read(request.context, query, known=known or None, known_columns=columns)
+    waiting = await request.desk.confirmations.recent(request.context, state="pending")
+    view = await request.desk.calendar.read(
+        request.context, query, known=known or None, known_columns=columns, beside=waiting
+    )
     if view is None:
         return Response(status_code=304, headers={"ETag": f'"{known}"'})
     preferences = await request.desk.preferences.read(request.context, directory)
     response = request.render(
-        "calendar_grid.html", title="Calendar", new="", **_frame(query, query, view, directory, preferences)
+        "calendar_grid.html",
+        title="Calendar",
+        new="",
+        waiting=waiting,
+        **_frame(query, query, view, directory, preferences),
     )
     response.headers["ETag"] = f'"{view.tag}"'
     return compressed(request.http, response)

@@ -1,13 +1,13 @@
-"""A server-sent event stream that tells a calendar page to refresh.
+"""What open pages ask the service for by themselves: a stream that tells a calendar to refresh, and the session.
 
-It carries no data, and ends with the session or the process.
+The stream carries no data, and ends with the session or the process.
 """
 
 import time
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
 
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from frontdesk.console.desk import outages_as_problems
@@ -67,4 +67,12 @@ async def _words(request: ConsoleRequest, listener: Listener) -> AsyncIterator[b
         yield _CHANGED if word == "changed" else _ALIVE
 
 
-PAGES = (Page("GET", "/live", _live, counts_as_use=False),)
+async def _session(request: ConsoleRequest) -> Response:
+    """Whose session this browser has, and the token of its forms: a page that outlived its session goes on with it."""
+    return JSONResponse({"staff": request.staff.staff_id, "csrf": request.csrf})
+
+
+PAGES = (
+    Page("GET", "/live", _live, counts_as_use=False),
+    Page("GET", "/session", _session, counts_as_use=False),
+)

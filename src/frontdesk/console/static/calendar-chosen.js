@@ -22,7 +22,7 @@ function timeAt(x, y) {
   const { top, height } = column.getBoundingClientRect();
   const rows = Number(getComputedStyle(column).getPropertyValue("--rows"));
   const row = Math.min(rows - 1, Math.max(0, Math.floor(((y - top) / height) * rows)));
-  const opens = Number(calendar.querySelector("[data-cal]").dataset.opens);
+  const opens = Number(calendar.querySelector("[data-cal]").dataset.firstMinute);
   const step = Number(calendar.dataset.interval) || STEP;
   const minutes = Math.floor((opens + row * STEP) / step) * step;
   return { column, provider: column.dataset.provider, date: day.dataset.day, time: clock(minutes), row };
@@ -36,7 +36,7 @@ async function open(address, beside) {
   const answer = await fetch(address).catch(() => null);
   if (await take(answer)) {
     if (!dialog.open) dialog.showModal();
-    if (beside) put(beside);
+    put({ x: beside.x + 12, y: beside.y - 40 });
     focusFirst();
   }
 }
@@ -50,6 +50,7 @@ async function take(answer) {
   if (found) {
     body.replaceChildren(document.adoptNode(found));
     fitVisit();
+    if (dialog.open) putAgain();
     return true;
   }
   dialog.close();
@@ -59,20 +60,31 @@ async function take(answer) {
 }
 
 function focusFirst() {
-  (body.querySelector(".notice-bad, .notice-warn") ? body.querySelector("[name=at], [name=time]") : null ?? body.querySelector("[autofocus]") ?? body.querySelector("input:not([type=hidden])"))?.focus();
+  const refused = body.querySelector(".notice");
+  const first = body.querySelector(refused ? "button[name=at], button[name=time]" : "[autofocus]");
+  (first ?? body.querySelector("input:not([type=hidden])"))?.focus();
 }
 
 function put({ x, y }) {
   const { width, height } = dialog.getBoundingClientRect();
-  dialog.style.left = `${Math.max(8, Math.min(x + 12, innerWidth - width - 8))}px`;
-  dialog.style.top = `${Math.max(8, Math.min(y - 40, innerHeight - height - 8))}px`;
+  dialog.style.left = `${Math.max(8, Math.min(x, innerWidth - width - 8))}px`;
+  dialog.style.top = `${Math.max(8, Math.min(y, innerHeight - height - 8))}px`;
 }
 
-dialog.addEventListener("submit", async (event) => {
-  const form = event.target;
+/** Content that grew stays on the screen. */
+function putAgain() {
+  const { left, top } = dialog.getBoundingClientRect();
+  put({ x: left, y: top });
+}
+
+dialog.addEventListener("submit", (event) => {
   event.preventDefault();
   event.stopPropagation();
-  const fields = new URLSearchParams(new FormData(form, event.submitter));
+  send(event.target, event.submitter);
+});
+
+async function send(form, submitter) {
+  const fields = new URLSearchParams(new FormData(form, submitter));
   const buttons = [...form.querySelectorAll("button")];
   for (const button of buttons) button.disabled = true;
   form.setAttribute("aria-busy", "true");
@@ -80,8 +92,9 @@ dialog.addEventListener("submit", async (event) => {
   const answer = await sent.catch(() => null);
   for (const button of buttons) button.disabled = false;
   form.removeAttribute("aria-busy");
-  if (await take(answer)) focusFirst();
-});
+  if (answer?.status === 401) signedOut(() => send(form, submitter));
+  else if (await take(answer)) focusFirst();
+}
 
 // The patient is looked up while the name is typed
 
@@ -107,6 +120,7 @@ async function find(form) {
   body.querySelector("[data-hits]").replaceChildren(...document.adoptNode(found).childNodes);
   body.querySelector("[data-book]").textContent = "Book";
   fitVisit();
+  putAgain();
 }
 
 dialog.addEventListener("change", (event) => event.target.name === "patient" && fitVisit());

@@ -115,6 +115,7 @@ const clock = (moment) => moment.toTimeString().slice(0, 5);
 
 function fresh(on) {
   const state = document.querySelector("[data-live-state]");
+  document.body.toggleAttribute("data-away", !on);
   if (on !== state.classList.contains("is-live")) {
     state.classList.toggle("is-live", on);
     state.querySelector("[data-live-text]").textContent = on ? "Live" : `As of ${clock(new Date())}, reconnecting`;

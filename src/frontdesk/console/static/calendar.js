@@ -41,7 +41,7 @@ async function send(form) {
   const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)) }).catch(() => null);
   for (const button of buttons) button.disabled = false;
   if (!answer) return toast("The service cannot be reached. Try again.");
-  if (answer.status === 401) return signedOut();
+  if (answer.status === 401) return signedOut(() => send(form));
   if (!take(await answer.text())) return location.reload();
   if (!panel.open && !answer.ok) panel.showModal();
   panel.querySelector("h1")?.setAttribute("tabindex", "-1");

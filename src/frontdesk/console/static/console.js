@@ -4,6 +4,8 @@ const CHECK_SECONDS = 60;
 const TOAST_SECONDS = 6;
 const UNDO_SECONDS = 10;
 const SENT_SECONDS = 5;
+const KEPT_SECONDS = 15 * 60; // what was typed, after the session has ended
+const ASK_SECONDS = 3;
 
 /** Says something for a moment, also to screen readers. `undo` is offered as a button for longer. */
 export function toast(text, undo = null) {
@@ -59,9 +61,67 @@ async function copy(element) {
   }
 }
 
-/** The session is over: the page that opens instead leads to the sign-in and back. */
-export function signedOut() {
-  location.reload();
+/** Whether somebody has changed a text field, which is what takes time to do again. */
+const isTyped = (field) =>
+  field.matches("textarea, input:not([type=hidden], [type=radio], [type=checkbox], [type=submit])") && field.value !== field.defaultValue;
+const isBegun = (form) => form.method === "post" && [...form.elements].some(isTyped);
+
+/**
+ * The session is over. A page with nothing typed leads to the sign-in. Otherwise it is kept in this tab, out of sight,
+ * until the same person has signed in again; then `resume` goes on with it.
+ */
+export function signedOut(resume = null) {
+  if (document.querySelector("[data-signed-out]")) return;
+  if (![...document.forms].some(isBegun)) return location.reload();
+  const main = document.getElementById("main");
+  main.hidden = true;
+  const dialog = document.createElement("dialog");
+  dialog.className = "dialog stack";
+  dialog.dataset.signedOut = "";
+  dialog.setAttribute("aria-label", "You are signed out");
+  const link = Object.assign(document.createElement("a"), { className: "button", href: "/console/sign-in", target: "_blank", textContent: "Sign in" });
+  const leave = Object.assign(document.createElement("button"), { className: "button-quiet", type: "button", textContent: "Discard it" });
+  dialog.append(
+    Object.assign(document.createElement("h2"), { textContent: "You are signed out" }),
+    Object.assign(document.createElement("p"), { textContent: "What you typed is kept. Sign in again in another tab, then come back to this one." }),
+    link,
+    leave,
+  );
+  document.body.append(dialog);
+  dialog.addEventListener("cancel", (event) => event.preventDefault());
+  leave.addEventListener("click", () => location.reload());
+  dialog.showModal();
+  const until = Date.now() + KEPT_SECONDS * 1000;
+  const asking = setInterval(async () => {
+    if (Date.now() > until) return location.reload();
+    const answer = await session();
+    if (!answer?.ok) return;
+    clearInterval(asking);
+    const { staff, csrf } = await answer.json();
+    if (staff !== document.body.dataset.staff) return location.reload(); // somebody else's work
+    document.body.dataset.csrf = csrf;
+    for (const field of document.querySelectorAll("input[name=csrf]")) field.value = csrf;
+    dialog.remove();
+    main.hidden = false;
+    toast("You are signed in again.");
+    resume?.();
+  }, ASK_SECONDS * 1000);
+}
+
+/** The current session, or null if the service cannot be reached. */
+const session = () => fetch("/console/session", { cache: "no-store" }).catch(() => null);
+
+/** Sends a form only while there is a session and a service to take it, so that nothing typed is lost. */
+async function checkedSubmit(form, submitter) {
+  const answer = await session();
+  const send = () => {
+    form.dataset.checked = "yes";
+    form.requestSubmit(submitter);
+  };
+  delete form.dataset.sent;
+  if (answer?.status === 401) signedOut(send);
+  else if (!answer) toast("The service cannot be reached. What you typed is kept: try again.");
+  else send();
 }
 
 /** A page left open shows nothing of patients once its session is over. */
@@ -85,6 +145,18 @@ document.addEventListener("submit", (event) => {
   if (form.dataset.sent) return event.preventDefault();
   form.dataset.sent = "yes";
   setTimeout(() => delete form.dataset.sent, SENT_SECONDS * 1000);
+  if (form.dataset.checked || !document.body.dataset.staff) return delete form.dataset.checked;
+  event.preventDefault();
+  checkedSubmit(form, event.submitter);
+});
+
+// While the service is away a link would lead to the browser's own error page.
+document.addEventListener("click", async (event) => {
+  const link = event.target.closest("a[href^='/console/']:not([target])");
+  if (!link || event.defaultPrevented || !("away" in document.body.dataset) || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  if (await session()) location.assign(link.href);
+  else toast("The service cannot be reached. Try again in a moment.");
 });
 
 document.addEventListener("click", (event) => {
