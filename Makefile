@@ -25,7 +25,7 @@ generate: setup-dev ## after a change of operations or codes: the Python client 
 
 heavy: attack-test crash-test cuts-test simulation-test fuzz soak nodes-test checker-test proof property-test mcp-conformance fhir-test client-test browser-test adding-test deploy-test ## all heavier suites below
 
-crash-test: setup-dev ## kills server and database under load; the long state machine
+crash-test: setup-dev ## kills server and database under load; the long state machine; DIALOGUES=10000 without a yes
 	.venv/bin/python -m pytest -m heavy tests/crash tests/engine
 
 nodes-test: setup-dev ## several nodes under load: rolling restarts, fail-over of PostgreSQL, logins with few rights (pgbouncer and patroni optional)
