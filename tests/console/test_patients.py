@@ -10,7 +10,7 @@ from frontdesk.console.actions.patients import SHOWN, parse_search
 from frontdesk.systems.port import PatientSearch
 from tests.console.desk import Document, key_in, records, stored, words
 from tests.console.signing_in import TEST_STAFF, signed_in
-from tests.world import World, book, patient_id, slots
+from tests.world import World, book, confirmed, patient_id, slots
 
 NASTY = "<script>alert(1)</script>"
 PERSON = {"firstName": "Mary", "lastName": "Shelley", "dob": "1997-08-30", "phone": "+1 555 010 0111"}
@@ -149,7 +149,7 @@ async def test_a_search_finds_nobody_of_another_practice(world: World) -> None:
 async def test_a_patients_page_lists_what_lies_ahead_and_behind(world: World) -> None:
     agent = await world.client()
     await book(agent)
-    await book(agent, **{"from": "2026-11-20", "to": "2026-11-20"})
+    booked = await book(agent, **{"from": "2026-11-20", "to": "2026-11-20"})
     world.clock.advance(days=2)
     staff = await signed_in(world)
     await world.renew(agent)
@@ -159,6 +159,11 @@ async def test_a_patients_page_lists_what_lies_ahead_and_behind(world: World) ->
     assert "Mon 16 Nov 2026, 09:00" in behind
     [look] = await records(world, operation="console.patient")
     assert look["subject_ids"] == [await patient_id(agent)]
+    await confirmed(agent, "POST", f"/api/appointments/{booked}/cancel", {})
+    html = (await staff.get(f"/console/patients/{await patient_id(agent)}")).text
+    ahead, behind = html.split('id="upcoming"')[1].split('id="past"')
+    assert booked not in ahead, "what is cancelled does not come"
+    assert booked in behind
 
 
 async def test_a_new_patient_is_put_on_file_once_however_often_the_form_is_sent(

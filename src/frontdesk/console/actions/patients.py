@@ -55,12 +55,16 @@ class PatientAppointment:
     visit_type: str
     procedure: str
 
+    @property
+    def is_cancelled(self) -> bool:
+        return self.appointment.status == "cancelled"
+
 
 @dataclass(frozen=True, slots=True)
 class PatientView:
     patient: Patient
     upcoming: Sequence[PatientAppointment]
-    past: Sequence[PatientAppointment]  # newest first
+    past: Sequence[PatientAppointment]  # and cancelled ones, newest first
     whole: bool
     supports: frozenset[str]
 
@@ -107,10 +111,11 @@ class Patients:
         directory = await system.directory()
         await context.record("console.patient", patient.id, read=True)
         shown = [_shown(appointment, directory) for appointment in found.appointments]
+        upcoming = [each for each in shown if each.appointment.ends_at > context.now and not each.is_cancelled]
         return PatientView(
             patient,
-            [each for each in shown if each.appointment.ends_at > context.now],
-            [each for each in reversed(shown) if each.appointment.ends_at <= context.now],
+            upcoming,
+            [each for each in reversed(shown) if each not in upcoming],
             found.last is None,
             supported(system.capabilities),
         )
