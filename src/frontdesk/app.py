@@ -29,6 +29,7 @@ from frontdesk.access.limits.invalid_tokens import InvalidTokens
 from frontdesk.access.limits.match_attempts import MatchAttempts
 from frontdesk.access.limits.rate_limiter import RateLimiter
 from frontdesk.access.limits.usage import UsageCounts
+from frontdesk.access.staff.desk_lock import DeskLock
 from frontdesk.access.staff.passkeys import Passkeys
 from frontdesk.access.staff.relying_party import relying_party_of
 from frontdesk.access.staff.sessions import StaffSessions
@@ -129,6 +130,7 @@ class Service:
     sign_in: StaffSessions
     passkeys: Passkeys | None
     cookie_seals: SealedCookies
+    desk_lock: DeskLock
     sign_in_mail: SignInMail | None
     feeds: CalendarFeeds
     webhooks: Deliverer
@@ -242,6 +244,7 @@ def build_service(
         sign_in=sign_in,
         passkeys=None if party is None else Passkeys(database, sign_in, now, party),
         cookie_seals=SealedCookies(cipher, now),
+        desk_lock=DeskLock(database, sign_in, now, cipher),
         sign_in_mail=_sign_in_mail(settings, database, now, audit.seal_soon),
         feeds=CalendarFeeds(database, system_of, audit, now),
         webhooks=Deliverer(database, cipher, Sender(allow_private=settings.webhook_allow_private), audit.seal_soon),
@@ -306,6 +309,7 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
         sign_in=service.sign_in,
         passkeys=service.passkeys,
         seals=service.cookie_seals,
+        desk_lock=service.desk_lock,
         sign_in_mail=service.sign_in_mail,
         failures=service.failed_attempts,
         clock=service.engine.clock,

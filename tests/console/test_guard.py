@@ -206,6 +206,7 @@ def visit_console(world: World) -> guard.Console:
         sign_in=service.sign_in,
         passkeys=service.passkeys,
         seals=service.cookie_seals,
+        desk_lock=service.desk_lock,
         sign_in_mail=service.sign_in_mail,
         failures=service.failed_attempts,
         clock=world.clock,

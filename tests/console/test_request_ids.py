@@ -40,6 +40,7 @@ RECORDED = [
     if page.path in READS_OF_PATIENTS | EXPORTS
     or (page.method == "POST" and page.path not in SILENT_FORMS | NEEDS_AN_AUTHENTICATOR)
 ]
+PIN = {"pin": "2580", "again": "2580", "minutes": "5"}
 CLIENT = {"name": "Phone", "grant": "agent", "scopes": "slots:read", "per_minute": "10", "quota": "10"}
 
 
@@ -91,6 +92,7 @@ async def form_for(world: World, page: Page, browser: httpx.AsyncClient, agent: 
         "/clients/{client_id}": CLIENT,
         "/clients/{client_id}/rotate": {"overlap": "24", "once": "two"},
         "/patients": {"search": "lovelace"},
+        "/pin": PIN,
         "/patients/new": {"firstName": "Mary", "lastName": "Moe", "dob": "1980-12-26", "phone": "+1 555 010 0180"},
         "/patients/{patient_id}/edit": {"phone": "+1 555 010 0111"},
         "/staff": {"name": "Rosa", "role": "staff"},
@@ -99,6 +101,8 @@ async def form_for(world: World, page: Page, browser: httpx.AsyncClient, agent: 
     if page.path == "/practice/apply":
         version = await world.database.fetchval("SELECT version FROM practice WHERE slug = 'harbor'")
         return {"text": (await browser.get("/console/practice/file.yaml")).text, "version": str(version)}
+    if page.path == "/lock":
+        await browser.post("/console/pin", data=PIN)
     if page.path == "/connect":
         return {"request": urlencode((await registered(world)).request()), "decision": "connect"}
     return forms.get(page.path, {})

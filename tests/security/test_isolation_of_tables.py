@@ -24,8 +24,8 @@ SOMETHING = {
 }
 # Looked up before anybody knows the practice. Every other table belongs to practices.
 WITHOUT_PRACTICE = {
-    "practice", "client", "client_secret", "staff", "staff_link", "staff_session", "staff_passkey", "used_challenge",
-    "sealed_key", "token_failure", "used_assertion", "migration", "function_file", "observation",
+    "practice", "client", "client_secret", "staff", "staff_link", "staff_session", "staff_passkey", "staff_pin",
+    "used_challenge", "sealed_key", "token_failure", "used_assertion", "migration", "function_file", "observation",
     "application", "authorization_code", "refresh_token",
 }  # fmt: skip
 

@@ -15,6 +15,7 @@ SIGN_IN = "frontdesk_sign_in"
 IDENTITY = "frontdesk_identity"
 CHOICE = "frontdesk_choice"
 CHALLENGE = "frontdesk_challenge"
+DESK = "frontdesk_desk"
 
 
 def read_cookie(request: Request, name: str, settings: Settings) -> str | None:

@@ -19,9 +19,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from frontdesk.access.limits.failed_attempts import FailedAttempts
+from frontdesk.access.staff.desk_lock import DeskLock
 from frontdesk.access.staff.members import StaffMember
 from frontdesk.access.staff.passkeys import Passkeys
-from frontdesk.access.staff.sessions import IDLE, StaffSession, StaffSessions
+from frontdesk.access.staff.sessions import StaffSession, StaffSessions
 from frontdesk.console.actions.context import ActionContext, Role
 from frontdesk.console.cookies import SESSION, read_cookie
 from frontdesk.console.desk import Desk, outages_as_problems
@@ -53,6 +54,7 @@ class Console:
     sign_in: StaffSessions
     passkeys: Passkeys | None  # None: browsers have no passkeys at the base URL
     seals: SealedCookies
+    desk_lock: DeskLock
     sign_in_mail: SignInMail | None  # None: no mail server is set
     failures: FailedAttempts
     clock: Callable[[], datetime]
@@ -126,7 +128,8 @@ class ConsoleRequest:
             nav=_navigation(self.staff, self.page),
             csrf=self.csrf,
             notice=NOTICES.get(self.http.query_params.get("notice", "")),
-            idle_seconds=int(IDLE.total_seconds()),
+            idle_seconds=int(self.session.idle.total_seconds()),
+            may_lock=self.session.lock_after_minutes is not None,
             **values,
         )
 

@@ -50,6 +50,8 @@ NOTICES = {
     "staff_changed": "The staff member has been changed.",
     "passkey_added": "The passkey has been added.",
     "passkey_removed": "The passkey has been removed.",
+    "pin_set": "The PIN has been set.",
+    "pin_removed": "The PIN has been removed.",
     "session_ended": "The session has been ended.",
     "staff_removed": "The staff member has been removed.",
     "appointment_booked": "The appointment is booked.",

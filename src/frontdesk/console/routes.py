@@ -22,6 +22,7 @@ from frontdesk.console.pages import (
     connect,
     health,
     live,
+    lock,
     passkeys,
     patients,
     practice_file,
@@ -42,7 +43,7 @@ async def _nothing(_visit: ConsoleRequest) -> Response:
 
 
 _MODULES = (
-    account, passkeys, calendar, live, chosen_time, appointments, bookings, patients, blocks, staff, agent_view,
+    account, lock, passkeys, calendar, live, chosen_time, appointments, bookings, patients, blocks, staff, agent_view,
     assistants, clients, usage, confirmations, connect, setup, practice_file, health, audit,
 )  # fmt: skip
 PAGES: tuple[Page, ...] = (Page("GET", "/", _home), *(page for module in _MODULES for page in module.PAGES))
@@ -58,6 +59,7 @@ def console_routes(console: Console) -> list[Route]:
         Route(PREFIX, entrance),
         *asset_routes(),
         *sign_in_routes(console),
+        *lock.unlock_routes(console),
         *(() if console.passkeys is None else passkeys.passkey_sign_in_routes(console, console.passkeys)),
         *connect.authorization_routes(console),
         *guarded(PAGES, console),

@@ -4,7 +4,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from frontdesk.access.opaque_tokens import digest_of, new_token
-from frontdesk.access.staff.members import StaffError, StaffRecord, delete_sessions_and_links, hold, show_staff
+from frontdesk.access.staff.members import (
+    StaffError,
+    StaffRecord,
+    delete_sessions_and_links,
+    forget_credentials,
+    hold,
+    show_staff,
+)
 from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.store.database import Database
 
@@ -23,7 +30,7 @@ async def new_link(
 ) -> tuple[StaffRecord, str]:
     """The staff member and the token of a new link. Their unused links stop working.
 
-    `reset` also ends their sessions and removes their passkeys, for a staff member who has lost a device.
+    `reset` also ends their sessions and removes their passkeys and PIN, for a staff member who has lost a device.
     """
     member = await show_staff(database, staff_id)
     token = new_token()
@@ -34,7 +41,7 @@ async def new_link(
         await connection.execute("DELETE FROM staff_link WHERE staff_id = $1 AND used_at IS NULL", member.staff_id)
         if reset:
             await delete_sessions_and_links(connection, staff_id)
-            await connection.execute("DELETE FROM staff_passkey WHERE staff_id = $1", staff_id)
+            await forget_credentials(connection, staff_id)
             await append_audit(connection, audit.entry(member.practice_id, "console.reset_sign_in", [member.staff_id]))
         await connection.execute(_ADD, digest_of(token), member.staff_id, audit.now, audit.now + LINK_LIFETIME)
         await append_audit(connection, audit.entry(member.practice_id, "console.new_link", [member.staff_id]))

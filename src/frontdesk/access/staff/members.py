@@ -140,7 +140,7 @@ async def remove_staff(database: Database, staff_id: str, *, audit: AuditContext
             raise StaffError(f"There is no staff member {staff_id!r}.")
         await delete_sessions_and_links(connection, staff_id)
         await disconnect_all(connection, staff_id, audit.now)
-        await connection.execute("DELETE FROM staff_passkey WHERE staff_id = $1", staff_id)
+        await forget_credentials(connection, staff_id)
         await connection.execute("DELETE FROM staff WHERE staff_id = $1", staff_id)
         await append_audit(connection, audit.entry(removed.practice_id, "console.remove_staff", [staff_id]))
     return removed
@@ -159,6 +159,12 @@ async def delete_sessions_and_links(connection: Any, staff_id: str) -> None:
     """Deletes the sessions and links of a staff member."""
     await connection.execute("DELETE FROM staff_session WHERE staff_id = $1", staff_id)
     await connection.execute("DELETE FROM staff_link WHERE staff_id = $1", staff_id)
+
+
+async def forget_credentials(connection: Any, staff_id: str) -> None:
+    """Deletes the passkeys and the PIN of a staff member."""
+    await connection.execute("DELETE FROM staff_passkey WHERE staff_id = $1", staff_id)
+    await connection.execute("DELETE FROM staff_pin WHERE staff_id = $1", staff_id)
 
 
 async def _change(

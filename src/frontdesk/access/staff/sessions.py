@@ -1,7 +1,7 @@
 """Console sessions: staff sign in with a passkey, a one-time link or through an identity provider.
 
-A session ends when it has been idle for `IDLE`, after `LONGEST` at the latest, and at once when its staff member is
-disabled or its practice suspended. Only the hashes of session tokens are stored.
+A session ends when it has been idle for `IDLE` (with a PIN it is locked instead), after `LONGEST` at the latest, and at
+once when its staff member is disabled or its practice suspended. Only the hashes of session tokens are stored.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,13 +28,16 @@ Means = Literal["link", "oidc", "passkey"]
 
 _SESSION = """
 SELECT s.digest, s.staff_id, m.name, m.role, m.practice_id, p.slug AS practice_slug, p.name AS practice_name,
-       p.time_zone, p.version AS directory_version, s.means, s.created_at, s.last_seen_at, s.expires_at
+       p.time_zone, p.version AS directory_version, s.means, s.created_at, s.last_seen_at, s.expires_at,
+       s.locked_at, n.lock_after_minutes
 FROM staff_session s JOIN staff m USING (staff_id) JOIN practice p USING (practice_id)
+LEFT JOIN staff_pin n USING (staff_id)
 WHERE s.digest = $1 AND NOT (m.disabled OR p.suspended)
 """
 _SESSIONS = """
 SELECT left(encode(digest, 'hex'), 8) AS number, means, browser, created_at, last_seen_at, digest = $4 AS current
-FROM staff_session WHERE staff_id = $1 AND expires_at > $2 AND last_seen_at > $3 ORDER BY created_at DESC
+FROM staff_session LEFT JOIN staff_pin n USING (staff_id)
+WHERE staff_id = $1 AND expires_at > $2 AND (last_seen_at > $3 OR n.staff_id IS NOT NULL) ORDER BY created_at DESC
 """
 _USE_LINK = """
 UPDATE staff_link SET used_at = $2 WHERE digest = $1 AND used_at IS NULL AND expires_at > $2 RETURNING true
@@ -55,7 +58,10 @@ _OPEN = "INSERT INTO staff_session VALUES ($1, $2, $3, $4, $5, $5, $6)"
 _END_ONE = "DELETE FROM staff_session WHERE staff_id = $1 AND left(encode(digest, 'hex'), 8) = $2 RETURNING true"
 _PRUNE_SESSIONS = """
 DELETE FROM staff_session WHERE digest = ANY (ARRAY(
-    SELECT digest FROM staff_session WHERE last_seen_at < $1 OR expires_at < $2 LIMIT $3 FOR UPDATE SKIP LOCKED))
+    SELECT s.digest FROM staff_session s
+    WHERE s.expires_at < $2
+       OR (s.last_seen_at < $1 AND NOT EXISTS (SELECT FROM staff_pin n WHERE n.staff_id = s.staff_id))
+    LIMIT $3 FOR UPDATE SKIP LOCKED))
 """
 _PRUNE_LINKS = """
 DELETE FROM staff_link WHERE digest = ANY (ARRAY(
@@ -72,6 +78,16 @@ class StaffSession(StaffMember):
     created_at: datetime
     last_seen_at: datetime
     expires_at: datetime
+    locked_at: datetime | None
+    lock_after_minutes: int | None  # None: the staff member has no PIN
+
+    @property
+    def idle(self) -> timedelta:
+        """Without use for so long, the session is locked, or ends if the staff member has no PIN."""
+        return IDLE if self.lock_after_minutes is None else timedelta(minutes=self.lock_after_minutes)
+
+    def is_open(self, now: datetime) -> bool:
+        return self.locked_at is None and now < self.expires_at and now < self.last_seen_at + self.idle
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +138,15 @@ class StaffSessions:
         self._on_audit = on_audit
 
     async def find(self, token: str | None, *, in_use: bool = True) -> StaffSession | None:
-        """The session of a token if it is still valid. `in_use` is false for requests that a script makes by itself."""
+        """The session of a token if it is still valid and not locked. `in_use` is false for requests that a script
+        makes by itself."""
         if not token or len(token) > _LONGEST_TOKEN:
             return None
         digest, now = digest_of(token), self._clock()
         with outage_as_problem(_OUTAGE):
             row = await self._database.fetchrow(_SESSION, digest)
             session = None if row is None else StaffSession(**row)
-            if session is None or now >= session.expires_at or now >= session.last_seen_at + IDLE:
+            if session is None or not session.is_open(now):
                 return None
             if in_use and now >= session.last_seen_at + _TOUCH:
                 await self._database.fetch(

@@ -17,14 +17,14 @@ from starlette.routing import Route
 from frontdesk.access.opaque_tokens import new_token
 from frontdesk.access.staff.sessions import LONGEST
 from frontdesk.console.browsers import browser_name
-from frontdesk.console.cookies import SESSION, SIGN_IN, delete_cookie, read_cookie, set_cookie
+from frontdesk.console.cookies import DESK, SESSION, SIGN_IN, delete_cookie, read_cookie, set_cookie
 from frontdesk.console.forms import read_form
 from frontdesk.console.guard import CSRF_FIELD, PREFIX, Console, RequestProgress, answered, check_same_origin
 from frontdesk.console.rendering import render
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.bodies import LARGEST_BODY
 
-_FORM_LIFETIME = timedelta(hours=1)
+FORM_LIFETIME = timedelta(hours=1)
 _LOCAL = re.compile(r"/console/[A-Za-z0-9_./?&=%+:~-]*\Z")
 _LONGEST_ADDRESS = 6000  # a request of an application for access
 STALE = "This page was open for too long. Try again."
@@ -43,6 +43,8 @@ def sign_in_routes(console: Console) -> list[Route]:
         token = read_cookie(request, SESSION, settings)
         if then and await console.sign_in.find(token, in_use=False) is not None:  # signed in meanwhile, in another tab
             return RedirectResponse(local_address(then), 303)
+        if then and await console.desk_lock.people(read_cookie(request, DESK, settings)):
+            return RedirectResponse(f"{PREFIX}/locked?next={quote(local_address(then), safe='')}", 303)
         return sign_in_page(request, console)
 
     async def use(request: Request, attempt: RequestProgress) -> Response:
@@ -106,16 +108,21 @@ def sign_in_page(
         mails=console.sign_in_mail is not None,
         sent=sent,
     )
-    set_cookie(response, SIGN_IN, proof, console.settings, _FORM_LIFETIME)
+    set_cookie(response, SIGN_IN, proof, console.settings, FORM_LIFETIME)
     return response
 
 
 async def signed_in(request: Request, console: Console, token: str, then: str, request_id: str) -> Response:
-    """Sets the session cookie and ends the browser's previous session."""
+    """Sets the session cookie, and ends the browser's previous session or locks it if its owner has a PIN."""
     before = await console.sign_in.find(read_cookie(request, SESSION, console.settings), in_use=False)
-    if before is not None:
+    if before is not None and before.lock_after_minutes is None:
         await console.sign_in.sign_out(before, request_id)
+    elif before is not None:  # stays in this browser, for its owner's PIN
+        await console.desk_lock.lock(before, request_id)
     response = RedirectResponse(local_address(then), 303)
+    desk = read_cookie(request, DESK, console.settings) or new_token()
+    await console.desk_lock.attach(token, desk)
+    set_cookie(response, DESK, desk, console.settings, LONGEST)
     set_cookie(response, SESSION, token, console.settings, LONGEST)
     delete_cookie(response, SIGN_IN, console.settings)
     return response

@@ -1,0 +1,184 @@
+"""The lock of a shared desk: a short PIN unlocks a session that its owner has opened in the same browser.
+
+A PIN is never a first factor. Wrong PINs are counted per session and never forgiven: the last one allowed ends it.
+"""
+
+import asyncio
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
+
+from frontdesk.access.keys.encryption import KeyCipher, SecretKeyError
+from frontdesk.access.opaque_tokens import digest_of, new_token
+from frontdesk.access.outages import transaction_or_problem
+from frontdesk.access.staff.members import StaffError, hold
+from frontdesk.access.staff.sessions import StaffSession, StaffSessions
+from frontdesk.domain.errors import Problem
+from frontdesk.store.database import Database
+
+LOCK_AFTER_MINUTES = (2, 5, 10, 15, 30)
+MOST_WRONG_PINS = 5
+_PIN = re.compile(r"[0-9]{4,8}\Z")
+_SALT = 16
+_SEALED_FOR = b"console pin"
+_OUTAGE = "Signing in is not possible at the moment."
+_LOCKED = """
+SELECT left(encode(s.digest, 'hex'), 8) AS number, m.name, p.name AS practice_name
+FROM staff_session s JOIN staff m USING (staff_id) JOIN practice p USING (practice_id) JOIN staff_pin USING (staff_id)
+WHERE s.desk = $1 AND s.expires_at > $2 AND NOT (m.disabled OR p.suspended) ORDER BY m.name, s.created_at DESC
+"""
+_FIND = """
+SELECT s.digest, s.staff_id, n.sealed, s.wrong_pins FROM staff_session s JOIN staff_pin n USING (staff_id)
+WHERE s.desk = $1 AND left(encode(s.digest, 'hex'), 8) = $2 AND s.expires_at > $3
+"""
+_UNLOCK = "UPDATE staff_session SET digest = $2, locked_at = NULL, last_seen_at = $3 WHERE digest = $1"
+_SET = """
+INSERT INTO staff_pin VALUES ($1, $2, $3)
+ON CONFLICT (staff_id) DO UPDATE SET sealed = excluded.sealed, lock_after_minutes = excluded.lock_after_minutes
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LockedSession:
+    number: str
+    name: str
+    practice_name: str
+
+
+class DeskLock:
+    def __init__(
+        self, database: Database, sessions: StaffSessions, clock: Callable[[], datetime], cipher: KeyCipher
+    ) -> None:
+        self._database = database
+        self._sessions = sessions
+        self._clock = clock
+        self._cipher = cipher
+
+    async def attach(self, token: str, desk: str) -> None:
+        """Notes the browser of a session. Other sessions of the same person in it end."""
+        digest, desk_digest = digest_of(token), digest_of(desk)
+        async with transaction_or_problem(self._database, _OUTAGE) as connection:
+            staff_id = await connection.fetchval("SELECT staff_id FROM staff_session WHERE digest = $1", digest)
+            await hold(connection, staff_id)
+            await connection.execute("UPDATE staff_session SET desk = $2 WHERE digest = $1", digest, desk_digest)
+            end = "DELETE FROM staff_session WHERE desk = $1 AND staff_id = $2 AND digest <> $3"
+            await connection.execute(end, desk_digest, staff_id, digest)
+
+    async def people(self, desk: str | None) -> list[LockedSession]:
+        """Whoever has a PIN and a session in this browser."""
+        if not desk:
+            return []
+        rows = await self._database.fetch(_LOCKED, digest_of(desk), self._clock())
+        return [LockedSession(**row) for row in rows]
+
+    async def set_pin(self, session: StaffSession, current: str, pin: str, minutes: int, request_id: str) -> None:
+        """StaffError says why it was refused. A PIN that exists is changed only with it."""
+        if not _PIN.match(pin) or _is_obvious(pin):
+            raise StaffError("A PIN is 4 to 8 digits, neither all the same nor in sequence.")
+        if minutes not in LOCK_AFTER_MINUTES:
+            raise StaffError("Choose one of the times.")
+        sealed = await self._sealed(pin)
+        await self._with_pin(session, current, request_id, "console.set_pin", _SET, sealed, minutes)
+
+    async def remove_pin(self, session: StaffSession, current: str, request_id: str) -> None:
+        delete = "DELETE FROM staff_pin WHERE staff_id = $1"
+        await self._with_pin(session, current, request_id, "console.remove_pin", delete)
+
+    async def lock(self, session: StaffSession, request_id: str) -> None:
+        if session.lock_after_minutes is None:
+            raise Problem("conflict", "Set a PIN first.")
+        async with transaction_or_problem(self._database, _OUTAGE) as connection:
+            await hold(connection, session.staff_id)
+            lock = "UPDATE staff_session SET locked_at = $2 WHERE digest = $1"
+            await connection.execute(lock, session.digest, self._clock())
+            await self._sessions.record(connection, session.practice_id, session.staff_id, "console.lock", request_id)
+
+    async def unlock(self, desk: str, number: str, pin: str, token: str | None, request_id: str) -> str:
+        """The session's token: a new one, unless the browser's own `token` is that of the session. Problem
+        `unauthorized` for a wrong PIN."""
+        refused = Problem("unauthorized", "The PIN is wrong.")
+        opened, now = None, self._clock()
+        async with transaction_or_problem(self._database, _OUTAGE) as connection:
+            staff_id = await connection.fetchval(
+                f"SELECT staff_id FROM ({_FIND}) f",  # noqa: S608 - a statement of this module
+                digest_of(desk),
+                number,
+                now,
+            )
+            held = None if staff_id is None else await hold(connection, staff_id)
+            row = None if held is None else await connection.fetchrow(_FIND, digest_of(desk), number, now)
+            if held is None or row is None:
+                raise refused
+            outcome = "unauthorized"
+            if await self._is_right(connection, row, pin) and not (held["disabled"] or held["suspended"]):
+                opened = token if token and digest_of(token) == row["digest"] else new_token()
+                await connection.execute(_UNLOCK, row["digest"], digest_of(opened), now)
+                outcome = "executed"
+            await self._sessions.record(
+                connection, held["practice_id"], staff_id, "console.unlock", request_id, outcome
+            )
+        if opened is None:
+            raise refused
+        return opened
+
+    async def _with_pin(
+        self, session: StaffSession, current: str, request_id: str, operation: str, sql: str, *values: Any
+    ) -> None:
+        """Runs a statement on the PIN of a staff member who knows the present one, if there is one."""
+        allowed = True
+        async with transaction_or_problem(self._database, _OUTAGE) as connection:
+            await hold(connection, session.staff_id)
+            row = await connection.fetchrow(
+                """SELECT s.digest, n.sealed, s.wrong_pins FROM staff_session s JOIN staff_pin n USING (staff_id)
+                   WHERE s.digest = $1""",
+                session.digest,
+            )
+            if row is not None:
+                allowed = await self._is_right(connection, row, current)
+            if allowed:
+                await connection.execute(sql, session.staff_id, *values)
+            await self._sessions.record(
+                connection,
+                session.practice_id,
+                session.staff_id,
+                operation,
+                request_id,
+                "executed" if allowed else "unauthorized",
+            )
+        if not allowed:
+            raise StaffError("The present PIN is wrong.")
+
+    async def _is_right(self, connection: Any, row: Any, pin: str) -> bool:
+        """Counts a wrong PIN; too many end the session. The staff member's row is held."""
+        try:
+            plain = self._cipher.decrypt(row["sealed"], _SEALED_FOR)
+        except SecretKeyError:
+            plain = b""
+        salt, kept = plain[:_SALT], plain[_SALT:]
+        if _PIN.match(pin) and kept and hmac.compare_digest(await _hashed(pin, salt), kept):
+            return True
+        if row["wrong_pins"] + 1 >= MOST_WRONG_PINS:
+            await connection.execute("DELETE FROM staff_session WHERE digest = $1", row["digest"])
+        else:
+            count = "UPDATE staff_session SET wrong_pins = wrong_pins + 1 WHERE digest = $1"
+            await connection.execute(count, row["digest"])
+        return False
+
+    async def _sealed(self, pin: str) -> bytes:
+        salt = secrets.token_bytes(_SALT)
+        return self._cipher.encrypt(salt + await _hashed(pin, salt), _SEALED_FOR)
+
+
+async def _hashed(pin: str, salt: bytes) -> bytes:
+    return await asyncio.to_thread(hashlib.scrypt, pin.encode(), salt=salt, n=2**14, r=8, p=1)
+
+
+def _is_obvious(pin: str) -> bool:
+    steps = {int(after) - int(before) for before, after in pairwise(pin)}
+    return steps in ({0}, {1}, {-1})

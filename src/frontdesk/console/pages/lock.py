@@ -1,0 +1,118 @@
+"""The lock of a shared desk: whoever has a session in this browser unlocks it with their PIN."""
+
+import hmac
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from frontdesk.access.opaque_tokens import new_token
+from frontdesk.access.staff.desk_lock import LOCK_AFTER_MINUTES
+from frontdesk.access.staff.members import StaffError
+from frontdesk.access.staff.sessions import LONGEST
+from frontdesk.console.cookies import DESK, SESSION, SIGN_IN, read_cookie, set_cookie
+from frontdesk.console.forms import read_form
+from frontdesk.console.guard import (
+    CSRF_FIELD,
+    PREFIX,
+    Console,
+    ConsoleRequest,
+    Page,
+    RequestProgress,
+    answered,
+    check_same_origin,
+)
+from frontdesk.console.pages.sign_in import FAULTS, FORM_LIFETIME, STALE, form_token, local_address
+from frontdesk.console.rendering import render
+from frontdesk.domain.errors import Problem
+from frontdesk.doors.bodies import LARGEST_BODY
+
+_WRONG = "The PIN is wrong. After five wrong PINs the session ends."
+
+
+def unlock_routes(console: Console) -> list[Route]:
+    settings = console.settings
+
+    async def show(request: Request, _attempt: RequestProgress) -> Response:
+        return await page(request)
+
+    async def page(request: Request, status: int = 200, fault: str | None = None, then: str = "") -> Response:
+        people = await console.desk_lock.people(read_cookie(request, DESK, settings))
+        then = local_address(then or request.query_params.get("next", ""))
+        if not people:
+            return RedirectResponse(f"{PREFIX}/sign-in", 303)
+        proof = read_cookie(request, SIGN_IN, settings) or new_token()
+        csrf = form_token(proof).decode()
+        response = render(
+            request, "locked.html", status, title="Locked", people=people, fault=fault, csrf=csrf, next=then
+        )
+        set_cookie(response, SIGN_IN, proof, settings, FORM_LIFETIME)
+        return response
+
+    async def unlock(request: Request, attempt: RequestProgress) -> Response:
+        check_same_origin(request, settings)
+        form = await read_form(request, LARGEST_BODY)
+        proof, desk = read_cookie(request, SIGN_IN, settings), read_cookie(request, DESK, settings)
+        if proof is None or not hmac.compare_digest(form_token(proof), form.get(CSRF_FIELD).encode()):
+            return await page(request, 403, STALE, form.get("next"))
+        if desk is None:
+            return RedirectResponse(f"{PREFIX}/sign-in", 303)
+        number, pin, token = form.get("session"), form.get("pin"), read_cookie(request, SESSION, settings)
+        address = None if request.client is None else request.client.host
+        try:
+            opened = await console.failures.guard(
+                "sign-in",
+                f"pin {number}",
+                address,
+                lambda: console.desk_lock.unlock(desk, number, pin, token, attempt.request_id),
+            )
+        except Problem as problem:
+            fault = _WRONG if problem.code == "unauthorized" else FAULTS[problem.code]
+            return await page(request, problem.status, fault, form.get("next"))
+        response = RedirectResponse(local_address(form.get("next")), 303)
+        set_cookie(response, SESSION, opened, settings, LONGEST)
+        return response
+
+    return [
+        Route(f"{PREFIX}/locked", answered(console, "/locked", show), methods=["GET"]),
+        Route(f"{PREFIX}/unlock", answered(console, "/unlock", unlock), methods=["POST"]),
+    ]
+
+
+async def _lock(request: ConsoleRequest) -> Response:
+    await request.console.desk_lock.lock(request.session, request.context.request_id)
+    return request.redirect("/locked")
+
+
+async def _pin(request: ConsoleRequest, status: int = 200, fault: str | None = None) -> Response:
+    return request.render(
+        "pin.html",
+        title="PIN",
+        status=status,
+        fault=fault,
+        session=request.session,
+        choices=[(minutes, minutes) for minutes in LOCK_AFTER_MINUTES],
+    )
+
+
+async def _set_pin(request: ConsoleRequest) -> Response:
+    form, desk_lock, request_id = request.form, request.console.desk_lock, request.context.request_id
+    try:
+        if form.get("remove"):
+            await desk_lock.remove_pin(request.session, form.get("current"), request_id)
+        elif form.get("pin") != form.get("again"):
+            raise StaffError("The two PINs differ.")
+        else:
+            minutes = form.get("minutes")
+            number = int(minutes) if minutes.isascii() and minutes.isdecimal() and len(minutes) < 3 else 0
+            await desk_lock.set_pin(request.session, form.get("current"), form.get("pin"), number, request_id)
+    except StaffError as error:
+        return await _pin(request, 422, str(error))
+    return request.redirect("/account", notice="pin_removed" if form.get("remove") else "pin_set")
+
+
+PAGES = (
+    Page("POST", "/lock", _lock),
+    Page("GET", "/pin", _pin),
+    Page("POST", "/pin", _set_pin),
+)
