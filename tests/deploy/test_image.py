@@ -18,7 +18,7 @@ from tests.ports import free_port
 pytestmark = pytest.mark.heavy
 BASE = "localhost/frontdesk-test-base"
 IMAGE = "localhost/frontdesk-test"
-CONTAINER = "frontdesk-test"
+CONTAINER = VOLUME = "frontdesk-test"
 LOCKED_DOWN = ("--read-only", "--tmpfs", "/tmp", "--cap-drop", "all", "--security-opt", "no-new-privileges")
 # A sandbox may not have the right to raise limits, which are podman's own otherwise.
 LIMITS = ("--ulimit=nofile=1024:4096", "--ulimit=nproc=4096:4096")
@@ -54,6 +54,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     yield engine
     with contextlib.suppress(AssertionError):
         engine.podman("rm", "--force", "--time", "0", CONTAINER)
+        engine.podman("volume", "rm", "--force", VOLUME)
     shutil.rmtree(storage)
 
 
@@ -61,7 +62,8 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 def image(engine: Engine, wheels: Path, tmp_path: Path) -> str:
     base = tmp_path / "base.tar"
     suite = platform.freedesktop_os_release()["VERSION_CODENAME"]
-    run("mmdebstrap", "--variant=minbase", "--include=python3,python3-venv", suite, base)
+    retries = '--aptopt=Acquire::Retries "5"'
+    run("mmdebstrap", "--variant=minbase", "--include=python3,python3-venv", retries, suite, base)
     engine.podman("import", base, BASE)
     base.unlink()
     version = "import sys; print(*sys.version_info[:2], sep='.')"
@@ -88,7 +90,7 @@ def test_a_container_keeps_its_bookings(engine: Engine, image: str) -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     settings = (f"--env=FRONTDESK_PORT={port}", "--env=FRONTDESK_HOST=127.0.0.1")
-    volume = "--volume=frontdesk-test:/var/lib/frontdesk"
+    volume = f"--volume={VOLUME}:/var/lib/frontdesk"
     engine.run("--detach", f"--name={CONTAINER}", *LOCKED_DOWN, volume, *settings, image, "serve", "--demo")
     wait_until_ready(url)
     engine.podman("healthcheck", "run", CONTAINER)

@@ -87,10 +87,12 @@ def nginx(site: Site) -> list[str]:
 
 
 def caddy(site: Site) -> list[str]:
-    ports = f"{{\n\tadmin off\n\thttp_port {site.redirect_port}\n\thttps_port {site.public_port}\n}}\n"
+    # Without HTTP/3, for which no port is held.
+    ports = f"http_port {site.redirect_port}\n\thttps_port {site.public_port}"
+    options = f"{{\n\tadmin off\n\t{ports}\n\tservers {{\n\t\tprotocols h1 h2\n\t}}\n}}\n"
     text = site.example("caddy", "Caddyfile")
     assert "\nlocalhost {" in text
-    text = text.replace("\nlocalhost {", f"\n{ports}localhost {{\n\ttls {site.certificate} {site.key}\n", 1)
+    text = text.replace("\nlocalhost {", f"\n{options}localhost {{\n\ttls {site.certificate} {site.key}\n", 1)
     path = site.folder / "Caddyfile"
     path.write_text(text)
     return ["caddy", "run", "--adapter", "caddyfile", "--config", str(path)]
