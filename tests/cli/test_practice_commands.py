@@ -1,7 +1,9 @@
 """`frontdesk practice`: files in and out, all or nothing."""
 
 import json
+import re
 import stat
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,26 @@ def test_import_creates_a_practice_and_repeating_it_changes_nothing(line: Comman
         "practice": "harbor", "locations": 2, "providers": 3, "visitTypes": 3, "patients": 4,
     }  # fmt: skip
     assert line.run("practice", "export", "harbor", "--with-patients").out == before
+
+
+def test_a_new_practice_starts_from_a_commented_file_that_can_be_imported(line: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "practice.yaml"
+    said = line.run("practice", "init", str(path))
+    assert said.out == f"Wrote {path}. Edit it, then run: frontdesk practice import {path}\n"
+    imported = line.run("practice", "import", str(path))
+    assert imported.out == "Imported my-practice: 1 location, 1 provider, 2 visit types, 0 patients.\n"
+    path.write_text("an own file")
+    again = line.run("practice", "init", str(path))
+    assert (again.status, again.err) == (2, f"{path} cannot be written: File exists.\n")
+    assert path.read_text() == "an own file"
+
+
+def test_everything_in_comments_of_the_file_to_start_from_can_be_used() -> None:
+    text = (files("frontdesk.practice_file") / "new_practice.yaml").read_text()
+    used = parse(re.sub(r"^( *)# (?=[\w-]+: |  [-\w]|[-\w]+:$)", r"\1", text, flags=re.MULTILINE))
+    assert used.directory.practice.phone == "+1 555 010 0100"
+    assert used.directory.providers[10].capacity == 2
+    assert len(used.patients) == 1
 
 
 @pytest.mark.usefixtures("harbor")

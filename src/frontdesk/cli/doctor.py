@@ -24,7 +24,7 @@ from frontdesk.cli.connection import (
     start_database,
     wait_for,
 )
-from frontdesk.cli.output import FAILURE, CommandError, answer, table, to_document
+from frontdesk.cli.output import FAILURE, CommandError, answer, counted, table, to_document
 from frontdesk.cli.ownership import act_as_service_account
 from frontdesk.privileges import AccountError
 
@@ -270,8 +270,11 @@ async def _audit(database: "Database") -> tuple[State, str]:
         waiting += records
         oldest = min(filter(None, (oldest, since)), default=None)
     if oldest is not None and datetime.now(UTC) - oldest > _SEALING_PATIENCE:
-        return "warning", f"{waiting} records wait to be sealed: is a server running? frontdesk audit verify seals them"
-    return "ok", f"{waiting} records wait to be sealed"
+        return (
+            "warning",
+            f"{counted(waiting, 'record')} not sealed yet: is a server running? frontdesk audit verify seals them",
+        )
+    return "ok", f"{counted(waiting, 'record')} not sealed yet"
 
 
 async def _proxies(settings: "Settings", database: "Database") -> tuple[State, str]:
@@ -293,7 +296,7 @@ async def _outbox(database: "Database") -> tuple[State, str]:
     events = 0
     for practice_id in await _practices(database):
         events += await count_events(database, practice_id)
-    return ("warning" if events > _LONG_OUTBOX else "ok"), f"{events} events are kept"
+    return ("warning" if events > _LONG_OUTBOX else "ok"), f"{counted(events, 'event')} kept"
 
 
 async def _practices(database: "Database") -> list[int]:

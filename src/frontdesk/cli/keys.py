@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.connection import CommandContext, with_database
-from frontdesk.cli.output import BadInput, answer, instant, table, to_document
+from frontdesk.cli.output import BadInput, answer, counted, instant, table, to_document
 
 if TYPE_CHECKING:
     from frontdesk.access.keys.ring import KeyRecord
@@ -57,7 +57,7 @@ def _reseal(args: argparse.Namespace) -> None:
         return count
 
     count = with_database(work)
-    answer(args, {"resealed": count}, f"Sealed {count} keys anew.")
+    answer(args, {"resealed": count}, f"Sealed {counted(count, 'key')} anew.")
 
 
 def _answer_keys(args: argparse.Namespace, found: "list[KeyRecord]") -> None:

@@ -35,6 +35,11 @@ def answer(args: argparse.Namespace, document: Any, text: str) -> None:
     print(to_json(document) if args.json else text)
 
 
+def counted(number: int, noun: str) -> str:
+    """The number with its noun: 1 location, 2 locations."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def to_json(document: Any, *, indent: int | None = 2) -> str:
     return json.dumps(document, ensure_ascii=False, indent=indent)
 

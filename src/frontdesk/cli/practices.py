@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.connection import CommandContext, with_database
-from frontdesk.cli.output import BAD_INPUT, FAILURE, BadInput, answer, details, table, to_document, to_json
+from frontdesk.cli.output import BAD_INPUT, FAILURE, BadInput, answer, counted, details, table, to_document, to_json
 from frontdesk.privileges import as_caller
 
 if TYPE_CHECKING:
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def add_commands(commands: Commands) -> None:
-    group = add_group(commands, "practice", "Practices: import, export, list, show, check, suspend, resume.")
+    group = add_group(commands, "practice", "Practices: init, import, export, list, show, check, suspend, resume.")
+
+    command = add_command(group, "init", _init, "Write a commented practice file to start from.")
+    command.add_argument("file", metavar="FILE", type=Path, help="a new file, such as practice.yaml")
 
     command = add_command(group, "import", _import, "Create or update a practice from a file, all of it or nothing.")
     command.add_argument("file", metavar="FILE", help="YAML or JSON; - reads standard input")
@@ -42,6 +45,19 @@ def add_commands(commands: Commands) -> None:
     )
 
 
+def _init(args: argparse.Namespace) -> None:
+    from importlib.resources import files
+
+    text = (files("frontdesk.practice_file") / "new_practice.yaml").read_text(encoding="utf-8")
+    try:
+        with as_caller(), args.file.open("x", encoding="utf-8") as output:
+            output.write(text)
+    except OSError as error:
+        raise BadInput(f"{args.file} cannot be written: {error.strerror}.") from None
+    told = f"Wrote {args.file}. Edit it, then run: frontdesk practice import {args.file}"
+    answer(args, {"file": str(args.file)}, told)
+
+
 def _import(args: argparse.Namespace) -> int | None:
     from frontdesk.practice_file import PracticeFileError
 
@@ -61,8 +77,9 @@ def _import(args: argparse.Namespace) -> int | None:
         "patients": len(file.patients),
     }
     text = (
-        f"Imported {directory.practice.slug}: {counts['locations']} locations, {counts['providers']} providers, "
-        f"{counts['visitTypes']} visit types, {counts['patients']} patients."
+        f"Imported {directory.practice.slug}: {counted(counts['locations'], 'location')}, "
+        f"{counted(counts['providers'], 'provider')}, {counted(counts['visitTypes'], 'visit type')}, "
+        f"{counted(counts['patients'], 'patient')}."
     )
     answer(args, {"practice": directory.practice.slug, **counts}, text)
     return None
