@@ -9,17 +9,9 @@ from datetime import UTC, date, datetime, timedelta
 
 from measuring import Progress, Row, Sizes, interleaved, median, ratios
 from practices import clinic, full_day_sql
-from service import Service, exchange
-
-from frontdesk.access.keys.ring import KeyRing
-from frontdesk.access.staff.links import new_link
-from frontdesk.access.staff.members import add_staff
-from frontdesk.access.staff.sessions import StaffSessions
-from frontdesk.audit.trail import AuditContext
-from frontdesk.store.database import Database
+from service import SESSION_COOKIE, Service, exchange
 
 PROVIDERS, VISITS, FEW = 12, 50, 5
-_COOKIE = "frontdesk_session"
 _PAINT = """() => new Promise((done) => {
   const look = () => {
     const [paint] = performance.getEntriesByName("first-contentful-paint");
@@ -33,7 +25,7 @@ def full_day(service: Service, sizes: Sizes, progress: Progress) -> list[Row]:
     practice = service.import_practice(clinic("clinic", PROVIDERS))
     monday = datetime.now(UTC).date() + timedelta(days=7 - datetime.now(UTC).weekday())
     service.execute(full_day_sql(practice, monday, VISITS) + full_day_sql(practice, monday + timedelta(days=1), FEW))
-    session = _session(service)
+    session = service.staff_session("clinic")
     page = _fetch(service, session, f"/console/calendar?date={monday}")
     rows = [_wire("a day of 600 appointments", len(page), 120), _change(service, session, practice, monday, page)]
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -58,22 +50,10 @@ def _change(service: Service, session: str, practice: int, day: date, page: byte
 
 
 def _fetch(service: Service, session: str, path: str, headers: dict[str, str] | None = None) -> bytes:
-    asked = {"Cookie": f"{_COOKIE}={session}", "Accept-Encoding": "gzip", **(headers or {})}
+    asked = {"Cookie": f"{SESSION_COOKIE}={session}", "Accept-Encoding": "gzip", **(headers or {})}
     status, _, body = exchange(service.port, "GET", path, headers=asked)
     assert status == http.client.OK, status
     return body
-
-
-def _session(service: Service) -> str:
-    async def open_one(database: Database, _ring: KeyRing) -> str:
-        now = datetime.now(UTC)
-        audit = AuditContext("bench", now, "0" * 32)
-        member = await add_staff(database, practice="clinic", name="Bench", role="staff", audit=audit)
-        _, token = await new_link(database, member.staff_id, audit=audit)
-        sessions = StaffSessions(database, lambda: datetime.now(UTC), lambda _practice: None)
-        return await sessions.by_link(token, "bench", "0" * 32)
-
-    return service.with_keys(open_one)
 
 
 def _paint(service: Service, session: str, day: date, chromium: str, sizes: Sizes, progress: Progress) -> Row:
@@ -83,7 +63,7 @@ def _paint(service: Service, session: str, day: date, chromium: str, sizes: Size
         browser = playwright.chromium.launch(executable_path=chromium, args=["--headless", "--no-sandbox"])
         url = f"http://127.0.0.1:{service.port}"
         context = browser.new_context(viewport={"width": 1440, "height": 900})
-        context.add_cookies([{"name": _COOKIE, "value": session, "url": f"{url}/console"}])
+        context.add_cookies([{"name": SESSION_COOKIE, "value": session, "url": f"{url}/console"}])
         page = context.new_page()
 
         def way(shown: date) -> Callable[[], float]:

@@ -6,6 +6,7 @@ counts from the moment its request was due, so that a stall is charged to every 
 """
 
 import gc
+import http.client
 import itertools
 import json
 import select
@@ -15,10 +16,14 @@ from array import array
 from collections import Counter, deque
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import date, timedelta
+
+from practices import LOCATION, PROCEDURE, VISIT_TYPE
 
 Answer = tuple[int, bytes]
 Script = Generator[bytes, Answer, None]
 
+PATIENTS = 2400  # of a practice that conversations book in
 _CHUNK = 1 << 18
 _LENGTH = b"content-length: "
 
@@ -230,12 +235,12 @@ Booking = tuple[str, str, str]  # token, slot, patient
 def book(
     port: int, bookings: Sequence[Booking], connections: int, seconds: float, rate: float | None = None
 ) -> Measured:
-    """Two-phase bookings of slots that nobody else wants; anything but success is an error."""
+    """Bookings of slots that nobody else wants; anything but success is an error."""
     running, wanted = Running(), iter(bookings)
 
     def script() -> Script:
         for each in wanted:
-            _expect_booked((yield from _two_phases(*each)))
+            _expect_booked((yield from _booking(*each)))
             running.count("booked")
             if running.over:
                 return
@@ -260,10 +265,76 @@ def read_and_book(
             due -= 1
             if due == 0:
                 due = every
-                _expect_booked((yield from _two_phases(*next(wanted))))
+                _expect_booked((yield from _booking(*next(wanted))))
                 running.count("booked")
 
     return drive(port, [script(number % len(requests)) for number in range(connections)], running, seconds, None)
+
+
+def directory_paths(visit_type: int) -> list[str]:
+    """What a conversation reads of the directory, to turn names into ids."""
+    return [
+        "/api/locations",
+        "/api/providers?locationId=1",
+        "/api/visit-types",
+        f"/api/visit-types/{visit_type}/procedures",
+    ]
+
+
+def search_path(provider: int, day: str) -> str:
+    return (
+        f"/api/slots?providerId={provider}&locationId={LOCATION}&visitTypeId={VISIT_TYPE}&procedureId={PROCEDURE}"
+        f"&from={day}&to={day}&limit=20"
+    )
+
+
+def converse(port: int, token: str, day: str, providers: int, agents: int, seconds: float) -> Measured:
+    """The eight steps of a booking, again and again, without thinking time. Times are those of whole conversations."""
+    running, numbers, durations = Running(), itertools.count(), array("d")
+
+    def script() -> Script:
+        while not running.over:
+            number, began = next(numbers), time.perf_counter()
+            asked = 1 + number % PATIENTS
+            born = (date(1980, 1, 1) + timedelta(days=asked)).isoformat()
+            person = {"firstName": f"Person{asked}", "lastName": "Bench", "phone": "5550100100", "dob": born}
+            status, body = yield request("POST", "/api/patients/match", token, person)
+            _expect_success(status, body)
+            patient = json.loads(body)["items"][0]["id"]
+            for path in directory_paths(VISIT_TYPE):
+                _expect_success(*(yield request("GET", path, token)))
+            status, body = yield request("GET", search_path(1 + number % providers, day), token)
+            _expect_success(status, body)
+            slot = json.loads(body)["items"][0]["id"]
+            _expect_success(*(yield request("GET", f"/api/slots/{slot}", token)))
+            _expect_booked((yield from _booking(token, slot, patient)))
+            running.count("ended")
+            durations.append(time.perf_counter() - began)
+
+    measured = drive(port, [script() for _ in range(agents)], running, seconds, None)
+    ordered = sorted(durations) or [0.0]
+    measured.p50, measured.p99 = ordered[len(ordered) // 2], ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)]
+    return measured
+
+
+def follow(port: int, cookie: str, path: str, seconds: float) -> int:
+    """A calendar page that is left open: loads the day again whenever the console's stream says that it has changed.
+    Returns how often it did."""
+    deadline, headers, loaded = time.monotonic() + seconds, {"Cookie": cookie}, 0
+    stream = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    page = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    stream.request("GET", "/console/live", headers=headers)
+    events = stream.getresponse()
+    if events.status != http.client.OK:
+        raise ValueError(f"the console's stream answered {events.status}")
+    while time.monotonic() < deadline:
+        if events.readline().startswith(b"event: calendar"):
+            page.request("GET", path, headers=headers)
+            _expect_success((answer := page.getresponse()).status, answer.read())
+            loaded += 1
+    stream.close()
+    page.close()
+    return loaded
 
 
 def fight(port: int, token: str, batches: Sequence[Sequence[str]], patients: Sequence[str], seconds: float) -> Measured:
@@ -274,7 +345,7 @@ def fight(port: int, token: str, batches: Sequence[Sequence[str]], patients: Seq
         for batch in batches:
             first = number % len(batch)
             for slot in (*batch[first:], *batch[:first]):
-                running.count((yield from _two_phases(token, slot, patient)))
+                running.count((yield from _booking(token, slot, patient)))
             if running.over:
                 return
         if not running.over:
@@ -293,9 +364,12 @@ def _expect_booked(outcome: str) -> None:
         raise ValueError(f"a booking of a free slot ended as {outcome}")
 
 
-def _two_phases(token: str, slot: str, patient: str) -> Generator[bytes, Answer, str]:
+def _booking(token: str, slot: str, patient: str) -> Generator[bytes, Answer, str]:
+    """In two phases, or in one if the token is an integration's."""
     wanted = {"patientId": patient, "slotId": slot}
     status, body = yield request("POST", "/api/appointments", token, wanted)
+    if status == 201:
+        return "booked"
     answer = json.loads(body)
     if answer.get("code") == "confirmation_required":
         confirmed = {**wanted, "confirmationToken": answer["confirmationToken"]}

@@ -29,6 +29,7 @@ class Sizes:
     """Practices; the last point is the largest."""
     growth_rounds: int
     soak_seconds: int
+    day_seconds: int
     starts: int
     idle_seconds: int
     most_seconds: float | None
@@ -43,6 +44,7 @@ FULL = Sizes(
     growth=(10, 100, 1_000, 10_000),
     growth_rounds=15,
     soak_seconds=600,
+    day_seconds=60,
     starts=7,
     idle_seconds=65,
     most_seconds=None,
@@ -55,6 +57,7 @@ QUICK = Sizes(
     growth=(20,),
     growth_rounds=2,
     soak_seconds=4,
+    day_seconds=4,
     starts=1,
     idle_seconds=0,
     most_seconds=75,

@@ -108,12 +108,28 @@ def patients_sql(practice_id: int | str, count: int) -> str:
     return f"""
         INSERT INTO patient (practice_id, patient_id, number, first_name, last_name, name_key, dob, phone, phone_digits,
             email, seen, created_at, updated_at)
-        SELECT practice_id, 'pat_' || lpad(n::text, 22, '0'), n, 'Person' || n, 'Bench', 'person' || n || ' bench',
+        SELECT practice_id, 'pat_' || lpad(n::text, 22, '0'), n, 'Person' || n, 'Bench', 'person' || n || '|bench',
             date '1980-01-01' + n, '+1 555 010 0100', '15550100100', NULL, true, now(), now()
         FROM practice, generate_series(1, {count}) n WHERE practice_id IN ({practice_id});
         INSERT INTO patient_counter SELECT practice_id, {count} FROM practice WHERE practice_id IN ({practice_id})
         ON CONFLICT (practice_id) DO UPDATE SET last_number = {count};
     """
+
+
+def people(count: int) -> list[dict[str, Any]]:
+    """The same patients in a practice file."""
+    born = date(1980, 1, 1)
+    return [
+        {
+            "number": number,
+            "firstName": f"Person{number}",
+            "lastName": "Bench",
+            "dob": (born + timedelta(days=number)).isoformat(),
+            "phone": "+1 555 010 0100",
+            "seen": True,
+        }
+        for number in range(1, count + 1)
+    ]
 
 
 def calendar_sql(practice_id: int, opens: str, step: int, per_day: int, taken: str, days: int) -> str:

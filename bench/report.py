@@ -34,7 +34,9 @@ def table(found: Mapping[str, Any]) -> str:
     lines = []
     for row in found["rows"]:
         verdict = {True: "met", False: "NOT MET", None: ""}[row["passed"]]
-        lines.append(f"{row['title']:<88} {_value(row):>9} {_target(row):>10} {_spread(row):>16} {verdict}")
+        if verdict and row["low"] is not None and row["low"] <= row["target"] <= row["high"]:
+            verdict += ", within the error"
+        lines.append(f"{row['title']:<88} {_value(row):>9} {_error(row):>6} {_target(row):>10} {verdict}")
         if row["figures"]:
             lines.append(f"    {row['figures']}")
     judged = [row["passed"] for row in found["rows"] if row["passed"] is not None]
@@ -93,6 +95,15 @@ def _target(row: Mapping[str, Any]) -> str:
     if row["target"] is None:
         return ""
     return f"{'≤' if row['at_most'] else '≥'} {row['target']:g}{row['unit']}"
+
+
+def _error(row: Mapping[str, Any]) -> str:
+    """Half of the spread of the rounds, in percent of the result; one round has none."""
+    if row["low"] is None or not row["value"]:
+        return ""
+    if row["low"] == row["high"]:
+        return "±?"
+    return f"±{(row['high'] - row['low']) / 2 / row['value']:.0%}"
 
 
 def _spread(row: Mapping[str, Any]) -> str:

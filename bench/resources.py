@@ -34,7 +34,7 @@ def soak(
         progress.at(f"{len(samples) * _SAMPLE_SECONDS:.0f} of {seconds:.0f} s, {samples[-1]:.0f} MB")
         time.sleep(_SAMPLE_SECONDS)
     calls = reading.result().answers + booking.result().answers
-    growth = _growth(samples)
+    growth = growth_of(samples)
     minutes = f"{seconds / 60:.1f} minutes"
     return [
         Row(
@@ -58,7 +58,7 @@ def soak(
     ]
 
 
-def _growth(samples: Sequence[float]) -> float:
+def growth_of(samples: Sequence[float]) -> float:
     quarter = max(1, len(samples) // 4)
     return median(samples[-quarter:]) / median(samples[quarter : 2 * quarter] or samples[:1])
 

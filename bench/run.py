@@ -2,7 +2,7 @@
 
     make bench          everything, in half an hour; writes bench/results/latest.json, and from it
                         docs/performance.md and its curves
-    make bench-quick    smaller and shorter, in less than two minutes; writes bench/results/quick.json only
+    make bench-quick    smaller and shorter, in a few minutes; writes bench/results/quick.json only
 
 Needs Linux, and nothing but the development environment: the service, PostgreSQL and the load generator are started in
 a temporary folder and stopped again. The case "upstream" needs a FHIR server, and is left out without one.
@@ -24,6 +24,7 @@ from typing import Any
 
 import busy
 import calendar_page
+import day
 import growth
 import neighbours
 import reads
@@ -34,6 +35,7 @@ import webhooks
 import wide
 import workers
 import writes
+import young
 from measuring import FULL, QUICK, Generators, Progress, Row, Sizes
 from service import Service, busy_seconds, running
 
@@ -48,6 +50,8 @@ CASES = (
     "calendar",
     "soak",
     "start-up",
+    "young",
+    "day",
     "webhooks",
     "upstream",
     "growth",
@@ -72,6 +76,8 @@ class Run:
             self._on(service)
             self.database_cpu += service.database_cpu_seconds()
         self._case("start-up", lambda *rest: [resources.start_up(home, *rest)], self._sizes, self._progress)
+        self._case("young", young.bookings, self._folder / "young", self._sizes, self._generators, self._progress)
+        self._case("day", day.mixed_day, self._folder / "day", self._sizes, self._generators, self._progress)
         self._case("webhooks", webhooks.backlog, self._folder / "webhooks", self._sizes, self._progress)
         self._case("upstream", upstream.bookings, self._folder / "upstream", self._sizes, self._progress)
         if "growth" in self._only:
@@ -90,7 +96,7 @@ class Run:
         self._case("first-available", wide.first_available, service, requests, *common)
         self._case("neighbours", neighbours.noisy_neighbour, service, requests, *common)
         self._case("workers", workers.two_workers, service, requests, *common)
-        self._case("bookings", lambda *rest: [writes.bookings(*rest)], service, booker, *common)
+        self._case("bookings", writes.bookings, service, booker, *common)
         self._case("contention", writes.contention, service, booker, *common)
         self._case("calendar", calendar_page.full_day, service, self._sizes, self._progress)
         self._case("soak", resources.soak, service, requests, booker, *common)

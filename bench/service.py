@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -27,6 +28,10 @@ from frontdesk.access.clients.records import PatientAccess, add_client
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.keys.encryption import load_secret_key
 from frontdesk.access.keys.ring import SLOT_IDS, KeyRing
+from frontdesk.access.staff.links import new_link
+from frontdesk.access.staff.members import add_staff
+from frontdesk.access.staff.sessions import StaffSessions
+from frontdesk.audit.trail import AuditContext
 from frontdesk.domain.slot_ids import SlotIds, practice_key
 from frontdesk.practice_file import parse
 from frontdesk.settings import Settings
@@ -36,6 +41,7 @@ from frontdesk.store.embedded.server import EmbeddedPostgres
 from frontdesk.store.practices import import_practice
 
 T = TypeVar("T")
+SESSION_COOKIE = "frontdesk_session"
 FRONTDESK = str(Path(sys.executable).parent / "frontdesk")
 _READY_SECONDS = 120
 _STOP_SECONDS = 60
@@ -135,7 +141,7 @@ class Service:
 
         return self.with_keys(imported)
 
-    def tokens(self, slugs: Sequence[str]) -> list[str]:
+    def tokens(self, slugs: Sequence[str], grant: str = "agent") -> list[str]:
         """An access token for each practice, of a new client whose caps nobody reaches."""
 
         async def add(database: Database, ring: KeyRing) -> list[tuple[str, str]]:
@@ -145,7 +151,7 @@ class Service:
                     ring,
                     practice=slug,
                     name="bench",
-                    grant="agent",
+                    grant=grant,
                     scopes=SCOPES,
                     per_minute=10**9,
                     quota=10**12,
@@ -164,6 +170,18 @@ class Service:
         assert status == http.client.OK, body
         token: str = json.loads(body)["access_token"]
         return token
+
+    def staff_session(self, practice: str) -> str:
+        """The session of a new staff member who has signed in to the console."""
+
+        async def open_one(database: Database, _ring: KeyRing) -> str:
+            audit = AuditContext("bench", datetime.now(UTC), "0" * 32)
+            member = await add_staff(database, practice=practice, name="Bench", role="staff", audit=audit)
+            _, token = await new_link(database, member.staff_id, audit=audit)
+            sessions = StaffSessions(database, lambda: datetime.now(UTC), lambda _practice: None)
+            return await sessions.by_link(token, "bench", "0" * 32)
+
+        return self.with_keys(open_one)
 
     def slot_ids(self, practice_ids: Sequence[int]) -> list[SlotIds]:
         """What the service writes slot ids with: bookings need more of them than searches would give in time."""
@@ -199,6 +217,27 @@ class Service:
                 await connection.close()
 
         return asyncio.run(ask())
+
+    def sampled(self, sql: str, work: Callable[[], T], every: float = 0.02) -> tuple[T, list[Any]]:
+        """The result of the work, and the rows of a query that is repeated meanwhile."""
+        over, rows = threading.Event(), list[Any]()
+
+        async def sample() -> None:
+            connection = await self._superuser()
+            try:
+                while not over.is_set():
+                    rows.append(await connection.fetchrow(sql))
+                    await asyncio.sleep(every)
+            finally:
+                await connection.close()
+
+        thread = threading.Thread(target=lambda: asyncio.run(sample()))
+        thread.start()
+        try:
+            return work(), rows
+        finally:
+            over.set()
+            thread.join()
 
     def execute(self, *scripts: str) -> None:
         """SQL scripts as the superuser, each on a connection of its own, together. For bulk loads: foreign keys are not

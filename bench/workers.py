@@ -9,16 +9,25 @@ does with all of these cores stands in a row of its own.
 """
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import cycle
 from pathlib import Path
 
 import load
+from floors import POOL
 from measuring import Generators, Progress, Row, Sizes, interleaved, median, ratios
 from reads import Requests
 from service import Service, accounted, running
+from writes import SLOTS, Booker
 
 _CONNECTIONS = 16  # for each worker
+_COUNTED_SECONDS = 11.0  # after which PostgreSQL has counted what idle connections did
+_TRANSACTIONS = "SELECT sum(xact_commit + xact_rollback)::bigint FROM pg_stat_database WHERE datname IS NOT NULL"
+_WAITS = """
+SELECT count(*) FILTER (WHERE wait_event_type = 'Lock'), count(*) FILTER (WHERE wait_event_type = 'LWLock')
+FROM pg_stat_activity WHERE application_name = 'frontdesk'
+"""
 
 
 def two_workers(
@@ -59,11 +68,39 @@ def two_workers(
         finally:
             for processes in service.processes.values():
                 _confine(processes, everywhere)
+        shared = _shared_work(double, sizes, generators, progress)
     alone, free, two = taken.values()
     return [
         _against(two, alone, "two workers", "two workers with two cores, against one with one: searches a second", 1.7),
         _against(two, free, "two workers, same cores", "the same, against one worker with both cores", None),
+        Row(
+            "four workers",
+            "cores that four busy workers, their database and their generators need",
+            4 * sum(_used(free).values()) / _used(free)["service"],
+            figures=f"one worker that may use both cores uses: {_cores(free)}",
+        ),
+        shared,
     ]
+
+
+def _shared_work(service: Service, sizes: Sizes, generators: Generators, progress: Progress) -> Row:
+    """What booking workers have in common: statements at one database, and the locks that they wait for."""
+    booker = Booker(service, "workers", SLOTS, generators)
+    seconds = 5.0 * sizes.pgbench_seconds
+    progress.at("statements and locks")
+    time.sleep(_COUNTED_SECONDS)
+    before = service.query(_TRANSACTIONS)[0][0]
+    measured, waits = service.sampled(_WAITS, lambda: booker.run(seconds))
+    time.sleep(_COUNTED_SECONDS)
+    transactions = service.query(_TRANSACTIONS)[0][0] - before - len(waits)
+    locks, latches = (sum(row[at] for row in waits) / len(waits) for at in range(2))
+    return Row(
+        "statements",
+        "statements of a two-phase booking with two workers, background work included",
+        transactions / max(1, measured.drained["booked"]),
+        figures=f"{measured.rate('booked'):,.0f} bookings/s; of {service.workers * POOL} connections on average "
+        f"{locks:.2f} wait for a lock and {latches:.2f} for a latch",
+    )
 
 
 def _against(two: list[load.Measured], one: list[load.Measured], key: str, title: str, target: float | None) -> Row:
@@ -83,9 +120,13 @@ def _against(two: list[load.Measured], one: list[load.Measured], key: str, title
 
 
 def _cores(measured: list[load.Measured]) -> str:
+    return ", ".join(f"{who} {cores:.2f}" for who, cores in _used(measured).items())
+
+
+def _used(measured: list[load.Measured]) -> dict[str, float]:
+    """Cores, by who used them."""
     spent = {who: median([each.rate() * each.costs[who] / 1e6 for each in measured]) for who in measured[0].costs}
-    spent["generator"] = median([each.generator for each in measured])
-    return ", ".join(f"{who} {cores:.2f}" for who, cores in spent.items())
+    return spent | {"generator": median([each.generator for each in measured])}
 
 
 def _confine(processes: Iterable[int], cores: set[int]) -> None:
