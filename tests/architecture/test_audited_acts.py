@@ -91,7 +91,8 @@ WRITING_UNAUDITED = {
 
 # Actions of the console that disclose no patient and change nothing but the person's own view.
 QUIET_ACTIONS = {
-    "AgentView.is_sandbox", "Assistants.all", "Assistants.application", "Clients.connected_by", "AuditRecords.actors",
+    "AgentView.is_sandbox", "Assistants.all", "Assistants.application", "Assistants.are_allowed",
+    "Clients.connected_by", "AuditRecords.actors",
     "AuditRecords.last_check", "AuditRecords.close",
     "Blocks.offered", "Blocks.upcoming", "Calendar.directory", "Checklist.progress", "Clients.all", "Clients.one",
     "Confirmations.recent",

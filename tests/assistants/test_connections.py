@@ -10,7 +10,7 @@ from tests.console.desk import Document, records, words
 from tests.console.signing_in import TEST_STAFF, signed_in
 from tests.doors.mcp_speech import call, problem, send
 from tests.shared_database import world_of_a_module
-from tests.world import World
+from tests.world import PRACTICE, World
 
 world = world_of_a_module
 
@@ -103,3 +103,21 @@ async def test_the_database_itself_keeps_assistants_agents(world: World, stateme
     await connected(world, await signed_in(world, name="Sam"))
     with pytest.raises(Exception, match="client_assistant"):
         await world.database.write(statement)
+
+
+async def test_a_practice_can_turn_assistants_off(world: World) -> None:
+    admin = await signed_in(world, role="admin")
+    assistant = await connected(world, admin)
+    text = PRACTICE.replace("SLUG", "harbor")
+    await world.import_file(text.replace("practice: {", "practice: {assistants: false, ", 1))
+    try:
+        assert problem(await send(assistant.http, "tools/list"), 401) == "unauthorized"
+        assert (await assistant.refresh()).json()["error"] == "invalid_grant"
+        page = await consent_page(admin, assistant)
+        assert answer_of(page)["error"] == "access_denied"
+        assert "turned off in the practice file" in (await admin.get("/console/assistants")).text
+        agent = await world.client()
+        assert (await send(agent, "tools/list")).status_code == 200, "other clients are not concerned"
+    finally:
+        await world.import_file(text)
+    assert (await send(assistant.http, "tools/list")).status_code == 200

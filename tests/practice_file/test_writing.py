@@ -119,6 +119,7 @@ practices = st.builds(
     match_misses=st.integers(0, 100),
     known_patients_only=st.booleans(),
     consent=st.dictionaries(st.sampled_from([*ConsentPart.model_fields]), st.sampled_from(CONSENTS)),
+    assistants=st.booleans(),
 )
 patients = st.builds(
     PatientRecord,

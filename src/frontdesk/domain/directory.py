@@ -119,6 +119,7 @@ class Practice:
     match_misses: int = 5  # of a client that asks for one person, until matching is locked; 0: unlimited
     known_patients_only: bool = False
     consent: Demands = field(default_factory=dict)
+    assistants: bool = True  # whether staff may connect any
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,6 +108,7 @@ class PracticePart(Part):
     match_misses: fields.Misses = 5
     known_patients_only: bool = False
     consent: ConsentPart | None = None
+    assistants: bool = True
 
 
 class AddressPart(Part):

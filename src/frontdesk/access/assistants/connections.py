@@ -18,9 +18,13 @@ from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database
 from frontdesk.store.notifications import notify
 
+NOT_ALLOWED = "This practice does not connect assistants."
 CODE_LIFETIME = timedelta(seconds=60)
 _ALPHABET = string.digits + string.ascii_letters
-_STAFF = "SELECT role, disabled FROM staff WHERE staff_id = $1 AND practice_id = $2 FOR UPDATE"
+_STAFF = """
+SELECT s.role, s.disabled, p.assistants FROM staff s JOIN practice p USING (practice_id)
+WHERE s.staff_id = $1 AND s.practice_id = $2 FOR UPDATE OF s
+"""
 _CLIENT = """
 SELECT client_id, scopes, tokens_not_before, disabled, revoked_at FROM client
 WHERE staff_id = $1 AND application_id = $2 FOR UPDATE
@@ -83,6 +87,11 @@ class Connection:
     used_at: datetime | None  # the hour of the last call
 
 
+async def are_allowed(database: Database, practice_id: int) -> bool:
+    """Whether the practice lets its staff connect assistants."""
+    return bool(await database.fetchval("SELECT assistants FROM practice WHERE practice_id = $1", practice_id))
+
+
 async def connect(database: Database, consent: Consent, audit: AuditContext) -> str:
     """Stores the consent in place of an earlier one, and returns an authorization code."""
     application, now = consent.application, audit.now
@@ -90,6 +99,8 @@ async def connect(database: Database, consent: Consent, audit: AuditContext) -> 
         member = await connection.fetchrow(_STAFF, consent.staff_id, consent.practice_id)
         if member is None or member["disabled"]:
             raise Problem("unauthorized", "You may no longer sign in here.")
+        if not member["assistants"]:
+            raise Problem("forbidden_scope", NOT_ALLOWED)
         scopes = ordered(ROLE_SCOPES[member["role"]] & set(consent.scopes))
         if not scopes:
             raise Problem("forbidden_scope", "Your role does not include anything that was asked for.")

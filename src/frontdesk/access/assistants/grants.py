@@ -34,7 +34,8 @@ _OUTAGE = "Tokens cannot be issued at the moment."
 _VERIFIER = re.compile(r"[\w.~-]{43,128}\Z", re.ASCII)
 _CLIENT = """
 SELECT c.client_id, c.practice_id, c.application_id, c.staff_id, c.grant_kind, c.scopes, c.tokens_not_before,
-       c.per_minute, p.slug, p.suspended, s.role, (c.disabled OR s.disabled) IS NOT FALSE AS disabled
+       c.per_minute, p.slug, p.suspended, s.role,
+       (c.disabled OR s.disabled OR NOT p.assistants) IS NOT FALSE AS disabled
 FROM client c JOIN practice p USING (practice_id) LEFT JOIN staff s ON s.staff_id = c.staff_id
 WHERE c.client_id = $1 FOR UPDATE OF c
 """

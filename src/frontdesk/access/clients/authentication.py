@@ -34,7 +34,7 @@ PATIENT_LIMITS = """
 """
 _STATUS = f"""
 SELECT p.practice_id, p.slug AS practice_slug, p.version AS directory_version, c.disabled, p.suspended,
-       c.grant_kind, c.scopes, c.tokens_not_before, p.consent AS demands,
+       c.grant_kind, c.scopes, c.tokens_not_before, p.consent AS demands, p.assistants,
        c.staff_id, s.role, s.disabled AS staff_disabled,{PATIENT_LIMITS}
 FROM client c JOIN practice p USING (practice_id) LEFT JOIN staff s ON s.staff_id = c.staff_id
 WHERE c.client_id = $1
@@ -201,7 +201,7 @@ class Authenticator:
             practice_id=row["practice_id"],
             practice_slug=row["practice_slug"],
             directory_version=row["directory_version"],
-            disabled=row["disabled"] or (by_staff and row["staff_disabled"] is not False),
+            disabled=row["disabled"] or (by_staff and (row["staff_disabled"] is not False or not row["assistants"])),
             suspended=row["suspended"],
             grant=row["grant_kind"],
             scopes=scopes,

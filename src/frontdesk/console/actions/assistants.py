@@ -4,7 +4,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from frontdesk.access.assistants.applications import Application, Applications
-from frontdesk.access.assistants.connections import Connection, Consent, connect, disconnect, list_connections
+from frontdesk.access.assistants.connections import (
+    Connection,
+    Consent,
+    are_allowed,
+    connect,
+    disconnect,
+    list_connections,
+)
 from frontdesk.access.assistants.requests import AuthorizationRequest
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.domain.errors import Problem
@@ -19,6 +26,9 @@ class Assistants:
     async def application(self, application_id: str) -> Application | None:
         """The application that asks; needs no session."""
         return await self.applications.find(application_id)
+
+    async def are_allowed(self, context: ActionContext) -> bool:
+        return await are_allowed(self.database, context.practice_id)
 
     async def connect(self, context: ActionContext, request: AuthorizationRequest, scopes: Collection[str]) -> str:
         """Agrees to what was asked for, as far as `scopes` and the role go. Returns an authorization code."""

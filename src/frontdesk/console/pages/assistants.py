@@ -13,6 +13,7 @@ async def _list(request: ConsoleRequest) -> Response:
         "assistants.html",
         title="Connected assistants",
         connections=await request.desk.assistants.all(request.context),
+        are_allowed=await request.desk.assistants.are_allowed(request.context),
         groups=GROUPS,
         address=public_url + MCP_RESOURCE,
         is_public=public_url.startswith("https://"),

@@ -12,6 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from frontdesk.access.assistants.applications import Application, DocumentUnavailable, is_document
+from frontdesk.access.assistants.connections import NOT_ALLOWED
 from frontdesk.access.assistants.redirects import answered as with_answer
 from frontdesk.access.assistants.redirects import host_of, is_local, source_of
 from frontdesk.access.assistants.requests import (
@@ -95,7 +96,7 @@ async def _ask(request: ConsoleRequest) -> Response:
     parameters = _parsed(query)
     application, redirect_uri = await _application_and_address(request.console, parameters)
     try:
-        asked = _read(request, parameters, application, redirect_uri)
+        asked = await _read(request, parameters, application, redirect_uri)
     except RequestRefused as refusal:
         return _answer(request, redirect_uri, parameters, error=refusal.error, error_description=str(refusal))
     groups = _offered(request, asked)
@@ -115,7 +116,7 @@ async def _decide(request: ConsoleRequest) -> Response:
     parameters = _parsed(request.form.get("request"))
     application, redirect_uri = await _application_and_address(request.console, parameters)
     try:
-        asked = _read(request, parameters, application, redirect_uri)
+        asked = await _read(request, parameters, application, redirect_uri)
         if request.form.get("decision") != "connect":
             raise RequestRefused("access_denied", "The staff member did not agree.")
     except RequestRefused as refusal:
@@ -126,10 +127,12 @@ async def _decide(request: ConsoleRequest) -> Response:
     return _answer(request, redirect_uri, parameters, code=code)
 
 
-def _read(
+async def _read(
     request: ConsoleRequest, parameters: Parameters, application: Application, redirect_uri: str
 ) -> AuthorizationRequest:
     asked = read_request(parameters, application, redirect_uri, request.console.settings.public_url)
+    if not await request.desk.assistants.are_allowed(request.context):
+        raise RequestRefused("access_denied", NOT_ALLOWED)
     if not _offered(request, asked):
         raise RequestRefused("access_denied", "The role of this staff member includes nothing that was asked for.")
     return asked
