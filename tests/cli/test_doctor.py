@@ -76,6 +76,7 @@ def test_a_healthy_installation_is_healthy(used: CommandLine, port: str) -> None
     assert status == 0
     assert {check: state for check, (state, _) in found.items()} == {
         "configuration": "ok",
+        "settings file": "skipped",
         "data directory": "ok",
         "disk": "ok",
         "port": "ok",
@@ -99,7 +100,7 @@ def test_people_get_a_table(used: CommandLine, port: str) -> None:
     done: Done = used.run("doctor", FRONTDESK_PORT=port)
     assert done.status == (os.geteuid() == 0)
     assert done.out.splitlines()[0].split() == ["CHECK", "STATE", "DETAIL"]
-    assert len(done.out.splitlines()) == 18
+    assert len(done.out.splitlines()) == 19
 
 
 def test_an_empty_folder_is_well_and_stays_empty(tmp_path: Path, port: str) -> None:
