@@ -170,7 +170,7 @@ def _port(settings: "Settings") -> tuple[State, str]:
 
 def _identity_provider(settings: "Settings") -> tuple[State, str]:
     if settings.oidc_issuer is None:
-        return "skipped", "none is set: staff sign in to the console with links"
+        return "skipped", "none is set: staff sign in to the console with passkeys and links"
     from frontdesk.access.staff.identity_provider import IdentityError, IdentityProvider, ProviderUnavailable
 
     try:
