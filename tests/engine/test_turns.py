@@ -193,8 +193,18 @@ async def test_callers_that_wait_for_a_turn_do_not_work_the_same_answer_out_agai
     search = searches(await world.client())
     entered, find_slots = [], NativeSystem.find_slots
 
+    waiting, all_arrived = world.service.engine.search_turns._waiting, asyncio.Event()
+
+    def arrived() -> int:
+        return len(entered) + sum(len(calls) for clients in waiting.values() for calls in clients.values())
+
     async def counted(self: NativeSystem, *args: Any, **options: Any) -> Any:
         entered.append(self._practice_id)
+        async with asyncio.timeout(30):
+            while not all_arrived.is_set():  # a late caller would find a free turn, too
+                await asyncio.sleep(0.01)
+                if arrived() == 40:
+                    all_arrived.set()
         return await find_slots(self, *args, **options)
 
     monkeypatch.setattr(NativeSystem, "find_slots", counted)
