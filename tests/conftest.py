@@ -1,9 +1,15 @@
-"""A real PostgreSQL for every test that needs one: one embedded server per test process, a new database per test."""
+"""A real PostgreSQL for every test that needs one: one embedded server per test process, a clean database per test."""
 
+import asyncio
+import fcntl
+import importlib.util
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -15,8 +21,9 @@ from hypothesis import HealthCheck, settings
 from frontdesk.store.database import Database
 from frontdesk.store.embedded.server import OWNER_ROLE, SETTINGS, EmbeddedPostgres
 from frontdesk.store.migrate import migrate
+from tests.recycled_databases import RecycledDatabase, RecycledDatabases
 from tests.shared_database import as_owner, new_database, opened
-from tests.store.embedded_processes import superuser_login
+from tests.store.embedded_processes import superuser_login, temporary_home
 from tests.world import World, build_world, open_world
 
 # In CI every change meets the same examples, so that it fails for what it changed; elsewhere each run draws new ones.
@@ -27,6 +34,10 @@ settings.load_profile("default")
 
 for variable in [name for name in os.environ if name.startswith("FRONTDESK_")]:
     del os.environ[variable]  # tests set their own
+
+# httpx looks for it at every request, and pytest makes looking for a missing module slow.
+if importlib.util.find_spec("sniffio") is None:
+    sys.modules["sniffio"] = None  # type: ignore[assignment]
 
 # Start first: a long file that starts last leaves the other core idle.
 LONG_FILES = {
@@ -68,31 +79,63 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def trusted_authorities() -> Iterator[None]:
     """Loaded once: it takes longer than most tests."""
+    loaded = cache(httpx.create_ssl_context)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(httpx, "create_ssl_context", cache(httpx.create_ssl_context))
+        for user in (httpx, httpx._transports.default):
+            patch.setattr(user, "create_ssl_context", loaded)
+        yield
+
+
+@contextmanager
+def quick_settings() -> Iterator[None]:
+    """For servers that this process starts meanwhile."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("fsync", "synchronous_commit", "full_page_writes"):  # crashes are the crash suites' subject
+            patch.setitem(SETTINGS, name, "off")
+        patch.setitem(SETTINGS, "autovacuum", "off")  # would add statistics, and with them other plans, at any time
         yield
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
+def made_server(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a stopped server with a migrated, empty database, made once for all test processes. Copy it."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    made = shared / "postgres"
+    with (shared / "postgres.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            with temporary_home() as home, quick_settings():
+                postgres = EmbeddedPostgres(home)
+                postgres.start(timeout=240)
+                asyncio.run(migrate(postgres.dsn(OWNER_ROLE)))
+                postgres.end()
+                new = made.with_suffix(".new")
+                subprocess.run(["cp", "-a", home, new], check=True)
+                new.rename(made)
+    return made
+
+
+@pytest.fixture(scope="session")
+def cluster(made_server: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
     # On a disk, creating and dropping a database takes five times the CPU time.
     in_memory = os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > CLUSTER_BYTES
     with tempfile.TemporaryDirectory(
         prefix="frontdesk-tests-", dir=MEMORY if in_memory else tmp_path_factory.getbasetemp()
     ) as folder:
-        postgres = EmbeddedPostgres(Path(folder, "postgres"))
-        with superuser_login(), pytest.MonkeyPatch.context() as patch:
-            for name in ("fsync", "synchronous_commit", "full_page_writes"):  # crashes are the crash suites' subject
-                patch.setitem(SETTINGS, name, "off")
+        home = Path(folder, "postgres")
+        subprocess.run(["cp", "-a", made_server, home], check=True)
+        postgres = EmbeddedPostgres(home)
+        with superuser_login(), quick_settings():
             postgres.start(timeout=240)
         yield postgres
         postgres.end()
 
 
 @pytest.fixture(scope="session")
-async def template(cluster: EmbeddedPostgres) -> str:
+def template() -> str:
     """The name of a migrated, empty database that others are copied from."""
-    await migrate(cluster.dsn(OWNER_ROLE))
     return "frontdesk"
 
 
@@ -108,12 +151,26 @@ async def world_template(
         yield "world", folder
 
 
+@pytest.fixture(scope="session")
+async def recycled_databases(cluster: EmbeddedPostgres) -> AsyncIterator[RecycledDatabases]:
+    databases = RecycledDatabases(cluster)
+    yield databases
+    await databases.close()
+
+
 @pytest.fixture
-async def database_dsn(request: pytest.FixtureRequest, cluster: EmbeddedPostgres, template: str) -> AsyncIterator[str]:
-    """A fresh, migrated database, as the service; with the practices of the world for a test that has one."""
+async def recycled(
+    request: pytest.FixtureRequest, recycled_databases: RecycledDatabases, template: str
+) -> AsyncIterator[RecycledDatabase]:
     source = request.getfixturevalue("world_template")[0] if "world_template" in request.fixturenames else template
-    async with new_database(cluster, source) as dsn:
-        yield dsn
+    async with recycled_databases.lend(source) as lent:
+        yield lent
+
+
+@pytest.fixture
+def database_dsn(recycled: RecycledDatabase) -> str:
+    """A migrated database, as the service: empty, or with the practices of the world for a test that has one."""
+    return recycled.dsn
 
 
 @pytest.fixture
@@ -131,8 +188,8 @@ async def owner(owner_dsn: str) -> AsyncIterator[asyncpg.Connection]:
 
 
 @pytest.fixture
-async def database(database_dsn: str) -> AsyncIterator[Database]:
-    async with opened(database_dsn, 8) as database:
+async def database(recycled: RecycledDatabase) -> AsyncIterator[Database]:
+    async with recycled.opened() as database:
         yield database
 
 

@@ -18,20 +18,33 @@ _numbers = itertools.count(1)
 @asynccontextmanager
 async def new_database(cluster: EmbeddedPostgres, template: str, name: str | None = None) -> AsyncIterator[str]:
     """A copy of the template, dropped afterwards; its address, as the service."""
-    name = name or f"test_{next(_numbers)}"
-    connection = await asyncpg.connect(_at(cluster.dsn("postgres"), "postgres"))
+    name = await create_database(cluster, template, name)
     try:
-        await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} OWNER {OWNER_ROLE} STRATEGY file_copy")
-        try:
-            yield _at(cluster.dsn(SERVICE_ROLE), name)
-        finally:
-            await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        yield address(cluster, SERVICE_ROLE, name)
+    finally:
+        await drop_database(cluster, name)
+
+
+async def create_database(cluster: EmbeddedPostgres, template: str, name: str | None = None) -> str:
+    name = name or f"test_{next(_numbers)}"
+    await _administer(cluster, f"CREATE DATABASE {name} TEMPLATE {template} OWNER {OWNER_ROLE} STRATEGY file_copy")
+    return name
+
+
+async def drop_database(cluster: EmbeddedPostgres, name: str) -> None:
+    await _administer(cluster, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+async def _administer(cluster: EmbeddedPostgres, statement: str) -> None:
+    connection = await asyncpg.connect(address(cluster, "postgres", "postgres"))
+    try:
+        await connection.execute(statement)
     finally:
         await connection.close()
 
 
-def _at(dsn: str, name: str) -> str:
-    return dsn.replace("/frontdesk?", f"/{name}?")
+def address(cluster: EmbeddedPostgres, role: str, name: str) -> str:
+    return cluster.dsn(role).replace("/frontdesk?", f"/{name}?")
 
 
 @asynccontextmanager
@@ -50,6 +63,23 @@ def as_owner(dsn: str) -> str:
 
 def as_superuser(dsn: str) -> str:
     return dsn.replace(f"{SERVICE_ROLE}@", "postgres@", 1)
+
+
+@pytest.fixture(name="database_dsn")
+async def dsn_of_a_new_database(
+    request: pytest.FixtureRequest, cluster: EmbeddedPostgres, template: str
+) -> AsyncIterator[str]:
+    """For a module that names it: its tests count or end sessions, and nobody else may have one."""
+    source = request.getfixturevalue("world_template")[0] if "world_template" in request.fixturenames else template
+    async with new_database(cluster, source) as dsn:
+        yield dsn
+
+
+@pytest.fixture(name="database")
+async def newly_opened_database(database_dsn: str) -> AsyncIterator[Database]:
+    """For a module that names it: its tests interfere with the connections."""
+    async with opened(database_dsn, 8) as database:
+        yield database
 
 
 @asynccontextmanager

@@ -1,24 +1,22 @@
 """A data directory per module. Its database stays up while the module runs, so that commands need not start it."""
 
-import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
-from frontdesk.store.migrate import migrate
+from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.cli.command_line import CommandLine
-from tests.store.embedded_processes import superuser_login, temporary_home
+from tests.store.embedded_processes import copy_of, superuser_login
 from tests.world import PRACTICE
 
 
 @pytest.fixture(scope="module")
-def line() -> Iterator[CommandLine]:
-    with temporary_home() as home:
+def line(made_server: Path) -> Iterator[CommandLine]:
+    with copy_of(made_server) as home:
         postgres = EmbeddedPostgres(home)
         with superuser_login():
             postgres.start()
-        asyncio.run(migrate(postgres.dsn(OWNER_ROLE)))
         yield CommandLine(home.parent)
         postgres.stop()
 

@@ -8,7 +8,10 @@ import httpx
 import pytest
 
 from frontdesk.store import database as store
+from tests.shared_database import dsn_of_a_new_database, newly_opened_database
 from tests.world import World, patient_id, slots
+
+database_dsn, database = dsn_of_a_new_database, newly_opened_database
 
 
 async def _booking(client: httpx.AsyncClient) -> dict[str, str]:

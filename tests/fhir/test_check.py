@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,13 +12,13 @@ from tests.cli.command_line import CommandLine
 from tests.fhir.door import Answer, Door, Request
 from tests.fhir.fake import Fake
 from tests.fhir.practice import Upstream, file_text
-from tests.store.embedded_processes import temporary_home
+from tests.store.embedded_processes import copy_of
 from tests.world import PRACTICE
 
 
 @pytest.fixture(scope="module")
-def line() -> Iterator[CommandLine]:
-    with temporary_home() as home:
+def line(made_server: Path) -> Iterator[CommandLine]:
+    with copy_of(made_server) as home:
         postgres = EmbeddedPostgres(home)
         postgres.start()
         yield CommandLine(home.parent)

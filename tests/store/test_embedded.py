@@ -35,27 +35,16 @@ def home() -> Iterator[Path]:
         yield home
 
 
-@pytest.fixture(scope="module")
-def made() -> Iterator[Path]:
-    """A folder whose server has been created and is stopped; tests work on copies."""
-    with temporary_home() as home:
-        pg = EmbeddedPostgres(home)
-        pg.start()
-        pg.stop()
-        wait_until(lambda: is_stopped(home))
-        yield home
-
-
 @pytest.fixture
-def used_home(made: Path) -> Iterator[Path]:
-    with copy_of(made) as home:
+def used_home(made_server: Path) -> Iterator[Path]:
+    with copy_of(made_server) as home:
         yield home
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[EmbeddedPostgres]:
+def running(made_server: Path) -> Iterator[EmbeddedPostgres]:
     """One server for the tests that only look at it."""
-    with temporary_home() as home:
+    with copy_of(made_server) as home:
         pg = EmbeddedPostgres(home)
         pg.start()
         yield pg

@@ -10,13 +10,13 @@ import pytest
 from frontdesk.store.embedded import server
 from frontdesk.store.embedded.guard import server_processes
 from frontdesk.store.embedded.server import EmbeddedPostgres
-from tests.store.embedded_processes import is_free, parent_of, query, server_pid, temporary_home, wait_until
+from tests.store.embedded_processes import copy_of, is_free, parent_of, query, server_pid, wait_until
 
 
 @pytest.fixture(scope="module")
-def pg() -> Iterator[EmbeddedPostgres]:
+def pg(made_server: Path) -> Iterator[EmbeddedPostgres]:
     """A server in use; its guard and the next start wait for hanging processes for a short time only."""
-    with pytest.MonkeyPatch.context() as patch, temporary_home() as home:
+    with pytest.MonkeyPatch.context() as patch, copy_of(made_server) as home:
         patch.setattr(server, "FAST_SECONDS", 0.5)
         patch.setattr(server, "IMMEDIATE_SECONDS", 0.5)
         pg = EmbeddedPostgres(home)
