@@ -141,7 +141,7 @@ class Settings(BaseSettings):
     metrics_token: _Token | None = Field(default=None, repr=False)
     """Opens /metrics to callers that send it as a bearer token. Absent: there is no /metrics."""
     oidc_issuer: _WebUrl | None = None
-    """The identity provider (OpenID Connect) with which staff may sign in to the console. Absent: passkeys and links."""
+    """The identity provider (OpenID Connect) by which staff may sign in to the console. Absent: passkeys, links."""
     oidc_client_id: str | None = None
     oidc_client_secret: str | None = Field(default=None, repr=False)
     smtp_url: _SmtpUrl | None = Field(default=None, repr=False)
