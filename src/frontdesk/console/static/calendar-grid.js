@@ -5,7 +5,7 @@ import { post, signedOut, toast } from "./console.js";
 const PAUSE_MS = 300;
 const NEW_SECONDS = 8;
 const RETRY_MS = 3000;
-const MOST_RETRY_MS = 30_000;
+const MOST_RETRY_MS = 10_000;
 const STEP = 5; // minutes a row
 
 export const calendar = document.querySelector("[data-calendar]");
