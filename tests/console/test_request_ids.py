@@ -19,7 +19,7 @@ from tests.world import World, book, patient_id, slots
 
 world = world_of_a_module
 
-SILENT_FORMS = {"/theme", "/practice/preview", "/passkeys/options"}
+SILENT_FORMS = {"/theme", "/calendar/preferences", "/practice/preview", "/passkeys/options"}
 NEEDS_AN_AUTHENTICATOR = {"/passkeys"}
 READS_OF_PATIENTS = {
     "/appointments/{appointment_id}",
@@ -87,6 +87,13 @@ async def form_for(world: World, page: Page, browser: httpx.AsyncClient, agent: 
         "/blocks": {"who": "provider-10", "from": "2026-12-01", "anyway": "yes"},
         "/blocks/remove": {"who": "provider-10", "starts": "2026-12-01T00:00", "ends": "2026-12-02T00:00"},
         "/book": {"search": "lovelace"},
+        "/book/at": {
+            "provider": "10",
+            "location": "1",
+            "date": "2026-11-16",
+            "time": "10:00",
+            "search": "lovelace",
+        },
         "/book/{patient_id}": {"slot": slot},
         "/clients": {**CLIENT, "once": "one"},
         "/clients/{client_id}": CLIENT,
