@@ -90,14 +90,14 @@ _BOOKING = f"""
 \\set starts :day + {FIRST_BOOKED_MINUTE} + :k / (:providers * {DAYS}) * {MINUTES}
 \\set ends :starts + {MINUTES}
 \\set patient 1 + :k % :patients
-SELECT * FROM booking_context(:practice, 'pat_' || lpad(:patient::text, 22, '0'), :provider,
-    to_timestamp(:starts * 60.0), to_timestamp(:ends * 60.0), NULL);
+SELECT * FROM booking_state(:practice, 'pat_' || lpad(:patient::text, 22, '0'), :provider,
+    to_timestamp(:starts * 60.0), to_timestamp(:ends * 60.0), NULL, now());
 SELECT issue_challenge(:practice, sha256(:k::text::bytea), 'client', 'book_appointment', sha256('fingerprint'::bytea),
     now(), now() + interval '10 minutes', now() + interval '10 minutes',
     ARRAY['pat_' || lpad(:patient::text, 22, '0')], :k::text, 0, 0);
 SELECT * FROM find_intent(:practice, sha256(:k::text::bytea));
-SELECT * FROM booking_context(:practice, 'pat_' || lpad(:patient::text, 22, '0'), :provider,
-    to_timestamp(:starts * 60.0), to_timestamp(:ends * 60.0), NULL);
+SELECT * FROM booking_state(:practice, 'pat_' || lpad(:patient::text, 22, '0'), :provider,
+    to_timestamp(:starts * 60.0), to_timestamp(:ends * 60.0), NULL, now());
 SELECT * FROM commit_write(:practice, :version, 'book', jsonb_build_object('appointmentId', 'apt_' || md5(:k::text),
     'patientId', 'pat_' || lpad(:patient::text, 22, '0'), 'providerId', :provider::integer, 'locationId', {LOCATION},
     'visitTypeId', {VISIT_TYPE}, 'procedureId', {PROCEDURE}, 'startsAt', to_timestamp(:starts * 60.0),

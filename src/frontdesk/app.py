@@ -200,6 +200,7 @@ def build_service(
         search_turns=Turns(at_once=24, per_practice=16, yields=True),
         patient_guard=PatientGuard(database, MatchAttempts(database, ring)),
         slot_json=SlotJson(),
+        hold_lifetime=timedelta(seconds=settings.hold_seconds),
         clock=now,
     )
     return Service(

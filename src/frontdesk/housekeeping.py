@@ -16,6 +16,7 @@ from frontdesk.store.statistics import analyze_grown_tables
 
 EVERY_SECONDS = 60.0
 MOST_AT_ONCE = 1000
+KEEP_HOLDS = timedelta(hours=1)  # the holds that count for a client's limit per hour
 KEEP_EVENTS = timedelta(days=30)
 KEEP_DELIVERIES = timedelta(days=30)
 
@@ -28,6 +29,7 @@ def housekeeping_steps(database: Database) -> list[Step]:
 
     return [
         step("intent pruning", prune_intents),
+        step("hold pruning", prune_holds),
         step("event pruning", prune_events),
         step("webhook delivery pruning", prune_deliveries, every=600.0),
         step("usage count pruning", prune_usage_counts),
@@ -43,6 +45,11 @@ def housekeeping_steps(database: Database) -> list[Step]:
 async def prune_intents(database: Database, now: datetime, most: int = MOST_AT_ONCE) -> int:
     """Removes at most `most` expired challenges and results over all practices; returns how many."""
     return await _prune(database, "old intents", "SELECT forget_intents($1, $2, $3) AS n", now, most)
+
+
+async def prune_holds(database: Database, now: datetime, most: int = MOST_AT_ONCE) -> int:
+    """Removes at most `most` holds that no longer count over all practices; returns how many."""
+    return await _prune(database, "old holds", "SELECT forget_holds($1, $2, $3) AS n", now - KEEP_HOLDS, most)
 
 
 async def prune_events(database: Database, now: datetime, most: int = MOST_AT_ONCE) -> int:

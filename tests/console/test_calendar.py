@@ -5,6 +5,9 @@ from typing import Any
 import httpx
 import pytest
 
+from frontdesk.engine.arguments import Arguments
+from frontdesk.engine.execute import Call
+from frontdesk.operations import HOLD_SLOT
 from tests.console.desk import Document, calendar, entries, records, words
 from tests.console.signing_in import TEST_STAFF, signed_in
 from tests.world import MONDAY, PRACTICE, World, book, confirmed, patient_id, slots
@@ -358,3 +361,26 @@ async def test_proposals_that_wait_are_shown_without_what_they_propose(
     assert all("data-unchanged" in each.attributes for each in Document(grid.text).having("data-column"))
     world.clock.advance(minutes=20)
     assert "for confirmation" not in await calendar(await signed_in(world))
+
+
+async def test_a_held_time_is_shown_until_it_expires_and_is_no_appointment(
+    world: World, staff: httpx.AsyncClient
+) -> None:
+    client = await world.client(grant="integration")
+    [slot, *_] = await slots(client)
+    token = client.headers["Authorization"].removeprefix("Bearer ")
+    await world.service.engine.execute(Call(HOLD_SLOT, token, lambda: Arguments({"slotId": slot["id"]}), "0" * 32))
+    html = await calendar(staff)
+    [held] = [each for each in Document(html).of_class("is-held") if "entry" in each.classes]
+    assert words(held.text) == "09:00–09:15 Held until 03:05 Follow-up Held held by integration of harbor"
+    assert {"at-1", "for-3", "lane-1"} <= held.classes
+    assert Document(html).having("data-entry") == []
+    [column] = Document(html).having("data-provider", "10")
+    assert "Held until" in column.text
+    assert "Held until" not in await calendar(staff, provider="11")
+    assert "Held" not in await calendar(staff, "/day-sheet")
+    tag = (await staff.get("/console/calendar/grid?date=2026-11-16")).headers["ETag"]
+    world.clock.advance(minutes=5)
+    changed = await staff.get("/console/calendar/grid?date=2026-11-16", headers={"If-None-Match": tag})
+    assert changed.status_code == 200
+    assert "Held until" not in changed.text

@@ -205,7 +205,7 @@ async def test_a_booking_that_contradicts_itself_is_refused(server: World) -> No
         )
         assert answer.status_code == 400, answer.text
     assert (await client.post(f"{BASE}/Appointment/$book", json=parameters())).status_code == 422
-    assert (await client.post(f"{BASE}/Appointment/$hold", json=parameters())).status_code == 404
+    assert (await client.post(f"{BASE}/Appointment/$hold", json=parameters())).status_code == 422
     assert (await client.delete(f"{BASE}/Appointment/x")).status_code == 405
     assert (await client.patch(f"{BASE}/Appointment/x", json=[])).status_code == 415
     assert await live(client) == []
@@ -350,7 +350,7 @@ async def test_the_server_says_what_can_be_written_and_how_to_get_in(server: Wor
         codes = [each["code"] for each in described[kind]["interaction"]]
         assert codes == ["read", "search-type", "create", "update", "patch"]
         assert described[kind]["conditionalCreate"]
-    assert [each["name"] for each in described["Appointment"]["operation"]] == ["find", "book"]
+    assert [each["name"] for each in described["Appointment"]["operation"]] == ["find", "hold", "book"]
     assert [each["code"] for each in described["Slot"]["interaction"]] == ["read", "search-type"]
     answer = await visitor.get(f"{BASE}/.well-known/smart-configuration")
     assert answer.headers["content-type"].startswith("application/json")
@@ -358,3 +358,23 @@ async def test_the_server_says_what_can_be_written_and_how_to_get_in(server: Wor
     assert configuration["token_endpoint"] == "http://test/oauth/token"
     assert "private_key_jwt" in configuration["token_endpoint_auth_methods_supported"]
     assert "system/Appointment.crus" in configuration["scopes_supported"]
+
+
+async def test_a_search_by_identifier_leaves_out_a_vanished_record_and_is_bounded(server: World) -> None:
+    client = await server.client(grant="integration")
+    first, second = (await proposals(client))[:2]
+    for number, proposal in enumerate((first, second)):
+        body = booking(proposal, await ada(client), identifier=[{"system": EHR, "value": str(number)}])
+        assert (await client.post(f"{BASE}/Appointment", json=body)).status_code == 201
+    async with server.database.transaction(1) as connection:
+        # As at a FHIR server that no longer has the appointment.
+        await connection.execute(
+            "UPDATE external_identifier SET subject = $1 WHERE practice_id = 1 AND value = '0'", "apt_" + "0" * 22
+        )
+    found = (await client.get(f"{BASE}/Appointment?identifier={EHR}%7C0")).json()
+    assert (found["type"], found["total"], resources(found)) == ("searchset", 0, [])
+    [kept] = resources((await client.get(f"{BASE}/Appointment?identifier={EHR}%7C0,{EHR}%7C1")).json())
+    assert kept["start"] == second["start"]
+    many = ",".join(f"{EHR}%7C{number}" for number in range(11))
+    issue(await client.get(f"{BASE}/Appointment?identifier={many}"), 422, "validation", "invalid")
+    assert (await client.get(f"{BASE}/Appointment?identifier={many.rpartition(',')[0]}")).status_code == 200

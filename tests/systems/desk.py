@@ -62,7 +62,7 @@ class Desk:
         slot = ref(start, service)
         checked = await system.check_booking(slot, patient.id, self.now, None)
         assert checked is not None
-        change = Book(checked.version, new_appointment_id(), patient.id, booking_of(slot, checked.slot))
+        change = Book(checked.slot.version, new_appointment_id(), patient.id, booking_of(slot, checked.slot))
         return await system.perform(change, self.record(intent))
 
     async def booked(self, patient: Patient, start: int = NINE, service: tuple[int, int] = FOLLOW_UP) -> str:
@@ -86,7 +86,7 @@ class Desk:
         checked = await system.check_booking(slot, moved.patient_id, self.now, moved)
         assert checked is not None
         change = Reschedule(
-            checked.version,
+            checked.slot.version,
             moved.id,
             moved.patient_id,
             moved.provider_id,

@@ -61,7 +61,7 @@ async def test_a_patient_is_never_in_two_places(desk: Desk) -> None:
     assert checked is not None
     assert checked.patient_busy
     assert checked.slot.available
-    change = Book(checked.version, new_appointment_id(), ada.id, booking_of(slot, checked.slot))
+    change = Book(checked.slot.version, new_appointment_id(), ada.id, booking_of(slot, checked.slot))
     outcome = await system.perform(change, desk.record())
     assert (outcome.kind, outcome.reason) == ("declined", "patient_overlap")
 

@@ -40,7 +40,7 @@ async def test_a_write_judged_by_an_old_directory_is_stale(desk: Desk) -> None:
     ada, system = await desk.person(), await desk.system()
     checked = await system.check_booking(ref(NINE), ada.id, desk.now, None)
     assert checked is not None
-    change = Book(checked.version - 1, new_appointment_id(), ada.id, booking_of(ref(NINE), checked.slot))
+    change = Book(checked.slot.version - 1, new_appointment_id(), ada.id, booking_of(ref(NINE), checked.slot))
     outcome = await system.perform(change, desk.record())
     assert outcome.kind == "stale"
     assert NINE in await desk.open_starts()

@@ -5,6 +5,7 @@ from typing import Literal
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
+from frontdesk.domain.holds import Hold
 
 ActorKind = Literal["agent", "integration", "staff", "other"]
 
@@ -18,7 +19,7 @@ class Actor:
     kind: ActorKind
 
 
-def names_of(appointment: Appointment, directory: Directory) -> dict[str, str]:
+def names_of(appointment: Appointment | Hold, directory: Directory) -> dict[str, str]:
     visit_type = directory.visit_types[appointment.visit_type_id]
     procedure = visit_type.procedure(appointment.procedure_id)
     return {

@@ -7,11 +7,16 @@ _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _LENGTH = 22
 
 APPOINTMENT_ID = re.compile(r"apt_[0-9A-Za-z]{22}\Z")
+HOLD_ID = re.compile(r"hld_[0-9A-Za-z]{22}\Z")
 PATIENT_ID = re.compile(r"pat_[0-9A-Za-z]{22}\Z")
 
 
 def new_appointment_id() -> str:
     return "apt_" + _base62()
+
+
+def new_hold_id() -> str:
+    return "hld_" + _base62()
 
 
 def new_patient_id() -> str:

@@ -19,6 +19,7 @@ from frontdesk.audit.trail import AuditEntry, AuditTrail
 from frontdesk.domain.appointments import conflict_detail
 from frontdesk.domain.consent import Consent, consent_required, meets
 from frontdesk.domain.errors import FieldError, Problem, declined, invalid
+from frontdesk.domain.holds import MOST_AT_ONCE, MOST_PER_HOUR
 from frontdesk.engine.consent import Challenge, consent_of, is_elicited, new_token, way_of_asking
 from frontdesk.operations import Context, Operation, Proposal
 from frontdesk.operations._fields import WriteInput
@@ -33,6 +34,9 @@ _LOOK_AGAIN_SECONDS = 0.1
 
 _REASONS = {
     "patient_overlap": "The patient already has an appointment that overlaps this time.",
+    "too_many_holds": f"This client already holds {MOST_AT_ONCE} times: book or release one first.",
+    "too_many_holds_this_hour": f"This client may hold {MOST_PER_HOUR} times an hour.",
+    "hold_ended": "The hold has expired, or was booked or released.",
     "patient_exists": "A patient with this name, date of birth and phone number is already on file.",
 }
 

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -63,6 +63,7 @@ class Engine:
     search_turns: Turns  # searches need the processor, other calls wait for the database
     patient_guard: PatientGuard
     slot_json: SlotJson
+    hold_lifetime: timedelta
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def execute(self, call: Call) -> Answer:
@@ -130,6 +131,7 @@ class Engine:
             slot_json=self.slot_json,
             cursors=self.cursors(caller.practice_id),
             supports=supported(system.capabilities),
+            hold_lifetime=self.hold_lifetime,
             subjects=subjects,
         )
         today = await _today(context) if operation.input.needs_today else None

@@ -9,6 +9,7 @@ from frontdesk.access.clients.caller import Caller
 from frontdesk.access.limits.match_attempts import MatchAttempts
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
+from frontdesk.domain.holds import Hold
 from frontdesk.domain.patients import Contact, Patient
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.store.database import Database
@@ -71,11 +72,22 @@ class _Wrapped:
         return await self._system.slot_state(slot, now)
 
     async def check_booking(
-        self, slot: SlotRef, patient_id: str, now: datetime, moved: Appointment | None
+        self,
+        slot: SlotRef,
+        patient_id: str,
+        now: datetime,
+        moved: Appointment | None = None,
+        hold_id: str | None = None,
     ) -> BookingCheck | None:
-        return await self._system.check_booking(slot, patient_id, now, moved)
+        return await self._system.check_booking(slot, patient_id, now, moved, hold_id)
 
-    async def slot_by_hours(self, slot: SlotRef, now: datetime) -> tuple[SlotState, int] | None:
+    async def find_hold(self, hold_id: str, client_id: str, now: datetime) -> Hold | None:
+        return await self._system.find_hold(hold_id, client_id, now)
+
+    async def list_holds(self, first: datetime, last: datetime, now: datetime) -> list[Hold]:
+        return await self._system.list_holds(first, last, now)
+
+    async def slot_by_hours(self, slot: SlotRef, now: datetime) -> SlotState | None:
         return await self._system.slot_by_hours(slot, now)
 
     async def match_patients(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]:
@@ -148,9 +160,14 @@ class KnownPatients(_Wrapped):
         return found if await self._knows(_NOBODY if found is None else found.patient_id) else None
 
     async def check_booking(
-        self, slot: SlotRef, patient_id: str, now: datetime, moved: Appointment | None
+        self,
+        slot: SlotRef,
+        patient_id: str,
+        now: datetime,
+        moved: Appointment | None = None,
+        hold_id: str | None = None,
     ) -> BookingCheck | None:
-        checked = await self._system.check_booking(slot, patient_id, now, moved)
+        checked = await self._system.check_booking(slot, patient_id, now, moved, hold_id)
         knows = await self._knows(patient_id)
         return checked if checked is None or knows else replace(checked, patient_seen=None)
 

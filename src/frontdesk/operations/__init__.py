@@ -28,6 +28,7 @@ from frontdesk.operations import (
     update_patient,
 )
 from frontdesk.operations._attendance import RECORDINGS, RESTORE, UNDO
+from frontdesk.operations._holds import GET_HOLD, HOLD_SLOT, RELEASE_HOLD
 from frontdesk.operations._operation import Context, Group, Operation, Proposal
 from frontdesk.operations._slot_json import SlotJson
 from frontdesk.systems.port import Capability
@@ -57,11 +58,13 @@ OPERATIONS: tuple[Operation, ...] = (
     reschedule_appointment.OPERATION,
 )
 
-# Wider forms of published reads, for the FHIR door: same scope, limits and audit.
+# Wider forms of published operations, for the FHIR door: same scope, limits and audit.
 ALL_PROCEDURES = list_procedures.ALL_PROCEDURES
 APPOINTMENTS_IN_FULL = list_appointments.IN_FULL
+BOOK_HELD = book_appointment.HELD
 MATCHES_IN_FULL = match_patient.IN_FULL
 PRACTICE_IMPORTED = get_practice.IMPORTED
+SLOT_WITH_HOLDS = get_slot.WITH_HOLDS
 WIDE_SLOT_SEARCH = search_slots.WIDE_SEARCH
 
 BY_NAME: Mapping[str, Operation] = {operation.name: operation for operation in OPERATIONS}
@@ -82,14 +85,19 @@ def supported(capabilities: frozenset[Capability]) -> frozenset[str]:
 __all__ = [
     "ALL_PROCEDURES",
     "APPOINTMENTS_IN_FULL",
+    "BOOK_HELD",
     "BY_NAME",
+    "GET_HOLD",
     "GROUPS",
+    "HOLD_SLOT",
     "MATCHES_IN_FULL",
     "NEEDS",
     "OPERATIONS",
     "PRACTICE_IMPORTED",
     "RECORDINGS",
+    "RELEASE_HOLD",
     "RESTORE",
+    "SLOT_WITH_HOLDS",
     "UNDO",
     "WIDE_SLOT_SEARCH",
     "Context",

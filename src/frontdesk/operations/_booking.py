@@ -1,9 +1,11 @@
-"""Checks shared by booking and rescheduling: whether a patient may have a slot now."""
+"""What booking, rescheduling and holding share: whether a patient may have a slot now, and the slots of holds."""
 
 from datetime import UTC, datetime, timedelta
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.errors import Problem, declined
+from frontdesk.domain.holds import Hold
+from frontdesk.domain.ids import HOLD_ID
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.operations._operation import Context
 from frontdesk.systems.changes import Booking
@@ -11,11 +13,15 @@ from frontdesk.systems.port import BookingCheck, SlotState
 
 
 async def bookable(
-    context: Context, slot_id: str, patient_id: str, moved: Appointment | None = None
+    context: Context,
+    slot: SlotRef | None,
+    patient_id: str,
+    moved: Appointment | None = None,
+    hold_id: str | None = None,
 ) -> tuple[SlotRef, BookingCheck]:
     """The slot and its current state. Raises Problem if the patient cannot have it now."""
-    slot = context.slot_ids.decode(slot_id)
-    checked = None if slot is None else await context.system.check_booking(slot, patient_id, context.now, moved)
+    system, now = context.system, context.now
+    checked = None if slot is None else await system.check_booking(slot, patient_id, now, moved, hold_id)
     if checked is not None and checked.patient_seen is None:
         raise Problem("not_found", "There is no such patient.")
     if slot is None or checked is None:
@@ -55,3 +61,20 @@ def booking_of(slot: SlotRef, state: SlotState) -> Booking:
         ends_at=ends,
         busy_until=ends + timedelta(minutes=state.procedure.buffer_after_minutes),
     )
+
+
+def slot_of(hold: Hold) -> SlotRef:
+    start, end = (int(moment.timestamp()) // 60 for moment in (hold.starts_at, hold.ends_at))
+    return SlotRef(hold.provider_id, hold.location_id, hold.visit_type_id, hold.procedure_id, start, end - start)
+
+
+def slot_id(context: Context, slot: SlotRef) -> str:
+    ids = (slot.provider_id, slot.location_id, slot.visit_type_id, slot.procedure_id)
+    return context.slot_ids.encode_many(*ids, slot.duration_minutes, [slot.start])[0]
+
+
+async def own_hold(context: Context, hold_id: str) -> Hold | None:
+    """A hold of the caller, None once it has ended."""
+    if not HOLD_ID.match(hold_id):
+        return None
+    return await context.system.find_hold(hold_id, context.caller.client_id, context.now)

@@ -273,6 +273,7 @@ AppointmentId = Annotated[
         description="The appointment's id, from list_appointments or book_appointment.",
     ),
 ]
+HoldId = Annotated[str, _text_schema(pattern="^hld_[0-9A-Za-z]{22}$")]
 SlotId = Annotated[
     str, _text_schema(description="The slot's id, from search_slots or find_first_available, unchanged.")
 ]

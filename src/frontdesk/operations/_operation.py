@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
 from frontdesk.access.clients.caller import Caller
@@ -26,6 +26,7 @@ class Context:
     slot_json: SlotJson
     cursors: Cursors
     supports: frozenset[str]  # names of the operations that the practice's system can perform
+    hold_lifetime: timedelta
     subjects: list[str] = field(default_factory=list)
 
 

@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.ids import PATIENT_ID, new_appointment_id
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.operations import _examples as examples
-from frontdesk.operations._booking import bookable, booking_of, required_of_patient
-from frontdesk.operations._fields import PatientId, SlotId, WriteInput
+from frontdesk.operations._booking import bookable, booking_of, own_hold, required_of_patient, slot_id, slot_of
+from frontdesk.operations._fields import HoldId, PatientId, SlotId, WriteInput
 from frontdesk.operations._operation import APPOINTMENTS, Context, Operation, Proposal
 from frontdesk.operations._records import Record, visit_read_back
 from frontdesk.systems.changes import Book
@@ -15,6 +17,11 @@ class Request(WriteInput):
     slot_id: SlotId
 
 
+class HeldRequest(WriteInput):
+    patient_id: PatientId
+    hold_id: HoldId
+
+
 class Output(Record):
     appointment_id: str
 
@@ -23,33 +30,57 @@ async def run(context: Context, given: Request) -> Proposal:
     """Books an open slot for a patient. Call get_slot first. The first call only proposes: read provider, location,
     weekday and local time from the readBack aloud, and after a clear yes call again with the same arguments plus
     confirmationToken. On slot_unavailable search again; never book another slot without asking."""
-    if not PATIENT_ID.match(given.patient_id):
-        raise Problem("not_found", "There is no such patient.")
-    context.subjects.append(given.patient_id)
-    slot, checked = await bookable(context, given.slot_id, given.patient_id)
-    return _proposal(given, slot, checked.slot, checked.version, unchecked=False)
+    return await _checked(context, given.patient_id, given.slot_id, context.slot_ids.decode(given.slot_id))
 
 
 async def run_unchecked(context: Context, given: Request) -> Proposal | None:
     slot = context.slot_ids.decode(given.slot_id)
-    found = None if slot is None else await context.system.slot_by_hours(slot, context.now)
-    if slot is None or found is None or not found[0].available or not PATIENT_ID.match(given.patient_id):
+    state = None if slot is None else await context.system.slot_by_hours(slot, context.now)
+    if slot is None or state is None or not state.available or not PATIENT_ID.match(given.patient_id):
         return None
     context.subjects.append(given.patient_id)
-    return _proposal(given, slot, *found, unchecked=True)
+    return _proposal(given.patient_id, given.slot_id, slot, state, unchecked=True)
 
 
-def _proposal(given: Request, slot: SlotRef, state: SlotState, version: int, *, unchecked: bool) -> Proposal:
+async def run_held(context: Context, given: HeldRequest) -> Proposal:
+    """Books a time that the client holds."""
+    hold = await own_hold(context, given.hold_id)
+    if hold is None:
+        raise Problem("slot_unavailable", "The hold has expired, or was booked or released.")
+    slot = slot_of(hold)
+    return await _checked(context, given.patient_id, slot_id(context, slot), slot, hold.id)
+
+
+async def _checked(
+    context: Context, patient_id: str, slot_id: str, slot: SlotRef | None, hold_id: str | None = None
+) -> Proposal:
+    if not PATIENT_ID.match(patient_id):
+        raise Problem("not_found", "There is no such patient.")
+    context.subjects.append(patient_id)
+    slot, checked = await bookable(context, slot, patient_id, hold_id=hold_id)
+    return _proposal(patient_id, slot_id, slot, checked.slot, hold_id=hold_id)
+
+
+def _proposal(
+    patient_id: str,
+    slot_id: str,
+    slot: SlotRef,
+    state: SlotState,
+    *,
+    unchecked: bool = False,
+    hold_id: str | None = None,
+) -> Proposal:
     change = Book(
-        version,
+        state.version,
         new_appointment_id(),
-        given.patient_id,
+        patient_id,
         booking_of(slot, state),
         required_of_patient(slot, state),
         unchecked,
+        hold_id,
     )
     read_back = visit_read_back(slot, state.directory)
-    return Proposal({"patientId": given.patient_id, "slotId": given.slot_id, **read_back}, change)
+    return Proposal({"patientId": patient_id, "slotId": slot_id, **read_back}, change)
 
 
 OPERATION = Operation(
@@ -71,3 +102,6 @@ OPERATION = Operation(
     example_answer={"appointmentId": examples.APPOINTMENT_ID},
     example_read_back={"patientId": examples.PATIENT_ID, "slotId": examples.SLOT_ID, **examples.VISIT_READ_BACK},
 )
+
+# For the FHIR door, whose clients may hold a time before they book it.
+HELD = replace(OPERATION, group=None, input=HeldRequest, run=run_held, run_unchecked=None)

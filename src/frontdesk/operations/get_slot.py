@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 from frontdesk.domain.errors import Problem
@@ -5,7 +6,7 @@ from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import Input, SlotId
 from frontdesk.operations._operation import SLOTS, Context, Operation
 from frontdesk.operations._records import SlotDetailRecord, visit_ids, visit_names, visit_times
-from frontdesk.systems.port import Capability
+from frontdesk.systems.port import Capability, SlotState
 
 
 class Request(Input):
@@ -15,17 +16,28 @@ class Request(Input):
 async def run(context: Context, given: Request) -> dict[str, Any]:
     """Reads one slot with names and local time, and checks live whether it is still available. Call it before booking
     and read provider, location, weekday and local time back to the person. Then call book_appointment."""
+    return (await _read(context, given))[0]
+
+
+async def run_with_holds(context: Context, given: Request) -> dict[str, Any]:
+    """Reads one slot, and whether it is unavailable only because a client holds it."""
+    found, state = await _read(context, given)
+    return {**found, "held": state.held}
+
+
+async def _read(context: Context, given: Request) -> tuple[dict[str, Any], SlotState]:
     slot = context.slot_ids.decode(given.slot_id)
     state = None if slot is None else await context.system.slot_state(slot, context.now)
     if slot is None or state is None:
         raise Problem("not_found", "There is no such slot.")
-    return {
+    body = {
         "id": given.slot_id,
         **visit_times(slot, state.directory),
         **visit_ids(slot),
         **visit_names(slot, state.directory),
         "available": state.available,
     }
+    return body, state
 
 
 OPERATION = Operation(
@@ -43,3 +55,6 @@ OPERATION = Operation(
     example={"slotId": examples.SLOT_ID},
     example_answer={**examples.SLOT, **examples.NAMES, "available": True},
 )
+
+# For the FHIR door, whose slots distinguish busy times from held ones.
+WITH_HOLDS = replace(OPERATION, group=None, run=run_with_holds)

@@ -32,10 +32,10 @@ async def run(context: Context, given: Request) -> Proposal:
         directory = await context.system.directory()
         change = ChangeStatus(appointment.id, appointment.status, (appointment.status,), only_upcoming=True)
     else:
-        slot, checked = await bookable(context, given.slot_id, appointment.patient_id, moved=appointment)
+        slot, checked = await bookable(context, slot, appointment.patient_id, moved=appointment)
         directory = checked.slot.directory
         change = Reschedule(
-            checked.version,
+            checked.slot.version,
             appointment.id,
             appointment.patient_id,
             from_provider_id=appointment.provider_id,

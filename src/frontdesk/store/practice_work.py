@@ -12,6 +12,7 @@ Work = Literal[
     "unsealed records",
     "unsigned heads",
     "old intents",
+    "old holds",
     "old events",
     "ended deliveries",
     "old fine counts",

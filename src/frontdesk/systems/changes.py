@@ -36,6 +36,25 @@ class Book:
     booking: Booking
     patient_seen: bool | None = None  # what the visit type requires of the patient; None: either
     unchecked: bool = False  # against appointments and the patient: what would be refused is stale
+    hold_id: str | None = None  # the client's hold of this time, which the booking ends
+
+
+@dataclass(frozen=True, slots=True)
+class HoldSlot:
+    kind: ClassVar[str] = "hold"
+    version: int  # of the directory it was judged by
+    hold_id: str
+    booking: Booking
+    held_until: datetime
+    most_at_once: int  # holds of the client
+    most_per_hour: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseHold:
+    kind: ClassVar[str] = "release"
+    version: ClassVar[None] = None
+    hold_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,4 +96,5 @@ class UpdatePatient:
     details: PatientDetails
 
 
-Change = Book | Reschedule | ChangeStatus | CreatePatient | UpdatePatient
+RecordChange = Book | Reschedule | ChangeStatus | CreatePatient | UpdatePatient
+Change = RecordChange | HoldSlot | ReleaseHold

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory, Location, Procedure, Provider, VisitType
+from frontdesk.domain.holds import Hold
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.systems.port import SlotQuery
 
@@ -38,8 +39,10 @@ def offered_pairs(
                 yield provider, location
 
 
-def named(directory: Directory, slot: SlotRef | Appointment) -> tuple[Provider, Location, VisitType, Procedure] | None:
-    """The records that a slot id or an appointment refers to, or None if one does not exist."""
+def named(
+    directory: Directory, slot: SlotRef | Appointment | Hold
+) -> tuple[Provider, Location, VisitType, Procedure] | None:
+    """The records that a slot id, an appointment or a hold refers to, or None if one does not exist."""
     provider = directory.providers.get(slot.provider_id)
     location = directory.locations.get(slot.location_id)
     visit_type = directory.visit_types.get(slot.visit_type_id)

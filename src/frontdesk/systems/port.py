@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.consent import Consent
 from frontdesk.domain.directory import Directory, Procedure, VisitType
+from frontdesk.domain.holds import Hold
 from frontdesk.domain.patients import Contact, Patient
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.systems.changes import Change
@@ -52,6 +53,7 @@ class Capability(Enum):
     LIST_APPOINTMENTS = "list appointments"
     READ_APPOINTMENTS = "read appointments"
     BOOK = "book appointments"
+    HOLD = "hold open slots until they are booked"
     RESCHEDULE = "reschedule appointments"
     CHANGE_STATUS = "cancel and confirm appointments"
     RECORD_ATTENDANCE = "record that a patient arrived, was seen or did not come"
@@ -105,6 +107,8 @@ class SlotState:
     directory: Directory
     visit_type: VisitType
     procedure: Procedure
+    version: int  # of the directory
+    held: bool = False  # not available only because somebody holds it
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,6 @@ class BookingCheck:
     slot: SlotState
     patient_seen: bool | None
     patient_busy: bool
-    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,11 +245,26 @@ class SchedulingSystem(Protocol):
         ...
 
     async def check_booking(
-        self, slot: SlotRef, patient_id: str, now: datetime, moved: Appointment | None
-    ) -> BookingCheck | None: ...
+        self,
+        slot: SlotRef,
+        patient_id: str,
+        now: datetime,
+        moved: Appointment | None = None,
+        hold_id: str | None = None,
+    ) -> BookingCheck | None:
+        """The appointment that is `moved` and the hold that is booked do not take the time."""
+        ...
 
-    async def slot_by_hours(self, slot: SlotRef, now: datetime) -> tuple[SlotState, int] | None:
-        """The slot whether it is taken or not, and the directory's version. None if the system has to be asked."""
+    async def find_hold(self, hold_id: str, client_id: str, now: datetime) -> Hold | None:
+        """A hold of the client, None once it has ended. Only for systems with `Capability.HOLD`, like the next one."""
+        ...
+
+    async def list_holds(self, first: datetime, last: datetime, now: datetime) -> list[Hold]:
+        """The holds of all clients that start in first <= t < last and have not ended."""
+        ...
+
+    async def slot_by_hours(self, slot: SlotRef, now: datetime) -> SlotState | None:
+        """The slot whether it is taken or not. None if the system has to be asked."""
         ...
 
     async def match_patients(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]: ...

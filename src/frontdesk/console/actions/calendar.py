@@ -6,7 +6,7 @@ Showing names of patients is recorded. A request that finds nothing new shows no
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Literal
 
 from frontdesk.access.clients.caller import Caller
@@ -17,7 +17,8 @@ from frontdesk.console.calendar.view import CalendarView
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory, Location
 from frontdesk.domain.errors import Problem
-from frontdesk.domain.local_time import local_date
+from frontdesk.domain.holds import Hold
+from frontdesk.domain.local_time import local_date, local_day_bounds
 from frontdesk.store.database import Database
 from frontdesk.systems.port import AppointmentFilter, Capability, SchedulingSystem, appointment_pages
 
@@ -69,12 +70,13 @@ class Calendar:
         found = await self._with_bookers(context, found)
         directory = await system.directory()  # reading may have loaded a newer one
         contacts = await system.contacts(list({each.patient_id for each in found})) if found else {}
-        actors = await actors_of(
-            self.database, context.practice_id, {each.booked_by for each in found if each.booked_by}
-        )
+        holds = await _holds(system, query, locations, days, context.now) if purpose == "calendar" else []
+        bookers = {each.booked_by for each in found if each.booked_by} | {each.client_id for each in holds}
+        actors = await actors_of(self.database, context.practice_id, bookers)
         hours_known = Capability.OPENING_HOURS in system.capabilities
+        entries: list[Appointment | Hold] = [*found, *holds]
         view = lay_out(
-            directory, locations, days, context.now, found, contacts, actors, query.providers, hours_known=hours_known
+            directory, locations, days, context.now, entries, contacts, actors, query.providers, hours_known=hours_known
         )
         view = replace(_tagged(view, beside), whole=whole)
         if known == view.tag:
@@ -139,6 +141,21 @@ async def _appointments(
         and (not query.providers or each.provider_id in query.providers)
         and (not query.visit_types or each.visit_type_id in query.visit_types)
     ], whole
+
+
+async def _holds(
+    system: SchedulingSystem, query: CalendarQuery, locations: Sequence[Location], days: Sequence[date], now: datetime
+) -> list[Hold]:
+    if Capability.HOLD not in system.capabilities:
+        return []
+    zone, places = locations[0].time_zone, {location.id for location in locations}
+    first, last = (local_day_bounds(days[at], zone)[at] for at in (0, -1))
+    begin, end = (datetime.fromtimestamp(minute * 60, tz=UTC) for minute in (first, last))
+    return [
+        each
+        for each in await system.list_holds(begin, end, now)
+        if each.location_id in places and (not query.providers or each.provider_id in query.providers)
+    ]
 
 
 def _tagged(view: CalendarView, beside: object) -> CalendarView:

@@ -6,6 +6,7 @@ A column is shown for each provider who has hours or an appointment on the day. 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from typing import Any
 
 from frontdesk.console.calendar.axis import HOUR, STEP, Axis, GridPosition
 from frontdesk.console.calendar.view import CalendarEntry, CalendarView, Column, Day, Shade, ShadeKind
@@ -13,6 +14,7 @@ from frontdesk.console.names import Actor, names_of
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.availability import OpenTimes, time_away
 from frontdesk.domain.directory import Directory, Location, Provider
+from frontdesk.domain.holds import Hold
 from frontdesk.domain.local_time import DAY_MINUTES, local_date, local_day_bounds, zone
 from frontdesk.domain.patients import Contact
 
@@ -29,7 +31,7 @@ def lay_out(
     locations: Sequence[Location],
     days: Sequence[date],
     now: datetime,
-    appointments: Sequence[Appointment],
+    appointments: Sequence[Appointment | Hold],
     contacts: Mapping[str, Contact],
     actors: Mapping[str, Actor],
     provider_ids: Collection[int] = (),
@@ -41,7 +43,7 @@ def lay_out(
     name = locations[0].time_zone
     minute = int(now.timestamp()) // 60
     today = local_date(minute, name)
-    by_column: dict[tuple[date, int], list[Appointment]] = {}
+    by_column: dict[tuple[date, int], list[Appointment | Hold]] = {}
     for appointment in appointments:
         day = local_date(_minute(appointment.starts_at), name)
         by_column.setdefault((day, appointment.provider_id), []).append(appointment)
@@ -102,7 +104,7 @@ class _Page:
         provider: Provider,
         spans: Sequence[tuple[int, int]],
         closures: Sequence[str],
-        appointments: Sequence[Appointment],
+        appointments: Sequence[Appointment | Hold],
     ) -> Column:
         shades = self._shades(day, provider, spans, [] if spans else closures) if self.hours_known else []
         entries = self._entries(day, appointments)
@@ -131,12 +133,12 @@ class _Page:
                 shades.append(Shade(kind, place, label, _local(start, self.zone), _local(end, self.zone)))
         return shades
 
-    def _entries(self, day: date, appointments: Sequence[Appointment]) -> list[CalendarEntry]:
+    def _entries(self, day: date, appointments: Sequence[Appointment | Hold]) -> list[CalendarEntry]:
         """Appointments that overlap are side by side, cancelled ones last; those in a row share a lane."""
         lanes: list[list[tuple[int, int, GridPosition]]] = []  # start, end and place of what is in each lane
         hues = {number: 1 + at % HUES for at, number in enumerate(self.directory.visit_types)}
         entries = []
-        for appointment in sorted(appointments, key=lambda each: (each.status == "cancelled", each.starts_at, each.id)):
+        for appointment in sorted(appointments, key=_order):
             start, end = _minute(appointment.starts_at), _minute(appointment.ends_at)
             place = self.axis.place(day, start, end)
             if place is None:
@@ -146,21 +148,35 @@ class _Page:
             entries.append(
                 CalendarEntry(
                     id=appointment.id,
-                    status=appointment.status,
                     start=_local(start, self.zone),
                     end=_local(end, self.zone),
                     place=place,
                     lane=min(lane + 1, MOST_LANES),
                     width=1,
-                    patient_id=appointment.patient_id,
-                    patient=self.contacts.get(appointment.patient_id),
                     hue=hues[appointment.visit_type_id],
-                    booked_by=self.actors.get(appointment.booked_by or ""),
-                    moved=appointment.rescheduled_from is not None,
-                    **names_of(appointment, self.directory),
+                    **self._details(appointment),
                 )
             )
         return sorted(entries, key=lambda entry: (entry.start, entry.lane))
+
+    def _details(self, shown: Appointment | Hold) -> dict[str, Any]:
+        details: dict[str, Any] = dict(names_of(shown, self.directory))
+        if isinstance(shown, Hold):
+            until = _local(_minute(shown.held_until), self.zone)
+            actor = self.actors.get(shown.client_id)
+            held = {"status": "held", "patient_id": "", "patient": None, "booked_by": actor, "moved": False}
+            return details | held | {"held_until": until}
+        return details | {
+            "status": shown.status,
+            "patient_id": shown.patient_id,
+            "patient": self.contacts.get(shown.patient_id),
+            "booked_by": self.actors.get(shown.booked_by or ""),
+            "moved": shown.rescheduled_from is not None,
+        }
+
+
+def _order(shown: Appointment | Hold) -> tuple[bool, datetime, str]:
+    return isinstance(shown, Appointment) and shown.status == "cancelled", shown.starts_at, shown.id
 
 
 def _free_lane(
@@ -197,7 +213,7 @@ def _width(entry: CalendarEntry, entries: Sequence[CalendarEntry], capacity: int
 
 def _hours(
     columns: Mapping[date, Sequence[tuple[Provider, Sequence[tuple[int, int]]]]],
-    appointments: Sequence[Appointment],
+    appointments: Sequence[Appointment | Hold],
     name: str,
 ) -> tuple[int, int]:
     """The first and last hour to show."""

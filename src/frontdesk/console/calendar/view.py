@@ -15,7 +15,8 @@ ShadeKind = Literal["closed", "off", "closure", "missing"]
 
 @dataclass(frozen=True, slots=True)
 class CalendarEntry:
-    """An appointment in its column. `patient` is None if the scheduling system no longer has the patient."""
+    """An appointment or a held time in its column. `patient` is None for a held time, and if the scheduling system no
+    longer has the patient."""
 
     id: str
     status: str
@@ -33,6 +34,7 @@ class CalendarEntry:
     location: str
     booked_by: Actor | None
     moved: bool
+    held_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,9 +70,19 @@ function replace(html, newTag) {
   tag = newTag?.replaceAll('"', "") ?? "";
   oneTabStop(stop);
   moveNow();
+  awaitExpiry();
   if (focused) entryOf(focused)?.focus({ preventScroll: true });
   tell(before);
   calendar.dispatchEvent(new CustomEvent("replaced"));
+}
+
+/** A hold that expires sends no word. */
+let expiry = 0;
+
+export function awaitExpiry() {
+  clearTimeout(expiry);
+  const ends = [...calendar.querySelectorAll("[data-held-until]")].map((held) => Number(held.dataset.heldUntil) * 1000);
+  if (ends.length) expiry = setTimeout(refresh, Math.max(Math.min(...ends) - Date.now(), 0) + 1000);
 }
 
 /** What appeared and what went, as somebody else changed it. */

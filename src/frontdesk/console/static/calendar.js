@@ -2,7 +2,7 @@
 // Everything here also works without: the page is a list of links.
 
 import "./calendar-card.js";
-import { calendar, entries, entryOf, listen, moveNow, oneTabStop, refresh, scrollToNow } from "./calendar-grid.js";
+import { awaitExpiry, calendar, entries, entryOf, listen, moveNow, oneTabStop, refresh, scrollToNow } from "./calendar-grid.js";
 import { bookAfter, bookAt, moveByKeys } from "./calendar-chosen.js";
 import { signedOut, toast } from "./console.js";
 
@@ -133,5 +133,6 @@ function neighbour(current, key) {
 oneTabStop();
 moveNow();
 scrollToNow();
+awaitExpiry();
 setInterval(moveNow, 30_000);
 listen();

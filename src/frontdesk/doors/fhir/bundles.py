@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
-from frontdesk.domain.errors import FieldError, Problem, invalid
+from frontdesk.domain.errors import FieldError, invalid
 from frontdesk.doors.fhir.addresses import Resource, reference_of
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.outcomes import ignored
 from frontdesk.doors.fhir.parameters import CURSOR, MOST_COUNT, Inclusion, Pairs, Query, read_query
-from frontdesk.doors.fhir.resource_types import Found, Position, ResourceType
+from frontdesk.doors.fhir.resource_types import Found, Position, ResourceType, read_existing
 from frontdesk.doors.fhir.versions import versioned
 
 MOST_STEPS = 10  # that a page takes before the rest is left to the next one
@@ -86,7 +86,7 @@ class Searches:
                 if reference in found:
                     continue
                 kind, _, resource_id = reference.partition("/")
-                found[reference] = resource = await _existing(self._types[kind], calls, resource_id)
+                found[reference] = resource = await read_existing(self._types[kind].read, calls, resource_id)
                 if resource is not None:
                     sources.append(resource)
             included += sources
@@ -128,7 +128,7 @@ async def _by_id(kind: ResourceType, calls: Calls, query: Query, begin: Position
     ids = list(dict.fromkeys(query.alternatives("_id")[0]))
     first = 0 if begin is None else begin[0]
     last = first + query.count
-    found = [await _existing(kind, calls, resource_id) for resource_id in ids[first:last]]
+    found = [await read_existing(kind.read, calls, resource_id) for resource_id in ids[first:last]]
     matching = [resource for resource in found if resource is not None and query.matches(resource)]
     return Found(matching, [last] if last < len(ids) else None)
 
@@ -140,15 +140,6 @@ async def _total(kind: ResourceType, calls: Calls, query: Query) -> Found:
     if total is None:
         raise invalid([FieldError("_summary", "range", "too many resources match to be counted")])
     return Found([], None, total)
-
-
-async def _existing(kind: ResourceType, calls: Calls, resource_id: str) -> Resource | None:
-    try:
-        return await kind.read(calls, resource_id)
-    except Problem as problem:
-        if problem.code == "not_found":
-            return None
-        raise
 
 
 def _position(calls: Calls, bound: Sequence[Any], cursor: str) -> Position:

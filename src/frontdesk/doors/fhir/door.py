@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from typing import Any
 
 import orjson
 
@@ -19,7 +20,7 @@ from frontdesk.doors.fhir.smart import smart_configuration
 from frontdesk.doors.fhir.statement import capability_statement
 from frontdesk.doors.fhir.versions import is_unchanged, version_headers, versioned
 from frontdesk.doors.fhir.writing.appointments import BOOK
-from frontdesk.doors.fhir.writing.booking import book
+from frontdesk.doors.fhir.writing.booking import book, hold
 from frontdesk.doors.fhir.writing.finding import PROPOSAL, find_pairs, find_parameters
 from frontdesk.doors.fhir.writing.json_patch import patched, require_patch
 from frontdesk.doors.fhir.writing.requests import read_document
@@ -29,6 +30,7 @@ from frontdesk.doors.request_log import RequestLog
 from frontdesk.doors.responses import TRACE, door_problem
 from frontdesk.engine.execute import Engine
 from frontdesk.engine.external_identifiers import ExternalIdentifiers
+from frontdesk.operations import HOLD_SLOT, Operation
 from frontdesk.settings import Settings
 
 Handler = Callable[[Exchange], Awaitable[Reply]]
@@ -93,8 +95,10 @@ class FhirDoor:
                 return dict.fromkeys(("GET", "POST"), partial(self._find, None))
             case [schedule, "$find"] if name == "Schedule":
                 return dict.fromkeys(("GET", "POST"), partial(self._find, schedule))
+            case ["$hold"] if "hold" in OPERATIONS.get(name, ()):
+                return {"POST": partial(_operate, HOLD_SLOT, hold)}
             case ["$book"] if "book" in OPERATIONS.get(name, ()):
-                return {"POST": _book}
+                return {"POST": partial(_operate, BOOK, book)}
             case [resource_id] if resource_id and not resource_id.startswith("$"):
                 change = (
                     {} if writes is None else dict.fromkeys(("PUT", "PATCH"), partial(_change, writes, resource_id))
@@ -158,9 +162,11 @@ async def _change(writes: Writes, resource_id: str, exchange: Exchange) -> Reply
     return await writes.change(exchange, resource_id, document)
 
 
-async def _book(exchange: Exchange) -> Reply:
-    await exchange.admit(BOOK)
-    return await book(exchange, await read_document(exchange))
+async def _operate(
+    operation: Operation, operate: Callable[[Exchange, Any], Awaitable[Reply]], exchange: Exchange
+) -> Reply:
+    await exchange.admit(operation)
+    return await operate(exchange, await read_document(exchange))
 
 
 def _written(exchange: Exchange, reply: Reply) -> tuple[RawHeaders, bytes]:

@@ -4,12 +4,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from frontdesk.domain.errors import Problem
 from frontdesk.doors.fhir.addresses import Resource
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.parameters import Query, SearchParameter
 from frontdesk.operations import Operation
 
 Position = Sequence[Any]
+Read = Callable[[Calls, str], Awaitable[Resource]]
 
 LAST_UPDATED = SearchParameter("_lastUpdated", "date", lambda resource: [resource["meta"]["lastUpdated"]])
 
@@ -28,7 +30,7 @@ class ResourceType:
     name: str
     read_by: Operation
     search_by: Operation
-    read: Callable[[Calls, str], Awaitable[Resource]]
+    read: Read
     search: Callable[[Calls, Query, Position | None], Awaitable[Found]]
     """Returns at most `query.count` resources after a position. Those that the query does not match may be among them:
     they are filtered out afterwards."""
@@ -41,3 +43,13 @@ class ResourceType:
 
     def parameter(self, name: str) -> SearchParameter:
         return next(each for each in self.parameters if each.name == name)
+
+
+async def read_existing(read: Read, calls: Calls, resource_id: str) -> Resource | None:
+    """The resource, None if there is none, or none that the caller may know."""
+    try:
+        return await read(calls, resource_id)
+    except Problem as problem:
+        if problem.code == "not_found":
+            return None
+        raise

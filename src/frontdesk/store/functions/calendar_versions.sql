@@ -28,6 +28,11 @@ CREATE OR REPLACE TRIGGER calendar_update AFTER UPDATE ON appointment REFERENCIN
     FOR EACH STATEMENT EXECUTE FUNCTION count_calendar_update();
 CREATE OR REPLACE TRIGGER calendar_delete AFTER DELETE ON appointment REFERENCING OLD TABLE AS changed
     FOR EACH STATEMENT EXECUTE FUNCTION count_calendar_change();
+-- A hold that expires changes nothing here: readers compare its time with the clock.
+CREATE OR REPLACE TRIGGER hold_insert AFTER INSERT ON slot_hold REFERENCING NEW TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION count_calendar_change();
+CREATE OR REPLACE TRIGGER hold_update AFTER UPDATE ON slot_hold REFERENCING OLD TABLE AS before NEW TABLE AS after
+    FOR EACH STATEMENT EXECUTE FUNCTION count_calendar_update();
 -- ALWAYS: also in sessions that turn ordinary triggers off for a bulk load.
 ALTER TABLE appointment ENABLE ALWAYS TRIGGER calendar_insert;
 ALTER TABLE appointment ENABLE ALWAYS TRIGGER calendar_update;

@@ -24,6 +24,8 @@ BEGIN
                 WHERE i.practice_id = v_id AND i.keep_until <= p_before
                   AND (i.state <> 'executing' OR i.withheld IS NOT NULL)
             );
+        ELSIF p_chore = 'old holds' THEN
+            v_found := EXISTS (SELECT FROM slot_hold h WHERE h.practice_id = v_id AND h.held_at < p_before);
         ELSIF p_chore = 'old events' THEN
             v_found := p_before > (
                 SELECT o.occurred_at FROM outbox o WHERE o.practice_id = v_id ORDER BY o.event_id LIMIT 1

@@ -4,19 +4,20 @@
 CREATE OR REPLACE FUNCTION epoch_minutes(moment timestamptz) RETURNS integer
 LANGUAGE sql STABLE PARALLEL SAFE AS $$ SELECT (date_part('epoch', moment) / 60)::integer $$;
 
--- The appointments of the given providers, each within its own minutes [p_from, p_to), the number of changes of their
--- calendars and the version of the directory that they were read under. Start, end and lane are integers in network byte
--- order. A generic plan: planning again for the length of each array would cost more than the query.
-CREATE OR REPLACE FUNCTION provider_calendars(
-    p_practice bigint, p_providers integer[], p_from integer[], p_to integer[]
+-- What takes the time of the given providers, each within its own minutes [p_from, p_to), the number of changes of their
+-- calendars and the version of the directory that it was read under. Integers are in network byte order: start, end and lane
+-- of each appointment; start, end, lane and expiry of each hold that is live at p_now. A generic plan: planning again for
+-- the length of each array would cost more than the query.
+CREATE OR REPLACE FUNCTION busy_times(
+    p_practice bigint, p_providers integer[], p_from integer[], p_to integer[], p_now timestamptz
 )
-RETURNS TABLE (version bigint, provider_id integer, changes bigint, appointments bytea)
+RETURNS TABLE (version bigint, provider_id integer, changes bigint, appointments bytea, holds bytea)
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     RETURN QUERY
-    SELECT p.version, wanted.id, coalesce(c.version, 0), busy.appointments
+    SELECT p.version, wanted.id, coalesce(c.version, 0), busy.appointments, held.holds
     FROM practice p
     CROSS JOIN unnest(p_providers, p_from, p_to) AS wanted (id, f, t)
     LEFT JOIN calendar_version c ON c.practice_id = p_practice AND c.provider_id = wanted.id
@@ -34,7 +35,28 @@ BEGIN
             ORDER BY a.starts_at
         ) o
     ) busy
+    CROSS JOIN LATERAL (
+        SELECT string_agg(
+            int4send(epoch_minutes(h.starts_at)) || int4send(epoch_minutes(h.busy_until)) || int4send(h.lane)
+            || int4send(epoch_minutes(h.held_until)), ''
+        ) AS holds
+        FROM slot_hold h
+        WHERE h.practice_id = p_practice AND h.provider_id = wanted.id AND h.live AND h.held_until > p_now
+          AND h.starts_at >= window_of.f - interval '2 days' AND h.starts_at < window_of.t
+          AND h.busy_until > window_of.f
+    ) held
     WHERE p.practice_id = p_practice;
+END $$;
+
+-- Used by the previous release.
+CREATE OR REPLACE FUNCTION provider_calendars(
+    p_practice bigint, p_providers integer[], p_from integer[], p_to integer[]
+)
+RETURNS TABLE (version bigint, provider_id integer, changes bigint, appointments bytea)
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT b.version, b.provider_id, b.changes, b.appointments
+    FROM busy_times(p_practice, p_providers, p_from, p_to, now()) b;
 END $$;
 
 -- Used by the previous release: the appointments of the given providers whose version differs from the known one, and the
@@ -76,9 +98,10 @@ BEGIN
 END $$;
 
 -- Everything a booking is checked against: the provider's busy times and the number of changes of their calendar, and the
--- patient with their own appointments. The appointment that is being moved does not count.
-CREATE OR REPLACE FUNCTION booking_context(
-    p_practice bigint, p_patient text, p_provider integer, p_from timestamptz, p_to timestamptz, p_moved text
+-- patient with their own appointments. The appointment that is being moved, or the hold that is being booked, does not count.
+CREATE OR REPLACE FUNCTION booking_state(
+    p_practice bigint, p_patient text, p_provider integer, p_from timestamptz, p_to timestamptz, p_except text,
+    p_now timestamptz
 )
 RETURNS TABLE (
     version bigint, calendar bigint, starts integer[], ends integer[], lanes integer[], patient_seen boolean,
@@ -94,7 +117,7 @@ BEGIN
                      WHERE c.practice_id = p_practice AND c.provider_id = p_provider), 0),
            coalesce(busy.starts, '{}'), coalesce(busy.ends, '{}'), coalesce(busy.lanes, '{}'),
            (SELECT t.seen FROM patient t WHERE t.practice_id = p_practice AND t.patient_id = p_patient),
-           patient_is_busy(p_practice, p_patient, p_from, p_to, p_moved)
+           patient_is_busy(p_practice, p_patient, p_from, p_to, p_except)
     FROM (
         SELECT array_agg(epoch_minutes(o.starts_at)) AS starts, array_agg(epoch_minutes(o.busy_until)) AS ends,
                array_agg(o.lane) AS lanes
@@ -103,10 +126,29 @@ BEGIN
             FROM appointment a
             WHERE a.practice_id = p_practice AND a.provider_id = p_provider AND a.status <> 'cancelled'
               AND a.starts_at >= p_from - interval '2 days' AND a.starts_at < p_to + interval '2 days'
-              AND a.busy_until > p_from AND a.appointment_id IS DISTINCT FROM p_moved
-            ORDER BY a.starts_at
+              AND a.busy_until > p_from AND a.appointment_id IS DISTINCT FROM p_except
+            UNION ALL
+            SELECT h.starts_at, h.busy_until, h.lane
+            FROM slot_hold h
+            WHERE h.practice_id = p_practice AND h.provider_id = p_provider AND h.live AND h.held_until > p_now
+              AND h.starts_at >= p_from - interval '2 days' AND h.starts_at < p_to + interval '2 days'
+              AND h.busy_until > p_from AND h.hold_id IS DISTINCT FROM p_except
+            ORDER BY starts_at
         ) o
     ) busy;
+END $$;
+
+-- Used by the previous release.
+CREATE OR REPLACE FUNCTION booking_context(
+    p_practice bigint, p_patient text, p_provider integer, p_from timestamptz, p_to timestamptz, p_moved text
+)
+RETURNS TABLE (
+    version bigint, calendar bigint, starts integer[], ends integer[], lanes integer[], patient_seen boolean,
+    patient_busy boolean
+)
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM booking_state(p_practice, p_patient, p_provider, p_from, p_to, p_moved, now());
 END $$;
 
 -- Whether the patient has another live appointment that overlaps [p_from, p_to).

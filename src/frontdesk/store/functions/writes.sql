@@ -5,10 +5,11 @@
 -- Every change_* function locks in the same order (provider, patient, appointment) and checks again what may have
 -- changed since the caller looked. An outcome other than 'executed' and 'unchanged' has changed nothing.
 
--- The smallest lane of the provider that is free for the whole of [p_from, p_to), or null. The caller has locked the
--- provider's row.
-CREATE OR REPLACE FUNCTION free_lane(
-    p_practice bigint, p_provider integer, p_capacity integer, p_from timestamptz, p_to timestamptz, p_moved text
+-- The smallest lane of the provider that is free for the whole of [p_from, p_to), or null. The appointment or the hold
+-- p_except does not count. The caller has locked the provider's row, as everything does that takes a provider's time.
+CREATE OR REPLACE FUNCTION open_lane(
+    p_practice bigint, p_provider integer, p_capacity integer, p_from timestamptz, p_to timestamptz, p_except text,
+    p_now timestamptz
 )
 RETURNS integer
 LANGUAGE plpgsql AS $$
@@ -18,13 +19,21 @@ BEGIN
             SELECT FROM appointment a
             WHERE a.practice_id = p_practice AND a.provider_id = p_provider AND a.lane = v_lane
               AND a.status <> 'cancelled' AND a.starts_at >= p_from - interval '2 days' AND a.starts_at < p_to
-              AND a.busy_until > p_from AND a.appointment_id IS DISTINCT FROM p_moved
+              AND a.busy_until > p_from AND a.appointment_id IS DISTINCT FROM p_except
+        ) AND NOT EXISTS (
+            SELECT FROM slot_hold h
+            WHERE h.practice_id = p_practice AND h.provider_id = p_provider AND h.lane = v_lane
+              AND h.live AND h.held_until > p_now AND h.starts_at >= p_from - interval '2 days' AND h.starts_at < p_to
+              AND h.busy_until > p_from AND h.hold_id IS DISTINCT FROM p_except
         ) THEN
             RETURN v_lane;
         END IF;
     END LOOP;
     RETURN NULL;
 END $$;
+
+-- Replaced by open_lane.
+DROP FUNCTION IF EXISTS free_lane(bigint, integer, integer, timestamptz, timestamptz, text);
 
 CREATE OR REPLACE FUNCTION change_book(p_practice bigint, c jsonb, p_actor text, p_now timestamptz)
 RETURNS change_outcome
@@ -38,6 +47,7 @@ DECLARE
     v_provider   integer := (c ->> 'providerId')::integer;
     v_patient    text := c ->> 'patientId';
     v_id         text := c ->> 'appointmentId';
+    v_hold       text := c ->> 'holdId';  -- the previous release sends none
 BEGIN
     SELECT capacity INTO v_capacity FROM provider
     WHERE practice_id = p_practice AND provider_id = v_provider FOR NO KEY UPDATE;
@@ -51,8 +61,8 @@ BEGIN
     IF patient_is_busy(p_practice, v_patient, v_starts, v_ends, NULL) THEN
         RETURN ('declined', 'patient_overlap', NULL, ARRAY[v_patient], NULL, NULL)::change_outcome;
     END IF;
-    v_lane := free_lane(p_practice, v_provider, v_capacity, v_starts, v_busy_until, NULL);
-    IF v_lane IS NULL THEN
+    v_lane := open_lane(p_practice, v_provider, v_capacity, v_starts, v_busy_until, v_hold, p_now);
+    IF v_lane IS NULL OR (v_hold IS NOT NULL AND NOT end_hold(p_practice, v_hold, p_actor, p_now)) THEN
         RETURN ('slot_unavailable', NULL, NULL, ARRAY[v_patient], NULL, NULL)::change_outcome;
     END IF;
     INSERT INTO appointment (
@@ -88,7 +98,7 @@ BEGIN
         JOIN patient t ON t.practice_id = p_practice AND t.patient_id = v_patient
         WHERE p.practice_id = p_practice AND p.version = p_version
           AND t.seen = coalesce((c ->> 'patientSeen')::boolean, t.seen)
-          AND free_lane(p_practice, v_provider, v.capacity, v_starts, (c ->> 'busyUntil')::timestamptz, NULL) > 0
+          AND open_lane(p_practice, v_provider, v.capacity, v_starts, (c ->> 'busyUntil')::timestamptz, NULL, p_now) > 0
           AND NOT patient_is_busy(p_practice, v_patient, v_starts, (c ->> 'endsAt')::timestamptz, NULL)
     );
     IF issued THEN
@@ -133,7 +143,7 @@ BEGIN
     IF patient_is_busy(p_practice, a.patient_id, v_starts, v_ends, v_id) THEN
         RETURN ('declined', 'patient_overlap', NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
     END IF;
-    v_lane := free_lane(p_practice, v_provider, v_capacity, v_starts, v_busy_until, v_id);
+    v_lane := open_lane(p_practice, v_provider, v_capacity, v_starts, v_busy_until, v_id, p_now);
     IF v_lane IS NULL THEN
         RETURN ('slot_unavailable', NULL, NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
     END IF;
@@ -189,7 +199,7 @@ BEGIN
         IF patient_is_busy(p_practice, a.patient_id, a.starts_at, a.ends_at, v_id) THEN
             RETURN ('declined', 'patient_overlap', NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
         END IF;
-        v_lane := free_lane(p_practice, a.provider_id, v_capacity, a.starts_at, a.busy_until, v_id);
+        v_lane := open_lane(p_practice, a.provider_id, v_capacity, a.starts_at, a.busy_until, v_id, p_now);
         IF v_lane IS NULL THEN
             RETURN ('slot_unavailable', NULL, NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
         END IF;
@@ -323,6 +333,8 @@ BEGIN
         done := CASE p_change
             WHEN 'book' THEN change_book(p_practice, p_data, p_actor, p_now)
             WHEN 'reschedule' THEN change_reschedule(p_practice, p_data, p_actor, p_now)
+            WHEN 'hold' THEN change_hold(p_practice, p_data, p_actor, p_now)
+            WHEN 'release' THEN change_release(p_practice, p_data, p_actor, p_now)
             WHEN 'status' THEN change_status(p_practice, p_data, p_actor, p_now)
             WHEN 'create_patient' THEN change_create_patient(p_practice, p_data, p_actor, p_now)
             WHEN 'update_patient' THEN change_update_patient(p_practice, p_data, p_actor, p_now)

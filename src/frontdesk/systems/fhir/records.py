@@ -14,7 +14,7 @@ import orjson
 from frontdesk.domain.ids import new_appointment_id, new_patient_id
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 from frontdesk.store.rows import from_row
-from frontdesk.systems.changes import Change
+from frontdesk.systems.changes import RecordChange
 from frontdesk.systems.fhir.resources.appointments import Facts
 from frontdesk.systems.port import ListingStart, SystemUnavailable, WriteRecord
 
@@ -115,7 +115,7 @@ class Records:
             raise SystemUnavailable from error
 
     async def begin(
-        self, write: PendingWrite, change: Change, record: WriteRecord, until: datetime
+        self, write: PendingWrite, change: RecordChange, record: WriteRecord, until: datetime
     ) -> tuple[str, Mapping[str, Any] | None]:
         """`begun` or `begun again` if the write may be sent, or its outcome and result if not."""
         intent = record.intent

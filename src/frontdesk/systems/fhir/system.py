@@ -14,10 +14,21 @@ from typing import Any
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
+from frontdesk.domain.holds import Hold
 from frontdesk.domain.patients import Contact, Patient
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
-from frontdesk.systems.changes import Book, Change, ChangeStatus, CreatePatient, Reschedule, UpdatePatient
+from frontdesk.systems.changes import (
+    Book,
+    Change,
+    ChangeStatus,
+    CreatePatient,
+    HoldSlot,
+    RecordChange,
+    ReleaseHold,
+    Reschedule,
+    UpdatePatient,
+)
 from frontdesk.systems.fhir.reading.lookups import Reader
 from frontdesk.systems.fhir.reading.open_slots import SlotFinder
 from frontdesk.systems.fhir.records import PendingWrite
@@ -88,10 +99,15 @@ class FhirSystem:
             reading = await self._finder.opening(slot, visit_type, procedure, now)
             [opening] = await self._upstream.client.read_all(self._deadline, reading)
             available = opening is not None
-        return SlotState(available, self._practice.directory, visit_type, procedure)
+        return SlotState(available, self._practice.directory, visit_type, procedure, self._version)
 
     async def check_booking(
-        self, slot: SlotRef, patient_id: str, now: datetime, moved: Appointment | None
+        self,
+        slot: SlotRef,
+        patient_id: str,
+        now: datetime,
+        moved: Appointment | None = None,
+        hold_id: str | None = None,  # noqa: ARG002
     ) -> BookingCheck | None:
         found = named(self._practice.directory, slot)
         if found is None:
@@ -118,9 +134,14 @@ class FhirSystem:
             person, self._read[patient_id] = patient
             seen = person.seen
         available = offered(provider, visit_type, procedure, location) and opening is not None
-        return BookingCheck(
-            SlotState(available, self._practice.directory, visit_type, procedure), seen, busy, self._version
-        )
+        state = SlotState(available, self._practice.directory, visit_type, procedure, self._version)
+        return BookingCheck(state, seen, busy)
+
+    async def find_hold(self, hold_id: str, client_id: str, now: datetime) -> Hold | None:  # noqa: ARG002
+        raise Problem("capability_not_supported")
+
+    async def list_holds(self, first: datetime, last: datetime, now: datetime) -> list[Hold]:  # noqa: ARG002
+        raise Problem("capability_not_supported")
 
     async def slot_by_hours(self, slot: SlotRef, now: datetime) -> None:
         """Only the server knows which slots there are."""
@@ -155,6 +176,8 @@ class FhirSystem:
         return found[0]
 
     async def perform(self, change: Change, record: WriteRecord) -> Outcome:
+        if isinstance(change, HoldSlot | ReleaseHold):
+            raise Problem("capability_not_supported")
         asked = self._asked(change)
         intent = record.intent
         write = PendingWrite(
@@ -206,12 +229,12 @@ class FhirSystem:
         executed = ending.outcome in ("executed", "unchanged")
         return Outcome(ending.outcome, ending.reason, result if executed else None)  # type: ignore[arg-type]
 
-    def _patient(self, change: Change) -> str:
+    def _patient(self, change: RecordChange) -> str:
         if isinstance(change, Book | Reschedule):
             return reference_of(self._read[change.patient_id])
         return self._patients.get(change.appointment_id, "") if isinstance(change, ChangeStatus) else change.patient_id
 
-    def _asked(self, change: Change) -> WriteInput:
+    def _asked(self, change: RecordChange) -> WriteInput:
         """The change with the records that this call has read for it."""
         if isinstance(change, CreatePatient | UpdatePatient):
             return WriteInput(change, self._read.get(change.patient_id))

@@ -10,7 +10,15 @@ from secrets import token_hex
 
 from frontdesk.domain.directory import Procedure, VisitType
 from frontdesk.domain.slot_ids import SlotRef
-from frontdesk.systems.changes import Book, Booking, Change, ChangeStatus, CreatePatient, PatientDetails, Reschedule
+from frontdesk.systems.changes import (
+    Book,
+    Booking,
+    ChangeStatus,
+    CreatePatient,
+    PatientDetails,
+    RecordChange,
+    Reschedule,
+)
 from frontdesk.systems.fhir.reading.lookups import Reader
 from frontdesk.systems.fhir.reading.open_slots import SlotFinder
 from frontdesk.systems.fhir.records import PendingWrite, WriteOutcome
@@ -40,7 +48,7 @@ class _Trial:
     left: list[str] = field(default_factory=list)
     dangling: list[str] = field(default_factory=list)  # what could not be taken back
 
-    async def execute(self, change: Change, asked: WriteInput, patient: str = _LOCAL_ID) -> str:
+    async def execute(self, change: RecordChange, asked: WriteInput, patient: str = _LOCAL_ID) -> str:
         """The reference of the record that was written; raises what an operator has to know."""
         stored = StoredWrite(self.upstream.server, self.practice, asked, patient)
         data = stored.data(change, self.now)

@@ -1,13 +1,14 @@
 """Caches providers' appointments and the open starts between them; bookings never read this cache.
 
 A provider's calendar counts its changes. Every search reads the count again, and an entry read under another count is
-never used.
+never used. One with holds is used until the first of them expires.
 """
 
 from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import NamedTuple
 
 from frontdesk.cache import BoundedCache
@@ -37,10 +38,16 @@ class ProviderCalendar:
     changes: int
     begin: int
     end: int
-    busy: Busy
+    busy: Busy  # with holds
+    appointments: Busy  # without
+    until: float  # when the first hold expires
     size: int  # about as many bytes
     open: dict[tuple[int, int, int], tuple[OpenTimes, dict[int, "array[int]"]]] = field(default_factory=dict)
     """Open starts by week and the opening times they were computed from, by location, duration and buffer."""
+
+    @property
+    def has_holds(self) -> bool:
+        return self.busy is not self.appointments
 
 
 class CalendarCache:
@@ -53,12 +60,24 @@ class CalendarCache:
         return {provider_id: calendar for provider_id, calendar in cached if calendar is not None}
 
     def learn(
-        self, practice_id: int, provider_id: int, changes: int, stretch: Stretch, appointments: bytes | None
+        self,
+        practice_id: int,
+        provider_id: int,
+        changes: int,
+        stretch: Stretch,
+        appointments: bytes | None,
+        holds: bytes | None,
     ) -> ProviderCalendar:
-        """Stores what was read: start, end and lane of each appointment, in network byte order."""
+        """Stores what was read: start, end and lane of each appointment, and of each hold with its expiry, in network
+        byte order."""
         numbers = network_integers("i", appointments)
-        busy = Busy(numbers[0::3], numbers[1::3], numbers[2::3])
-        learnt = ProviderCalendar(changes, stretch.begin, stretch.end, busy, _OVERHEAD + 4 * len(numbers))
+        busy = booked = Busy(numbers[0::3], numbers[1::3], numbers[2::3])
+        until, size = inf, _OVERHEAD + 4 * len(numbers)
+        if holds:
+            held = network_integers("i", holds)
+            busy, until = _together(booked, Busy(held[0::4], held[1::4], held[2::4])), min(held[3::4])
+            size += 12 * len(busy.starts)
+        learnt = ProviderCalendar(changes, stretch.begin, stretch.end, busy, booked, until, size)
         self._cached.put((practice_id, provider_id), learnt, weight=learnt.size)
         return learnt
 
@@ -110,6 +129,11 @@ class CalendarCache:
             busy = calendar.busy.starting(begin - LONGEST_APPOINTMENT, end + duration + buffer)
             found = by_week[week] = list(room(busy, capacity, procedure))
         return found
+
+
+def _together(appointments: Busy, holds: Busy) -> Busy:
+    rows = sorted(row for each in (appointments, holds) for row in zip(each.starts, each.ends, each.lanes, strict=True))
+    return Busy(*(array("i", column) for column in zip(*rows, strict=True)))
 
 
 def _open_weeks(calendar: ProviderCalendar, procedure: Procedure, offer: Offer) -> dict[int, "array[int]"]:

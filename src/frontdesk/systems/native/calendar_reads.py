@@ -16,8 +16,11 @@ class CalendarReads:
         practice_id: int,
         provider_ids: Sequence[int],
         current: PracticeVersions,
+        now: datetime,
     ) -> None:
         """`current` are the practice's versions, read during this call."""
+        self._now = now
+        minute = self._minute = int(now.timestamp()) // 60
         self._database = database
         self._cache = cache
         self._practice_id = practice_id
@@ -26,7 +29,7 @@ class CalendarReads:
         self._current = {
             provider_id: calendar
             for provider_id, calendar in self._cached.items()
-            if calendar.changes == current.calendars.get(provider_id, 0)
+            if calendar.changes == current.calendars.get(provider_id, 0) and minute < calendar.until
         }
         self.changes = {provider_id: calendar.changes for provider_id, calendar in self._current.items()}
         """Of each provider's calendar, as the first read saw it."""
@@ -36,25 +39,26 @@ class CalendarReads:
         ends = (self._cached[each].end if each in self._cached else 0 for each in self._provider_ids)
         return min(ends, default=0)
 
-    async def read(self, begin: int, end: int, now: datetime, horizon: int) -> int | None:
+    async def read(self, begin: int, end: int, horizon: int) -> int | None:
         """Reads the calendars that are not known from begin to end. Returns the version of the directory they were read
         under, or None if there was nothing to read."""
-        minute = int(now.timestamp()) // 60
         wanted = {
-            each: to_read(self._cached.get(each), begin, end, minute, horizon)
+            each: to_read(self._cached.get(each), begin, end, self._minute, horizon)
             for each in self._provider_ids
             if each not in self._current or not covers(self._current[each], begin, end)
         }
         if not wanted:
             return None
         rows = await self._database.fetch(
-            "SELECT * FROM provider_calendars($1, $2, $3, $4)",
+            "SELECT * FROM busy_times($1, $2, $3, $4, $5)",
             self._practice_id,
             [*wanted],
             *([*column] for column in zip(*wanted.values(), strict=True)),
+            self._now,
         )
-        for _, provider_id, changes, appointments in rows:
-            learnt = self._cache.learn(self._practice_id, provider_id, changes, wanted[provider_id], appointments)
+        for _, provider_id, changes, appointments, holds in rows:
+            stretch = wanted[provider_id]
+            learnt = self._cache.learn(self._practice_id, provider_id, changes, stretch, appointments, holds)
             self._cached[provider_id] = self._current[provider_id] = learnt
             self.changes.setdefault(provider_id, changes)
         version: int = rows[0]["version"]

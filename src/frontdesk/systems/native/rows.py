@@ -5,6 +5,7 @@ from typing import Any
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
+from frontdesk.domain.holds import Hold
 from frontdesk.domain.local_time import local_day_bounds
 from frontdesk.domain.patients import Patient
 from frontdesk.store.rows import from_row
@@ -17,6 +18,10 @@ def patient(row: Any) -> Patient:
 
 def appointment(row: Any) -> Appointment:
     return from_row(Appointment, row, id=row["appointment_id"])
+
+
+def hold(row: Any) -> Hold:
+    return from_row(Hold, row, id=row["hold_id"])
 
 
 def position(row: Any) -> AppointmentPosition:

@@ -4,6 +4,7 @@ If the directory changes during a read, it is read again, so an answer never use
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -45,10 +46,10 @@ class NativeSlots:
             stored, current = await self._current()
             offers = self._calendar.opening.offers(self._practice_id, stored, query)
             search = Search(stored.directory, offers, query, now, most, after)
-            reads = self._reads(search.provider_ids, current)
+            reads = self._reads(search.provider_ids, current, now)
             open_starts, version = partial(self._open_starts, search, reads), stored.version
             for begin, end in search.windows(reads.cached_until - search.margin):
-                version = await reads.read(begin, end + search.margin, now, search.horizon) or version
+                version = await reads.read(begin, end + search.margin, search.horizon) or version
                 if version != stored.version or search.look(begin, end, open_starts):
                     break
             if version == stored.version:
@@ -61,12 +62,16 @@ class NativeSlots:
             stored, current = await self._current()
             if slot.provider_id not in stored.directory.providers:
                 return None, Versions(stored.version, {})
-            reads = self._reads([slot.provider_id], current)
+            reads = self._reads([slot.provider_id], current, now)
             end = slot.start + LONGEST_APPOINTMENT
-            version = await reads.read(slot.start, end, now, end) or stored.version
+            version = await reads.read(slot.start, end, end) or stored.version
             if version == stored.version:
-                busy = reads.calendar(slot.provider_id).busy.starting(slot.start - LONGEST_APPOINTMENT, end)
-                return self.judge(slot, stored, now, busy), Versions(version, reads.changes)
+                calendar, begin = reads.calendar(slot.provider_id), slot.start - LONGEST_APPOINTMENT
+                state = self.judge(slot, stored, now, calendar.busy.starting(begin, end))
+                if state is not None and not state.available and calendar.has_holds:
+                    unheld = self.judge(slot, stored, now, calendar.appointments.starting(begin, end))
+                    state = replace(state, held=unheld is not None and unheld.available)
+                return state, Versions(version, reads.changes)
         raise SystemUnavailable
 
     def judge(self, slot: SlotRef, stored: StoredDirectory, now: datetime, busy: Busy) -> SlotState | None:
@@ -82,7 +87,7 @@ class NativeSlots:
                 procedure, slot.start, now.timestamp(), busy
             )
         )
-        return SlotState(available, stored.directory, visit_type, procedure)
+        return SlotState(available, stored.directory, visit_type, procedure, stored.version)
 
     async def _current(self) -> tuple[StoredDirectory, PracticeVersions]:
         """The versions of this call, and the directory at that version."""
@@ -93,9 +98,9 @@ class NativeSlots:
                 return stored, current
         raise SystemUnavailable
 
-    def _reads(self, provider_ids: Sequence[int], current: PracticeVersions) -> CalendarReads:
+    def _reads(self, provider_ids: Sequence[int], current: PracticeVersions, now: datetime) -> CalendarReads:
         calendar = self._calendar
-        return CalendarReads(calendar.database, calendar.calendars, self._practice_id, provider_ids, current)
+        return CalendarReads(calendar.database, calendar.calendars, self._practice_id, provider_ids, current, now)
 
     def _open_starts(self, search: Search, reads: CalendarReads, offer: Offer, first: int, last: int) -> Sequence[int]:
         assert search.procedure is not None

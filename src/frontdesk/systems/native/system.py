@@ -9,6 +9,7 @@ import orjson
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.availability import Busy
 from frontdesk.domain.directory import Directory
+from frontdesk.domain.holds import Hold
 from frontdesk.domain.names import digits
 from frontdesk.domain.patients import Contact, Patient, name_key
 from frontdesk.domain.slot_ids import SlotRef
@@ -42,6 +43,7 @@ _NOT_BUSY = Busy((), (), ())
 _MOST_SEARCHED = 200  # patients that a search reads before it sorts them
 
 T = TypeVar("T")
+Timed = TypeVar("Timed", Appointment, Hold)
 
 
 class NativeSystem:
@@ -74,28 +76,43 @@ class NativeSystem:
         return state
 
     async def check_booking(
-        self, slot: SlotRef, patient_id: str, now: datetime, moved: Appointment | None
+        self,
+        slot: SlotRef,
+        patient_id: str,
+        now: datetime,
+        moved: Appointment | None = None,
+        hold_id: str | None = None,
     ) -> BookingCheck | None:
         starts = datetime.fromtimestamp(slot.start * 60, tz=UTC)
         [row] = await self._fetch(
-            "SELECT * FROM booking_context($1, $2, $3, $4, $5, $6)",
+            "SELECT * FROM booking_state($1, $2, $3, $4, $5, $6, $7)",
             self._practice_id,
             patient_id,
             slot.provider_id,
             starts,
             starts + timedelta(minutes=slot.duration_minutes),
-            None if moved is None else moved.id,
+            hold_id if moved is None else moved.id,
+            now,
         )
         stored = await self._stored(row["version"])
         slot_state = self._slots.judge(slot, stored, now, Busy(row["starts"], row["ends"], row["lanes"]))
         if slot_state is None:
             return None
-        return BookingCheck(slot_state, row["patient_seen"], row["patient_busy"], stored.version)
+        return BookingCheck(slot_state, row["patient_seen"], row["patient_busy"])
 
-    async def slot_by_hours(self, slot: SlotRef, now: datetime) -> tuple[SlotState, int] | None:
+    async def find_hold(self, hold_id: str, client_id: str, now: datetime) -> Hold | None:
+        sql = "SELECT * FROM find_hold($1, $2, $3, $4)"
+        found = await self._fetch(sql, self._practice_id, client_id, hold_id, now)
+        return (await self._named_in_directory([rows.hold(found[0])]))[0] if found else None
+
+    async def list_holds(self, first: datetime, last: datetime, now: datetime) -> list[Hold]:
+        sql = "SELECT * FROM list_holds($1, $2, $3, $4)"
+        found = await self._fetch(sql, self._practice_id, first, last, now)
+        return await self._named_in_directory([rows.hold(row) for row in found])
+
+    async def slot_by_hours(self, slot: SlotRef, now: datetime) -> SlotState | None:
         stored = await self._unless_unavailable(self._stored(self._known_version))
-        slot_state = self._slots.judge(slot, stored, now, _NOT_BUSY)
-        return None if slot_state is None else (slot_state, stored.version)
+        return self._slots.judge(slot, stored, now, _NOT_BUSY)
 
     async def match_patients(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]:
         found = await self._fetch(
@@ -168,10 +185,10 @@ class NativeSystem:
         found = await self._fetch("SELECT * FROM get_appointment($1, $2)", self._practice_id, appointment_id)
         return (await self._named_in_directory([rows.appointment(found[0])]))[0] if found else None
 
-    async def _named_in_directory(self, found: list[Appointment]) -> list[Appointment]:
-        """Reloads the directory if it lacks a record that these appointments refer to."""
+    async def _named_in_directory(self, found: list[Timed]) -> list[Timed]:
+        """Reloads the directory if it lacks a record that these appointments or holds refer to."""
         directory = await self.directory()
-        if any(named(directory, appointment) is None for appointment in found):
+        if any(named(directory, each) is None for each in found):
             self._known_version = (await self._calendar.directories.newest(self._practice_id)).version
         return found
 

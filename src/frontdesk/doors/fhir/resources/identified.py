@@ -2,11 +2,14 @@
 
 from dataclasses import replace
 
+from frontdesk.domain.errors import FieldError, invalid
 from frontdesk.doors.fhir.addresses import Resource, fhir_id, our_id
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.parameters import Query, SearchParameter
-from frontdesk.doors.fhir.resource_types import Found, Position, ResourceType
+from frontdesk.doors.fhir.resource_types import Found, Position, ResourceType, read_existing
 from frontdesk.engine.external_identifiers import Identifier
+
+MOST_IDENTIFIERS = 10  # of a search: each one is a look-up that the rate limit does not count
 
 
 def identified(kind: ResourceType, prefix: str) -> ResourceType:
@@ -21,8 +24,13 @@ def identified(kind: ResourceType, prefix: str) -> ResourceType:
         if not asked:
             found = await kind.search(calls, query, after)
             return found._replace(resources=await _with_identifiers(calls, found.resources, prefix))
+        if len(asked[0]) > MOST_IDENTIFIERS:
+            message = f"identifier may have at most {MOST_IDENTIFIERS} values in a search"
+            raise invalid([FieldError("identifier", "range", message)])
         known = [await _find(calls, kind.name, token) for token in asked[0]]
-        return Found([await read(calls, fhir_id(each)) for each in dict.fromkeys(known) if each is not None])
+        found_ids = [fhir_id(each) for each in dict.fromkeys(known) if each is not None]
+        existing = [await read_existing(read, calls, each) for each in found_ids]
+        return Found([each for each in existing if each is not None])
 
     parameter = SearchParameter("identifier", "token", _tokens, private=True)
     return replace(kind, read=read, search=search, parameters=(*kind.parameters, parameter))

@@ -12,15 +12,14 @@ from frontdesk.doors.fhir.resource_types import Found, Position, ResourceType
 from frontdesk.doors.fhir.resources import healthcare_services
 from frontdesk.doors.fhir.resources.directory import ID, whole_list
 from frontdesk.doors.fhir.resources.locations import LIST_LOCATIONS
-from frontdesk.operations import BY_NAME, WIDE_SLOT_SEARCH
+from frontdesk.operations import SLOT_WITH_HOLDS, WIDE_SLOT_SEARCH
 
-_GET_SLOT = BY_NAME["get_slot"]
 _MOST_PLACES = 10
 
 
 async def _read(calls: Calls, resource_id: str) -> Resource:
-    found = await calls.run(_GET_SLOT, slotId=our_id("slt", resource_id))
-    return _slot(found, "free" if found["available"] else "busy")
+    found = await calls.run(SLOT_WITH_HOLDS, slotId=our_id("slt", resource_id))
+    return _slot(found, "free" if found["available"] else "busy-tentative" if found["held"] else "busy")
 
 
 async def _search(calls: Calls, query: Query, after: Position | None) -> Found:
@@ -108,7 +107,7 @@ def _slot(record: dict[str, Any], status: str) -> Resource:
 
 SLOT = ResourceType(
     name="Slot",
-    read_by=_GET_SLOT,
+    read_by=SLOT_WITH_HOLDS,
     search_by=WIDE_SLOT_SEARCH,
     read=_read,
     search=_search,

@@ -3,26 +3,29 @@
 from typing import Any
 
 from frontdesk.domain.errors import FieldError, Problem, invalid
-from frontdesk.doors.fhir.addresses import fhir_id, our_id
+from frontdesk.doors.fhir.addresses import Resource, fhir_id, hold_of, our_id
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.exchange import Exchange, Reply
+from frontdesk.doors.fhir.resources.held import read_held
 from frontdesk.doors.fhir.served import SERVED
 from frontdesk.doors.fhir.versions import versioned
 from frontdesk.doors.fhir.writing.answers import Written, reply
 from frontdesk.doors.fhir.writing.requests import (
     condition,
     confirmation_token,
+    header_key,
     identifiers,
     key_of_change,
     key_of_create,
     outdated,
+    prefers_minimal,
     require_type,
     required_identifier,
     version_matches,
 )
-from frontdesk.doors.fhir.writing.slots import referred_slot, wanted_slot
+from frontdesk.doors.fhir.writing.slots import referred_slot, require_held, wanted_slot
 from frontdesk.doors.fhir.writing.wanted import Wanted, read_wanted
-from frontdesk.operations import BY_NAME, Operation
+from frontdesk.operations import BOOK_HELD, BY_NAME, RELEASE_HOLD, Operation
 
 KIND = "Appointment"
 BOOK, GET_APPOINTMENT = BY_NAME["book_appointment"], BY_NAME["get_appointment"]
@@ -32,7 +35,8 @@ _NEW = (None, "proposed", "pending", "booked")
 _LIVE = (None, "pending", "booked")
 
 
-async def create_appointment(exchange: Exchange, document: Any) -> Reply:
+async def create_appointment(exchange: Exchange, document: Any, hold_id: str | None = None) -> Reply:
+    """Books the time of the hold, or else the slot that the resource asks for."""
     resource = require_type(document, KIND)
     wanted, given, calls = read_wanted(resource, exchange.base), identifiers(resource), exchange.calls
     asked = condition(exchange.http)
@@ -56,10 +60,14 @@ async def create_appointment(exchange: Exchange, document: Any) -> Reply:
         if not is_condition_met:
             await _require_same(calls, wanted, existing, exchange.base)
         return await reply(exchange, Written(KIND, existing, 200, given))
-    slot_id = await wanted_slot(calls, wanted)
+    if hold_id is None:
+        operation, time = BOOK, {"slotId": await wanted_slot(calls, wanted)}
+    else:
+        await require_held(calls, wanted, hold_id)
+        operation, time = BOOK_HELD, {"holdId": hold_id}
     await calls.identifiers.note(calls.caller, KIND, given, key, None)
-    booking = {"patientId": our_id("pat", wanted.patient), "slotId": slot_id, "confirmationToken": token}
-    booked = await calls.write(BOOK, booking, key=key)
+    booking = {"patientId": our_id("pat", wanted.patient), **time, "confirmationToken": token}
+    booked = await calls.write(operation, booking, key=key)
     return await reply(exchange, Written(KIND, booked["appointmentId"], 201, given))
 
 
@@ -68,6 +76,8 @@ async def change_appointment(exchange: Exchange, resource_id: str, document: Any
     resource, calls = require_type(document, KIND), exchange.calls
     if resource.get("id", resource_id) != resource_id:
         raise _refused("id", "must be the id of the address")
+    if (hold_id := hold_of(resource_id)) is not None:
+        return await release(exchange, hold_id, resource)
     given, wanted = identifiers(resource), read_wanted(resource, exchange.base)
     key, token = key_of_change(exchange.http, KIND, given), confirmation_token(exchange.http, resource)
     current = versioned(await SERVED[KIND].read(calls, resource_id))
@@ -80,6 +90,20 @@ async def change_appointment(exchange: Exchange, resource_id: str, document: Any
         arguments |= {"appointmentId": appointment_id, "confirmationToken": token}
         await calls.write(operation, arguments, key=key)
     return await reply(exchange, Written(KIND, appointment_id, 200, given, "identifier" in resource))
+
+
+async def release(exchange: Exchange, hold_id: str, resource: Resource) -> Reply:
+    """Releases a hold. Its appointment is gone then: the answer is the cancelled one, or nothing to a resend."""
+    calls, key, token = exchange.calls, header_key(exchange.http), confirmation_token(exchange.http, resource)
+    if resource.get("status") != "cancelled":
+        raise _refused("status", "of a held appointment can be changed to cancelled only; $book books it")
+    if await calls.result_of(key, token):
+        return Reply(200)
+    held = versioned(await read_held(calls, hold_id))
+    if not version_matches(exchange.http, held):
+        raise outdated()
+    await calls.write(RELEASE_HOLD, {"holdId": hold_id, "confirmationToken": token}, key=key)
+    return Reply(200, None if prefers_minimal(exchange.http) else {**held, "status": "cancelled"})
 
 
 async def _difference(calls: Calls, wanted: Wanted, current: Wanted) -> tuple[Operation | None, dict[str, str | None]]:

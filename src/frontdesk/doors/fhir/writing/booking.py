@@ -1,13 +1,18 @@
-"""`$book`: books a proposed appointment, or moves or cancels a booked one, as in IHE ITI Scheduling."""
+"""`$hold` and `$book` as in IHE ITI Scheduling: hold or book a proposed appointment, or move or cancel a booked one."""
 
 from typing import Any
 
 from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.domain.ids import APPOINTMENT_ID
-from frontdesk.doors.fhir.addresses import Resource, our_id, reference_of
+from frontdesk.doors.fhir.addresses import Resource, hold_of, our_id, reference_of
 from frontdesk.doors.fhir.exchange import Exchange, Reply
-from frontdesk.doors.fhir.writing.appointments import KIND, change_appointment, create_appointment
-from frontdesk.doors.fhir.writing.wanted import relative
+from frontdesk.doors.fhir.resources.held import read_held
+from frontdesk.doors.fhir.versions import version_headers, versioned
+from frontdesk.doors.fhir.writing.appointments import KIND, change_appointment, create_appointment, release
+from frontdesk.doors.fhir.writing.requests import confirmation_token, header_key
+from frontdesk.doors.fhir.writing.slots import wanted_slot
+from frontdesk.doors.fhir.writing.wanted import read_wanted, relative
+from frontdesk.operations import HOLD_SLOT
 
 # The names of IHE ITI Scheduling, Argonaut and Medplum.
 _RESOURCES = ("appointment-resource", "appt-resource", "appointment")
@@ -16,10 +21,28 @@ _PATIENTS = ("patient-reference", "patient-resource", "patient-id")
 _CHANGES = ("booked", "cancelled")
 
 
+async def hold(exchange: Exchange, document: Any) -> Reply:
+    """Holds the time of a proposed appointment. Whom it is for is said by `$book`."""
+    calls, appointment = exchange.calls, _appointment(document, exchange.base, "$hold")
+    if hold_of(appointment.get("id")) is not None:
+        raise Problem("conflict", "The appointment is held already.")
+    slot_id = await wanted_slot(calls, read_wanted(appointment, exchange.base))
+    request = {"slotId": slot_id, "confirmationToken": confirmation_token(exchange.http, appointment)}
+    held = await calls.write(HOLD_SLOT, request, key=header_key(exchange.http))
+    resource = versioned(await read_held(calls, held["holdId"]))
+    location = (b"location", f"{exchange.base}/{reference_of(resource)}".encode())
+    return Reply(201, resource, [*version_headers(resource), location])
+
+
 async def book(exchange: Exchange, document: Any) -> Reply:
-    appointment = _appointment(document, exchange.base)
+    appointment = _appointment(document, exchange.base, "$book")
     identity = appointment.get("id")
-    if isinstance(identity, str) and APPOINTMENT_ID.match(our_id("apt", identity)):
+    if (hold_id := hold_of(identity)) is not None:
+        if appointment.get("status") == "cancelled":
+            answer = await release(exchange, hold_id, appointment)
+        else:
+            answer = await create_appointment(exchange, appointment, hold_id)
+    elif isinstance(identity, str) and APPOINTMENT_ID.match(our_id("apt", identity)):
         if appointment.get("status") not in _CHANGES:
             raise Problem("conflict", "The appointment has been booked already.")
         answer = await change_appointment(exchange, identity, appointment)
@@ -28,8 +51,8 @@ async def book(exchange: Exchange, document: Any) -> Reply:
     return answer if answer.resource is None else Reply(answer.status, _bundle(answer.resource, exchange.base))
 
 
-def _appointment(document: Any, base: str) -> Resource:
-    """The appointment to book: a resource, or what a reference to a proposed one stands for."""
+def _appointment(document: Any, base: str, operation: str) -> Resource:
+    """The appointment to hold or book: a resource, or what a reference to a proposed or held one stands for."""
     if isinstance(document, dict) and document.get("resourceType") == KIND:
         return document
     parameters = document.get("parameter") if isinstance(document, dict) else None
@@ -46,9 +69,9 @@ def _appointment(document: Any, base: str) -> Resource:
             _, proposal = relative(_reference(given[name]), base)
             patients = [_reference(given[each]) for each in _PATIENTS if each in given]
             participants = [{"actor": {"reference": patient}, "status": "needs-action"} for patient in patients]
-            slot = [{"reference": f"Slot/{proposal}"}]
-            return {"resourceType": KIND, "status": "pending", "slot": slot, "participant": participants}
-    message = f"$book needs one of the parameters {', '.join((*_RESOURCES, *_REFERENCES))}"
+            referred = {"id": proposal} if hold_of(proposal) else {"slot": [{"reference": f"Slot/{proposal}"}]}
+            return {"resourceType": KIND, "status": "pending", **referred, "participant": participants}
+    message = f"{operation} needs one of the parameters {', '.join((*_RESOURCES, *_REFERENCES))}"
     raise invalid([FieldError("parameter", "required", message)])
 
 

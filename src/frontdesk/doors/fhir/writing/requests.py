@@ -108,21 +108,21 @@ def required_identifier(pairs: Iterable[tuple[str, str]]) -> Identifier | None:
 
 def key_of_create(http: HttpRequest, kind: str, given: list[Identifier]) -> str | None:
     """The Idempotency-Key of a new record: the header's, else its first identifier."""
-    return _header_key(http) or (_key(kind, given[0]) if given else None)
+    return header_key(http) or (_key(kind, given[0]) if given else None)
 
 
 def key_of_change(http: HttpRequest, kind: str, given: list[Identifier]) -> str | None:
     """The Idempotency-Key of a change: the header's, else the newest identifier of another frontdesk's write."""
     intents = [each for each in given if each.system == INTENT]
-    return _header_key(http) or (_key(kind, intents[-1]) if intents else None)
+    return header_key(http) or (_key(kind, intents[-1]) if intents else None)
+
+
+def header_key(http: HttpRequest) -> str | None:
+    return decoded(http.headers.get(b"idempotency-key"))
 
 
 def prefers_minimal(http: HttpRequest) -> bool:
     return _MINIMAL.search(http.headers.get(b"prefer", b"").decode("latin-1").lower()) is not None
-
-
-def _header_key(http: HttpRequest) -> str | None:
-    return decoded(http.headers.get(b"idempotency-key"))
 
 
 def _key(kind: str, identifier: Identifier) -> str:

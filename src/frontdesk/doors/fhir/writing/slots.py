@@ -6,7 +6,7 @@ from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.doors.fhir.addresses import our_id
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.writing.wanted import Wanted, of_slot
-from frontdesk.operations import ALL_PROCEDURES, BY_NAME, WIDE_SLOT_SEARCH
+from frontdesk.operations import ALL_PROCEDURES, BY_NAME, GET_HOLD, WIDE_SLOT_SEARCH
 
 _GET_SLOT = BY_NAME["get_slot"]
 _PAGE = 200
@@ -15,11 +15,26 @@ _PAGE = 200
 async def referred_slot(calls: Calls, wanted: Wanted) -> Wanted:
     """Time, place and service of the slot that is referred to, which must be those that the appointment says."""
     slot = of_slot(await calls.run(_GET_SLOT, slotId=our_id("slt", wanted.slot or "")))
+    _require_agreement(wanted, slot)
+    return slot
+
+
+async def require_held(calls: Calls, wanted: Wanted, hold_id: str) -> None:
+    """Time, place and service must be those that are held. Whether they still are is for the booking to say."""
+    try:
+        held = await calls.run(GET_HOLD, holdId=hold_id)
+    except Problem as problem:
+        if problem.code != "not_found":
+            raise
+    else:
+        _require_agreement(wanted, of_slot(held))
+
+
+def _require_agreement(wanted: Wanted, slot: Wanted) -> None:
     differing = wanted.differs_from(slot)
     if differing:
         fields = [f"Appointment.{name}" for name in differing]
         raise invalid([FieldError(field, "declined", f"{field} must be that of the slot") for field in fields])
-    return slot
 
 
 async def wanted_slot(calls: Calls, wanted: Wanted) -> str:

@@ -28,6 +28,6 @@ WRITTEN: Mapping[str, Writes] = {
 }
 _IHE = "https://profiles.ihe.net/ITI/Scheduling/OperationDefinition"
 OPERATIONS: Mapping[str, Mapping[str, str]] = {  # by resource type: operation and definition
-    "Appointment": {"find": f"{_IHE}/appointment-find", "book": f"{_IHE}/appointment-book"},
+    "Appointment": {name: f"{_IHE}/appointment-{name}" for name in ("find", "hold", "book")},
     "Schedule": {"find": "http://www.fhir.org/guides/argonaut-scheduling/OperationDefinition/appointment-availability"},
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 from frontdesk.domain.consent import Consent
 from frontdesk.domain.patients import name_key
-from frontdesk.systems.changes import Book, Change, ChangeStatus, CreatePatient, Reschedule, UpdatePatient
+from frontdesk.systems.changes import Book, ChangeStatus, CreatePatient, RecordChange, Reschedule, UpdatePatient
 from frontdesk.systems.fhir.capabilities import ServerCapabilities
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.elements import CLAIMS, Resource, identifier_values, reference_of, references
@@ -23,7 +23,7 @@ class StoredWrite:
         self._asked = asked
         self._patient = patient
 
-    def data(self, change: Change, now: datetime, consent: Consent | None = None) -> dict[str, Any]:
+    def data(self, change: RecordChange, now: datetime, consent: Consent | None = None) -> dict[str, Any]:
         stored: dict[str, Any] = {"subject": _subject(change)}
         if consent is not None:
             stored["consent"] = consent
@@ -86,7 +86,7 @@ class StoredWrite:
         ]
 
 
-def _subject(change: Change) -> str:
+def _subject(change: RecordChange) -> str:
     """The patient or appointment of a write; two writes of one subject never run at once."""
     if isinstance(change, ChangeStatus):
         return change.appointment_id

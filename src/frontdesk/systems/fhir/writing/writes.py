@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, NoReturn
 
-from frontdesk.systems.changes import Change, ChangeStatus, CreatePatient, PatientDetails, UpdatePatient
+from frontdesk.systems.changes import ChangeStatus, CreatePatient, PatientDetails, RecordChange, UpdatePatient
 from frontdesk.systems.fhir.reading.lookups import Reader
 from frontdesk.systems.fhir.records import PendingWrite, WriteOutcome
 from frontdesk.systems.fhir.resources import patients
@@ -45,7 +45,7 @@ UNSEEN_AFTER = timedelta(seconds=10)  # when a record that was not found counts 
 class WriteInput:
     """What a write starts from: the checked change, the record to change as it was read, and the time to take."""
 
-    change: Change | None  # None where a write is settled: what a person said is not stored
+    change: RecordChange | None  # None where a write is settled: what a person said is not stored
     before: Resource | None = None
     opening: Opening | None = None
     is_resent: bool = False  # an earlier attempt may have been executed, or may still be

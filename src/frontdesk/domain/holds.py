@@ -1,0 +1,29 @@
+"""Holds: open times that a client keeps for a few minutes before it books them."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+# So that no client blocks a calendar: with the usual lifetime it holds fewer than three times on average.
+MOST_AT_ONCE = 5
+MOST_PER_HOUR = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    id: str
+    client_id: str
+    provider_id: int
+    location_id: int
+    visit_type_id: int
+    procedure_id: int
+    starts_at: datetime
+    ends_at: datetime
+    held_at: datetime
+    held_until: datetime
+
+
+def expiry(now: datetime, lifetime: timedelta) -> datetime:
+    """A whole minute, because a cached answer is used within its minute only: none outlives a hold that it saw."""
+    latest = now + lifetime
+    minute = latest.replace(second=0, microsecond=0)
+    return minute if minute == latest else minute + timedelta(minutes=1)
