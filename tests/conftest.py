@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import asyncpg
@@ -70,6 +70,13 @@ LONG_FILES = {
 
 MEMORY = Path("/dev/shm")
 CLUSTER_BYTES = 1 << 30
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Gives each run a temporary folder of its own: at their end, runs beside each other clear away shared ones."""
+    if config.option.basetemp is None:
+        config.option.basetemp = tempfile.mkdtemp(prefix="frontdesk-")
+        config.add_cleanup(partial(shutil.rmtree, config.option.basetemp, ignore_errors=True))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
