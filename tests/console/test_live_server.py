@@ -68,7 +68,7 @@ async def test_bookings_reach_open_streams_of_every_worker_and_a_stop_does_not_w
             for _ in watching:
                 await heard.acquire()
         page = await browser.get("/console/calendar", params={"date": day, "location": 1})
-        assert "Ada Lovelace" in page.text
+        assert "<span>Ada</span> <span>Lovelace</span>" in page.text
         server.process.send_signal(number)
         async with asyncio.timeout(PATIENCE):
             for _ in watching:
