@@ -145,7 +145,7 @@ async def test_a_backup_of_an_older_release_is_restored_with_its_migrations_and_
     keys = keys_of(SECRET)
     async with new_database(cluster, "template0") as older:
         await migrate(as_owner(older), Release(release.version, release.migrations[:-1], ()))
-        await migrate(as_owner(older), Release(release.version, release.migrations[:-1], release.functions[:1]))
+        await migrate(as_owner(older), Release(release.version, release.migrations[:-1], release.functions[:-1]))
         await write(tmp_path / "backup", older, keys, tmp_path)
     with opened(tmp_path / "backup", keys) as backup:
         backup.check()
