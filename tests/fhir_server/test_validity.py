@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from tests.fhir_server import test_door, test_reads, test_writes
+from tests.fhir_server import test_door, test_holds, test_reads, test_writes
 from tests.fhir_server.conftest import RecordingTransport
 from tests.fhir_server.validator import Validator
 from tests.world import World
@@ -13,7 +13,7 @@ from tests.world import World
 pytestmark = pytest.mark.heavy
 VISITS = [
     visit
-    for module in (test_door, test_reads, test_writes)
+    for module in (test_door, test_holds, test_reads, test_writes)
     for name, visit in inspect.getmembers(module, inspect.iscoroutinefunction)
     if name.startswith("test_") and [*inspect.signature(visit).parameters] == ["server"]
 ]
