@@ -70,8 +70,8 @@ class DeskLock:
             end = "DELETE FROM staff_session WHERE desk = $1 AND staff_id = $2 AND digest <> $3"
             await connection.execute(end, desk_digest, staff_id, digest)
 
-    async def people(self, desk: str | None) -> list[LockedSession]:
-        """Whoever has a PIN and a session in this browser."""
+    async def sessions_with_pin(self, desk: str | None) -> list[LockedSession]:
+        """Sessions in this browser whose staff member has a PIN."""
         if not desk:
             return []
         rows = await self._database.fetch(_LOCKED, digest_of(desk), self._clock())

@@ -1,4 +1,4 @@
-"""The lock of a shared desk: whoever has a session in this browser unlocks it with their PIN."""
+"""The lock of a shared desk: staff with a session in this browser unlock it with their PIN."""
 
 import hmac
 
@@ -37,14 +37,14 @@ def unlock_routes(console: Console) -> list[Route]:
         return await page(request)
 
     async def page(request: Request, status: int = 200, fault: str | None = None, then: str = "") -> Response:
-        people = await console.desk_lock.people(read_cookie(request, DESK, settings))
+        sessions = await console.desk_lock.sessions_with_pin(read_cookie(request, DESK, settings))
         then = local_address(then or request.query_params.get("next", ""))
-        if not people:
+        if not sessions:
             return RedirectResponse(f"{PREFIX}/sign-in", 303)
         proof = read_cookie(request, SIGN_IN, settings) or new_token()
         csrf = form_token(proof).decode()
         response = render(
-            request, "locked.html", status, title="Locked", people=people, fault=fault, csrf=csrf, next=then
+            request, "locked.html", status, title="Locked", sessions=sessions, fault=fault, csrf=csrf, next=then
         )
         set_cookie(response, SIGN_IN, proof, settings, FORM_LIFETIME)
         return response

@@ -43,7 +43,7 @@ def sign_in_routes(console: Console) -> list[Route]:
         token = read_cookie(request, SESSION, settings)
         if then and await console.sign_in.find(token, in_use=False) is not None:  # signed in meanwhile, in another tab
             return RedirectResponse(local_address(then), 303)
-        if then and await console.desk_lock.people(read_cookie(request, DESK, settings)):
+        if then and await console.desk_lock.sessions_with_pin(read_cookie(request, DESK, settings)):
             return RedirectResponse(f"{PREFIX}/locked?next={quote(local_address(then), safe='')}", 303)
         return sign_in_page(request, console)
 
