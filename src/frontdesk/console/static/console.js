@@ -170,6 +170,11 @@ document.addEventListener("click", (event) => {
 // A choice made with the pointer is sent at once. Arrow keys and digits only pass by: Enter sends what they chose.
 let byKeys = null;
 document.addEventListener("keydown", (event) => (byKeys = event.target), { capture: true });
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || !event.target.matches("select[data-submits]")) return;
+  event.preventDefault(); // some browsers open the list instead
+  event.target.form.requestSubmit();
+});
 document.addEventListener("pointerdown", () => (byKeys = null), { capture: true });
 document.addEventListener("change", (event) => {
   if (event.target.matches("[data-submits]") && event.target !== byKeys) event.target.form.requestSubmit();
