@@ -30,3 +30,10 @@ def test_a_layer_without_sql_has_none(folder: str) -> None:
 
 def test_a_statement_is_noticed() -> None:
     assert statements(ROOT / "audit")
+
+
+def test_files_of_functions_drop_none() -> None:
+    """Statements of the previous release may be calling them."""
+    files = sorted((ROOT / "store" / "functions").glob("*.sql"))
+    assert files
+    assert [path.name for path in files if re.search(r"^DROP FUNCTION", path.read_text(), re.MULTILINE)] == []

@@ -35,7 +35,7 @@ async def act(world: World, operation: str, arguments: dict[str, Any], role: Rol
 
 async def recorded(world: World, subject: str) -> list[tuple[str, str, str | None]]:
     """Operation, outcome and consent of every record of the appointment's history."""
-    rows = await world.database.fetch("SELECT * FROM appointment_history($1, $2, NULL)", HARBOR, [subject])
+    rows = await world.database.fetch("SELECT * FROM appointment_changes($1, $2, NULL)", HARBOR, [subject])
     return [(row["operation"], row["outcome"], row["consent"]) for row in rows]
 
 

@@ -194,12 +194,12 @@ class Writes:
 
     async def is_agreed(self, caller: Caller, token: str) -> bool | None:
         """Whether the host's user has agreed to a challenge; None if it was withdrawn."""
-        sql = "SELECT * FROM find_intent($1, $2)"
+        sql = "SELECT is_agreed($1, $2, $3)"
         try:
-            row = await self.database.fetchrow(sql, caller.practice_id, _hash(token))
+            agreed: bool | None = await self.database.fetchval(sql, caller.practice_id, _hash(token), caller.client_id)
         except DatabaseUnavailable:
             return False  # not known yet
-        return None if row is None or row["client_id"] != caller.client_id else bool(row["agreed"])
+        return agreed
 
     async def _issue(self, write: Write, record: ChallengeRecord) -> Any:
         return await self.database.fetchrow(

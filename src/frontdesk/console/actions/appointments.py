@@ -29,7 +29,7 @@ from frontdesk.store.database import Database
 from frontdesk.store.rows import from_row
 from frontdesk.systems.port import Capability
 
-_HISTORY = "SELECT * FROM appointment_history($1, $2, NULL)"
+_HISTORY = "SELECT * FROM appointment_changes($1, $2, NULL)"
 _REASONS = "SELECT at, reason FROM appointment_correction WHERE practice_id = $1 AND appointment_id = $2"
 _UPCOMING = {
     "confirm_attendance": CONFIRMABLE,

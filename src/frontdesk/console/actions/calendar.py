@@ -25,7 +25,7 @@ from frontdesk.systems.port import AppointmentFilter, Capability, SchedulingSyst
 Systems = Callable[[Caller], Awaitable[SchedulingSystem]]
 
 _MOST = 3000
-_BOOKED = "SELECT * FROM appointment_history($1, $2, 'book_appointment')"
+_BOOKED = "SELECT * FROM appointment_changes($1, $2, 'book_appointment')"
 
 
 @dataclass(frozen=True, slots=True)

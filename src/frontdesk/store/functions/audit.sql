@@ -125,9 +125,7 @@ CREATE OR REPLACE TRIGGER audit_head_forward BEFORE UPDATE ON audit_head
     FOR EACH ROW EXECUTE FUNCTION guard_audit_head();
 
 -- Sealed records come from appointment_trail, which sealing fills; the others are read from the unsealed records.
--- Dropped first, because its result has gained a column.
-DROP FUNCTION IF EXISTS appointment_history(bigint, text[], text);
-CREATE OR REPLACE FUNCTION appointment_history(p_practice bigint, p_appointments text[], p_operation text)
+CREATE OR REPLACE FUNCTION appointment_changes(p_practice bigint, p_appointments text[], p_operation text)
 RETURNS TABLE (
     appointment_id text, record_id bigint, at timestamptz, actor text, operation text, outcome text, request_id text,
     consent text
@@ -148,4 +146,16 @@ BEGIN
     WHERE u.practice_id = p_practice AND s.id = ANY (p_appointments) AND is_appointment_change(r.operation)
       AND (p_operation IS NULL OR r.operation = p_operation)
     ORDER BY 2;
+END $$;
+
+-- For nodes of the previous release.
+CREATE OR REPLACE FUNCTION appointment_history(p_practice bigint, p_appointments text[], p_operation text)
+RETURNS TABLE (
+    appointment_id text, record_id bigint, at timestamptz, actor text, operation text, outcome text, request_id text
+)
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY
+    SELECT c.appointment_id, c.record_id, c.at, c.actor, c.operation, c.outcome, c.request_id
+    FROM appointment_changes(p_practice, p_appointments, p_operation) AS c;
 END $$;

@@ -47,8 +47,10 @@ DECLARE
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     IF p_agreed THEN
-        UPDATE intent t SET agreed = true WHERE t.practice_id = p_practice AND t.intent_id = p_intent
-            AND t.client_id = p_client AND t.state = 'challenged' AND t.expires_at > p_now;
+        INSERT INTO agreed_challenge (practice_id, intent_id)
+        SELECT t.practice_id, t.intent_id FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent
+            AND t.client_id = p_client AND t.state = 'challenged' AND t.expires_at > p_now
+        ON CONFLICT DO NOTHING;
     ELSE
         DELETE FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent
             AND t.client_id = p_client AND t.state = 'challenged' RETURNING t.operation INTO v_operation;
@@ -56,6 +58,19 @@ BEGIN
             PERFORM append_audit(p_practice, p_now, p_client, v_operation, 'consent_declined', '{}', p_request_id);
         END IF;
     END IF;
+END $$;
+
+-- Whether the host's user has agreed to a challenge of the client; null if there is no such challenge.
+CREATE OR REPLACE FUNCTION is_agreed(p_practice bigint, p_intent bytea, p_client text) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    RETURN (
+        SELECT EXISTS (
+            SELECT FROM agreed_challenge a WHERE a.practice_id = p_practice AND a.intent_id = p_intent
+        )
+        FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent AND t.client_id = p_client
+    );
 END $$;
 
 -- Sandbox practices can ask for a write whose outcome is unknown: it has executed, and its result is held back.

@@ -32,8 +32,15 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- Replaced by open_lane.
-DROP FUNCTION IF EXISTS free_lane(bigint, integer, integer, timestamptz, timestamptz, text);
+-- For statements that the previous version of change_book or change_reschedule runs while this file is applied.
+CREATE OR REPLACE FUNCTION free_lane(
+    p_practice bigint, p_provider integer, p_capacity integer, p_from timestamptz, p_to timestamptz, p_moved text
+)
+RETURNS integer
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN open_lane(p_practice, p_provider, p_capacity, p_from, p_to, p_moved, now());
+END $$;
 
 CREATE OR REPLACE FUNCTION change_book(p_practice bigint, c jsonb, p_actor text, p_now timestamptz)
 RETURNS change_outcome
