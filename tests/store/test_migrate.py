@@ -74,6 +74,25 @@ async def test_changed_functions_are_applied_together_or_not_at_all(owner_dsn: s
     assert (await migrate(owner_dsn, release(greeting("goodbye")))).pending == 1
 
 
+async def test_a_migration_or_function_file_that_meets_a_deadlock_is_applied_again(
+    owner_dsn: str, owner: asyncpg.Connection
+) -> None:
+    release = this_release()
+    await owner.execute("CREATE SEQUENCE frontdesk.attempt")
+    deadlock = (
+        "DO $$ BEGIN IF nextval('frontdesk.attempt') % 2 = 1 THEN RAISE 'no' USING ERRCODE = '40P01'; END IF; END $$"
+    )
+    migration = Migration(9999, "locking", deadlock)
+    function = FunctionFile("locking", deadlock)
+    await migrate(
+        owner_dsn,
+        replace(release, migrations=(*release.migrations, migration), functions=(*release.functions, function)),
+    )
+    assert await owner.fetchval("SELECT count(*) FROM frontdesk.migration WHERE name = 'locking'") == 1
+    assert await owner.fetchval("SELECT count(*) FROM frontdesk.function_file WHERE name = 'locking'") == 1
+    assert await owner.fetchval("SELECT last_value FROM frontdesk.attempt") == 4
+
+
 async def test_functions_of_a_newer_release_are_left_alone(owner_dsn: str) -> None:
     await migrate(owner_dsn, release(greeting("new"), version="0.10.0"))
     assert (await migrate(owner_dsn, release(greeting("old"), version="0.9.0"))).pending == 0

@@ -3,11 +3,14 @@
 Migrations run in two phases: before an upgrade those that the previous release works with, and after it the others.
 """
 
+import asyncio
 import hashlib
+import random
 import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,6 +36,7 @@ FROM (SELECT rolsuper OR rolcreaterole AS role, has_database_privilege(current_d
 """
 _READINESS_SECONDS = 3.0
 _AFTER = re.compile(r"^-- phase: after (\d+\.\d+\.\d+)$", re.MULTILINE)
+_DEADLOCK_ATTEMPTS = 10
 _LOCK = 0x66726F6E74  # any fixed number: "front"
 
 
@@ -199,31 +203,50 @@ async def migrate(dsn: str, release: Release | None = None, phase: Phase | None 
         if phase == "after" and state.pending:
             raise MigrationError("The upgrade has not begun: run frontdesk db migrate --phase before first.")
         for migration in state.due_migrations(phase):
-            async with connection.transaction():
-                await connection.execute(migration.sql)
-                await connection.execute(
-                    "INSERT INTO migration (number, name, checksum, applied_at) VALUES ($1, $2, $3, now())",
-                    migration.number,
-                    migration.name,
-                    migration.checksum,
-                )
-                if migration.after is not None:
-                    await connection.execute("UPDATE migration SET phase = 'after' WHERE number = $1", migration.number)
-        async with connection.transaction():
-            for function in state.pending_functions:
-                await connection.execute(function.sql)
-                await connection.execute(
-                    "INSERT INTO function_file (name, checksum, version, applied_at) VALUES ($1, $2, $3, now()) "
-                    "ON CONFLICT (name) DO UPDATE SET checksum = $2, version = $3, applied_at = now()",
-                    function.name,
-                    function.checksum,
-                    release.version,
-                )
+            await _in_transaction(connection, partial(_apply_migration, migration))
+        await _in_transaction(connection, partial(_apply_functions, state.pending_functions, release.version))
         if release.functions:  # migrations work without them
             await connection.execute(ANALYZE_GROWN_TABLES)
         return state
     finally:
         await connection.close()
+
+
+async def _in_transaction(connection: Any, apply: Callable[[Any], Awaitable[None]]) -> None:
+    """Tries again after a deadlock: nodes that serve meanwhile lock the same tables in another order."""
+    for attempt in range(1, _DEADLOCK_ATTEMPTS + 1):
+        try:
+            async with connection.transaction():
+                await apply(connection)
+            return
+        except asyncpg.DeadlockDetectedError:
+            if attempt == _DEADLOCK_ATTEMPTS:
+                raise
+            await asyncio.sleep(random.uniform(0, 0.5))  # noqa: S311 - to miss the same statements
+
+
+async def _apply_migration(migration: Migration, connection: Any) -> None:
+    await connection.execute(migration.sql)
+    await connection.execute(
+        "INSERT INTO migration (number, name, checksum, applied_at) VALUES ($1, $2, $3, now())",
+        migration.number,
+        migration.name,
+        migration.checksum,
+    )
+    if migration.after is not None:
+        await connection.execute("UPDATE migration SET phase = 'after' WHERE number = $1", migration.number)
+
+
+async def _apply_functions(functions: list[FunctionFile], version: str, connection: Any) -> None:
+    for function in functions:
+        await connection.execute(function.sql)
+        await connection.execute(
+            "INSERT INTO function_file (name, checksum, version, applied_at) VALUES ($1, $2, $3, now()) "
+            "ON CONFLICT (name) DO UPDATE SET checksum = $2, version = $3, applied_at = now()",
+            function.name,
+            function.checksum,
+            version,
+        )
 
 
 async def status(dsn: str) -> SchemaState:
