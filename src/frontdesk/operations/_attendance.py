@@ -1,8 +1,8 @@
 """Writes that only staff perform: no door offers them, and no scope leads to them."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
@@ -26,10 +26,7 @@ class RestoreRequest(Request):
     reason: Annotated[Reason | None, BeforeValidator(blank_as_none)] = None
 
 
-def _recording(name: str, title: str, status: str) -> Operation:
-    async def run(context: Context, given: Request) -> Proposal:
-        return await propose_status(context, given.appointment_id, status, RECORDABLE[status])
-
+def _staff_write(name: str, title: str, request: type[Request], run: Callable[..., Awaitable[Any]]) -> Operation:
     return Operation(
         name=f"console.{name}",
         title=title,
@@ -38,10 +35,17 @@ def _recording(name: str, title: str, status: str) -> Operation:
         scope=None,
         kind="write",
         needs=Capability.RECORD_ATTENDANCE,
-        input=Request,
+        input=request,
         output=AppointmentWritten,
         run=run,
     )
+
+
+def _recording(name: str, title: str, status: str) -> Operation:
+    async def run(context: Context, given: Request) -> Proposal:
+        return await propose_status(context, given.appointment_id, status, RECORDABLE[status])
+
+    return _staff_write(name, title, Request, run)
 
 
 async def _restore(context: Context, given: RestoreRequest) -> Proposal:
@@ -54,19 +58,7 @@ async def _restore(context: Context, given: RestoreRequest) -> Proposal:
     return await propose_status(context, appointment.id, status, (appointment.status,), reason=given.reason)
 
 
-RESTORE = Operation(
-    name="console.restore_appointment",
-    title="Take back a state or a cancellation",
-    method="POST",
-    path="/appointments/{appointmentId}",
-    scope=None,
-    kind="write",
-    needs=Capability.RECORD_ATTENDANCE,
-    input=RestoreRequest,
-    output=AppointmentWritten,
-    run=_restore,
-)
-
+RESTORE = _staff_write("restore_appointment", "Take back a state or a cancellation", RestoreRequest, _restore)
 RECORDINGS: Mapping[str, Operation] = {
     "arrived": _recording("record_arrived", "Record an arrival", "arrived"),
     "completed": _recording("record_completed", "Record a completed visit", "completed"),
