@@ -17,7 +17,7 @@ from frontdesk.access.assistants.requests import RequestRefused, check_resources
 from frontdesk.access.limits.failed_attempts import FailedAttempts
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.bodies import read_body, require_json_body
-from frontdesk.doors.http_request import request_of
+from frontdesk.doors.http_request import address_of, request_of
 from frontdesk.doors.oauth import NOT_STORED, Form, answer, read_form, refused, token_body, with_problems
 from frontdesk.doors.request_log import RequestLog
 from frontdesk.engine.json_documents import UnreadableJson, read_json
@@ -90,7 +90,7 @@ class AssistantDoor:
                 raise Problem("unauthorized") from error  # counted as a failed attempt
 
         try:
-            granted = await self._attempts.guard("token", application_id, _address(request), attempt)
+            granted = await self._attempts.guard("token", application_id, address_of(request), attempt)
         except Problem as problem:
             if problem.code != "unauthorized":
                 raise
@@ -110,7 +110,7 @@ class AssistantDoor:
             description = None
         if not isinstance(description, dict):
             raise refused("invalid_client_metadata", "The body must be a JSON object.", "$")
-        await self._attempts.count_registration(_address(request))
+        await self._attempts.count_registration(address_of(request))
         now = self._clock()
         try:
             application = await self._applications.register(description, now)
@@ -131,7 +131,7 @@ class AssistantDoor:
         form = await read_form(request)
         if "token" not in form:
             raise refused("invalid_request", "Missing parameters: token.", "token", rule="required")
-        await self._attempts.count_revocation(_address(request))
+        await self._attempts.count_revocation(address_of(request))
         try:
             await self._grants.revoke(
                 form["token"][0],
@@ -145,7 +145,3 @@ class AssistantDoor:
 
 def _invalid_client(detail: str) -> Problem:
     return Problem("unauthorized", detail)
-
-
-def _address(request: Request) -> str | None:
-    return None if request.client is None else request.client.host

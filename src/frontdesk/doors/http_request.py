@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from starlette.requests import Request
+
 from frontdesk.access.clients.caller import Caller
 from frontdesk.engine.sandbox import META_KEY
 
@@ -105,3 +107,8 @@ def with_added(headers: RawHeaders, request: HttpRequest, status: int) -> RawHea
     # A simulated rate limit has a RateLimit header of its own, which the gateway's would contradict.
     present = {name for name, _ in headers}
     return headers + [each for each in request.added if each[0] not in present]
+
+
+def address_of(request: Request) -> str | None:
+    """The client's, as the wire or a trusted proxy tells it."""
+    return None if request.client is None else request.client.host

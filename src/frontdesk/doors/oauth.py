@@ -27,7 +27,7 @@ from frontdesk.domain.errors import FieldError, Problem
 from frontdesk.doors.bodies import read_body
 from frontdesk.doors.error_handlers import unexpected_problem
 from frontdesk.doors.fhir import FHIR_PREFIX
-from frontdesk.doors.http_request import request_of
+from frontdesk.doors.http_request import address_of, request_of
 from frontdesk.doors.request_log import RequestLog
 from frontdesk.doors.responses import TRACE_HEADER, problem_response, www_authenticate
 from frontdesk.logs import request_labels
@@ -110,7 +110,7 @@ async def _issue(
     if form["grant_type"] != [_GRANT]:
         raise refused("unsupported_grant_type", "The only grant_type is client_credentials.", "grant_type")
     _check_resource(form.get("resource", []), settings)
-    client = await authenticate(*credentials, None if request.client is None else request.client.host)
+    client = await authenticate(*credentials, address_of(request))
     request.state.client_id = client.client_id
     ours, published = _scopes(form.get("scope", [""])[0], client)
     return tokens.issue(client, ours), published

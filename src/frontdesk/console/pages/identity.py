@@ -23,12 +23,11 @@ from frontdesk.access.staff.identity_provider import (
 from frontdesk.access.staff.sessions import Identity, Membership, PracticeChoice
 from frontdesk.console.browsers import browser_name
 from frontdesk.console.cookies import CHOICE, IDENTITY, delete_cookie, read_cookie, set_cookie
-from frontdesk.console.forms import read_form
-from frontdesk.console.guard import CSRF_FIELD, PREFIX, Console, RequestProgress, answered, check_same_origin
-from frontdesk.console.pages.sign_in import form_token, local_address, sign_in_page, signed_in
+from frontdesk.console.guard import PREFIX, Console, RequestProgress, answered
+from frontdesk.console.pages.sign_in import form_token, local_address, posted_form, sign_in_page, signed_in
 from frontdesk.console.rendering import render
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.bodies import LARGEST_BODY
+from frontdesk.doors.http_request import address_of
 
 _LIFETIME = timedelta(minutes=10)
 _PENDING = b"console sign-in"
@@ -78,7 +77,7 @@ def identity_routes(console: Console, provider: IdentityProvider) -> list[Route]
             return await console.sign_in.by_identity(proven, browser, request_id)
 
         try:
-            token = await console.failures.guard("sign-in", f"identity {beginning.state}", _address(request), attempt)
+            token = await console.failures.guard("sign-in", f"identity {beginning.state}", address_of(request), attempt)
         except ProviderUnavailable:
             return sign_in_page(request, console, 502, _UNAVAILABLE)
         except PracticeChoice as choice:
@@ -100,11 +99,9 @@ def identity_routes(console: Console, provider: IdentityProvider) -> list[Route]
         return response
 
     async def _choose(request: Request, request_id: str) -> Response:
-        check_same_origin(request, console.settings)
-        form = await read_form(request, LARGEST_BODY)
-        cookie = read_cookie(request, CHOICE, console.settings) or ""
-        kept = console.seals.unseal(_CHOICE, cookie, _LIFETIME)
-        if kept is None or not hmac.compare_digest(form_token(cookie), form.get(CSRF_FIELD).encode()):
+        form, is_ours = await posted_form(request, console.settings, CHOICE)
+        kept = console.seals.unseal(_CHOICE, read_cookie(request, CHOICE, console.settings), _LIFETIME)
+        if kept is None or not is_ours:
             return sign_in_page(request, console, 403, _STALE)
         *identity, then = kept
         browser, chosen = browser_name(request.headers.get("user-agent", "")), form.get("staff")
@@ -123,7 +120,3 @@ def identity_routes(console: Console, provider: IdentityProvider) -> list[Route]
         Route(CALLBACK, answered(console, "/sign-in/identity/callback", finish), methods=["GET"]),
         Route(f"{PREFIX}/sign-in/practice", answered(console, "/sign-in/practice", choose), methods=["POST"]),
     ]
-
-
-def _address(request: Request) -> str | None:
-    return None if request.client is None else request.client.host

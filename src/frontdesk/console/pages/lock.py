@@ -1,7 +1,5 @@
 """The lock of a shared desk: staff with a session in this browser unlock it with their PIN."""
 
-import hmac
-
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -11,21 +9,11 @@ from frontdesk.access.staff.desk_lock import LOCK_AFTER_MINUTES
 from frontdesk.access.staff.members import StaffError
 from frontdesk.access.staff.sessions import LONGEST
 from frontdesk.console.cookies import DESK, SESSION, SIGN_IN, read_cookie, set_cookie
-from frontdesk.console.forms import read_form
-from frontdesk.console.guard import (
-    CSRF_FIELD,
-    PREFIX,
-    Console,
-    ConsoleRequest,
-    Page,
-    RequestProgress,
-    answered,
-    check_same_origin,
-)
-from frontdesk.console.pages.sign_in import FAULTS, FORM_LIFETIME, STALE, form_token, local_address
+from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, RequestProgress, answered
+from frontdesk.console.pages.sign_in import FAULTS, FORM_LIFETIME, STALE, form_token, local_address, posted_form
 from frontdesk.console.rendering import render
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.bodies import LARGEST_BODY
+from frontdesk.doors.http_request import address_of
 
 _WRONG = "The PIN is wrong. After five wrong PINs the session ends."
 
@@ -50,20 +38,17 @@ def unlock_routes(console: Console) -> list[Route]:
         return response
 
     async def unlock(request: Request, attempt: RequestProgress) -> Response:
-        check_same_origin(request, settings)
-        form = await read_form(request, LARGEST_BODY)
-        proof, desk = read_cookie(request, SIGN_IN, settings), read_cookie(request, DESK, settings)
-        if proof is None or not hmac.compare_digest(form_token(proof), form.get(CSRF_FIELD).encode()):
+        (form, is_ours), desk = await posted_form(request, settings), read_cookie(request, DESK, settings)
+        if not is_ours:
             return await page(request, 403, STALE, form.get("next"))
         if desk is None:
             return RedirectResponse(f"{PREFIX}/sign-in", 303)
         number, pin, token = form.get("session"), form.get("pin"), read_cookie(request, SESSION, settings)
-        address = None if request.client is None else request.client.host
         try:
             opened = await console.failures.guard(
                 "sign-in",
                 f"pin {number}",
-                address,
+                address_of(request),
                 lambda: console.desk_lock.unlock(desk, number, pin, token, attempt.request_id),
             )
         except Problem as problem:

@@ -4,7 +4,6 @@ The challenge is sealed in a cookie, so that only the browser that it was made f
 """
 
 import hashlib
-import hmac
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,21 +13,11 @@ from frontdesk.access.opaque_tokens import new_token
 from frontdesk.access.staff.members import StaffError
 from frontdesk.access.staff.passkeys import CHALLENGE_LIFETIME, Passkeys
 from frontdesk.console.browsers import browser_name
-from frontdesk.console.cookies import CHALLENGE, SIGN_IN, delete_cookie, read_cookie, set_cookie
-from frontdesk.console.forms import Form, read_form
-from frontdesk.console.guard import (
-    CSRF_FIELD,
-    PREFIX,
-    Console,
-    ConsoleRequest,
-    Page,
-    RequestProgress,
-    answered,
-    check_same_origin,
-)
-from frontdesk.console.pages.sign_in import FAULTS, STALE, form_token, local_address, sign_in_page, signed_in
+from frontdesk.console.cookies import CHALLENGE, delete_cookie, read_cookie, set_cookie
+from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, RequestProgress, answered
+from frontdesk.console.pages.sign_in import FAULTS, STALE, local_address, posted_form, sign_in_page, signed_in
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.bodies import LARGEST_BODY
+from frontdesk.doors.http_request import address_of
 
 _TO_SIGN_IN = b"console passkey sign-in"
 _TO_REGISTER = b"console passkey registration"
@@ -38,16 +27,9 @@ _REFUSED = "This passkey may not sign in. Use another one, or ask an admin of yo
 def passkey_sign_in_routes(console: Console, passkeys: Passkeys) -> list[Route]:
     settings = console.settings
 
-    async def posted(request: Request) -> Form | None:
-        """None if the form was not shown to this browser."""
-        check_same_origin(request, settings)
-        form = await read_form(request, LARGEST_BODY)
-        proof = read_cookie(request, SIGN_IN, settings)
-        ours = proof is not None and hmac.compare_digest(form_token(proof), form.get(CSRF_FIELD).encode())
-        return form if ours else None
-
     async def options(request: Request, _attempt: RequestProgress) -> Response:
-        if await posted(request) is None:
+        _, is_ours = await posted_form(request, settings)
+        if not is_ours:
             raise Problem("forbidden_scope", STALE)
         challenge = new_token()
         response = _options(await passkeys.sign_in_options(challenge))
@@ -60,17 +42,16 @@ def passkey_sign_in_routes(console: Console, passkeys: Passkeys) -> list[Route]:
         return response
 
     async def _use(request: Request, request_id: str) -> Response:
-        form = await posted(request)
+        form, is_ours = await posted_form(request, settings)
         kept = console.seals.unseal(_TO_SIGN_IN, read_cookie(request, CHALLENGE, settings), CHALLENGE_LIFETIME)
-        if form is None or kept is None:
+        if not is_ours or kept is None:
             return sign_in_page(request, console, 403, STALE)
         answer, browser = form.get("credential"), browser_name(request.headers.get("user-agent", ""))
         # Failures are limited per answer and per address, so that they cannot lock anyone else out.
         name = "passkey " + hashlib.sha256(answer.encode(errors="surrogatepass")).hexdigest()
-        address = None if request.client is None else request.client.host
         try:
             token = await console.failures.guard(
-                "sign-in", name, address, lambda: passkeys.sign_in(kept[0], answer, browser, request_id)
+                "sign-in", name, address_of(request), lambda: passkeys.sign_in(kept[0], answer, browser, request_id)
             )
         except Problem as problem:
             fault = _REFUSED if problem.code == "unauthorized" else FAULTS[problem.code]

@@ -18,11 +18,13 @@ from frontdesk.access.opaque_tokens import new_token
 from frontdesk.access.staff.sessions import LONGEST
 from frontdesk.console.browsers import browser_name
 from frontdesk.console.cookies import DESK, SESSION, SIGN_IN, delete_cookie, read_cookie, set_cookie
-from frontdesk.console.forms import read_form
+from frontdesk.console.forms import Form, read_form
 from frontdesk.console.guard import CSRF_FIELD, PREFIX, Console, RequestProgress, answered, check_same_origin
 from frontdesk.console.rendering import render
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.bodies import LARGEST_BODY
+from frontdesk.doors.http_request import address_of
+from frontdesk.settings import Settings
 
 FORM_LIFETIME = timedelta(hours=1)
 _LOCAL = re.compile(r"/console/[A-Za-z0-9_./?&=%+:~-]*\Z")
@@ -48,19 +50,16 @@ def sign_in_routes(console: Console) -> list[Route]:
         return sign_in_page(request, console)
 
     async def use(request: Request, attempt: RequestProgress) -> Response:
-        check_same_origin(request, settings)
-        form = await read_form(request, LARGEST_BODY)
-        proof = read_cookie(request, SIGN_IN, settings)
-        if proof is None or not hmac.compare_digest(form_token(proof), form.get(CSRF_FIELD).encode()):
+        form, is_ours = await posted_form(request, settings)
+        if not is_ours:
             return sign_in_page(request, console, 403, STALE)
         link = form.get("link").rpartition("#")[2]
         browser = browser_name(request.headers.get("user-agent", ""))
         # Failures are limited per link and per address, so that they cannot lock anyone else out.
         name = "link " + hashlib.sha256(link.encode(errors="surrogatepass")).hexdigest()
-        address = None if request.client is None else request.client.host
         try:
             token = await console.failures.guard(
-                "sign-in", name, address, lambda: console.sign_in.by_link(link, browser, attempt.request_id)
+                "sign-in", name, address_of(request), lambda: console.sign_in.by_link(link, browser, attempt.request_id)
             )
         except Problem as problem:
             return sign_in_page(request, console, problem.status, FAULTS[problem.code])
@@ -68,16 +67,13 @@ def sign_in_routes(console: Console) -> list[Route]:
         return await signed_in(request, console, token, then, attempt.request_id)
 
     async def mail(request: Request, attempt: RequestProgress) -> Response:
-        check_same_origin(request, settings)
-        form = await read_form(request, LARGEST_BODY)
-        proof = read_cookie(request, SIGN_IN, settings)
-        if proof is None or not hmac.compare_digest(form_token(proof), form.get(CSRF_FIELD).encode()):
+        form, is_ours = await posted_form(request, settings)
+        if not is_ours:
             return sign_in_page(request, console, 403, STALE)
         if console.sign_in_mail is None:
             raise Problem("not_found", "There is no such page.")
-        address = None if request.client is None else request.client.host
         try:
-            await console.failures.count_mail(form.get("email"), address)
+            await console.failures.count_mail(form.get("email"), address_of(request))
         except Problem as problem:
             return sign_in_page(request, console, problem.status, FAULTS[problem.code])
         console.sign_in_mail.request(form.get("email"), attempt.request_id)
@@ -139,6 +135,13 @@ async def _after_link(console: Console, token: str, then: str) -> str:
 def local_address(text: str) -> str:
     """A path within the console, or its first page, so that a link cannot redirect elsewhere."""
     return text if _LOCAL.match(text) and len(text) <= _LONGEST_ADDRESS else f"{PREFIX}/"
+
+
+async def posted_form(request: Request, settings: Settings, cookie: str = SIGN_IN) -> tuple[Form, bool]:
+    """A form that is sent without a session, and whether it was shown to the browser that holds the cookie."""
+    check_same_origin(request, settings)
+    form, proof = await read_form(request, LARGEST_BODY), read_cookie(request, cookie, settings)
+    return form, proof is not None and hmac.compare_digest(form_token(proof), form.get(CSRF_FIELD).encode())
 
 
 def form_token(proof: str) -> bytes:
