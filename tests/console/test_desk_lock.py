@@ -121,7 +121,7 @@ async def test_wrong_pins_end_the_session_and_are_not_forgiven(world: World) -> 
     await browser.post("/console/lock")
     assert (await unlock(browser, "")).status_code == 401
     last = await unlock(browser, "2581")
-    assert (last.status_code, last.headers["location"]) == (303, "/console/sign-in"), "nobody is left to unlock"
+    assert (last.status_code, last.headers["location"]) == (303, "/console/sign-in"), "no session is left to unlock"
     assert not await is_in(browser)
     changing = await person(world, "Gil")
     for _ in range(MOST_WRONG_PINS):

@@ -60,7 +60,7 @@ async def test_a_held_time_is_its_holders_until_it_books_it(server: World) -> No
     assert pending["extension"] == [{"url": "urn:frontdesk:held-until", "valueInstant": "2026-11-15T08:05:00Z"}]
     assert answer.headers["location"] == f"http://test{BASE}/Appointment/{pending['id']}"
     assert (await holder.get(answer.headers["location"])).json() == pending
-    # Nobody is offered the time, over any door; the slot tells that it is held.
+    # No door offers the time; the slot says that it is held.
     for client in (holder, other):
         assert await open_starts(client) == rest
         assert [each["start"] for each in await proposals(client)] == rest

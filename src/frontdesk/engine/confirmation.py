@@ -83,7 +83,7 @@ class Write:
 
     @property
     def consent(self) -> Consent | None:
-        """How the agreement to this call is given; None if nobody is asked."""
+        """How the agreement to this call is given; None if the caller needs none."""
         if not self.by_agent:
             return self.context.caller.consent
         return "elicitation" if self.agreed is not None else consent_of(self.given.confirmation_token or "")

@@ -98,7 +98,7 @@ class Passkeys:
             )
 
     async def sign_in_options(self, challenge: str) -> str:
-        """JSON for a browser in which nobody is signed in."""
+        """JSON for a browser without a session."""
         options: str = (await _ceremonies()).sign_in_options(self._party, challenge.encode())
         return options
 
