@@ -2,8 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, MutableMapping
-from typing import Any
+from collections.abc import AsyncIterator, Mapping, MutableMapping
+from typing import Any, TypeVar
 
 import httpx
 
@@ -43,6 +43,12 @@ class Stream:
                 await self._more.wait()
                 self._more.clear()
 
+    async def until_answered(self) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while not self.status:
+                await self._more.wait()
+                self._more.clear()
+
     async def until_ended(self) -> None:
         async with asyncio.timeout(PATIENCE):
             await self.ended.wait()
@@ -51,17 +57,20 @@ class Stream:
         self._gone.set()
 
 
+OpenStream = TypeVar("OpenStream", bound=Stream)
+
+
 @contextlib.asynccontextmanager
-async def stream(app: Any, browser: httpx.AsyncClient, path: str = "/console/live") -> AsyncIterator[Stream]:
-    """With the cookies of a browser, straight to the application: the test client reads whole answers only."""
-    cookies = "; ".join(f"{cookie.name}={cookie.value}" for cookie in browser.cookies.jar)
+async def opened_by(
+    app: Any, method: str, path: str, headers: Mapping[str, str], opened: OpenStream
+) -> AsyncIterator[OpenStream]:
+    """Straight to the application: the test client reads whole answers only."""
     scope = {
-        "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1", "method": "GET",
+        "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1", "method": method,
         "scheme": "http", "path": path, "raw_path": path.encode(), "query_string": b"", "root_path": "",
-        "headers": [(b"host", b"test"), (b"cookie", cookies.encode()), (b"sec-fetch-dest", b"empty")],
+        "headers": [(name.encode(), value.encode()) for name, value in {"host": "test", **headers}.items()],
         "client": ("127.0.0.1", 40000), "server": ("test", 80),
     }  # fmt: skip
-    opened = Stream()
 
     async def run() -> None:
         try:
@@ -71,12 +80,17 @@ async def stream(app: Any, browser: httpx.AsyncClient, path: str = "/console/liv
 
     task = asyncio.create_task(run())
     try:
-        async with asyncio.timeout(PATIENCE):
-            while not opened.status:
-                await opened._more.wait()
-                opened._more.clear()
+        await opened.until_answered()
         yield opened
     finally:
         opened.leave()
         async with asyncio.timeout(PATIENCE):
             await task
+
+
+@contextlib.asynccontextmanager
+async def stream(app: Any, browser: httpx.AsyncClient, path: str = "/console/live") -> AsyncIterator[Stream]:
+    """With the cookies of a browser."""
+    cookies = "; ".join(f"{cookie.name}={cookie.value}" for cookie in browser.cookies.jar)
+    async with opened_by(app, "GET", path, {"cookie": cookies, "sec-fetch-dest": "empty"}, Stream()) as opened:
+        yield opened

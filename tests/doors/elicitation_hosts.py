@@ -1,6 +1,5 @@
 """MCP hosts that ask their user, by hand: what they send, and a call whose stream stays open for the answer."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import httpx
 import orjson
 
-from tests.console.streams import PATIENCE, Stream
+from tests.console.streams import Stream, opened_by
 from tests.doors.mcp_speech import HANDSHAKE, META, MODERN, headers, request
 
 FORMS: Mapping[str, Any] = {"elicitation": {}}
@@ -89,10 +88,8 @@ class OpenCall(Stream):
 async def open_call(
     app: Any, client: httpx.AsyncClient, session: str | None, tool: str, arguments: Mapping[str, Any]
 ) -> AsyncIterator[OpenCall]:
-    """Straight to the application: the test client reads whole answers only."""
     body = orjson.dumps(request("tools/call", {"name": tool, "arguments": dict(arguments)}))
     sent = {
-        "host": "test",
         "accept": "application/json, text/event-stream",
         "content-type": "application/json",
         "content-length": str(len(body)),
@@ -100,28 +97,9 @@ async def open_call(
         "mcp-protocol-version": HANDSHAKE[-1],
         **({} if session is None else {"mcp-session-id": session}),
     }
-    scope = {
-        "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1", "method": "POST",
-        "scheme": "http", "path": "/mcp", "raw_path": b"/mcp", "query_string": b"", "root_path": "",
-        "headers": [(name.encode(), value.encode()) for name, value in sent.items()],
-        "client": ("127.0.0.1", 40000), "server": ("test", 80),
-    }  # fmt: skip
-    opened = OpenCall(body)
-
-    async def run() -> None:
-        try:
-            await app(scope, opened.receive, opened.send)
-        finally:
-            opened.ended.set()
-
-    task = asyncio.create_task(run())
-    try:
+    async with opened_by(app, "POST", "/mcp", sent, OpenCall(body)) as opened:
         await opened.until("data: ")
         yield opened
-    finally:
-        opened.leave()
-        async with asyncio.timeout(PATIENCE):
-            await task
 
 
 async def reply(client: httpx.AsyncClient, question: Mapping[str, Any], answer: Any) -> int:
