@@ -8,6 +8,7 @@ from tests.browser.accessibility import open_with_axe, require_accessible
 from tests.browser.behind_forms import BEHIND_FORMS
 from tests.browser.browsing import DESKTOP, PAINTED, Office, Window
 from tests.browser.places import PLACES, addresses
+from tests.browser.slow_pages import in_two_halves
 
 pytestmark = pytest.mark.heavy
 
@@ -52,6 +53,18 @@ def test_page_is_accessible_still_and_quick(name: str, admins: Window, paths: di
     assert observed["shift"] < _LARGEST_SHIFT, observed["moved"]
     require_accessible(page)
     admins.faults.check()
+
+
+@pytest.mark.parametrize("name", [name for name in PLACES if name.startswith("calendar")])
+def test_calendar_that_arrives_in_pieces_is_still(name: str, place: Office, paths: dict[str, str]) -> None:
+    opened = place.open("admin")
+    with in_two_halves(place.desk.url) as slow:
+        page = opened.page
+        page.goto(f"{slow}/console{paths[name]}", wait_until="load")
+        page.evaluate(_WHEN_PAINTED)
+        observed = page.evaluate("window.observed")
+        opened.context.close()
+    assert observed["shift"] < _LARGEST_SHIFT, observed["moved"]
 
 
 @pytest.mark.parametrize("name", BEHIND_FORMS)
