@@ -62,6 +62,13 @@ class Served:
         token: str = answer.json()["access_token"]
         return token
 
+    async def practice_that_demands(self, **consents: str) -> str:
+        """The slug of a further practice, where these writes need a consent."""
+        wanted = ", ".join(f"{name}: {consent}" for name, consent in consents.items())
+        text = PRACTICE.replace("SLUG", "demanding").replace("timeZone", f"consent: {{{wanted}}}, timeZone", 1)
+        await import_practice(self.service.database, parse(text), datetime.now(UTC))
+        return "demanding"
+
 
 def coming_days() -> dict[str, str]:
     """A window that surely holds open slots of the practice, seen from the real clock."""

@@ -34,6 +34,9 @@ async def test_the_conformance_suite_passes_its_scenarios_of_authorization(
     async with person(served) as ana:
         status, written = await run_with(ana, node, CONFORMANCE, arguments, tmp_path)
     assert status == 0, written
+    scenarios = ("authorization-server-metadata-endpoint", "authorization-code-grant")
+    assert all(f"{scenario}: 1 passed, 0 failed" in written for scenario in scenarios), "none was skipped"
+    assert f"({len(scenarios)} scenarios)" in written, "these are all"
     print(written[written.find("SUMMARY") :])
 
 
