@@ -15,9 +15,6 @@ import httpx
 from measuring import Progress, Row, Sizes, median, ratios
 from service import Service
 
-from frontdesk.access.clients.records import PatientAccess, add_client
-from frontdesk.access.clients.scopes import SCOPES
-from frontdesk.access.keys.ring import KeyRing
 from frontdesk.app import build_app, build_service
 from frontdesk.domain.directory import Directory
 from frontdesk.practice_file import parse
@@ -65,7 +62,12 @@ def bookings(folder: Path, sizes: Sizes, progress: Progress) -> list[Row]:
     service = Service(folder)
     try:
         service.start()
-        taken = service.with_keys(lambda database, ring: _measured(folder, database, ring, text, sizes, progress))
+        practice = parse(text)
+        service.with_keys(lambda database, _: import_practice(database, practice, datetime.now(UTC)))
+        [token] = service.tokens([practice.directory.practice.slug], "integration")
+        taken = service.with_keys(
+            lambda database, _: _measured(folder, database, practice.directory, token, sizes, progress)
+        )
     finally:
         service.stop()
     value, low, high = ratios(taken["at the server"], taken["$book"])
@@ -75,17 +77,15 @@ def bookings(folder: Path, sizes: Sizes, progress: Progress) -> list[Row]:
 
 
 async def _measured(
-    folder: Path, database: Database, ring: KeyRing, text: str, sizes: Sizes, progress: Progress
+    folder: Path, database: Database, directory: Directory, token: str, sizes: Sizes, progress: Progress
 ) -> dict[str, list[float]]:
     """Seconds of each booking."""
-    directory = parse(text).directory
-    await import_practice(database, parse(text), datetime.now(UTC))
     service = build_service(Settings(data_dir=folder, base_url="http://bench"), database)
     await service.ring.load()
     taken: dict[str, list[float]] = {"in all": [], "at the server": [], "$book": []}
     transport = httpx.ASGITransport(app=build_app(service))
     async with httpx.AsyncClient(transport=transport, base_url="http://bench") as caller:
-        caller.headers["Authorization"] = f"Bearer {await _token(caller, database, ring, directory.practice.slug)}"
+        caller.headers["Authorization"] = f"Bearer {token}"
         match = await caller.post("/api/patients/match", json=_PERSON)
         known = match.json()["items"] if match.status_code == 200 else []  # of an earlier run
         patient = known[0]["id"] if known else (await _ok(caller, "POST", "/api/patients", _PERSON))["patientId"]
@@ -103,22 +103,6 @@ async def _measured(
             await _ok(caller, "POST", f"/api/appointments/{booked['appointmentId']}/cancel", {})
     await service.fhir.close()
     return taken
-
-
-async def _token(caller: httpx.AsyncClient, database: Database, ring: KeyRing, slug: str) -> str:
-    record, secret = await add_client(
-        database,
-        ring,
-        practice=slug,
-        name="bench",
-        grant="integration",
-        scopes=SCOPES,
-        per_minute=10**9,
-        quota=10**12,
-        patient_access=PatientAccess(patients_per_hour=0, patients_per_day=0, match_misses=0),
-    )
-    form = {"grant_type": "client_credentials", "client_id": record.client_id, "client_secret": secret}
-    return str((await caller.post("/oauth/token", data=form)).json()["access_token"])
 
 
 async def _slots(caller: httpx.AsyncClient, directory: Directory) -> list[dict[str, Any]]:

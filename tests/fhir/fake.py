@@ -96,11 +96,12 @@ class Fake:
 
 def _fits(resource: Resource, name: str, value: str) -> bool:
     wanted = value.split(",")
-    if name in ("start", "date"):
-        if "start" not in resource:
+    if name in ("start", "date", "end"):
+        member = "end" if name == "end" else "start"
+        if member not in resource:
             return False
-        moment, limit = datetime.fromisoformat(resource["start"]), datetime.fromisoformat(value[2:])
-        return moment >= limit if value.startswith("ge") else moment < limit
+        moment, limit = datetime.fromisoformat(resource[member]), datetime.fromisoformat(value[2:])
+        return {"ge": moment >= limit, "gt": moment > limit, "lt": moment < limit}[value[:2]]
     if name == "_id":
         return resource["id"] in wanted
     if name == "status":

@@ -10,7 +10,7 @@ from tests.fhir.practice import Upstream, opened
 from tests.world import World, slots
 
 
-@pytest.fixture(params=["fake-batch", pytest.param("medplum-batch", marks=pytest.mark.heavy)])
+@pytest.fixture(params=["fake-batch", "proposing-batch", pytest.param("medplum-batch", marks=pytest.mark.heavy)])
 async def door(request: pytest.FixtureRequest) -> AsyncIterator[Door]:
     async with opened(request.param) as door:
         yield door

@@ -73,8 +73,9 @@ class ServerCapabilities:
         return self.software == "frontdesk" and self.shape is not None
 
     @property
-    def searches_any_actor(self) -> bool:
-        """Whether appointments of a patient and of a practitioner are found by one search."""
+    def searches_exactly(self) -> bool:
+        """Whether one search finds the live appointments of a patient and of a practitioner, and one the slots that
+        overlap a time: R4 has no search parameter for the end of a Slot."""
         return self.shape == "medplum"
 
     @property

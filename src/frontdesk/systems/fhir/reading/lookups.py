@@ -13,6 +13,7 @@ from frontdesk.systems.fhir.capabilities import ServerCapabilities
 from frontdesk.systems.fhir.records import KnownRecord
 from frontdesk.systems.fhir.resources.appointments import (
     ATTENDED,
+    LIVE,
     Facts,
     PracticeMap,
     attending,
@@ -126,10 +127,10 @@ class Reader:
     ) -> Reading[bool]:
         """Whether the patient has an appointment that overlaps [starts, ends), other than their `own` one. Those of the
         people `beside` are searched with them."""
-        dates = appointment_dates(starts, ends)
-        queries = [Search("Appointment", [("patient", patient), *dates])]
+        taken = appointments_at(self._upstream.server, starts, ends)
+        queries = [Search("Appointment", [("patient", patient), *taken])]
         if beside:
-            queries = searches("Appointment", "actor", [*beside, patient], dates)
+            queries = searches("Appointment", "actor", [*beside, patient], taken)
         first, last = whole_minutes(starts, ends)
 
         def overlaps(resource: Resource) -> bool:
@@ -274,9 +275,10 @@ class Reader:
         )
 
 
-def appointment_dates(starts: datetime, ends: datetime) -> list[tuple[str, str]]:
+def appointments_at(server: ServerCapabilities, starts: datetime, ends: datetime) -> list[tuple[str, str]]:
     """The search parameters of appointments that may overlap [starts, ends)."""
-    return [("date", f"ge{stamp(starts - LONGEST_APPOINTMENT)}"), ("date", f"lt{stamp(ends)}")]
+    dates = [("date", f"ge{stamp(starts - LONGEST_APPOINTMENT)}"), ("date", f"lt{stamp(ends)}")]
+    return [*dates, ("status", ",".join(LIVE))] if server.searches_exactly else dates
 
 
 def _midnight(day: date) -> datetime:

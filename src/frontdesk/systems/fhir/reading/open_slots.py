@@ -15,7 +15,7 @@ from frontdesk.domain.directory import Procedure, VisitType
 from frontdesk.domain.local_time import DAY_MINUTES
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.systems.fhir.reading.finds import can_propose, find_queries, subject
-from frontdesk.systems.fhir.reading.lookups import appointment_dates
+from frontdesk.systems.fhir.reading.lookups import appointments_at
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.busy import BusyTimes, busy_times
 from frontdesk.systems.fhir.resources.elements import Resource, reference_of, references, stamp
@@ -142,7 +142,7 @@ class SlotFinder:
 
     async def people_beside(self, provider_id: int) -> list[str]:
         """The practitioner and roles whose appointments are searched together with a patient's, if the server can."""
-        if not self._upstream.server.searches_any_actor:
+        if not self._upstream.server.searches_exactly:
             return []
         return (await self._upstream.calendars(self._deadline, self._practice)).people_of({provider_id})
 
@@ -219,16 +219,17 @@ class SlotFinder:
         asked = {value for _, find in finds for name, value in find.subject if name == "schedule"}
         schedules = [each for each in known.busy_schedules(providers, locations) if each not in asked]
         starts, ends = (datetime.fromtimestamp(each * 60, tz=UTC) for each in (first, last))
-        earlier = _between("start", starts - _LONGEST_ABSENCE, starts - _LONGEST_SLOT)
         slots: list[Query] = []
         server = self._upstream.server
         if server.can("Slot search-type") and not server.is_frontdesk:
-            slots += searches("Slot", "schedule", schedules, _between("start", starts - _LONGEST_SLOT, ends))
-            slots += searches("Slot", "schedule", schedules, [("status", "busy-unavailable"), *earlier])
+            spans = [_between("start", starts - _LONGEST_SLOT, ends), _earlier_absences(starts)]
+            if server.searches_exactly:
+                spans = [[("start", f"lt{stamp(ends)}"), ("end", f"gt{stamp(starts)}")]]
+            slots += [query for span in spans for query in searches("Slot", "schedule", schedules, span)]
         appointments: list[Query] = []
         if server.can("Appointment search-type") and not server.is_frontdesk:
             people = [*known.people_of(providers), *([patient] if patient else [])]
-            appointments += searches("Appointment", "actor", people, appointment_dates(starts, ends))
+            appointments += searches("Appointment", "actor", people, appointments_at(server, starts, ends))
 
         def result(found: Sequence[list[Resource]]) -> Window:
             read = iter(found)
@@ -295,6 +296,11 @@ def records_of(appointment: Resource) -> frozenset[str]:
 
 def _between(name: str, first: datetime, last: datetime) -> list[tuple[str, str]]:
     return [(name, f"ge{stamp(first)}"), (name, f"lt{stamp(last)}")]
+
+
+def _earlier_absences(starts: datetime) -> list[tuple[str, str]]:
+    earlier = _between("start", starts - _LONGEST_ABSENCE, starts - _LONGEST_SLOT)
+    return [("status", "busy-unavailable"), *earlier]
 
 
 def _joined(found: Iterable[list[Resource]]) -> list[Resource]:

@@ -40,6 +40,7 @@ STATUSES = {
 RECORDED = {"arrived": "arrived", "completed": "fulfilled", "noShow": "noshow"}  # by the practice, after the fact
 ATTENDED = ("arrived", "checked-in", "fulfilled")
 _OF_PRACTICE = ("Practitioner", "PractitionerRole", "Location", "HealthcareService")
+LIVE = ("proposed", "pending", "booked", "arrived", "fulfilled", "checked-in", "waitlist")
 _TAKES_NO_TIME = ("cancelled", "noshow", "entered-in-error")
 _MOVED = ("status", "serviceType", "start", "end", "minutesDuration", "slot")
 
