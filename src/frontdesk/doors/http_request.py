@@ -1,10 +1,10 @@
 """An HTTP request as doors see it: its headers by name, its access token, and its caller if the gateway knows them."""
 
-import os
 import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
+from random import getrandbits
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -77,7 +77,7 @@ def _bearer_token(authorization: bytes | None) -> str | None:
 
 def _request_id(traceparent: bytes | None) -> str:
     found = None if traceparent is None else _TRACEPARENT.match(traceparent.decode("latin-1").strip())
-    return found.group(1) if found else os.urandom(16).hex()
+    return found.group(1) if found else f"{getrandbits(128):032x}"
 
 
 def decoded(value: bytes | None) -> str | None:

@@ -87,7 +87,8 @@ class Engine:
 
     async def answer(self, call: Call) -> Answer:
         operation = call.operation
-        caller = await self.admit(call)
+        caller = call.caller or await self._identify(call)
+        _require_scope(operation, caller)
         key = call.cache_key if operation.depends_on is not None else None
         if key is not None:
             if (cached := await self._cached(operation, caller, key)) is not None:
@@ -162,10 +163,12 @@ class Engine:
 
     async def admit(self, call: Call) -> Caller:
         """Checks token, practice and scope, and returns the caller."""
-        if call.caller is None:
-            call.caller = await self.authenticator.identify(call.token, call.resource)
-        if call.operation.scope is not None and call.operation.scope not in call.caller.scopes:
-            raise Problem("forbidden_scope", f"This operation needs the scope {call.operation.scope}.")
+        caller = call.caller or await self._identify(call)
+        _require_scope(call.operation, caller)
+        return caller
+
+    async def _identify(self, call: Call) -> Caller:
+        call.caller = await self.authenticator.identify(call.token, call.resource)
         return call.caller
 
     async def write(self, _call: Call, write: Write) -> Mapping[str, Any]:
@@ -191,6 +194,11 @@ class Engine:
                 entry = audit_entry(call.operation, context, outcome, call.request_id)
                 await record_read(self.audit, entry, context.caller.patient_limits)
         return body
+
+
+def _require_scope(operation: Operation, caller: Caller) -> None:
+    if operation.scope is not None and operation.scope not in caller.scopes:
+        raise Problem("forbidden_scope", f"This operation needs the scope {operation.scope}.")
 
 
 def _read(call: Call, today: date | None) -> Any:
