@@ -15,7 +15,7 @@ from frontdesk.store.practices import export_practice, stored_directory
 from tests.console.admin_pages import EVIL, check_harmless, practice_id, text_of, value_of
 from tests.console.signing_in import TEST_STAFF, action_context, audited, signed_in
 from tests.fhir.practice import file_text
-from tests.world import PRACTICE, World
+from tests.world import PRACTICE, World, book
 
 HARBOR = PRACTICE.replace("SLUG", "harbor")
 WITHOUT_PATIENTS = HARBOR.partition("patients:")[0]
@@ -263,3 +263,26 @@ async def test_staff_reach_nothing_of_it_whatever_a_page_forgets(world: World, s
     ):
         with pytest.raises(Problem):
             await attempt
+
+
+async def test_appointments_that_lose_their_provider_are_shown_and_decided_upon(
+    world: World, admin: httpx.AsyncClient
+) -> None:
+    booked = await book(await world.client(), providerId=12)
+    text = re.sub(r"  - id: 12\n.*?(?=visitTypes:)", "", WITHOUT_PATIENTS, flags=re.DOTALL)
+    assert booked not in (await preview(admin, text)).text
+    shown = await preview(admin, text, prune="yes")
+    assert "1 booked appointment loses what it was booked for" in text_of(shown)
+    assert f"/console/appointments/{booked}" in shown.text
+    for choice in ({}, {"stranded": "refuse"}, {"stranded": "drop"}):
+        answer = await apply(admin, shown, **choice)
+        assert answer.status_code == 409
+        assert "First choose what becomes of the appointments" in text_of(answer)
+    directory = await stored_directory(world.database, "harbor")
+    assert directory is not None
+    assert directory.providers[12].active
+    assert (await apply(admin, shown, stranded="cancel")).status_code == 303
+    async with world.database.transaction(await practice_id(world)) as connection:
+        status = await connection.fetchval("SELECT status FROM appointment WHERE appointment_id = $1", booked)
+        actor = await connection.fetchval("SELECT actor FROM audit_record WHERE operation = 'cancel_appointment'")
+    assert (status, actor) == ("cancelled", admin.headers[TEST_STAFF])

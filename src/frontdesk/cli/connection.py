@@ -146,6 +146,14 @@ def start_database(settings: "Settings", progress: Progress, *, creates: bool = 
         atexit.register(server.leave)
 
 
+def has_database() -> bool:
+    """False: the settings name no server, and their data directory has no database yet."""
+    from frontdesk.settings import load_settings
+
+    settings = load_settings()
+    return settings.database_url is not None or has_embedded_database(settings)
+
+
 def has_embedded_database(settings: "Settings") -> bool:
     return (settings.postgres_dir / "data").exists()
 

@@ -127,6 +127,12 @@ class OpenTimes:
         """The open time of one local date, regardless of appointments."""
         return _merged(self._open_spans(day_number(day)))
 
+    def covers(self, begin: int, end: int) -> bool:
+        """Whether every minute begin <= t < end is open, regardless of appointments."""
+        days = range(local_day_number(begin, self._zone), local_day_number(end - 1, self._zone) + 1)
+        spans = _merged([span for day in days for span in self._open_spans(day)])
+        return any(opens <= begin and end <= closes for opens, closes in spans)
+
     def fitting(self, duration: int, begin: int, end: int, free: Iterable[Gap], limit: int | None) -> list[int]:
         """Starts begin <= t < end whose whole slot is open and free, ascending, at most `limit`."""
         found: list[int] = []

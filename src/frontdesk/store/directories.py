@@ -62,6 +62,12 @@ async def load_directory(database: Database, practice_id: int) -> StoredDirector
     return StoredDirectory(document["practice"]["version"], _directory(document))
 
 
+async def lock_providers(connection: Any, practice_id: int) -> None:
+    """Waits for bookings in progress. Later ones wait for this transaction, and are judged by what it saves."""
+    sql = "SELECT FROM provider WHERE practice_id = $1 ORDER BY provider_id FOR NO KEY UPDATE"
+    await connection.execute(sql, practice_id)
+
+
 async def save_directory(connection: Any, practice_id: int, directory: Directory, *, prune: bool) -> None:
     """Upserts every record of the directory. With prune, what it does not list becomes inactive, never deleted."""
     for location in directory.locations.values():

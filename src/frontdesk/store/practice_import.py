@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from difflib import unified_diff
 from typing import Any, Literal
 
 from frontdesk.domain.directory import Directory
-from frontdesk.practice_file import PatientRecord, PracticeFile, parse
+from frontdesk.practice_file import PatientRecord, PracticeFile, dump, parse
 from frontdesk.store.database import Database
-from frontdesk.store.practices import stored_directory
+from frontdesk.store.directories import StoredDirectory, load_directory
+from frontdesk.store.practices import active_only, practice_id_of
 
 Kind = Literal["settings", "locations", "providers", "visit types", "procedures", "patients"]
 
@@ -29,11 +31,15 @@ class Difference:
         return not (self.added or self.changed or self.removed)
 
 
-async def checked_file(database: Database, text: str, now: datetime, *, prune: bool) -> PracticeFile:
-    """The parsed file. Raises PracticeFileError with all faults, also those against what is stored."""
+async def checked_file(
+    database: Database, text: str, now: datetime, *, prune: bool
+) -> tuple[PracticeFile, StoredDirectory | None]:
+    """The parsed file, and the practice that it would change. Raises PracticeFileError with all faults, also those
+    against what is stored."""
     slug = await asyncio.to_thread(stated_slug, text)
-    known = None if slug is None else await stored_directory(database, slug)
-    return await parsed(text, known, now, prune=prune)
+    practice_id = None if slug is None else await practice_id_of(database, slug)
+    stored = None if practice_id is None else await load_directory(database, practice_id)
+    return await parsed(text, None if stored is None else stored.directory, now, prune=prune), stored
 
 
 async def parsed(text: str, known: Directory | None, now: datetime, *, prune: bool) -> PracticeFile:
@@ -53,6 +59,37 @@ def stated_slug(text: str) -> str | None:
     return slug if isinstance(slug, str) else None
 
 
+def after_import(known: Directory, given: Directory, *, prune: bool) -> Directory:
+    """The stored directory as it is after an import."""
+
+    def merged(stored: Mapping[Any, Any], listed: Mapping[Any, Any]) -> dict[Any, Any]:
+        kept = {key: replace(record, active=False) if prune else record for key, record in stored.items()}
+        return {**kept, **listed}
+
+    visit_types = merged(known.visit_types, given.visit_types)
+    for key in known.visit_types.keys() & given.visit_types.keys():
+        stored, listed = (
+            {procedure.id: procedure for procedure in directory.visit_types[key].procedures}
+            for directory in (known, given)
+        )
+        visit_types[key] = replace(visit_types[key], procedures=tuple(merged(stored, listed).values()))
+    return Directory(
+        given.practice,
+        merged(known.locations, given.locations),
+        merged(known.providers, given.providers),
+        visit_types,
+    )
+
+
+def text_diff(known: Directory, given: Directory, *, prune: bool) -> str:
+    """What an import changes in the text of the practice file, in the unified format; without patients."""
+    before, after = (
+        dump(PracticeFile(active_only(_as_written(directory, known)))).splitlines(keepends=True)
+        for directory in (known, after_import(known, given, prune=prune))
+    )
+    return "".join(unified_diff(before, after, "stored", "imported"))
+
+
 def differences(
     known: Directory, known_patients: Mapping[int, PatientRecord], file: PracticeFile, *, prune: bool
 ) -> list[Difference]:
@@ -65,6 +102,18 @@ def differences(
         _difference("visit types", _bare(stored), _bare(given), prune=prune),
         _difference("procedures", _procedures(stored), _procedures(given), prune=prune),
         _patients(known_patients, file.patients),
+    ]
+
+
+def additions(file: PracticeFile) -> list[Difference]:
+    """What an import adds that creates the practice."""
+    directory = file.directory
+    return [
+        Difference("locations", added=[record.name for record in directory.locations.values()]),
+        Difference("providers", added=[record.name for record in directory.providers.values()]),
+        Difference("visit types", added=[record.name for record in directory.visit_types.values()]),
+        Difference("procedures", added=[record.name for record in _procedures(directory).values()]),
+        Difference("patients", added=[""] * len(file.patients)),
     ]
 
 

@@ -14,7 +14,7 @@ from frontdesk.domain.names import digits
 from frontdesk.domain.patients import name_key
 from frontdesk.practice_file import PatientRecord, PracticeFile
 from frontdesk.store.database import Database, DatabaseUnavailable
-from frontdesk.store.directories import load_directory, save_directory
+from frontdesk.store.directories import load_directory, lock_providers, save_directory
 from frontdesk.store.notifications import notify
 from frontdesk.store.rows import field_names, from_row, upsert_sql
 from frontdesk.store.statistics import analyze_grown_tables
@@ -23,6 +23,10 @@ _MANY_PATIENTS = 500  # fewer take up no more than a table that is never worth a
 
 Also = Callable[[Any, int], Awaitable[None]]
 """Work in the same transaction as a change, given the connection and the practice's id."""
+
+
+class PracticeChanged(Exception):  # noqa: N818 - what it is, not what it is called
+    """The practice was changed since it was read. Nothing was imported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +61,23 @@ async def stored_directory(database: Database, slug: str) -> Directory | None:
 
 
 async def import_practice(
-    database: Database, file: PracticeFile, now: datetime, *, prune: bool = False, also: Also | None = None
+    database: Database,
+    file: PracticeFile,
+    now: datetime,
+    *,
+    prune: bool = False,
+    version: int | None = None,
+    also: Also | None = None,
 ) -> int:
-    """Creates or updates a practice in one transaction and returns its id."""
+    """Creates or updates a practice in one transaction and returns its id. Raises PracticeChanged if the practice no
+    longer has the given version."""
     slug = file.directory.practice.slug
     async with database.transaction() as connection:
-        practice_id: int = await _save_practice(connection, file.directory.practice, now)
+        practice_id, saved_version = await _save_practice(connection, file.directory.practice, now)
+        if version is not None and saved_version != version + 1:
+            raise PracticeChanged
         await connection.execute("SELECT set_config('frontdesk.practice_id', $1, true)", str(practice_id))
+        await lock_providers(connection, practice_id)
         await save_directory(connection, practice_id, file.directory, prune=prune)
         await _save_patients(connection, practice_id, file.patients, now)
         if also is not None:
@@ -79,7 +93,7 @@ async def export_practice(database: Database, slug: str, *, with_patients: bool)
     practice_id = await practice_id_of(database, slug)
     if practice_id is None:
         return None
-    directory = _active((await load_directory(database, practice_id)).directory)
+    directory = active_only((await load_directory(database, practice_id)).directory)
     patients = await stored_patients(database, practice_id) if with_patients else ()
     return PracticeFile(directory, patients)
 
@@ -142,14 +156,16 @@ async def set_suspended(database: Database, slug: str, *, suspended: bool, also:
     return found is not None
 
 
-async def _save_practice(connection: Any, practice: Practice, now: datetime) -> int:
+async def _save_practice(connection: Any, practice: Practice, now: datetime) -> tuple[int, int]:
+    """The id and the new version."""
     values = {name: getattr(practice, name) for name in field_names(Practice) if name != "slug"}
     values["scheduling_system"] = orjson.dumps(dict(practice.scheduling_system)).decode()
     values["consent"] = orjson.dumps(dict(practice.consent)).decode()
     values["created_at"] = values["imported_at"] = now
     sql = upsert_sql("practice", ["slug"], [*values], created_at="practice.created_at", version="practice.version + 1")
-    practice_id: int = await connection.fetchval(f"{sql} RETURNING practice_id", practice.slug, *values.values())
-    return practice_id
+    sql += " RETURNING practice_id, version"
+    saved = await connection.fetchrow(sql, practice.slug, *values.values())
+    return saved["practice_id"], saved["version"]
 
 
 async def _save_patients(connection: Any, practice_id: int, patients: tuple[PatientRecord, ...], now: datetime) -> None:
@@ -182,7 +198,7 @@ async def _save_patients(connection: Any, practice_id: int, patients: tuple[Pati
     )
 
 
-def _active(directory: Directory) -> Directory:
+def active_only(directory: Directory) -> Directory:
     """The directory without inactive records."""
 
     def kept(records: Mapping[int, Any]) -> dict[int, Any]:

@@ -4,7 +4,7 @@ The scheduling system cannot be changed here: its settings name secrets of the s
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +12,22 @@ from frontdesk.audit.trail import append_disclosure
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
+from frontdesk.domain.stranded import Stranded
 from frontdesk.practice_file import Fault, PracticeFile, PracticeFileError, dump, dump_json
 from frontdesk.store.database import Database
 from frontdesk.store.directories import StoredDirectory, load_directory
-from frontdesk.store.practice_import import Difference, differences, parsed, stated_slug
-from frontdesk.store.practices import export_practice, import_practice, stored_patient_ids, stored_patients
+from frontdesk.store.practice_import import Difference, after_import, differences, parsed, stated_slug
+from frontdesk.store.practices import (
+    PracticeChanged,
+    export_practice,
+    import_practice,
+    stored_patient_ids,
+    stored_patients,
+)
+from frontdesk.systems.stranding import Choice, Stranding, default_choice
+from frontdesk.systems.stranding import PatientsStranded as PatientsStranded
 
+STRANDED_CHOICES: Mapping[str, Choice] = {"keep": "keep", "cancel": "cancel"}
 LARGEST_FILE = 1024 * 1024  # larger files take seconds to parse; the command line accepts them
 _reading = asyncio.Semaphore(1)
 
@@ -28,6 +38,7 @@ class Preview:
 
     version: int
     differences: Sequence[Difference]
+    stranded: Sequence[Stranded]
 
     @property
     def is_empty(self) -> bool:
@@ -58,20 +69,31 @@ class PracticeFiles:
             async with self.database.transaction(context.practice_id) as connection:
                 await append_disclosure(connection, entry)
             context.seal_soon()
-        return Preview(stored.version, differences(stored.directory, patients, file, prune=prune))
+        change = Stranding(stored.directory, after_import(stored.directory, file.directory, prune=prune))
+        return Preview(
+            stored.version,
+            differences(stored.directory, patients, file, prune=prune),
+            await change.preview(self.database, context.practice_id, context.now),
+        )
 
-    async def apply(self, context: ActionContext, text: str, *, prune: bool, version: int) -> None:
-        """Imports the whole file, if the practice still has the version that was compared."""
+    async def apply(
+        self, context: ActionContext, text: str, *, prune: bool, version: int, stranded: Choice | None = None
+    ) -> None:
+        """Imports the whole file, if the practice still has the version that was compared. Raises PatientsStranded if
+        `stranded` does not say what becomes of the appointments that lose what they were booked for."""
         context.require("admin")
-        _, file = await self._judged(context, text, prune=prune)
+        stored, file = await self._judged(context, text, prune=prune)
+        change = Stranding(stored.directory, after_import(stored.directory, file.directory, prune=prune))
+        choice = stranded or default_choice(prune=prune)
 
         async def also(connection: Any, practice_id: int) -> None:
-            reached = await connection.fetchval("SELECT version FROM practice WHERE practice_id = $1", practice_id)
-            if reached != version + 1:
-                raise Problem("conflict", "The practice has changed since the comparison. Compare again.")
             await context.record_in(connection, "console.import_practice_file")
+            await change.settle(connection, practice_id, choice, context.audit)
 
-        await import_practice(self.database, file, context.now, prune=prune, also=also)
+        try:
+            await import_practice(self.database, file, context.now, prune=prune, version=version, also=also)
+        except PracticeChanged:
+            raise Problem("conflict", "The practice has changed since the comparison. Compare again.") from None
         context.seal_soon()
 
     async def _judged(self, context: ActionContext, text: str, *, prune: bool) -> tuple[StoredDirectory, PracticeFile]:

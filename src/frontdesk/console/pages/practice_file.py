@@ -2,10 +2,11 @@
 
 from starlette.responses import PlainTextResponse, Response
 
-from frontdesk.console.actions.practice_files import LARGEST_FILE
+from frontdesk.console.actions.practice_files import LARGEST_FILE, STRANDED_CHOICES, PatientsStranded
 from frontdesk.console.forms import Form
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.domain.errors import Problem
+from frontdesk.domain.local_time import zone
 from frontdesk.practice_file import Fault, PracticeFileError
 
 _LARGEST_FORM = LARGEST_FILE + 64 * 1024  # the file and a few fields
@@ -40,7 +41,9 @@ async def _preview(request: ConsoleRequest) -> Response:
     return await _compared(request, _text(form), prune=bool(form.get("prune")))
 
 
-async def _compared(request: ConsoleRequest, text: str, *, prune: bool, changed: bool = False) -> Response:
+async def _compared(
+    request: ConsoleRequest, text: str, *, prune: bool, changed: bool = False, undecided: bool = False
+) -> Response:
     if not text.strip():
         return await _page(request, text, prune=prune, faults=(Fault("$", "choose a file, or paste its text"),))
     try:
@@ -50,11 +53,13 @@ async def _compared(request: ConsoleRequest, text: str, *, prune: bool, changed:
     return request.render(
         "practice_preview.html",
         title="What the file changes",
-        status=409 if changed else 200,
+        status=409 if changed or undecided else 200,
         preview=preview,
+        stranded=[(each, each.starts_at.astimezone(zone(each.time_zone))) for each in preview.stranded],
         text=text,
         prune=prune,
         changed=changed,
+        undecided=undecided,
     )
 
 
@@ -63,10 +68,15 @@ async def _apply(request: ConsoleRequest) -> Response:
     text, prune, version = _text(form), bool(form.get("prune")), form.get("version")
     if not version.isdecimal() or len(version) > 18:
         return await _compared(request, text, prune=prune)
+    stranded = STRANDED_CHOICES.get(form.get("stranded"))
     try:
-        await request.desk.practice_file.apply(request.context, text, prune=prune, version=int(version))
+        await request.desk.practice_file.apply(
+            request.context, text, prune=prune, version=int(version), stranded=stranded
+        )
     except PracticeFileError as error:
         return await _page(request, text, prune=prune, faults=error.faults)
+    except PatientsStranded:
+        return await _compared(request, text, prune=prune, undecided=True)
     except Problem as problem:
         if problem.code != "conflict":
             raise

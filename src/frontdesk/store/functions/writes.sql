@@ -42,6 +42,16 @@ BEGIN
     RETURN open_lane(p_practice, p_provider, p_capacity, p_from, p_to, p_moved, now());
 END $$;
 
+-- Whether the directory has changed since the caller looked. An import locks all providers first, so a booking that has
+-- locked its provider either is seen by the import or sees it here.
+CREATE OR REPLACE FUNCTION directory_has_changed(p_practice bigint, c jsonb) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN EXISTS (
+        SELECT FROM practice p WHERE p.practice_id = p_practice AND p.version <> (c ->> 'version')::bigint
+    );
+END $$;
+
 CREATE OR REPLACE FUNCTION change_book(p_practice bigint, c jsonb, p_actor text, p_now timestamptz)
 RETURNS change_outcome
 LANGUAGE plpgsql AS $$
@@ -62,7 +72,7 @@ BEGIN
     WHERE practice_id = p_practice AND patient_id = v_patient
       AND seen = coalesce((c ->> 'patientSeen')::boolean, seen)
     FOR NO KEY UPDATE;
-    IF NOT FOUND THEN
+    IF NOT FOUND OR directory_has_changed(p_practice, c) THEN
         RETURN ('stale', NULL, NULL, '{}', NULL, NULL)::change_outcome;
     END IF;
     IF patient_is_busy(p_practice, v_patient, v_starts, v_ends, NULL) THEN
@@ -133,6 +143,9 @@ BEGIN
     PERFORM FROM provider
     WHERE practice_id = p_practice AND provider_id IN (v_provider, (c ->> 'fromProviderId')::integer)
     ORDER BY provider_id FOR NO KEY UPDATE;
+    IF directory_has_changed(p_practice, c) THEN
+        RETURN ('stale', NULL, NULL, '{}', NULL, NULL)::change_outcome;
+    END IF;
     SELECT capacity INTO v_capacity FROM provider WHERE practice_id = p_practice AND provider_id = v_provider;
     PERFORM FROM patient WHERE practice_id = p_practice AND patient_id = c ->> 'patientId' FOR NO KEY UPDATE;
     SELECT * INTO a FROM appointment WHERE practice_id = p_practice AND appointment_id = v_id FOR UPDATE;

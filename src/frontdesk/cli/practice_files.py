@@ -1,0 +1,193 @@
+"""`frontdesk practice init`, `import` and `export`: practice files in and out."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from frontdesk.cli.commands import Commands, add_command
+from frontdesk.cli.connection import CommandContext, with_database
+from frontdesk.cli.output import BAD_INPUT, BadInput, CommandError, answer, counted, to_json
+from frontdesk.cli.practice_preview import (
+    answer_preview,
+    counted_stranded,
+    previewed,
+    stranded_choice,
+    stranded_document,
+    stranded_table,
+)
+from frontdesk.privileges import as_caller
+
+if TYPE_CHECKING:
+    from frontdesk.domain.stranded import Stranded
+    from frontdesk.practice_file import PracticeFile, PracticeFileError
+
+_CHOICES = ("refuse", "keep", "cancel")
+
+
+def add_commands(group: Commands) -> None:
+    command = add_command(group, "init", _init, "Write a commented practice file to start from.")
+    command.add_argument("file", metavar="FILE", type=Path, help="a new file, such as practice.yaml")
+
+    command = add_command(group, "import", _import, "Create or update a practice from a file, all of it or nothing.")
+    command.add_argument("file", metavar="FILE", help="YAML or JSON; - reads standard input")
+    command.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
+    command.add_argument("--prune", action="store_true", help="deactivate what the file no longer lists")
+    command.add_argument(
+        "--stranded",
+        choices=_CHOICES,
+        help="future appointments that would lose their provider, location, procedure or hours: refuse to import "
+        "(default with --prune), keep them booked (default otherwise) or cancel them",
+    )
+
+    command = add_command(group, "export", _export, "Write a practice in the format that import reads.", "slug")
+    command.add_argument("--with-patients", action="store_true", help="patients too; keep the file safe")
+    command.add_argument("--output", metavar="FILE", type=Path, help="write to a file that only you can read")
+
+
+def _init(args: argparse.Namespace) -> None:
+    from importlib.resources import files
+
+    text = (files("frontdesk.practice_file") / "new_practice.yaml").read_text(encoding="utf-8")
+    try:
+        with as_caller(), args.file.open("x", encoding="utf-8") as output:
+            output.write(text)
+    except OSError as error:
+        raise BadInput(f"{args.file} cannot be written: {error.strerror}.") from None
+    told = f"Wrote {args.file}. Edit it, then run: frontdesk practice import {args.file}"
+    answer(args, {"file": str(args.file)}, told)
+
+
+def _import(args: argparse.Namespace) -> int | None:
+    from frontdesk.practice_file import PracticeFileError
+    from frontdesk.systems.stranding import PatientsStranded
+
+    try:
+        text = _read(args.file)
+        if args.dry_run:
+            answer_preview(args, previewed(args, text))
+        else:
+            _answer_import(args, *_imported(args, text))
+    except PracticeFileError as error:
+        return _answer_faults(args, error)
+    except PatientsStranded as refusal:
+        return _answer_refusal(args, refusal.found)
+    return None
+
+
+def _imported(args: argparse.Namespace, text: str) -> "tuple[PracticeFile, list[Stranded]]":
+    async def work(context: CommandContext) -> "tuple[PracticeFile, list[Stranded]]":
+        from frontdesk.audit.trail import append_audit
+        from frontdesk.store.practice_import import after_import, checked_file
+        from frontdesk.store.practices import PracticeChanged, import_practice
+        from frontdesk.systems.stranding import Stranding
+
+        now = context.audit.now
+        found: list[Stranded] = []
+        file, stored = await checked_file(context.database, text, now, prune=args.prune)
+
+        async def also(connection: Any, practice_id: int) -> None:
+            await append_audit(connection, context.audit.entry(practice_id, "console.import_practice_file"))
+            if stored is not None:
+                after = after_import(stored.directory, file.directory, prune=args.prune)
+                change = Stranding(stored.directory, after)
+                found.extend(await change.settle(connection, practice_id, stranded_choice(args), context.audit))
+
+        version = None if stored is None else stored.version
+        try:
+            await import_practice(context.database, file, now, prune=args.prune, version=version, also=also)
+        except PracticeChanged:
+            raise CommandError("The practice was changed meanwhile, and nothing was imported: try again.") from None
+        return file, found
+
+    return with_database(work, creates=True)
+
+
+def _answer_import(args: argparse.Namespace, file: "PracticeFile", found: "list[Stranded]") -> None:
+    directory = file.directory
+    counts = {
+        "locations": len(directory.locations),
+        "providers": len(directory.providers),
+        "visitTypes": len(directory.visit_types),
+        "patients": len(file.patients),
+    }
+    text = (
+        f"Imported {directory.practice.slug}: {counted(counts['locations'], 'location')}, "
+        f"{counted(counts['providers'], 'provider')}, {counted(counts['visitTypes'], 'visit type')}, "
+        f"{counted(counts['patients'], 'patient')}."
+    )
+    document: dict[str, Any] = {"practice": directory.practice.slug, **counts}
+    if found:
+        became = "cancelled" if stranded_choice(args) == "cancel" else "kept"
+        document[became] = stranded_document(found)
+        fate = "cancelled" if became == "cancelled" else "still booked"
+        text += f"\n\n{counted_stranded(found, 'lost')}, {fate}:\n{stranded_table(found)}"
+    answer(args, document, text)
+
+
+def _answer_refusal(args: argparse.Namespace, found: "list[Stranded]") -> int:
+    sentence = (
+        f"Nothing was imported: {counted_stranded(found, 'would lose')}. "
+        "Give --stranded keep or --stranded cancel to say what becomes of them."
+    )
+    if args.json:
+        print(to_json({"error": sentence, "stranded": stranded_document(found)}))
+    print(f"{sentence}\n{stranded_table(found)}", file=sys.stderr)
+    return BAD_INPUT
+
+
+def _answer_faults(args: argparse.Namespace, error: "PracticeFileError") -> int:
+    faults = [{"path": fault.path, "message": fault.message} for fault in error.faults]
+    if args.json:
+        print(to_json({"faults": faults}))
+    print(error, file=sys.stderr)
+    return BAD_INPUT
+
+
+def _read(name: str) -> str:
+    from frontdesk.practice_file import Fault, PracticeFileError
+    from frontdesk.practice_file.reading import MAX_BYTES
+
+    try:
+        if name == "-":
+            data = sys.stdin.buffer.read(MAX_BYTES + 1)
+        else:
+            with as_caller(), Path(name).open("rb") as file:
+                data = file.read(MAX_BYTES + 1)
+        return data.decode()
+    except OSError as error:
+        raise BadInput(f"{name} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise PracticeFileError([Fault("$", "the file is not UTF-8 text")]) from None
+
+
+def _export(args: argparse.Namespace) -> None:
+    async def work(context: CommandContext) -> "PracticeFile":
+        from frontdesk.audit.trail import append_disclosure
+        from frontdesk.store.practices import export_practice, stored_patient_ids
+
+        practice_id = await context.practice_id(args.slug)
+        file = await export_practice(context.database, args.slug, with_patients=args.with_patients)
+        assert file is not None
+        operation = "command.export_patients" if args.with_patients else "console.export_practice_file"
+        patients = await stored_patient_ids(context.database, practice_id) if args.with_patients else []
+        async with context.database.transaction(practice_id) as connection:
+            await append_disclosure(connection, context.audit.entry(practice_id, operation, patients))
+        return file
+
+    from frontdesk.practice_file import dump, dump_json
+
+    file = with_database(work)
+    text = dump_json(file) if args.json else dump(file)
+    if args.output is None:
+        sys.stdout.write(text)
+        return
+    try:
+        with as_caller():
+            descriptor = os.open(args.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    except OSError as error:
+        raise BadInput(f"{args.output} cannot be written: {error.strerror}.") from None
+    with os.fdopen(descriptor, "w", encoding="utf-8") as output:
+        output.write(text)
+    answer(args, {"practice": args.slug, "file": str(args.output)}, f"Wrote {args.output}.")

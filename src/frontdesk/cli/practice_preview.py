@@ -1,0 +1,160 @@
+"""`frontdesk practice import --dry-run`: what a file would change, and which booked patients it would strand."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from frontdesk.cli.connection import CommandContext, has_database, wait_for, with_database
+from frontdesk.cli.output import answer, counted, table, to_document
+
+if TYPE_CHECKING:
+    from frontdesk.domain.stranded import Stranded
+    from frontdesk.practice_file import PracticeFile
+    from frontdesk.store.practice_import import Difference
+    from frontdesk.systems.stranding import Choice
+
+_CONSEQUENCES = {
+    "refuse": "The import would be refused. Give --stranded keep or --stranded cancel to say what becomes of them.",
+    "keep": "They would stay booked. Give --stranded refuse or --stranded cancel if they must not.",
+    "cancel": "They would be cancelled.",
+}
+_ELSEWHERE = "Appointments are kept in the practice's own scheduling system, and were not looked at."
+
+
+def stranded_choice(args: argparse.Namespace) -> "Choice":
+    from frontdesk.systems.stranding import default_choice
+
+    given: Choice | None = args.stranded
+    return given or default_choice(prune=args.prune)
+
+
+@dataclass(frozen=True, slots=True)
+class _Preview:
+    slug: str
+    is_new: bool
+    differences: "Sequence[Difference]"
+    text_diff: str
+    stranded: "Sequence[Stranded]" = ()
+    appointments_elsewhere: bool = False
+
+
+def previewed(args: argparse.Namespace, text: str) -> _Preview:
+    if not has_database():  # the first file, before there is anything to compare it with
+        from datetime import UTC, datetime
+
+        from frontdesk.store.practice_import import parsed
+
+        return _as_new(wait_for(parsed(text, None, datetime.now(UTC), prune=args.prune)))
+
+    async def work(context: CommandContext) -> _Preview:
+        from frontdesk.audit.trail import append_disclosure
+        from frontdesk.store.practice_import import after_import, checked_file, differences, text_diff
+        from frontdesk.store.practices import stored_patient_ids, stored_patients
+        from frontdesk.systems.stranding import Stranding
+
+        now = context.audit.now
+        file, stored = await checked_file(context.database, text, now, prune=args.prune)
+        if stored is None:
+            return _as_new(file)
+        slug = file.directory.practice.slug
+        practice_id = await context.practice_id(slug)
+        numbers = [patient.number for patient in file.patients]
+        compared = await stored_patient_ids(context.database, practice_id, numbers)
+        if compared:  # the counts tell whether a patient's data equal what the file says
+            entry = context.audit.entry(practice_id, "console.compare_patients", compared)
+            async with context.database.transaction(practice_id) as connection:
+                await append_disclosure(connection, entry)
+        patients = {row.number: row for row in await stored_patients(context.database, practice_id, numbers)}
+        after = after_import(stored.directory, file.directory, prune=args.prune)
+        change = Stranding(stored.directory, after)
+        return _Preview(
+            slug,
+            is_new=False,
+            differences=differences(stored.directory, patients, file, prune=args.prune),
+            text_diff=text_diff(stored.directory, file.directory, prune=args.prune),
+            stranded=await change.preview(context.database, practice_id, now),
+            appointments_elsewhere=not change.is_looked_up,
+        )
+
+    return with_database(work)
+
+
+def _as_new(file: "PracticeFile") -> _Preview:
+    from frontdesk.store.practice_import import additions
+
+    return _Preview(file.directory.practice.slug, is_new=True, differences=additions(file), text_diff="")
+
+
+def answer_preview(args: argparse.Namespace, preview: _Preview) -> None:
+    choice = stranded_choice(args)
+    document = {
+        "practice": preview.slug,
+        "new": preview.is_new,
+        "differences": [
+            {
+                "kind": each.kind,
+                **(
+                    {"added": len(each.added), "changed": len(each.changed)}
+                    if each.kind == "patients"
+                    else {"added": list(each.added), "changed": list(each.changed), "removed": list(each.removed)}
+                ),
+            }
+            for each in preview.differences
+        ],
+        "diff": preview.text_diff,
+        "stranded": stranded_document(preview.stranded),
+        "refused": bool(preview.stranded) and choice == "refuse",
+    }
+    parts = [_summary(preview), preview.text_diff.rstrip()]
+    if preview.stranded:
+        parts += [
+            f"{counted_stranded(preview.stranded, 'would lose')}:\n{stranded_table(preview.stranded)}",
+            _CONSEQUENCES[choice],
+        ]
+    if preview.appointments_elsewhere:
+        parts.append(_ELSEWHERE)
+    parts.append("This was a dry run: nothing was changed.")
+    answer(args, document, "\n\n".join(part for part in parts if part))
+
+
+def _summary(preview: _Preview) -> str:
+    changed = [each for each in preview.differences if not each.is_empty]
+    if not changed:
+        return f"The file changes nothing about {preview.slug}."
+    rows = [
+        (each.kind, *(_named(each, names) for names in (each.added, each.changed, each.removed))) for each in changed
+    ]
+    title = f"The file creates {preview.slug}:" if preview.is_new else f"The file changes {preview.slug}:"
+    return f"{title}\n{table(('KIND', 'ADDED', 'CHANGED', 'REMOVED'), rows, '')}"
+
+
+def _named(difference: "Difference", names: Sequence[str]) -> str | None:
+    """Patients are counted, everything else is named."""
+    if not names:
+        return None
+    return str(len(names)) if difference.kind == "patients" else ", ".join(names)
+
+
+def counted_stranded(found: "Sequence[Stranded]", verb: str) -> str:
+    booked = "it was booked" if len(found) == 1 else "they were booked"
+    return f"{counted(len(found), 'future appointment')} {verb} what {booked} for"
+
+
+def stranded_document(found: "Sequence[Stranded]") -> list[dict[str, Any]]:
+    return [to_document(each) for each in found]
+
+
+def stranded_table(found: "Sequence[Stranded]") -> str:
+    from frontdesk.domain.local_time import zone
+
+    rows = [
+        (
+            each.appointment_id,
+            f"{each.starts_at.astimezone(zone(each.time_zone)):%Y-%m-%d %H:%M}",
+            each.time_zone,
+            ", ".join(each.loses),
+        )
+        for each in found
+    ]
+    return table(("APPOINTMENT", "STARTS", "TIME ZONE", "LOSES"), rows, "")

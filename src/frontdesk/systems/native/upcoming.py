@@ -1,0 +1,31 @@
+"""The future appointments of a native calendar, read and cancelled in the transaction of a change to the practice."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from frontdesk.audit.trail import AuditContext
+from frontdesk.domain.appointments import CANCELLABLE, Appointment
+from frontdesk.systems.changes import ChangeStatus
+from frontdesk.systems.native import rows
+from frontdesk.systems.native.changes import as_json
+
+_UPCOMING = """SELECT * FROM appointment
+    WHERE practice_id = $1 AND starts_at > $2 AND status = ANY ($3) ORDER BY starts_at, appointment_id"""
+_COMMIT = "SELECT outcome FROM commit_write($1, NULL, $2, $3, $4, 'cancel_appointment', $5, $6, NULL, false, NULL, $6)"
+
+
+async def upcoming_appointments(connection: Any, practice_id: int, now: datetime) -> list[Appointment]:
+    """Those that patients still expect, by their start."""
+    found = await connection.fetch(_UPCOMING, practice_id, now, list(CANCELLABLE))
+    return [rows.appointment(row) for row in found]
+
+
+async def cancel_appointments(
+    connection: Any, practice_id: int, appointment_ids: Iterable[str], reason: str, audit: AuditContext
+) -> None:
+    """With an audit record and an event each, as cancel_appointment does."""
+    for each in appointment_ids:
+        change = ChangeStatus(each, "cancelled", CANCELLABLE, only_upcoming=True, reason=reason)
+        data = as_json(change, None)
+        await connection.execute(_COMMIT, practice_id, change.kind, data, audit.actor, audit.request_id, audit.now)
