@@ -62,7 +62,7 @@ class _PooledDatabase(Database):
 
     @property
     def is_idle(self) -> bool:
-        return self._pool is not None and not (self._closing or self._in_use or self._waiting)
+        return self._pool is not None and not (self._closing or self._in_use or self.waiting)
 
     def passed_on(self) -> Self:
         """Another one with its connections; a task that still uses this one finds it closed."""

@@ -97,6 +97,7 @@ from frontdesk.store.directories import DirectoryCache
 from frontdesk.store.hosts import Hosts
 from frontdesk.store.migrate import unreadiness
 from frontdesk.store.notifications import NotificationListener
+from frontdesk.store.queues import QUEUES, QueueMeter
 from frontdesk.systems.fhir import FhirSystems
 from frontdesk.systems.native import NativeCalendar, NativeSystem
 from frontdesk.systems.port import SchedulingSystem
@@ -216,7 +217,7 @@ def build_service(
         invalid_tokens=InvalidTokens(),
         forwarded_headers=ForwardedHeaders(database),
         connection_limit=ConnectionLimit(settings.connections_per_address, trusting(settings.trusted_proxies)),
-        metrics=_metrics(settings, database, engine.answers),
+        metrics=_metrics(settings, database),
         requests=requests or RequestLog(log_line),
         usage=UsageCounts(database, now),
         engine=engine,
@@ -278,8 +279,9 @@ def build_background(service: Service) -> Background:
         ]
     )
     if metrics is not None:
-        metrics.measure_background(background)
-        metrics.measure_refusals(service.invalid_tokens, service.connection_limit)
+        from frontdesk.measurements import measure_service
+
+        measure_service(metrics, service, background)
     return background
 
 
@@ -374,15 +376,14 @@ def _listened(service: Service) -> Hosts:
     return service.database.hosts if direct is None else Hosts(direct)
 
 
-def _metrics(settings: Settings, database: Database, answers: AnswerCache) -> "Metrics | None":
+def _metrics(settings: Settings, database: Database) -> "Metrics | None":
     """Imported only where a metrics token is set: the library is slow to import."""
     if settings.metrics_token is None:
         return None
-    from frontdesk.doors.metrics import Metrics
+    from frontdesk.doors.metrics import Metrics, Queues
 
-    metrics = Metrics(database, settings.database_pool_size, settings.metrics_token)
-    metrics.measure_answers(answers)
-    return metrics
+    queues = Queues({name: queue.about for name, queue in QUEUES.items()}, QueueMeter(database).read)
+    return Metrics(database, queues, settings.metrics_token)
 
 
 def _sign_in_mail(

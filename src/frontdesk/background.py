@@ -31,6 +31,9 @@ class StepState:
     failures: int = 0  # since the last success
     failing_since: float | None = None  # by the monotonic clock
     succeeded_at: float = 0.0  # seconds since the epoch; 0: not yet
+    successes: int = 0
+    all_failures: int = 0
+    seconds: float = 0.0  # spent in runs
 
 
 class Background:
@@ -69,20 +72,24 @@ class Background:
 
     async def _run(self, step: Step, state: StepState) -> None:
         state.running = True
+        began = time.monotonic()
         try:
             await step.run()
         except (Exception, asyncio.CancelledError) as error:
             if _is_cancelled():
                 raise
             state.failures += 1
+            state.all_failures += 1
             state.failing_since = state.failing_since or time.monotonic()
             if state.failures.bit_count() == 1:  # at 1, 2, 4, 8 ...: an outage is not a flood of lines
                 fields = {"step": step.name, "failures": state.failures}
                 _log.error("background step failed", exc_info=error, extra=fields)
         else:
             state.failures, state.failing_since, state.succeeded_at = 0, None, time.time()
+            state.successes += 1
         finally:
             state.running = False
+            state.seconds += time.monotonic() - began
 
     async def _close(self, step: Step) -> None:
         if step.close is not None:

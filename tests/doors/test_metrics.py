@@ -5,17 +5,20 @@ import logging
 import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import httpx
 import pytest
 
-from frontdesk.app import Service, _metrics, build_app
+from frontdesk.app import Service, _metrics, build_app, build_background
+from frontdesk.doors import docs as guides
 from frontdesk.store import database as store
 from tests.running import running
 from tests.shared_database import world_of_a_module
 from tests.world import World
 
 MCP_HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+GUIDE = Path(guides.__file__).parent / "guides" / "operating.md"
 TOKEN = "a token for the scraper"
 
 
@@ -27,9 +30,10 @@ async def measured(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     """The service with metrics on. A database that is slow to answer is up all the same."""
     monkeypatch.setattr(store, "_MEASURE_SECONDS", 30)
     settings = world.service.settings.model_copy(update={"metrics_token": TOKEN})
-    metrics = _metrics(settings, world.database, world.service.engine.answers)
+    metrics = _metrics(settings, world.database)
     assert metrics is not None
     service = replace(world.service, metrics=metrics)
+    build_background(service)
     app = build_app(service)
     async with (
         running(metrics.step),
@@ -106,25 +110,21 @@ async def test_metrics_count_by_door_operation_and_code(
     assert series["frontdesk_database_up"] == 1
     assert series["frontdesk_database_bytes"] > 1_000_000
     assert sum(value for name, value in series.items() if name.startswith("frontdesk_database_connections{")) == 16
-    assert {name.partition("{")[0] for name in series} == {
-        "frontdesk_requests_total",
-        "frontdesk_requests_created",
-        "frontdesk_request_seconds_bucket",
-        "frontdesk_request_seconds_count",
-        "frontdesk_request_seconds_sum",
-        "frontdesk_request_seconds_created",
-        "frontdesk_answer_cache_lookups_total",
-        "frontdesk_answer_cache_lookups_created",
-        "frontdesk_database_statements_total",
-        "frontdesk_database_statements_created",
-        "frontdesk_database_connections",
-        "frontdesk_database_up",
-        "frontdesk_database_bytes",
-        "frontdesk_database_sessions",
-    }
+    assert series['frontdesk_errors_total{door="rest",error="validation",operation="search_slots"}'] == 1
+    assert series['frontdesk_errors_total{door="gateway",error="rate_limited",operation=""}'] == 1
+    assert series['frontdesk_patient_limit_refusals_total{limit="matches"}'] == 0
+    assert series['frontdesk_webhook_deliveries{state="due"}'] == 0
     text = "\n".join(series)
     assert "harbor" not in text
     assert "fd_" not in text
+
+
+async def test_the_guide_names_every_metric(measured: tuple[Service, httpx.AsyncClient]) -> None:
+    _, client = measured
+    await client.get("/api/practice")
+    exposed = {re.sub("_(bucket|count|sum)$", "", name.partition("{")[0]) for name in await scrape(client)}
+    named = set(re.findall("`(frontdesk_[a-z_]+)`", GUIDE.read_text().partition("## Metrics")[2]))
+    assert {name for name in exposed if not name.endswith("_created")} == named
 
 
 async def test_counters_and_gauges_that_are_added_are_read_at_every_scrape(

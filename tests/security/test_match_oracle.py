@@ -48,6 +48,7 @@ async def test_a_phone_number_cannot_be_read_digit_by_digit(world: World) -> Non
     details = {answer.json()["detail"] for answer in refusals}
     assert details == {"This client has failed too often to match this person. Try again in 15 seconds."}
     assert int(refusals[0].headers["retry-after"]) == 15
+    assert world.service.engine.refusals == {"matches_of_person": len(refusals)}
 
     # The audit shows the pattern: one person, asked for again and again, without saying who it is.
     records = await subjects(world, agent)

@@ -108,6 +108,7 @@ async def test_an_agent_cannot_export_the_practice_by_reading(world: World) -> N
     assert await events(world) == [("client.patientBudgetExceeded", {"clientId": client_id, "budget": "hour"})], (
         "one event for the window"
     )
+    assert world.service.engine.refusals == {"patients_per_hour": 6}
 
     # The window moves on, and so does the event. The day's budget is larger than the practice.
     world.clock.advance(minutes=61)

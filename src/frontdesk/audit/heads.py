@@ -65,6 +65,7 @@ class AuditHeads:
         self._keys = keys
         self._clock = clock
         self._file = file
+        self.altered: set[int] = set()  # practices whose trail was found altered
         self._signed: dict[int, Head] = {}  # the newest one of each practice that this process knows
         self.step = Step("audit signing", self.sign_due, every=SIGN_SECONDS, close=self._close)
 
@@ -85,7 +86,9 @@ class AuditHeads:
             last = None if stored is None else Head(**stored)
             for known in (head, last, self._signed.get(practice_id)):
                 if known and await connection.fetchval(_SEAL, practice_id, known.sequence) != known.hash:
+                    self.altered.add(practice_id)
                     raise TrailAlteredError
+            self.altered.discard(practice_id)
             if last is not None and head.sequence <= last.sequence:  # another process was faster
                 self._signed[practice_id] = last
                 return

@@ -7,8 +7,8 @@ where a token is set: the library is slow to import.
 import hmac
 import os
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import prometheus_client as prometheus
@@ -19,14 +19,12 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from frontdesk.access.limits.connections import ConnectionLimit
-from frontdesk.access.limits.invalid_tokens import InvalidTokens
-from frontdesk.background import Background, Step
+from frontdesk.background import Step
 from frontdesk.domain.errors import Problem
-from frontdesk.engine.answer_cache import AnswerCache
 from frontdesk.logs import RequestLabels
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_MILLISECONDS = tuple(1000 * seconds for seconds in SECONDS)
 _PUBLISH_SECONDS = 1.0
 _DATABASE_HELP = {
     "up": "1 when the database answers.",
@@ -34,19 +32,22 @@ _DATABASE_HELP = {
     "sessions": "Database sessions.",
 }
 
-_Workers = Literal["livesum", "livemin"]
-Read = Callable[[], Mapping[tuple[str, ...], float]]  # a value per combination of labels
+WorkersAs = Literal["livesum", "livemin", "livemax"]
+Labelled = Mapping[tuple[str, ...], float]  # a value per combination of labels
 
 
 class Measured(Protocol):
     """The database, as far as its numbers go."""
 
-    statements: int
-
-    @property
-    def connections(self) -> tuple[int, int]: ...
-
     async def measure(self) -> dict[str, float]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """What waits in the database: a help text per name, and the values by name and state, if there are any now."""
+
+    about: Mapping[str, str]
+    read: Callable[[], Awaitable[Mapping[tuple[str, str], float]]]
 
 
 class Metrics:
@@ -55,15 +56,26 @@ class Metrics:
     Counting happens in plain Python numbers: the library takes several times as long for a single request.
     """
 
-    def __init__(self, database: Measured, pool_size: int, token: str) -> None:
+    def __init__(self, database: Measured, queues: Queues, token: str) -> None:
         self.route = Route("/metrics", self._answer)
         self.step = Step("metrics", self.publish, every=_PUBLISH_SECONDS)
         self._expected = f"Bearer {token}".encode()
         self._database = database
+        self._queues = queues
         self._registry = CollectorRegistry()
         self._updates: list[Callable[[], None]] = []
-        self._requests: Counter[tuple[str, ...]] = Counter()
-        self._times: dict[tuple[str, str], list[float]] = {}  # requests per bucket, then the sum of seconds
+        # Since the last publication: requests per bucket, then the sum of milliseconds. Requests with equal labels
+        # share one object, which is found faster than a tuple of texts.
+        self._answered: dict[RequestLabels, list[float]] = {}
+        self._requests = prometheus.Counter(
+            "frontdesk_requests", "Requests answered.", ("door", "operation", "code"), registry=self._registry
+        )
+        self._errors = prometheus.Counter(
+            "frontdesk_errors",
+            "Requests answered with an error of the catalogue.",
+            ("door", "operation", "error"),
+            registry=self._registry,
+        )
         self._seconds = prometheus.Histogram(
             "frontdesk_request_seconds",
             "Time from a request's arrival to its answer.",
@@ -71,23 +83,9 @@ class Metrics:
             buckets=SECONDS,
             registry=self._registry,
         )
-        self._updates.append(self._update_times)
+        self._updates.append(self._update_requests)
 
-        def connections() -> dict[tuple[str, ...], float]:
-            opened, idle = database.connections
-            return {("busy",): opened - idle, ("idle",): idle, ("unopened",): pool_size - opened}
-
-        self.add_counter(
-            "frontdesk_requests", "Requests answered.", ("door", "operation", "code"), lambda: self._requests
-        )
-        self.add_counter(
-            "frontdesk_database_statements", "Statements sent to the database.", (), lambda: {(): database.statements}
-        )
-        self.add_gauge(
-            "frontdesk_database_connections", "Places in the workers' connection pools.", ("state",), connections
-        )
-
-    def add_counter(self, name: str, about: str, labels: tuple[str, ...], read: Read) -> None:
+    def add_counter(self, name: str, about: str, labels: tuple[str, ...], read: Callable[[], Labelled]) -> None:
         """Publishes totals that only grow, summed over the workers. `read` runs every second and must not block."""
         counter = prometheus.Counter(name, about, labels, registry=self._registry)
         published: dict[tuple[str, ...], float] = {}
@@ -100,9 +98,14 @@ class Metrics:
         self._updates.append(update)
 
     def add_gauge(
-        self, name: str, about: str, labels: tuple[str, ...], read: Read, workers: _Workers = "livesum"
+        self,
+        name: str,
+        about: str,
+        labels: tuple[str, ...],
+        read: Callable[[], Labelled],
+        workers: WorkersAs = "livesum",
     ) -> None:
-        """The same for values of the moment: the sum over the live workers, or the least of them."""
+        """The same for values of the moment: the sum over the live workers, or the least or most of them."""
         gauge = prometheus.Gauge(name, about, labels, registry=self._registry, multiprocess_mode=workers)
 
         def update() -> None:
@@ -111,42 +114,13 @@ class Metrics:
 
         self._updates.append(update)
 
-    def measure_answers(self, answers: AnswerCache) -> None:
-        def read() -> dict[tuple[str, ...], float]:
-            results = (("hit", answers.hits), ("miss", answers.misses))
-            return {(name, result): count for result, counts in results for name, count in counts.items()}
-
-        name = "frontdesk_answer_cache_lookups"
-        self.add_counter(name, "Lookups in the answer cache.", ("operation", "result"), read)
-
-    def measure_refusals(self, invalid_tokens: InvalidTokens, connection_limit: ConnectionLimit) -> None:
-        about = "Calls with an access token that is not valid."
-        self.add_counter("frontdesk_invalid_tokens", about, (), lambda: {(): invalid_tokens.total})
-        about = "Connections refused because their address had too many."
-        self.add_counter("frontdesk_connections_refused", about, (), lambda: {(): connection_limit.refused})
-
-    def measure_background(self, background: Background) -> None:
-        def add_gauge(name: str, about: str, attribute: str, workers: _Workers = "livesum") -> None:
-            def read() -> dict[tuple[str, ...], float]:
-                return {(step,): getattr(state, attribute) for step, state in background.states.items()}
-
-            self.add_gauge(f"frontdesk_background_{name}", about, ("step",), read, workers)
-
-        add_gauge("failures", "Failures of a background step since its last success.", "failures")
-        add_gauge("running", "Workers that run a background step at this moment.", "running")
-        last_success = "Unix time of a background step's last success, the oldest over all workers; 0 if none."
-        add_gauge("success_timestamp_seconds", last_success, "succeeded_at", "livemin")
-
     def observe(self, labels: RequestLabels, milliseconds: float, _request_id: str | None) -> None:
         """Observes the request log."""
-        door, operation = labels.door, labels.operation or ""
-        seconds = milliseconds / 1000
-        self._requests[door, operation, str(labels.status)] += 1
-        times = self._times.get((door, operation))
-        if times is None:
-            times = self._times[door, operation] = [0] * (len(SECONDS) + 1) + [0.0]
-        times[bisect_left(SECONDS, seconds)] += 1
-        times[-1] += seconds
+        counts = self._answered.get(labels)
+        if counts is None:
+            counts = self._answered[labels] = [0] * (len(SECONDS) + 1) + [0.0]
+        counts[bisect_left(_MILLISECONDS, milliseconds)] += 1
+        counts[-1] += milliseconds
 
     async def publish(self) -> None:
         for update in self._updates:
@@ -160,7 +134,9 @@ class Metrics:
 
     async def _text(self) -> bytes:
         registry = CollectorRegistry()
-        registry.register(_Measurement(await self._database.measure()))
+        measured = await self._database.measure()
+        queues = await self._queues.read() if measured["up"] else {}
+        registry.register(_Measurement(measured, self._queues.about, queues))
         if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         else:
@@ -168,22 +144,37 @@ class Metrics:
         await self.publish()
         return prometheus.generate_latest(registry)
 
-    def _update_times(self) -> None:
-        for labels, (*counts, seconds) in self._times.items():
-            histogram = self._seconds.labels(*labels)
+    def _update_requests(self) -> None:
+        answered, self._answered = self._answered, {}
+        for labels, (*counts, milliseconds) in answered.items():
+            door, operation = labels.door, labels.operation or ""
+            self._requests.labels(door, operation, str(labels.status)).inc(sum(counts))
+            if labels.code is not None:
+                self._errors.labels(door, operation, labels.code).inc(sum(counts))
+            histogram = self._seconds.labels(door, operation)
             # The library can only observe requests one by one; these attributes take all of the last second at once.
             for bucket, count in zip(histogram._buckets, counts, strict=True):
                 bucket.inc(count)
-            histogram._sum.inc(seconds)
-        self._times.clear()
+            histogram._sum.inc(milliseconds / 1000)
 
 
 class _Measurement:
     """What was measured of the database, which is the same for every worker."""
 
-    def __init__(self, values: Mapping[str, float]) -> None:
+    def __init__(
+        self, values: Mapping[str, float], about: Mapping[str, str], queues: Mapping[tuple[str, str], float]
+    ) -> None:
         self._values = values
+        self._about = about
+        self._queues = queues
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         for name, value in self._values.items():
             yield GaugeMetricFamily(f"frontdesk_database_{name}", _DATABASE_HELP[name], value=value)
+        families: dict[str, GaugeMetricFamily] = {}
+        for (name, state), value in self._queues.items():
+            if name not in families:
+                labels = ["state"] if state else []
+                families[name] = GaugeMetricFamily(f"frontdesk_{name}", self._about[name], labels=labels)
+            families[name].add_metric([state] if state else [], value)
+        yield from families.values()

@@ -1,8 +1,9 @@
 """The path of a call: token, practice, scope, arguments, then the operation."""
 
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -11,6 +12,7 @@ import orjson
 
 from frontdesk.access.clients.authentication import Authenticator
 from frontdesk.access.clients.caller import Caller
+from frontdesk.access.limits.exceeded import LimitExceeded
 from frontdesk.access.limits.patient_budget import record_read
 from frontdesk.audit.trail import AuditTrail
 from frontdesk.domain.consent import Consent
@@ -65,12 +67,15 @@ class Engine:
     slot_json: SlotJson
     hold_lifetime: timedelta
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    refusals: Counter[str] = field(default_factory=Counter)  # by the limit on patients that was exceeded
 
     async def execute(self, call: Call) -> Answer:
         """The operation's answer. Raises Problem, whatever went wrong."""
         try:
             return await self.answer(call)
-        except Problem:
+        except Problem as problem:
+            if isinstance(problem, LimitExceeded):
+                self.refusals[problem.limit] += 1
             raise
         except SystemUnavailable as error:
             _log.warning("the scheduling system is unavailable", extra={"requestId": call.request_id})

@@ -36,6 +36,15 @@ class Turns:
         self._running: dict[int, int] = {}  # calls by practice
         self._resting: set[int] = set()
         self._waiting: dict[int, dict[str, deque[_Turn]]] = {}  # by practice and client; the first of each is next
+        self.expired = 0  # calls that got no turn in time
+
+    @property
+    def running(self) -> int:
+        return sum(self._running.values())
+
+    @property
+    def waiting(self) -> int:
+        return sum(len(calls) for clients in self._waiting.values() for calls in clients.values())
 
     def notice(self, caller: Caller) -> None:
         """Notes that the caller's practice is active: it takes turns, or is answered from the cache."""
@@ -59,6 +68,7 @@ class Turns:
             if turn.done() and not turn.cancelled():  # the turn came at the same moment
                 self._end(practice_id)
             if isinstance(error, TimeoutError):
+                self.expired += 1
                 raise Problem("upstream_unavailable", _BUSY, retry_after=2) from error
             raise
         return Turn(asyncio.get_running_loop().time(), has_waited=True)

@@ -62,7 +62,8 @@ class OutcomeUnknown(Exception):  # noqa: N818
 
 
 class Database:
-    """Runs statements as the service's role. `statements` counts them, for tests and metrics."""
+    """Runs statements as the service's role. For tests and metrics it counts them, and callers who had to wait for a
+    connection or got none."""
 
     def __init__(
         self,
@@ -82,10 +83,10 @@ class Database:
         # Acquired and ready for the next statement: a round through asyncpg's pool costs more CPU than the statement.
         self._ready: list[tuple[Any, float]] = []  # with the time of last use, oldest first
         self._in_use: set[Any] = set()
-        self._waiting = 0
+        self.waiting = 0  # for a connection
         self._closing = False
         self._probe: asyncio.Task[Any] | None = None
-        self.statements = 0
+        self.statements = self.waits = self.refused = 0
 
     async def open(self) -> None:
         """Raises SessionRefused if the login may not be used."""
@@ -238,24 +239,27 @@ class Database:
                 continue
         if self._pool is None or self._closing:
             raise DatabaseUnavailable
-        self._waiting += 1
+        self.waiting += 1
+        self.waits += self._pool.get_idle_size() == 0
         try:
             connection = await self._pool.acquire(timeout=ACQUIRE_SECONDS)
             self._in_use.add(connection)
             return connection
         except SessionRefused as error:
+            self.refused += 1
             _log.error("A database connection was refused: %s", error)
             raise DatabaseUnavailable from error
         except (pg.PostgresError, pg.InterfaceError, pg.InternalClientError, OSError) as error:
+            self.refused += 1
             self._on_unreachable()
             raise DatabaseUnavailable from error
         finally:
-            self._waiting -= 1
+            self.waiting -= 1
 
     async def _release(self, connection: Any, *, whole: bool) -> None:
         """Keeps a `whole` connection ready unless a caller waits at the pool; the pool repairs any other."""
         self._in_use.discard(connection)
-        if whole and self._waiting == 0 and not self._closing:
+        if whole and self.waiting == 0 and not self._closing:
             self._ready.append((connection, time.monotonic()))
         else:
             await self._release_to_pool(connection)

@@ -3,8 +3,8 @@
 from typing import Any
 
 from frontdesk.access.clients.caller import PatientLimits
+from frontdesk.access.limits.exceeded import LimitExceeded
 from frontdesk.audit.trail import AuditEntry, AuditTrail
-from frontdesk.domain.errors import Problem
 
 _RECORD = "SELECT * FROM record_read($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 
@@ -20,10 +20,11 @@ def check_spent(row: Any, limits: PatientLimits) -> None:
     """Raises `rate_limited` if the row of a counted answer names an exceeded budget."""
     if row["exceeded"] is None:
         return
-    budget = limits.per_hour if row["exceeded"] == "hour" else limits.per_day
-    article = "an" if row["exceeded"] == "hour" else "a"
-    raise Problem(
-        "rate_limited",
+    is_hour = row["exceeded"] == "hour"
+    budget = limits.per_hour if is_hour else limits.per_day
+    article = "an" if is_hour else "a"
+    raise LimitExceeded(
+        "patients_per_hour" if is_hour else "patients_per_day",
         f"The budget of {budget} patients {article} {row['exceeded']} of this client does not allow this answer. Try "
         f"again in {spoken(row['seconds'])}, or ask for fewer patients at a time.",
         retry_after=row["seconds"],

@@ -116,6 +116,7 @@ class RateLimiter:
         self._monotonic = monotonic
         self._accounts: dict[str, _Account] = {}
         self._failed_at = float("-inf")
+        self.renewals = self.failures = 0  # of leases
         self._tasks: set[asyncio.Task[Any]] = set()  # the event loop keeps only weak references to tasks
         self.step = Step("rate limiter reports", self._report, every=REPORT_SECONDS, close=self.return_leases)
 
@@ -142,6 +143,11 @@ class RateLimiter:
         if (lease.left <= lease.low or now >= lease.renew) and account.asking is None:
             self._renew_lease(account)
         return account.headers(now)
+
+    @property
+    def leased(self) -> int:
+        """The calls that clients may make before their leases are renewed."""
+        return sum(account.lease.left for account in self._accounts.values())
 
     def on_change(self, kind: str, id: str) -> None:  # noqa: A002
         """A client changed: read its limits again before its next call."""
@@ -210,6 +216,7 @@ class RateLimiter:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             # Waiters get the error; after a background fetch the next call tries again.
+            self.failures += 1
             now = self._monotonic()
             if now - self._failed_at > _OUTAGE_SECONDS:
                 _log.warning("calls could not be counted: %s", type(error).__name__)
@@ -235,6 +242,7 @@ class RateLimiter:
                 except OutcomeUnknown:  # a lost lease returns with the next minute
                     if attempt == _ATTEMPTS:
                         raise
+            self.renewals += 1
             account.asked_at = sent_at
             self._apply(account, row, sent_at)
             if more:

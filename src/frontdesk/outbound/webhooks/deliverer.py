@@ -8,6 +8,7 @@ import asyncio
 import logging
 import random
 import secrets
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -26,6 +27,7 @@ from frontdesk.store.database import Database
 from frontdesk.store.practice_work import for_each_practice
 
 LEASE = timedelta(seconds=30)
+RESULTS = ("delivered", "failed", "dead")
 MOST_ATTEMPTS = 15
 MOST_PER_ENDPOINT = 4
 _LOOK_SECONDS = 1.0
@@ -72,6 +74,7 @@ class Deliverer:
         self._sending: set[asyncio.Task[None]] = set()
         self._ended = asyncio.Event()
         self._looked_until = 0
+        self.attempts: Counter[str] = Counter()  # by result
         self.step = Step(
             "webhooks", self.start_due, every=_LOOK_SECONDS, wake=self._ended, pause=_PAUSE_SECONDS, close=self.close
         )
@@ -120,7 +123,9 @@ class Deliverer:
         wait = None if sent.failure is None else wait_after(row["attempts"] + 1, random.random())  # noqa: S311
         outcome = Outcome(row["endpoint_id"], row["event_id"], sent.status, sent.milliseconds, sent.failure, wait)
         if await self._outcomes.record(practice_id, outcome):
-            self._tell(practice_id, row, sent, dead=sent.failure is not None and wait is None)
+            dead = sent.failure is not None and wait is None
+            self.attempts["delivered" if sent.failure is None else "dead" if dead else "failed"] += 1
+            self._tell(practice_id, row, sent, dead=dead)
 
     async def _send(self, row: Any) -> Sent:
         body = orjson.dumps(event_document(row))

@@ -6,6 +6,7 @@ The adapter is imported on first use: most installations have no FHIR server and
 import asyncio
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -17,7 +18,7 @@ from frontdesk.cache import BoundedCache
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 from frontdesk.store.directories import DirectoryCache, StoredDirectory
 from frontdesk.systems.fhir.writing.reconciler import Reconciler
-from frontdesk.systems.findings import Condition
+from frontdesk.systems.findings import Condition, ConnectionState
 from frontdesk.systems.port import SystemUnavailable
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class FhirSystems:
         self._clock = clock
         self._retired: set[asyncio.Task[None]] = set()
         self._notes: set[asyncio.Task[None]] = set()
+        self.requests: Counter[str] = Counter()  # as `Exchange` counts them
         self.reconciler = Reconciler(database, self._find, clock, on_settled)
 
     async def system(self, practice_id: int, stored: StoredDirectory) -> "FhirSystem":
@@ -64,6 +66,11 @@ class FhirSystems:
             return None
         exchange = known.client.exchange
         return Condition(exchange.breaker.state, exchange.breaker.retry_in, exchange.answered_at, known.server.software)
+
+    @property
+    def connection_states(self) -> Counter[ConnectionState]:
+        """The number of FHIR servers in each state, as this process sees them."""
+        return Counter(upstream.client.exchange.breaker.state for upstream in self._upstreams.values())
 
     async def _find(self, practice_id: int) -> "tuple[Upstream, PracticeMap] | None":
         try:
@@ -94,6 +101,7 @@ class FhirSystems:
             self._environment,
             on_recovery=recovered,
             on_fault=partial(self._note_fault, practice_id),
+            requests=self.requests,
         )
         evicted = self._upstreams.put(practice_id, made)
         for upstream in evicted if known is None else (known, *evicted):

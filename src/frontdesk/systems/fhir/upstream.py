@@ -7,6 +7,7 @@ import asyncio
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -43,10 +44,18 @@ class Upstream:
         monotonic: Callable[[], float] = time.monotonic,
         on_recovery: Callable[[], None] = lambda: None,
         on_fault: Callable[[str, str | None], None] = lambda _name, _reason: None,
+        requests: Counter[str] | None = None,
     ) -> None:
         self.config = config
         self.settings: FhirSettings = fhir_settings(config)
-        exchange = Exchange(self.settings, environment, monotonic=monotonic, on_recovery=on_recovery, on_fault=on_fault)
+        exchange = Exchange(
+            self.settings,
+            environment,
+            monotonic=monotonic,
+            on_recovery=on_recovery,
+            on_fault=on_fault,
+            requests=requests,
+        )
         self.client = FhirClient(self.settings.base_url, exchange)
         self.records = Records(database, practice_id)
         self.server: ServerCapabilities = unknown(self.settings.scheduling_operations)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import ssl
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -42,7 +43,8 @@ class Request:
 
 class Exchange:
     """`on_recovery` is called on the first success after failures; `on_fault` with the name of a request and what is
-    wrong, from time to time while it lasts, and with None once the request succeeds."""
+    wrong, from time to time while it lasts, and with None once the request succeeds. `requests` counts answers by the
+    class of their status, `none` if there was none."""
 
     def __init__(
         self,
@@ -52,6 +54,7 @@ class Exchange:
         monotonic: Callable[[], float] = time.monotonic,
         on_recovery: Callable[[], None] = lambda: None,
         on_fault: Callable[[str, str | None], None] = lambda _name, _reason: None,
+        requests: Counter[str] | None = None,
     ) -> None:
         self._http = httpx.AsyncClient(
             verify=_trusted_authorities(),  # also of a proxy that the environment names
@@ -64,6 +67,7 @@ class Exchange:
         self._monotonic = monotonic
         self._on_recovery = on_recovery
         self._on_fault = on_fault
+        self._requests = Counter() if requests is None else requests
         self._tell_again_at = 0.0
         self.faults: dict[str, str] = {}  # by request, until one of the same name succeeds
         self.breaker = Breaker(monotonic)
@@ -134,10 +138,13 @@ class Exchange:
                 asyncio.timeout(deadline.remaining(write=request.is_write)),
                 self._http.stream(request.method, request.url, content=request.body, headers=headers) as response,
             ):
-                return await receive(response)
+                answer = await receive(response)
         except (httpx.HTTPError, TimeoutError):
+            self._requests["none"] += 1
             self.breaker.failed()
             raise
+        self._requests[f"{answer.status // 100}xx"] += 1
+        return answer
 
     @asynccontextmanager
     async def _place(self, seconds: float) -> AsyncIterator[None]:

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import random
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -50,6 +51,7 @@ class Reconciler:
         self._working: dict[int, asyncio.Task[None]] = {}
         self._sweep_at = 0.0
         self._places = asyncio.Semaphore(_AT_ONCE)
+        self.settled: Counter[str] = Counter()  # writes, by outcome
         self.step = Step("FHIR reconciler", self.start_settling, every=PAUSE_SECONDS, close=self.close)
 
     def schedule(self, practice_id: int) -> None:
@@ -127,6 +129,7 @@ class Reconciler:
             raise OutcomeOpen
         result = await upstream.records.finish(write, ending, writer.releases, now, now + KEEP_RESULTS, now)
         if result is not None:
+            self.settled[ending.outcome] += 1
             self._on_settled(upstream.records.practice_id)
             _log.info("a write to a scheduling system was settled", extra={"outcome": ending.outcome})
 

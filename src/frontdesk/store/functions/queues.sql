@@ -1,0 +1,89 @@
+-- What waits to be done, for metrics and `frontdesk doctor`.
+
+-- Rows of every practice, without its id and without zeros: numbers are to be added up, and of seconds the most taken.
+-- Looks at each practice under its own row-level policy, and counts at most p_most rows of each kind. Uses indexes only:
+-- without statistics the planner would read and sort whole tables.
+CREATE OR REPLACE FUNCTION measure_queues(p_most integer)
+RETURNS TABLE (metric text, state text, value double precision)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $$
+DECLARE
+    v_now timestamptz := now();
+    p     record;
+    w     webhook_endpoint;
+BEGIN
+    FOR p IN SELECT t.practice_id AS id, t.has_webhooks FROM practice t LOOP
+        PERFORM set_config('frontdesk.practice_id', p.id::text, true);
+
+        IF EXISTS (SELECT FROM audit_unsealed u WHERE u.practice_id = p.id) THEN
+            RETURN QUERY
+            SELECT 'audit_unsealed_records', '', count(*)::double precision
+            FROM (SELECT FROM audit_unsealed u WHERE u.practice_id = p.id LIMIT p_most) n;
+            RETURN QUERY
+            SELECT 'audit_unsealed_seconds', '', extract(epoch FROM v_now - r.at)::double precision
+            FROM audit_unsealed u JOIN audit_record r ON r.practice_id = p.id AND r.record_id = u.record_id
+            WHERE u.practice_id = p.id ORDER BY u.record_id LIMIT 1;
+        END IF;
+
+        IF EXISTS (SELECT FROM upstream_write t WHERE t.practice_id = p.id) THEN
+            RETURN QUERY
+            SELECT 'upstream_writes', CASE WHEN n.leased THEN 'leased' ELSE 'waiting' END, 1::double precision
+            FROM (
+                SELECT t.holder <> '' AND t.due_at > v_now AS leased
+                FROM upstream_write t WHERE t.practice_id = p.id LIMIT p_most
+            ) n;
+            RETURN QUERY
+            SELECT 'upstream_write_seconds', '', extract(epoch FROM v_now - min(t.began_at))::double precision
+            FROM upstream_write t WHERE t.practice_id = p.id;
+        END IF;
+        IF EXISTS (SELECT FROM upstream_fault f WHERE f.practice_id = p.id) THEN
+            metric := 'upstream_faulty_practices';
+            state := '';
+            value := 1;
+            RETURN NEXT;
+        END IF;
+
+        CONTINUE WHEN NOT p.has_webhooks;
+        RETURN QUERY
+        SELECT e.metric, '', e.value FROM (
+            SELECT o.occurred_at FROM outbox o
+            WHERE o.practice_id = p.id AND NOT o.relayed
+              AND o.event_id > (SELECT min(t.after_event_id) FROM webhook_endpoint t WHERE t.practice_id = p.id)
+            ORDER BY o.event_id LIMIT p_most
+        ) n, LATERAL (VALUES
+            ('outbox_events', 1::double precision),
+            ('outbox_seconds', extract(epoch FROM v_now - n.occurred_at)::double precision)
+        ) AS e (metric, value);
+        FOR w IN SELECT t.* FROM webhook_endpoint t WHERE t.practice_id = p.id LOOP
+            metric := 'webhook_endpoints';
+            state := CASE
+                WHEN w.pause_reason = 'operator' THEN 'stopped'
+                WHEN w.paused_at IS NOT NULL THEN 'paused'
+                WHEN w.failures > 0 THEN 'failing'
+                ELSE 'working'
+            END;
+            value := 1;
+            RETURN NEXT;
+            RETURN QUERY
+            SELECT 'webhook_deliveries', n.state, 1::double precision FROM (
+                SELECT CASE
+                    WHEN w.paused_at IS NOT NULL THEN 'paused'
+                    WHEN d.due_at <= v_now THEN 'due'
+                    WHEN d.holder <> '' THEN 'leased'
+                    ELSE 'retrying'
+                END AS state
+                FROM webhook_delivery d
+                WHERE d.practice_id = p.id AND d.endpoint_id = w.endpoint_id AND d.state = 'pending' LIMIT p_most
+            ) n;
+            CONTINUE WHEN w.paused_at IS NOT NULL OR w.rest_until > v_now;
+            RETURN QUERY  -- of the next one: others may have to wait for an earlier one of their subject
+            SELECT 'webhook_overdue_seconds', '',
+                   extract(epoch FROM v_now - greatest(d.due_at, w.rest_until))::double precision
+            FROM webhook_delivery d
+            WHERE d.practice_id = p.id AND d.endpoint_id = w.endpoint_id
+              AND d.event_id = (next_webhook_deliveries(p.id, w.endpoint_id, v_now, 1, NULL))[1];
+        END LOOP;
+    END LOOP;
+END $$;
