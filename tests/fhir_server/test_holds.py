@@ -9,6 +9,7 @@ import pytest
 
 from frontdesk.domain.holds import MOST_AT_ONCE, MOST_PER_HOUR
 from frontdesk.housekeeping import prune_holds
+from frontdesk.store.database import DatabaseUnavailable
 from tests.fhir_server.fhir_calls import BASE, issue
 from tests.fhir_server.test_writes import MONDAY, ada, booking, live, parameters, proposals
 from tests.world import World
@@ -260,6 +261,29 @@ async def test_a_slow_booking_does_not_take_a_time_that_somebody_else_holds_by_t
     issue(await book(holder, pending, patient), 409, "slot_unavailable", "conflict")
     assert taken[0].status_code == 201
     assert await live(holder) == []
+
+
+async def test_a_hold_that_cannot_be_read_after_it_was_taken_is_not_refused(
+    server: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holder = await server.client(grant="integration")
+    proposal, key, fetch = (await proposals(holder))[0], {"Idempotency-Key": "one"}, server.database.fetch
+
+    async def no_hold(sql: str, *values: Any) -> Any:
+        if "find_hold" in sql:
+            raise DatabaseUnavailable
+        return await fetch(sql, *values)
+
+    monkeypatch.setattr(server.database, "fetch", no_hold)
+    answer = await hold(holder, proposal, **key)
+    monkeypatch.undo()
+    assert (answer.status_code, answer.content) == (201, b"")
+    found = (await holder.get(answer.headers["location"])).json()
+    assert (found["status"], found["start"]) == ("pending", proposal["start"])
+    resent = await hold(holder, proposal, **key)
+    assert (resent.status_code, resent.json()) == (201, found)
+    server.clock.advance(minutes=5)
+    issue(await hold(holder, proposal, **key), 404, "not_found", "not-found")
 
 
 async def test_an_agent_confirms_a_hold_and_its_release(server: World) -> None:

@@ -8,10 +8,10 @@ from collections import defaultdict
 from datetime import datetime
 from typing import Any
 
-from tests.proof import model
+from tests.proof import lanes, model
 from tests.proof.answers import refused, shown
 from tests.proof.facts import Effect, Facts, Findings, Key, Slot
-from tests.proof.linearize import Step, impossible
+from tests.proof.linearize import Read, Step, Write, impossible
 from tests.proof.practices import CAPACITY, DAY_CELLS, PROCEDURES
 from tests.proof.recorder import WRITES, History, Op
 from tests.proof.stored import Stored, compare
@@ -60,6 +60,17 @@ class Checker:
             booked = model.Appointment(patient, slot.provider, slot.start, slot.procedure, "booked")
             self._write(("appointment", appointment), effect, model.becomes(booked))
             self._take_place(effect, appointment, patient, slot)
+            if "holdId" in op.given:
+                self._end_hold(effect)
+            return
+        if op.name == "hold_slot":
+            if effect.body is not None:
+                self._begin_hold(effect)
+            return
+        if op.name == "release_hold":
+            self._end_hold(effect)
+            self._write(self.facts.day(op.practice, self.facts.slot(op)), effect,
+                        lanes.ends_hold(op.given["holdId"], effect.when))  # fmt: skip
             return
         if op.name == "create_patient":
             if effect.body is not None:
@@ -88,17 +99,29 @@ class Checker:
             self._write(("appointment", appointment), effect, model.is_cancelled_by(told))
             self._write(("diary", patient), effect, model.no_longer_attends(appointment))
             for day in self.facts.places[appointment]:
-                self._write(day, effect, model.vacates(appointment))
+                self._write(day, effect, lanes.vacates(appointment))
 
     def _take_place(self, effect: Effect, appointment: str, patient: str, slot: Slot) -> None:
         procedure, here = PROCEDURES[slot.procedure], self.facts.day(effect.op.practice, slot)
-        wanted = model.cells(slot.start % DAY_CELLS, procedure.busy)
-        self._write(here, effect, model.occupies(appointment, wanted))
+        wanted = lanes.cells(slot.start % DAY_CELLS, procedure.busy)
+        self._write(here, effect, lanes.occupies(appointment, wanted, effect.when, effect.op.given.get("holdId")))
         self._write(("diary", patient), effect, model.attends(appointment, slot.start, slot.start + procedure.cells))
         if effect.op.name == "reschedule_appointment":
             for day in self.facts.places[appointment]:
                 if day != here:
-                    self._write(day, effect, model.vacates(appointment))
+                    self._write(day, effect, lanes.vacates(appointment))
+
+    def _begin_hold(self, effect: Effect) -> None:
+        op, hold, slot = effect.op, effect.body["holdId"], self.facts.slot(effect.op)
+        wanted, expiry = lanes.cells(slot.start % DAY_CELLS, PROCEDURES[slot.procedure].busy), self.facts.expiry(hold)
+        self._write(("hold", hold), effect, model.begins)
+        self._write(("holds", op.client), effect, model.is_allowed(hold, expiry, effect.when))
+        self._write(self.facts.day(op.practice, slot), effect, lanes.begins_hold(hold, wanted, expiry, effect.when))
+
+    def _end_hold(self, effect: Effect) -> None:
+        hold = effect.op.given["holdId"]
+        self._write(("hold", hold), effect, model.ends)
+        self._write(("holds", effect.op.client), effect, model.is_given_up(hold, self.facts.expiry(hold)))
 
     def _place_answer(self, op: Op) -> None:
         if op.code in _OUTAGE:
@@ -110,6 +133,9 @@ class Checker:
         elif self._is_foreign(op):
             if op.code != "not_found":
                 self.findings.add("another practice's record was found", op)
+        elif self._is_hold_of_another(op):
+            if op.code != ("slot_unavailable" if op.name == "book_appointment" else "not_found"):
+                self.findings.add("another client's hold was found", op)
         elif op.name in _DIRECTORY:
             known = self.history.directory.setdefault((op.practice, op.name, str(op.given)), op.body)
             if op.body != known:
@@ -123,6 +149,9 @@ class Checker:
     def _is_foreign(self, op: Op) -> bool:
         named = (op.given.get("appointmentId"), op.given.get("patientId"))
         return any(self.facts.owners.get(each, op.practice) != op.practice for each in named if each is not None)
+
+    def _is_hold_of_another(self, op: Op) -> bool:
+        return "holdId" in op.given and self.facts.held[op.given["holdId"]].op.client != op.client
 
     def _place_write_answer(self, op: Op) -> None:
         challenge = None if op.token is None else self.facts.challenges.get(op.token)
@@ -143,8 +172,8 @@ class Checker:
         if op.token is not None or op.key is not None:
             part: Key = ("result", op.client, op.token or op.key)
             if op.succeeded:
-                self.parts[part].append(Step(op.invoked, op.answered, True, model.answers(_frozen(op.body)), op))
-            elif op.status != 428:
+                self.parts[part].append(Step(op.invoked, op.answered, True, model.answers(_result(op)), op))
+            elif op.status != 428 and not (op.name == "hold_slot" and op.code == "not_found"):  # of a hold that is over
                 self._read(part, op, model.is_unused)
         if not op.succeeded:
             own = None if effect is None else effect.appointment
@@ -163,13 +192,13 @@ class Checker:
             self.findings.add("a valid token was not recognized", op)
         elif effect is not None and effect.body is not None and effect.answered < op.invoked:
             executed = effect.answered / 1e9 + self.history.wall_clock
-            if latest < executed + KEEP_RESULTS_SECONDS + min(offset for _, offset in self.history.offsets):
+            if latest < executed + KEEP_RESULTS_SECONDS + min(offset.least for offset in self.history.offsets):
                 self.findings.add("a stored result was forgotten", op)
 
-    def _write(self, key: Key, effect: Effect, run: model.Write) -> None:
+    def _write(self, key: Key, effect: Effect, run: Write) -> None:
         self.parts[key].append(Step(effect.op.invoked, effect.answered, True, run, effect.op))
 
-    def _read(self, key: Key, op: Op, run: model.Read) -> None:
+    def _read(self, key: Key, op: Op, run: Read) -> None:
         self.parts[key].append(Step(op.invoked, op.answered, False, run, op))
 
     # the verdict
@@ -198,9 +227,11 @@ class Checker:
 
     def _initial(self, key: Key) -> Any:
         if key[0] == "day":
-            return model.empty_day(CAPACITY[key[2]])
+            return lanes.empty_day(CAPACITY[key[2]])
         if key[0] == "diary":
             return frozenset()
+        if key[0] == "holds":
+            return model.Holds(0, frozenset())
         if key[0] == "person":
             return frozenset(self.facts.on_file[key])
         return None
@@ -217,5 +248,6 @@ def _story(steps: list[Step], failed: Step) -> str:
     )
 
 
-def _frozen(body: Any) -> Any:
-    return tuple(sorted(body.items()))
+def _result(op: Op) -> Any:
+    """What a write is stored to have answered; until when a hold lasts is read anew."""
+    return tuple(sorted((name, value) for name, value in op.body.items() if name != "heldUntil"))

@@ -2,9 +2,11 @@
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from tests.proof import model
+from tests.proof.lanes import Expiry, When
 from tests.proof.practices import DAY_CELLS, cell_of
 from tests.proof.recorder import NEVER, WRITES, History, Op
 from tests.proof.stored import Stored
@@ -34,6 +36,10 @@ class Effect:
     @property
     def op(self) -> Op:
         return self.ops[0]
+
+    @property
+    def when(self) -> When:
+        return When(self.op.invoked, self.answered)
 
     @property
     def appointment(self) -> str | None:
@@ -71,6 +77,8 @@ class Facts:
         self.owners: dict[str, str] = {}  # patients and appointments: their practice
         self.persons: dict[str, tuple[str, str]] = {}  # patient: practice, last name
         self.booked: dict[str, Effect] = {}
+        self.held: dict[str, Effect] = {}
+        self.expiries: dict[str, Expiry] = {}  # of holds
         self.places: defaultdict[str, set[Key]] = defaultdict(set)  # the days in which an appointment has been
         self.of_patient: defaultdict[str, set[str]] = defaultdict(set)
         self.of_day: defaultdict[Key, set[str]] = defaultdict(set)
@@ -100,6 +108,8 @@ class Facts:
                         seen.setdefault(item["id"], (op, item))
                 elif name == "get_appointment":
                     seen.setdefault(body["id"], (op, body))
+            if name == "hold_slot" and op.succeeded and "heldUntil" in body:
+                self._expires(body["holdId"], datetime.fromisoformat(body["heldUntil"]))
             if name in WRITES and (op.token or op.client not in self.agents):
                 challenge = None if op.token is None else self.challenges.get(op.token)
                 if challenge is not None and op.given != challenge.given:
@@ -114,6 +124,8 @@ class Facts:
         self._resolve_by_reads(seen)
         if stored is not None:
             self._resolve_by_audit(stored)
+            for row in stored.holds:
+                self._expires(row["hold_id"], row["held_until"])
         for effect in self.findings.effects:
             self._know(effect)
 
@@ -128,16 +140,18 @@ class Facts:
             findings.resolved_by_resend += 1
         if effect.body is not None or lost:
             findings.effects.append(effect)
+            if effect.op.name == "hold_slot" and effect.body is not None:
+                self.held[effect.body["holdId"]] = effect
             if effect.op.token is not None or effect.op.key is not None:
                 self.intents[effect.op.client, effect.op.token, effect.op.key] = effect
 
     def _resolve_by_reads(self, seen: dict[str, tuple[Op, Any]]) -> None:
         """A booking whose answer was lost is the one that made an appointment which no answer explains."""
         claimed = {effect.appointment for effect in self.findings.effects if effect.op.name == "book_appointment"}
-        wanted: defaultdict[tuple[str, Slot | None], list[Effect]] = defaultdict(list)
+        wanted: defaultdict[tuple[str, Slot], list[Effect]] = defaultdict(list)
         for effect in self.findings.effects:
             if effect.op.name == "book_appointment" and effect.body is None:
-                wanted[effect.op.given["patientId"], self.slots.get(effect.op.given["slotId"])].append(effect)
+                wanted[effect.op.given["patientId"], self.slot(effect.op)].append(effect)
         for appointment, (read, item) in seen.items():
             if appointment in claimed or read.practice != self.owners.get(item["patientId"]):
                 continue
@@ -150,7 +164,9 @@ class Facts:
     def _resolve_by_audit(self, stored: Stored) -> None:
         """A write commits with its audit record: what has none was not executed."""
         subjects = {
-            row["request_id"]: row["subject_ids"] for row in stored.audit if row["outcome"] in ("executed", "unchanged")
+            row["request_id"]: row["subject_ids"]
+            for row in stored.audit
+            if row["outcome"] in ("executed", "unchanged") and row["operation"] in WRITES
         }
         for effect in [effect for effect in self.findings.effects if effect.body is None]:
             self.findings.resolved_by_audit += 1
@@ -158,7 +174,7 @@ class Facts:
             if not found:
                 self.findings.effects.remove(effect)
                 continue
-            kinds = {"apt_": "appointmentId", "pat_": "patientId"}
+            kinds = {"apt_": "appointmentId", "pat_": "patientId", "hld_": "holdId"}
             effect.body = {kinds[subject[:4]]: subject for subject in reversed(found[0]) if subject[:4] in kinds}
             effect.answered = AT_THE_END
 
@@ -167,18 +183,20 @@ class Facts:
         if body is None:
             return
         if op.name == "book_appointment":
-            appointment, slot = body["appointmentId"], self.slots[op.given["slotId"]]
+            appointment, slot = body["appointmentId"], self.slot(op)
             if appointment in self.booked:
                 self.findings.add("one id for two bookings", op)
             self.booked[appointment] = effect
             self.owners[appointment] = op.practice
             self.of_patient[op.given["patientId"]].add(appointment)
             self._has_been(appointment, self.day(op.practice, slot))
+        elif op.name == "hold_slot":
+            self.held[body["holdId"]] = effect
         elif op.name == "create_patient":
             self.owners[body["patientId"]] = op.practice
             self.persons[body["patientId"]] = (op.practice, op.given["lastName"])
         elif op.name == "reschedule_appointment":
-            self._has_been(op.given["appointmentId"], self.day(op.practice, self.slots[op.given["slotId"]]))
+            self._has_been(op.given["appointmentId"], self.day(op.practice, self.slot(op)))
 
     def _has_been(self, appointment: str, day: Key) -> None:
         self.places[appointment].add(day)
@@ -189,7 +207,18 @@ class Facts:
         return ("day", practice, slot.provider, slot.start // DAY_CELLS)
 
     def slot(self, op: Op) -> Slot:
+        """The slot that a call names, or that the hold which it names is of."""
+        if "holdId" in op.given:
+            op = self.held[op.given["holdId"]].op
         return self.slots[op.given["slotId"]]
+
+    def expiry(self, hold: str) -> Expiry:
+        """Of a hold that nothing shows: at any time."""
+        return self.expiries.get(hold, Expiry(0, NEVER))
+
+    def _expires(self, hold: str, until: datetime) -> None:
+        if hold not in self.expiries:
+            self.expiries[hold] = Expiry(*self.history.moments_of(until.timestamp()))
 
     def person(self, patient: str) -> Key:
         return ("person", *self.persons.get(patient, ("", "")))

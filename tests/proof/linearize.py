@@ -11,6 +11,13 @@ from tests.proof.recorder import NEVER, Op
 
 MOST_CONFIGURATIONS = 200_000
 
+Read = Callable[[Any], bool]
+Write = Callable[[Any], Any]
+
+
+class Either(tuple[Any, ...]):
+    """The states to which a write may have led, where one state does not say which."""
+
 
 class Step(NamedTuple):
     """What one call did to, or showed of, one part. A write with `answered` NEVER may also not have happened."""
@@ -46,16 +53,17 @@ def _in_order_of_answers(steps: Sequence[Step], events: Sequence[tuple[int, int,
         if step.is_write:
             if writes.pop(number, None) is None:
                 continue
-            state = step.run(state)
-            if state is None:
+            after = _after(step, state)
+            if not after:
                 return False
+            state = after[0]
         else:
             if number not in reads:
                 continue
             for other, write in writes.items():  # one write that has not been answered may have happened already
-                after = write.run(state)
-                if after is not None and step.run(after):
-                    state = after
+                explaining = next(filter(step.run, _after(write, state)), None)
+                if explaining is not None:
+                    state = explaining
                     del writes[other]
                     break
             else:
@@ -84,18 +92,23 @@ def _in_any_order(steps: Sequence[Step], events: Sequence[tuple[int, int, int]],
             for other in waiting:
                 if not steps[other].is_write:
                     continue
-                after = steps[other].run(state)
-                if after is None:
-                    continue
-                rest = frozenset(
-                    at for at in waiting if at != other and (steps[at].is_write or not steps[at].run(after))
-                )
-                if (after, rest) not in seen:
-                    seen.add((after, rest))
-                    left.append((after, rest))
+                for after in _after(steps[other], state):
+                    rest = frozenset(
+                        at for at in waiting if at != other and (steps[at].is_write or not steps[at].run(after))
+                    )
+                    if (after, rest) not in seen:
+                        seen.add((after, rest))
+                        left.append((after, rest))
             if len(seen) > MOST_CONFIGURATIONS:
                 raise RuntimeError("too many calls at the same time on one part to decide")
         if not found:
             return step
         configurations = found
     return None
+
+
+def _after(write: Step, state: Any) -> Sequence[Any]:
+    after = write.run(state)
+    if after is None:
+        return ()
+    return after if type(after) is Either else (after,)

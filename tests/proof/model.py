@@ -1,95 +1,14 @@
-"""A practice as a small model: one provider's day, one appointment, one patient's diary, one person, one stored result.
+"""A practice as a small model: one appointment, one hold, one patient's diary, one person, one stored result.
 
 Each part of the model has immutable states. What a call shows or changes is a function of a state: a read returns
 whether the state explains the answer, a write returns the next state, or None where it could not have succeeded.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tests.proof.practices import CLOSES, OPENS, Procedure
-
-Read = Callable[[Any], bool]
-Write = Callable[[Any], Any]
-
-
-# One day of one provider: as many lanes as the provider has capacity, each a set of busy cells.
-
-
-class Day(NamedTuple):
-    lanes: tuple[int, ...]  # bit n: the lane is busy in the day's cell n
-    taken: frozenset[tuple[str, int, int]]  # appointment, lane, cells
-
-
-def empty_day(capacity: int) -> Day:
-    return Day((0,) * capacity, frozenset())
-
-
-def cells(first: int, count: int) -> int:
-    return ((1 << count) - 1) << first
-
-
-def without(day: Day, appointment: str | None) -> Day:
-    for place in day.taken:
-        if place[0] == appointment:
-            lanes = list(day.lanes)
-            lanes[place[1]] &= ~place[2]
-            return Day(tuple(lanes), day.taken - {place})
-    return day
-
-
-def is_free(day: Day, wanted: int) -> bool:
-    return any(not lane & wanted for lane in day.lanes)
-
-
-def occupies(appointment: str, wanted: int) -> Write:
-    """Booking takes the first lane that is free throughout; an appointment that moves gives up its place for it."""
-
-    def run(day: Day) -> Day | None:
-        if any(place[0] == appointment and place[2] == wanted for place in day.taken):
-            return day
-        day = without(day, appointment)
-        for number, lane in enumerate(day.lanes):
-            if not lane & wanted:
-                lanes = (*day.lanes[:number], lane | wanted, *day.lanes[number + 1 :])
-                return Day(lanes, day.taken | {(appointment, number, wanted)})
-        return None
-
-    return run
-
-
-def vacates(appointment: str) -> Write:
-    return lambda day: without(day, appointment)
-
-
-def shows_free(wanted: int, but: str | None) -> Read:
-    """`but` is the appointment that would be moved, or that this very call booked."""
-    if but is None:
-        return lambda day: is_free(day, wanted)
-    return lambda day: is_free(without(day, but), wanted)
-
-
-def shows_taken(wanted: int, but: str | None) -> Read:
-    if but is None:
-        return lambda day: not is_free(day, wanted)
-    return lambda day: not is_free(without(day, but), wanted)
-
-
-def open_starts(day: Day, procedure: Procedure) -> int:
-    """Bit n: the procedure can start in the day's cell n."""
-    found = 0
-    for lane in day.lanes:
-        blocked = lane
-        for cell in range(1, procedure.busy):
-            blocked |= lane >> cell
-        found |= ~blocked
-    return found & cells(OPENS, CLOSES - OPENS - procedure.cells + 1)
-
-
-def shows_open(procedure: Procedure, listed: int, within: int) -> Read:
-    """A search: among the starts that its answer covers, exactly the listed ones are open."""
-    return lambda day: open_starts(day, procedure) & within == listed
-
+from frontdesk.domain.holds import MOST_AT_ONCE, MOST_PER_HOUR
+from tests.proof.lanes import Expiry, When
+from tests.proof.linearize import Read, Write
 
 # One appointment: None before it is booked.
 
@@ -153,6 +72,53 @@ def is_elsewhere(provider: int | None, day: int | None, cells_of_day: int) -> Re
     """A list did not show it: it did not exist, or was not at this provider on this day."""
     return lambda now: (
         now is None or (provider is not None and (now.provider, now.start // cells_of_day) != (provider, day))
+    )
+
+
+# One hold: None before it begins. Whether it has expired is not part of the state: see Expiry.
+
+
+def begins(now: str | None) -> str | None:
+    return "held" if now is None else None
+
+
+def ends(now: str | None) -> str | None:
+    return "ended" if now == "held" else None
+
+
+def is_held(now: str | None) -> bool:
+    return now == "held"
+
+
+def is_over(*, may_have_expired: bool) -> Read:
+    return lambda now: now == "ended" or (may_have_expired and now == "held")
+
+
+# The holds of one client: how many it has begun, and those that it has neither booked nor released.
+
+
+class Holds(NamedTuple):
+    begun: int
+    live: frozenset[tuple[str, Expiry]]
+
+
+def is_allowed(hold: str, expiry: Expiry, when: When) -> Write:
+    def run(holds: Holds) -> Holds | None:
+        if sum(not each.may_have_come(when) for _, each in holds.live) >= MOST_AT_ONCE:
+            return None
+        return Holds(holds.begun + 1, holds.live | {(hold, expiry)})
+
+    return run
+
+
+def is_given_up(hold: str, expiry: Expiry) -> Write:
+    return lambda holds: holds._replace(live=holds.live - {(hold, expiry)})
+
+
+def are_too_many(when: When) -> Read:
+    """Now, or in the last hour, which is not longer ago than the beginning."""
+    return lambda holds: (
+        holds.begun >= MOST_PER_HOUR or sum(not each.has_come(when) for _, each in holds.live) >= MOST_AT_ONCE
     )
 
 

@@ -13,7 +13,7 @@ import asyncpg
 
 from tests.proof.nodes import OPEN_FILES, WORKERS, Node, clock_library
 from tests.proof.postgres import Pair
-from tests.proof.recorder import History
+from tests.proof.recorder import History, Offset
 
 # Seconds: within and beyond the life of a token. After a day stored results are forgotten: a resend executes again.
 CLOCK_JUMPS = (-900, -90, 90, 900, 20 * 3600)
@@ -195,11 +195,12 @@ class Nemeses:
         await self._set_clock(0)
 
     async def _set_clock(self, seconds: int) -> None:
-        before = self.history.offsets[-1][1]
-        self.history.offsets.append((time.monotonic_ns(), max(before, seconds)))
+        before = self.history.offsets[-1]
+        least, most = min(before.least, seconds), max(before.most, seconds)
+        self.history.offsets.append(Offset(time.monotonic_ns(), least, most))
         self.nodes[0].set_clock(seconds)
         await asyncio.sleep(CLOCK_LAG)
-        self.history.offsets.append((time.monotonic_ns(), float(seconds)))
+        self.history.offsets.append(Offset(time.monotonic_ns(), seconds, seconds))
 
     async def _connect(self) -> "asyncpg.Connection[asyncpg.Record]":
         return await asyncpg.connect(self.postgres.dsn("postgres"))

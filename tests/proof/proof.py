@@ -73,6 +73,7 @@ def report(findings: Findings, nemeses: Nemeses, proof: Proof, seconds: float, s
         ("operations", len(ops)),
         ("  over REST", sum(op.door == "rest" for op in ops)),
         ("  over MCP", sum(op.door == "mcp" for op in ops)),
+        ("  over FHIR", sum(op.door == "fhir" for op in ops)),
         ("  kinds", len({op.name for op in ops})),
         ("  writes executed", sum(effect.body is not None for effect in findings.effects)),
         ("faults", sum(nemeses.faults.values())),

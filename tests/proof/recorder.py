@@ -1,22 +1,25 @@
-"""Records what concurrent clients asked for and what they were answered, over both doors."""
+"""Records what concurrent clients asked for and what they were answered, over every door."""
 
 import json
 import random
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 
-from frontdesk.operations import OPERATIONS, Operation
+from frontdesk.operations import GET_HOLD, HOLD_SLOT, OPERATIONS, RELEASE_HOLD, Operation
 from tests.doors.mcp_speech import HANDSHAKE, headers, request
+from tests.proof.fhir_door import over_fhir, told_over_fhir
 
 BY_NAME: Mapping[str, Operation] = {operation.name: operation for operation in OPERATIONS}
-WRITES = frozenset(operation.name for operation in OPERATIONS if operation.kind == "write")
+OF_HOLDS = (HOLD_SLOT, GET_HOLD, RELEASE_HOLD)
+WRITES = frozenset(operation.name for operation in (*OPERATIONS, *OF_HOLDS) if operation.kind == "write")
 AUDITED_READS = frozenset(operation.name for operation in OPERATIONS if operation.reads_phi)
 NEVER = 1 << 62
+CLOCK_TOLERANCE = 2.0  # seconds between the clock of the service and that of the history
 _MINUTE = re.compile(r'"minute";r=\d+;t=(\d+)')
 
 
@@ -57,6 +60,14 @@ class Op:
         return f"{self.client[:9]} {self.door} {self.name} {json.dumps(self.given)} -> {answer}"
 
 
+class Offset(NamedTuple):
+    """By how many seconds the clocks of the service's processes are wrong from this moment on."""
+
+    since: int
+    least: float
+    most: float
+
+
 @dataclass
 class History:
     ops: list[Op] = field(default_factory=list)
@@ -65,15 +76,31 @@ class History:
         default_factory=dict
     )  # what directory reads answer
     caps: dict[str, int] = field(default_factory=dict)  # by client
-    offsets: list[tuple[int, float]] = field(default_factory=lambda: [(0, 0.0)])  # of the service's clock, in seconds
+    offsets: list[Offset] = field(default_factory=lambda: [Offset(0, 0.0, 0.0)])
     faults: list[tuple[int, str]] = field(default_factory=list)
     wall_clock: float = field(default_factory=lambda: time.time() - time.monotonic())
 
     def latest_service_time(self, op: Op) -> float:
         """The latest time that the service's clock can have shown while it worked on a call."""
-        before = [offset for at, offset in self.offsets if at <= op.invoked][-1]
-        during = (offset for at, offset in self.offsets if op.invoked < at <= op.answered)
+        before = [offset.most for offset in self.offsets if offset.since <= op.invoked][-1]
+        during = (offset.most for offset in self.offsets if op.invoked < offset.since <= op.answered)
         return op.answered / 1e9 + self.wall_clock + max(before, *during, before)
+
+    def moments_of(self, service_time: float) -> tuple[int, int]:
+        """The first moment in which a process of the service may have had that time, and the last in which one may
+        have had an earlier time."""
+        first, last = NEVER, 0
+        for number, offset in enumerate(self.offsets):
+            until = self.offsets[number + 1].since if number + 1 < len(self.offsets) else NEVER
+            reached, passed = (
+                int((service_time + tolerance - self.wall_clock - wrong) * 1e9)
+                for tolerance, wrong in ((-CLOCK_TOLERANCE, offset.most), (CLOCK_TOLERANCE, offset.least))
+            )
+            if reached < until:
+                first = min(first, max(reached, offset.since))
+            if passed > offset.since:
+                last = max(last, min(passed, until))
+        return first, last
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +135,7 @@ class Caller:
         self, name: str, given: Mapping[str, Any], *, token: str | None = None, key: str | None = None
     ) -> Op:
         """Makes one call at a node and door chosen at random, and records it."""
-        door = random.choice(("rest", "mcp"))
+        door = random.choice(_doors(name, given))
         op = Op(self.practice, self.client_id, door, name, given, time.monotonic_ns(), token=token, key=key)
         op.request_id = f"{random.getrandbits(128):032x}"
         self.history.ops.append(op)
@@ -121,13 +148,16 @@ class Caller:
         fields = dict(given) if token is None else {**given, "confirmationToken": token}
         node = random.choice(self._nodes)
         try:
-            if door == "mcp":
+            if door == "fhir":
+                answer = await over_fhir(node, name, given, token, sent)
+                status, body = told_over_fhir(name, given, answer)
+            elif door == "mcp":
                 answer = await _over_mcp(node, name, fields, sent)
                 status, body = _told_over_mcp(BY_NAME[name], answer)
             else:
                 answer = await _over_rest(node, BY_NAME[name], fields, sent)
                 status, body = answer.status_code, answer.json()
-        except (httpx.HTTPError, json.JSONDecodeError):  # cut off: the answer is lost
+        except (httpx.HTTPError, ValueError):  # cut off: the answer is lost
             return op
         op.answered, op.status, op.body = time.monotonic_ns(), status, body
         if self.client_id in self.history.caps and (minute := _MINUTE.search(answer.headers.get("RateLimit", ""))):
@@ -141,6 +171,12 @@ class Caller:
             await self.sign_in()
         except httpx.HTTPError:
             return  # the next call will be refused as well
+
+
+def _doors(name: str, given: Mapping[str, Any]) -> Sequence[str]:
+    if name not in BY_NAME or "holdId" in given:
+        return ("fhir",)
+    return ("rest", "mcp", "fhir") if name == "get_slot" else ("rest", "mcp")
 
 
 async def _over_rest(node: Any, operation: Operation, fields: dict[str, Any], sent: dict[str, str]) -> Any:

@@ -1,13 +1,18 @@
 """Compares what is stored and what was sent after a run with its history: rows, audit records, events and webhooks."""
 
+import time
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
+from frontdesk.domain.holds import MOST_PER_HOUR
 from tests.proof import model
-from tests.proof.linearize import Step
+from tests.proof.lanes import When
+from tests.proof.linearize import Read, Step
 from tests.proof.practices import CELL_MINUTES
 from tests.proof.recorder import AUDITED_READS, NEVER, WRITES
 
@@ -25,12 +30,14 @@ SELECT a.appointment_id FROM appointment a JOIN appointment b ON a.practice_id =
           AND a.starts_at < b.busy_until AND b.starts_at < a.busy_until)
          OR (a.patient_id = b.patient_id AND a.starts_at < b.ends_at AND b.starts_at < a.ends_at))
 """
+_HOLDS = "SELECT * FROM slot_hold"
 _PATIENTS = "SELECT p.slug AS practice, t.* FROM patient t JOIN practice p USING (practice_id)"
 _AUDIT = "SELECT operation, outcome, subject_ids, request_id FROM audit_record WHERE actor LIKE 'fd\\_%'"
 _OUTBOX = """
 SELECT event_id, type, coalesce(subject ->> 'appointmentId', subject ->> 'patientId') AS subject FROM outbox
 ORDER BY event_id
 """
+_HOUR = timedelta(hours=1)
 _EVENTS = {
     "book_appointment": "appointment.booked",
     "cancel_appointment": "appointment.cancelled",
@@ -44,6 +51,7 @@ _EVENTS = {
 @dataclass
 class Stored:
     appointments: list[Any]
+    holds: list[Any]
     patients: list[Any]
     clashes: list[Any]
     audit: list[Any]
@@ -52,15 +60,15 @@ class Stored:
         default_factory=list
     )  # webhooks: id, type, subject, in order of arrival
     broken_chains: list[str] = field(default_factory=list)
+    read_at: int = field(default_factory=time.monotonic_ns)
     reads_may_be_lost: bool = False  # a killed process may take the audit records of its last reads with it
 
 
 async def read_stored(dsn: str) -> Stored:
     connection = await asyncpg.connect(dsn, server_settings={"search_path": "frontdesk, public"})
     try:
-        statements = (_APPOINTMENTS, _PATIENTS, _CLASHES, _AUDIT, _OUTBOX)
-        appointments, patients, clashes, audit, outbox = [await connection.fetch(each) for each in statements]
-        return Stored(appointments, patients, clashes, audit, outbox)
+        statements = (_APPOINTMENTS, _HOLDS, _PATIENTS, _CLASHES, _AUDIT, _OUTBOX)
+        return Stored(*[await connection.fetch(each) for each in statements])
     finally:
         await connection.close()
 
@@ -77,7 +85,7 @@ def _rows(checker: "Checker", stored: Stored) -> None:
     """Stored rows are one more read of everything, after the last call."""
     findings, kept = checker.findings, {row["appointment_id"]: row for row in stored.appointments}
 
-    def read(key: tuple[Any, ...], run: model.Read) -> None:
+    def read(key: tuple[Any, ...], run: Read) -> None:
         checker.parts[key].append(Step(NEVER - 2, NEVER - 1, False, run, None))
 
     for appointment in checker.facts.booked.keys() - kept.keys():
@@ -89,6 +97,7 @@ def _rows(checker: "Checker", stored: Stored) -> None:
         start = row["start"] // (CELL_MINUTES * 60)
         shown = model.Appointment(row["patient_id"], row["provider_id"], start, row["procedure_id"], row["status"])
         read(("appointment", appointment), model.is_exactly(shown))
+    _holds(checker, stored, read)
     on_file = set()
     for row in stored.patients:
         on_file.add(row["patient_id"])
@@ -103,6 +112,28 @@ def _rows(checker: "Checker", stored: Stored) -> None:
         findings.add("double booking", row["appointment_id"])
 
 
+def _holds(checker: "Checker", stored: Stored, read: Callable[[tuple[Any, ...], Read], None]) -> None:
+    findings, facts, now = checker.findings, checker.facts, When(stored.read_at, stored.read_at)
+    begun: defaultdict[str, list[datetime]] = defaultdict(list)
+    for row in stored.holds:
+        begun[row["client_id"]].append(row["held_at"])
+        may_have_expired = facts.expiry(row["hold_id"]).may_have_come(now)
+        if row["hold_id"] not in facts.held:
+            findings.add("a hold that no answer explains", row["hold_id"])
+        else:
+            read(
+                ("hold", row["hold_id"]),
+                model.is_held if row["live"] else model.is_over(may_have_expired=may_have_expired),
+            )
+    for hold in facts.held.keys() - {row["hold_id"] for row in stored.holds}:
+        if not facts.expiry(hold).may_have_come(now):  # those of long ago are deleted
+            findings.add("hold lost", facts.held[hold].op)
+    for client, times in begun.items():
+        times.sort()
+        if any(last - first < _HOUR for first, last in zip(times, times[MOST_PER_HOUR:], strict=False)):
+            findings.add("too many holds in an hour", client)
+
+
 def _audit(checker: "Checker", stored: Stored) -> None:
     findings = checker.findings
     recorded: defaultdict[str, list[Any]] = defaultdict(list)
@@ -112,7 +143,12 @@ def _audit(checker: "Checker", stored: Stored) -> None:
     for effect in checker.findings.effects:
         requests = [op.request_id for op in effect.ops]
         explained.update(requests)
-        done = [row for each in requests for row in recorded[each] if row["outcome"] in ("executed", "unchanged")]
+        done = [
+            row
+            for each in requests
+            for row in recorded[each]
+            if row["outcome"] in ("executed", "unchanged") and row["operation"] == effect.op.name
+        ]
         if len(done) > 1:
             findings.add("executed twice", effect.op)
         elif not done and effect.body is not None:
@@ -137,7 +173,7 @@ def _events(checker: "Checker", stored: Stored) -> None:
     executed = Counter(
         (_EVENTS[row["operation"]], subject)
         for row in stored.audit
-        if row["outcome"] == "executed" and row["operation"] in WRITES
+        if row["outcome"] == "executed" and row["operation"] in _EVENTS
         for subject in row["subject_ids"]
         if subject.startswith("pat_" if row["operation"].endswith("patient") else "apt_")
     )

@@ -1,12 +1,15 @@
 """Histories of any length without a service: a practice in memory answers, each call at one moment while it runs."""
 
 import random
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from tests.proof import model
+from frontdesk.domain.holds import MOST_AT_ONCE
+from tests.proof import lanes, model
+from tests.proof.lanes import Expiry, When
 from tests.proof.practices import CAPACITY, CLOSES, DAY_CELLS, OPENS, PROCEDURES, VISIT_TYPE, date_of, time_of
-from tests.proof.recorder import History, Op, Person
+from tests.proof.recorder import NEVER, History, Op, Person
 
 CLIENT = "fd_synthetic"
 _FIRST_DAY = 21_000 * DAY_CELLS
@@ -14,6 +17,7 @@ _DAYS = 20
 _PATIENTS = 400
 _EVERY = 1_000_000  # nanoseconds between two calls
 _LONGEST = 8_000_000
+_NOW = When(0, 0)  # nothing expires
 
 
 @cache
@@ -27,11 +31,12 @@ class Synthetic:
         self.chance = random.Random(seed)
         self.history = History()
         self.now = 0
-        self.days: dict[tuple[int, int], model.Day] = {}
+        self.days: dict[tuple[int, int], lanes.Day] = {}
         self.diaries: dict[str, model.Diary] = {}
         self.records: dict[str, model.Record] = {}
         self.appointments: dict[str, model.Appointment] = {}
         self.live: list[str] = []
+        self.holds: dict[str, tuple[int, int, int]] = {}  # provider, start, procedure
         for number in range(_PATIENTS):
             patient = f"pat_{number}"
             person = Person("First", f"Last {number}", "1980-01-01", f"555{number:07}")
@@ -43,6 +48,7 @@ class Synthetic:
         actions = (
             (self.search, 4), (self.look_at_slot, 4), (self.book, 5), (self.cancel, 4), (self.confirm, 1),
             (self.read_appointment, 5), (self.read_patient, 2), (self.update_patient, 1), (self.resend, 1),
+            (self.hold, 1), (self.use_hold, 1),
         )  # fmt: skip
         acts = [act for act, weight in actions for _ in range(weight)]
         for day in range(_DAYS):  # a call names only slots that a search has shown
@@ -66,39 +72,74 @@ class Synthetic:
         day = self.chance.randrange(_DAYS)
         return self.chance.choice(list(CAPACITY)), _FIRST_DAY + day * DAY_CELLS + cell, procedure
 
-    def _day(self, provider: int, start: int) -> model.Day:
-        return self.days.get((provider, start // DAY_CELLS), model.empty_day(CAPACITY[provider]))
+    def _day(self, provider: int, start: int) -> lanes.Day:
+        return self.days.get((provider, start // DAY_CELLS), lanes.empty_day(CAPACITY[provider]))
+
+    def _busy(self, provider: int, start: int) -> Sequence[int]:
+        return lanes.most_busy(self._day(provider, start), _NOW)
 
     def search(self) -> None:
         self._search(*self._place())
 
     def _search(self, provider: int, start: int, procedure: int) -> None:
         first = start - start % DAY_CELLS
-        open_starts = model.open_starts(self._day(provider, start), PROCEDURES[procedure])
+        open_starts = lanes.open_starts(self._busy(provider, start), PROCEDURES[procedure])
         items = [_item(provider, first + cell, procedure) for cell in range(OPENS, CLOSES) if open_starts >> cell & 1]
         given = {"providerId": provider, "visitTypeId": VISIT_TYPE, "procedureId": procedure, "from": date_of(start)}
         self._op("search_slots", given, 200, {"items": items, "limit": 50})
 
     def look_at_slot(self) -> None:
         provider, start, procedure = self._place()
-        wanted = model.cells(start % DAY_CELLS, PROCEDURES[procedure].busy)
-        free = model.is_free(self._day(provider, start), wanted)
+        wanted = lanes.cells(start % DAY_CELLS, PROCEDURES[procedure].busy)
+        free = lanes.is_free(self._busy(provider, start), wanted)
         self._op("get_slot", {"slotId": f"slt_{provider}_{start}_{procedure}"}, 200, {"available": free})
 
-    def book(self) -> None:
+    def hold(self) -> None:
         provider, start, procedure = self._place()
+        hold, given = f"hld_{len(self.history.ops)}", {"slotId": f"slt_{provider}_{start}_{procedure}"}
+        wanted = lanes.cells(start % DAY_CELLS, PROCEDURES[procedure].busy)
+        after = lanes.begins_hold(hold, wanted, Expiry(NEVER, NEVER), _NOW)(self._day(provider, start))
+        if len(self.holds) == MOST_AT_ONCE:
+            self._op("hold_slot", given, 409, {"code": "conflict" if after else "slot_unavailable"})
+        elif not after:
+            self._op("hold_slot", given, 409, {"code": "slot_unavailable"})
+        else:
+            self.days[provider, start // DAY_CELLS] = after[0]
+            self.holds[hold] = (provider, start, procedure)
+            self._op("hold_slot", given, 201, {"holdId": hold, "heldUntil": "2100-01-01T00:00:00Z"})
+
+    def use_hold(self) -> None:
+        """Reads a hold, and books or releases it."""
+        if not self.holds:
+            return
+        hold = self.chance.choice(list(self.holds))
+        provider, start, procedure = self.holds.pop(hold)
+        self._op("get_hold", {"holdId": hold}, 200, {"slotId": f"slt_{provider}_{start}_{procedure}"})
+        if self.chance.random() < 0.5:
+            self._book((provider, start, procedure), hold)
+        else:
+            day = provider, start // DAY_CELLS
+            self.days[day] = lanes.ends_hold(hold, _NOW)(self.days[day])
+            self._op("release_hold", {"holdId": hold}, 200, {"holdId": hold})
+
+    def book(self) -> None:
+        self._book(self._place(), None)
+
+    def _book(self, place: tuple[int, int, int], hold: str | None) -> None:
+        provider, start, procedure = place
         patient, appointment = f"pat_{self.chance.randrange(_PATIENTS)}", f"apt_{len(self.history.ops)}"
-        given = {"patientId": patient, "slotId": f"slt_{provider}_{start}_{procedure}"}
-        wanted = model.cells(start % DAY_CELLS, PROCEDURES[procedure].busy)
+        time = {"slotId": f"slt_{provider}_{start}_{procedure}"} if hold is None else {"holdId": hold}
+        given = {"patientId": patient, **time}
+        wanted = lanes.cells(start % DAY_CELLS, PROCEDURES[procedure].busy)
         end = start + PROCEDURES[procedure].cells
-        after = model.occupies(appointment, wanted)(self._day(provider, start))
+        after = lanes.occupies(appointment, wanted, _NOW, hold)(self._day(provider, start))
         diary = model.attends(appointment, start, end)(self.diaries[patient])
-        if after is None:
+        if not after:
             self._op("book_appointment", given, 409, {"code": "slot_unavailable"})
         elif diary is None:
             self._op("book_appointment", given, 422, {"code": "validation"})
         else:
-            self.days[provider, start // DAY_CELLS], self.diaries[patient] = after, diary
+            self.days[provider, start // DAY_CELLS], self.diaries[patient] = after[0], diary
             self.appointments[appointment] = model.Appointment(patient, provider, start, procedure, "booked")
             self.live.append(appointment)
             self._op("book_appointment", given, 201, {"appointmentId": appointment}, key=f"key {appointment}")
@@ -108,7 +149,7 @@ class Synthetic:
             appointment = self.live.pop(self.chance.randrange(len(self.live)))
             booked = self.appointments[appointment]
             day = (booked.provider, booked.start // DAY_CELLS)
-            self.days[day] = model.without(self.days[day], appointment)
+            self.days[day] = lanes.without(self.days[day], appointment)
             self.diaries[booked.patient] = model.no_longer_attends(appointment)(self.diaries[booked.patient])
             self.appointments[appointment] = booked._replace(status="cancelled")
             body = {"appointmentId": appointment, "status": "cancelled"}

@@ -8,26 +8,29 @@ from typing import Any
 
 import pytest
 
-from tests.proof import model
+from tests.proof import lanes
 from tests.proof.checker import Checker
-from tests.proof.linearize import Step, impossible
+from tests.proof.lanes import Expiry, When
+from tests.proof.linearize import Either, Read, Step, Write, impossible
 from tests.proof.recorder import NEVER, History, Op
 from tests.proof.synthetic import Synthetic
 
+NOW = When(0, 0)
 
-def read(invoked: int, answered: int, run: model.Read) -> Step:
+
+def read(invoked: int, answered: int, run: Read) -> Step:
     return Step(invoked, answered, False, run, None)
 
 
-def write(invoked: int, answered: int, run: model.Write) -> Step:
+def write(invoked: int, answered: int, run: Write) -> Step:
     return Step(invoked, answered, True, run, None)
 
 
-def sets(value: str) -> model.Write:
+def sets(value: str) -> Write:
     return lambda _state: value
 
 
-def shows(value: str) -> model.Read:
+def shows(value: str) -> Read:
     return lambda state: state == value
 
 
@@ -51,13 +54,36 @@ def test_calls_are_put_in_an_order_that_explains_them_all(steps: list[Step], *, 
 
 
 def test_an_appointment_takes_a_lane_that_is_free_throughout() -> None:
-    day: Any = model.empty_day(2)
+    day: Any = lanes.empty_day(2)
     for appointment, first in (("a", 0), ("b", 0), ("c", 2)):
-        day = model.occupies(appointment, model.cells(first, 2))(day)
-    day = model.without(day, "a")  # the first lane is free in cell 0 and 1, the second in 2 and 3: nowhere 1 and 2
-    assert not model.is_free(day, model.cells(1, 2))
-    assert model.occupies("d", model.cells(1, 2))(day) is None
-    assert model.is_free(day, model.cells(0, 2))
+        [day] = lanes.occupies(appointment, lanes.cells(first, 2), NOW)(day)
+    day = lanes.without(day, "a")  # the first lane is free in cell 0 and 1, the second in 2 and 3: nowhere 1 and 2
+    assert not lanes.is_free(day.lanes, lanes.cells(1, 2))
+    assert lanes.occupies("d", lanes.cells(1, 2), NOW)(day) == Either()
+    assert lanes.is_free(day.lanes, lanes.cells(0, 2))
+
+
+def test_a_hold_takes_a_lane_until_it_expires_or_is_booked() -> None:
+    wanted, day = lanes.cells(0, 2), lanes.empty_day(2)
+    [day] = lanes.begins_hold("h", wanted, Expiry(20, 30), NOW)(day)
+    [day] = lanes.occupies("a", wanted, NOW)(day)  # in the second lane
+    for when, may_be_free, may_be_taken in (
+        (When(5, 19), False, True),
+        (When(5, 20), True, True),
+        (When(31, 32), True, False),
+    ):
+        assert lanes.shows_free(wanted, None, when)(day) is may_be_free
+        assert lanes.shows_taken(wanted, None, when)(day) is may_be_taken
+        assert (lanes.occupies("b", wanted, when)(day) == Either()) is not may_be_free
+        assert (lanes.occupies("b", wanted, when, "h")(day) is None) is not may_be_taken
+    [booked] = lanes.occupies("b", wanted, NOW, "h")(day)
+    assert not booked.held
+    assert lanes.shows_taken(wanted, None, When(31, 32))(booked)
+    # Where a hold may have expired, either lane may be taken.
+    [alone] = lanes.begins_hold("h", wanted, Expiry(20, 30), NOW)(lanes.empty_day(2))
+    assert [after.taken for after in lanes.occupies("a", wanted, When(25, 26))(alone)] == [
+        {("a", 0, wanted)}, {("a", 1, wanted)},
+    ]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +127,13 @@ def test_two_results_of_one_key_are_found(history: History) -> None:
     again = next(op for op in history.ops if op.key is not None and keys[op.key] is not op)
     ops = [replace(op, body={"appointmentId": "apt_x"}) if op is keys[again.key] else op for op in history.ops]
     assert "not linearizable (result)" in anomalies(replace(history, ops=ops))
+
+
+def test_a_hold_that_is_found_after_its_release_is_found(history: History) -> None:
+    released = next(op for op in history.ops if op.name == "release_hold")
+    read = next(op for op in history.ops if op.name == "get_hold" and op.given == released.given)
+    ops = [*history.ops, replace(read, invoked=released.answered + 1, answered=released.answered + 2)]
+    assert anomalies(replace(history, ops=ops)) == ["not linearizable (hold)"]
 
 
 @pytest.mark.heavy

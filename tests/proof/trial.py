@@ -8,7 +8,9 @@ import contextlib
 import json
 import random
 import sys
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -18,21 +20,31 @@ from frontdesk.settings import Settings
 from frontdesk.store.database import Database
 from frontdesk.store.migrate import migrate
 from tests.proof.facts import Findings
+from tests.proof.recorder import Offset
 from tests.proof.run import Proof
 from tests.shared_database import as_owner
 from tests.webhooks.receiver import receiving
 
 _RECEIVER_SECONDS = 0.02
 _ROUND = 300  # operations between two checks
+_AHEAD = timedelta(seconds=150)  # that the clock goes forward after each of them: holds expire
 
 
 @contextlib.asynccontextmanager
-async def node(dsn: str, folder: Path) -> AsyncIterator[tuple[Service, httpx.AsyncClient]]:
+async def node(
+    dsn: str, folder: Path, clock: Callable[[], datetime]
+) -> AsyncIterator[tuple[Service, httpx.AsyncClient]]:
     database = Database(dsn, pool_size=8)
     await database.open()
-    service = build_service(
-        Settings(data_dir=folder, base_url="http://proof", webhook_allow_private=True, database_pool_size=8), database
+    settings = Settings(
+        data_dir=folder,
+        base_url="http://proof",
+        webhook_allow_private=True,
+        database_pool_size=8,
+        fhir_server=True,
+        hold_seconds=60,
     )
+    service = build_service(settings, database, clock)
     await service.ring.load()
     background = build_background(service)
     background.start()
@@ -49,7 +61,16 @@ async def trial(dsn: str, folder: Path, operations: int, seed: int) -> Findings:
     random.seed(seed)
     owner_dsn = as_owner(dsn)
     await migrate(owner_dsn)
-    async with receiving() as receiver, node(dsn, folder) as (service, one), node(dsn, folder) as (_, other):
+    ahead = timedelta()
+
+    def clock() -> datetime:
+        return datetime.now(UTC) + ahead
+
+    async with (
+        receiving() as receiver,
+        node(dsn, folder, clock) as (service, one),
+        node(dsn, folder, clock) as (_, other),
+    ):
         receiver.delay = _RECEIVER_SECONDS
         proof = Proof(service, owner_dsn, [one, other], receiver)
         await proof.set_up()
@@ -59,6 +80,8 @@ async def trial(dsn: str, folder: Path, operations: int, seed: int) -> Findings:
             findings = await proof.verdict()
             if findings.anomalies or findings.operations >= operations:
                 return findings
+            ahead += _AHEAD
+            proof.history.offsets.append(Offset(time.monotonic_ns(), ahead.total_seconds(), ahead.total_seconds()))
 
 
 if __name__ == "__main__":

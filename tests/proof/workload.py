@@ -1,4 +1,4 @@
-"""Clients that call every operation at random, over both doors, and resend writes whose answer was lost."""
+"""Clients that call every operation at random, over every door, and resend writes whose answer was lost."""
 
 import asyncio
 import random
@@ -35,6 +35,7 @@ class Desk:
     patients: dict[str, Person] = field(default_factory=dict)
     slots: list[str] = field(default_factory=list)
     appointments: list[str] = field(default_factory=list)
+    holds: list[str] = field(default_factory=list)
     foreign: list["Desk"] = field(default_factory=list)
     days: int = 1
 
@@ -51,6 +52,7 @@ class Actor:
         self.caller = caller
         self.desk = desk
         self.stopping = False
+        self._holds: list[str] = []
         self._settled: list[tuple[str, Mapping[str, Any], str | None, str | None]] = []  # writes that succeeded
 
     async def run(self) -> None:
@@ -58,6 +60,7 @@ class Actor:
             (self.search, 8), (self.first_available, 2), (self.look_at_slot, 3), (self.book, 8), (self.change, 7),
             (self.read_appointment, 4), (self.list_appointments, 2), (self.create_patient, 2), (self.update_patient, 3),
             (self.read_patient, 3), (self.match, 2), (self.directory, 4), (self.foreign, 1), (self.resend, 2),
+            (self.hold, 3), (self.use_hold, 4),
         )  # fmt: skip
         acts, weights = zip(*actions, strict=True)
         while not self.stopping:
@@ -129,10 +132,35 @@ class Actor:
     async def book(self) -> None:
         if self.desk.slots:
             given = {"patientId": self.desk.some_patient(), "slotId": random.choice(self.desk.slots[-12:])}
-            op = await self.write("book_appointment", given)
+            self._keep_appointment(await self.write("book_appointment", given))
+
+    def _keep_appointment(self, op: Op | None) -> None:
+        if op is not None and op.succeeded:
+            self.desk.appointments.append(op.body["appointmentId"])
+            del self.desk.appointments[:-60]
+
+    async def hold(self) -> None:
+        if self.desk.slots:
+            op = await self.write("hold_slot", {"slotId": random.choice(self.desk.slots[-12:])})
             if op is not None and op.succeeded:
-                self.desk.appointments.append(op.body["appointmentId"])
-                del self.desk.appointments[:-60]
+                self._holds.append(op.body["holdId"])
+                self.desk.holds.append(op.body["holdId"])
+                del self.desk.holds[:-20]
+
+    async def use_hold(self) -> None:
+        """Books or releases a hold, or leaves it to expire; sometimes one of somebody else."""
+        others = random.random() < 0.1
+        if not (self.desk.holds if others else self._holds):
+            return
+        hold = random.choice(self.desk.holds) if others else self._holds.pop(random.randrange(len(self._holds)))
+        act = random.choice(("book", "book", "book", "release", "release", "read", "read"))
+        if act == "book":
+            op = await self.write("book_appointment", {"patientId": self.desk.some_patient(), "holdId": hold})
+            self._keep_appointment(op)
+        elif act == "release":
+            await self.write("release_hold", {"holdId": hold})
+        else:
+            await self.caller.call("get_hold", {"holdId": hold})
 
     async def change(self) -> None:
         if not self.desk.appointments:

@@ -10,6 +10,7 @@ WEBHOOKS = "store/functions/webhooks.sql"
 SLOTS = "store/functions/slots.sql"
 CONFIRMATION = "engine/confirmation.py"
 ANSWER_CACHE = "engine/answer_cache.py"
+HOLDS = "store/functions/holds.sql"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,24 @@ BUGS: Mapping[str, tuple[Edit, ...]] = {
     ),
     "time leaks: a cancelled appointment keeps its time": (
         Edit(WRITES, "AND a.status <> 'cancelled' AND a.starts_at >= p_from", "AND a.starts_at >= p_from"),
+    ),
+    "hold leaks: a released one keeps its time": (
+        Edit(HOLDS, "    IF NOT end_hold(p_practice, v_id, p_actor, p_now) THEN", "    IF false THEN"),
+    ),
+    "hold leaks: a booked one keeps its time": (
+        Edit(WRITES, "(v_hold IS NOT NULL AND NOT end_hold(p_practice, v_hold, p_actor, p_now))", "false"),
+    ),
+    "hold leaks: an expired one keeps its time": (
+        Edit(WRITES, "AND h.live AND h.held_until > p_now AND h.starts_at >= p_from", "AND h.live AND h.starts_at >= p_from"),
+        Edit(SLOTS, "h.provider_id = p_provider AND h.live AND h.held_until > p_now", "h.provider_id = p_provider AND h.live"),
+    ),
+    "a held time is offered": (
+        Edit(SLOTS, "h.provider_id = wanted.id AND h.live AND h.held_until > p_now", "false"),
+    ),
+    "a hold of another client is booked": (
+        Edit(HOLDS, "h.hold_id = p_hold AND h.client_id = p_client AND h.live\n      AND h.held_until > p_now;\n    RETURN FOUND;",
+             "h.hold_id = p_hold AND h.live AND h.held_until > p_now;\n    RETURN FOUND;"),
+        Edit(HOLDS, "AND h.client_id = p_client AND h.hold_id = p_hold AND h.live", "AND h.hold_id = p_hold AND h.live"),
     ),
     "double booking: one lane more where all are taken": (
         Edit(WRITES, "    END LOOP;\n    RETURN NULL;\n", "    END LOOP;\n    RETURN p_capacity + 1;\n"),

@@ -4,7 +4,7 @@ from typing import Any
 
 from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.domain.ids import APPOINTMENT_ID
-from frontdesk.doors.fhir.addresses import Resource, hold_of, our_id, reference_of
+from frontdesk.doors.fhir.addresses import Resource, held_id, hold_of, our_id, reference_of
 from frontdesk.doors.fhir.exchange import Exchange, Reply
 from frontdesk.doors.fhir.resources.held import read_held
 from frontdesk.doors.fhir.versions import version_headers, versioned
@@ -29,8 +29,13 @@ async def hold(exchange: Exchange, document: Any) -> Reply:
     slot_id = await wanted_slot(calls, read_wanted(appointment, exchange.base))
     request = {"slotId": slot_id, "confirmationToken": confirmation_token(exchange.http, appointment)}
     held = await calls.write(HOLD_SLOT, request, key=header_key(exchange.http))
-    resource = versioned(await read_held(calls, held["holdId"]))
-    location = (b"location", f"{exchange.base}/{reference_of(resource)}".encode())
+    location = (b"location", f"{exchange.base}/{KIND}/{held_id(held['holdId'])}".encode())
+    try:
+        resource = versioned(await read_held(calls, held["holdId"]))
+    except Problem as problem:
+        if problem.code == "not_found":  # a resend, after the hold has ended
+            raise
+        return Reply(201, None, [location])
     return Reply(201, resource, [*version_headers(resource), location])
 
 
