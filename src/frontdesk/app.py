@@ -76,6 +76,7 @@ from frontdesk.engine.answer_cache import AnswerCache
 from frontdesk.engine.confirmation import Writes
 from frontdesk.engine.execute import Engine
 from frontdesk.engine.external_identifiers import ExternalIdentifiers
+from frontdesk.engine.intents import Intents
 from frontdesk.engine.patient_guard import PatientGuard
 from frontdesk.engine.sandbox import SimulatingEngine
 from frontdesk.engine.turns import Turns
@@ -195,7 +196,9 @@ def build_service(
         slot_ids=lambda practice_id: practice_keys(practice_id)[0],
         cursors=lambda practice_id: practice_keys(practice_id)[1],
         audit=audit,
-        writes=Writes(database, audit, timedelta(seconds=settings.confirmation_seconds), calendar_notifier.changed),
+        writes=Writes(
+            Intents(database), audit, timedelta(seconds=settings.confirmation_seconds), calendar_notifier.changed
+        ),
         answers=AnswerCache(current_versions, directories.version, ring.state, seconds),
         turns=Turns(at_once=settings.database_pool_size, per_practice=max(1, settings.database_pool_size // 2)),
         search_turns=Turns(at_once=24, per_practice=16, yields=True),

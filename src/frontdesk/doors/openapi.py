@@ -18,7 +18,7 @@ from frontdesk.doors.openapi_errors import (
     response_name,
 )
 from frontdesk.doors.rest import PREFIX
-from frontdesk.engine.confirmation import LONGEST_KEY
+from frontdesk.engine.intents import LONGEST_KEY
 from frontdesk.engine.sandbox import HEADER as SIMULATE
 from frontdesk.operations import GROUPS, OPERATIONS, Operation
 from frontdesk.operations._records import Page

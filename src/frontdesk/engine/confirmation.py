@@ -4,7 +4,6 @@ An agent's write needs a second, identical call with the confirmation token. An 
 Idempotency-Key makes it safe to resend. Both are stored as an intent.
 """
 
-import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -13,24 +12,20 @@ from typing import Any
 
 import orjson
 
-from frontdesk.access.clients.caller import Caller
 from frontdesk.access.limits.patient_budget import check_spent
 from frontdesk.audit.trail import AuditEntry, AuditTrail
 from frontdesk.domain.appointments import conflict_detail
 from frontdesk.domain.consent import Consent, consent_required, meets
-from frontdesk.domain.errors import FieldError, Problem, declined, invalid
+from frontdesk.domain.errors import Problem, declined
 from frontdesk.domain.holds import MOST_AT_ONCE, MOST_PER_HOUR
 from frontdesk.engine.consent import Challenge, consent_of, is_elicited, new_token, way_of_asking
+from frontdesk.engine.intents import Intents, check_key, intent_of_key, intent_of_token, mismatch
 from frontdesk.operations import Context, Operation, Proposal
 from frontdesk.operations._fields import WriteInput
-from frontdesk.store.database import Database, DatabaseUnavailable
 from frontdesk.systems.port import Capability, ChallengeRecord, Intent, Outcome, SystemUnavailable, WriteRecord
 
 KEEP_RESULTS = timedelta(hours=24)
-LONGEST_KEY = 255
 _STALE_ATTEMPTS = 5
-_PATIENCE_SECONDS = 15.0  # how long a second confirmation waits for the first
-_LOOK_AGAIN_SECONDS = 0.1
 
 _REASONS = {
     "patient_overlap": "The patient already has an appointment that overlaps this time.",
@@ -39,14 +34,6 @@ _REASONS = {
     "hold_ended": "The hold has expired, or was booked or released.",
     "patient_exists": "A patient with this name, date of birth and phone number is already on file.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class StoredIntent:
-    fingerprint: bytes
-    state: str
-    result: Mapping[str, Any] | None
-    expires_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +65,7 @@ class Write:
         """The id under which its intent is stored, None for a write without one."""
         if self.by_agent:
             token = self.agreed or self.given.confirmation_token
-            return None if token is None or (self.agreed is None and is_elicited(token)) else _hash(token)
+            return None if token is None or (self.agreed is None and is_elicited(token)) else intent_of_token(token)
         return None if self.key is None else intent_of_key(self.context.caller.client_id, self.key)
 
     @property
@@ -103,14 +90,14 @@ class Write:
 class Writes:
     """Executes proposals. All state is in the database."""
 
-    database: Database
+    intents: Intents
     audit: AuditTrail
     token_lifetime: timedelta
     on_change: Callable[[int], None] = lambda _practice_id: None  # after a write or a challenge; must not block
 
     async def execute(self, write: Write) -> Mapping[str, Any]:
         if not write.by_agent and write.key is not None:
-            _check_key(write.key)
+            check_key(write.key)
         intent_id = write.intent_id
         if intent_id is None and write.by_agent:
             raise await self.challenge(write)
@@ -122,11 +109,11 @@ class Writes:
         if intent is None:
             await self._require_consent(write)
             return await self._commit(write, None)
-        found = await self._find(write.context.caller, intent.id, write.context.now)
+        found = await self.intents.find(write.context.caller, intent.id, write.context.now)
         valid = found is not None and (found.state != "challenged" or found.expires_at > write.context.now)
         if write.by_agent and not valid:
             raise await self.challenge(write)
-        stored = found and _replayed(found, intent)
+        stored = found and found.replayed(intent)
         if stored:
             return stored
         await self._require_consent(write)
@@ -142,19 +129,6 @@ class Writes:
         await self.audit.append(entry, read=False)
         return problem
 
-    async def result_of(self, caller: Caller, key: str | None, token: str | None, now: datetime) -> Mapping[str, Any]:
-        """What a write of the caller answered; empty if it was not executed."""
-        if caller.grant == "agent":
-            intent_id = None if token is None else _hash(token)
-        else:
-            intent_id = None if key is None else intent_of_key(caller.client_id, key)
-        if intent_id is None:
-            return {}
-        found = await self._find(caller, intent_id, now)
-        if found is not None and found.state == "executing":
-            raise Problem("confirmation_incomplete")
-        return (found and found.result) or {}
-
     async def challenge(self, write: Write) -> Challenge:
         """Issues a token for exactly this request, with what to read aloud. Executes nothing."""
         context = write.context
@@ -164,7 +138,7 @@ class Writes:
             raise await self._refused(write, problem) from None
         token = new_token(asks)
         expires_at = (context.now + self.token_lifetime).replace(microsecond=0)
-        intent = Intent(_hash(token), write.fingerprint, is_key=False)
+        intent = Intent(intent_of_token(token), write.fingerprint, is_key=False)
         read_back: Mapping[str, Any] = {}
         spent, unchecked = None, await write.propose_unchecked()
         if unchecked is not None:
@@ -174,49 +148,11 @@ class Writes:
             proposal = await self._propose(write, None)
             assert isinstance(proposal, Proposal)
             read_back = {**await _patient_name(context, proposal.patient_id), **proposal.read_back}
-            spent = await self._issue(write, _challenge_record(write, intent, expires_at))
+            spent = await self.intents.issue(context.caller.practice_id, _challenge_record(write, intent, expires_at))
         self.audit.seal_soon(context.caller.practice_id)
         self.on_change(context.caller.practice_id)
         check_spent(spent, context.caller.patient_limits)
         return Challenge(asks, token, expires_at, read_back)
-
-    async def answer_challenge(
-        self, caller: Caller, token: str, *, agreed: bool, now: datetime, request_id: str
-    ) -> None:
-        """Stores what the host's user answered. A no withdraws the challenge."""
-        sql = "SELECT answer_challenge($1, $2, $3, $4, $5, $6)"
-        given = (caller.practice_id, _hash(token), caller.client_id, agreed, now, request_id)
-        try:
-            await self.database.write(sql, *given)
-        except DatabaseUnavailable as error:
-            raise Problem("upstream_unavailable", retry_after=2) from error
-        self.audit.seal_soon(caller.practice_id)
-
-    async def is_agreed(self, caller: Caller, token: str) -> bool | None:
-        """Whether the host's user has agreed to a challenge; None if it was withdrawn."""
-        sql = "SELECT is_agreed($1, $2, $3)"
-        try:
-            agreed: bool | None = await self.database.fetchval(sql, caller.practice_id, _hash(token), caller.client_id)
-        except DatabaseUnavailable:
-            return False  # not known yet
-        return agreed
-
-    async def _issue(self, write: Write, record: ChallengeRecord) -> Any:
-        return await self.database.fetchrow(
-            "SELECT * FROM issue_challenge($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
-            write.context.caller.practice_id,
-            record.intent.id,
-            record.actor,
-            record.operation,
-            record.intent.fingerprint,
-            record.now,
-            record.expires_at,
-            record.expires_at,
-            record.subjects,
-            record.request_id,
-            record.patients_per_hour,
-            record.patients_per_day,
-        )
 
     async def _commit(self, write: Write, intent: Intent | None) -> Mapping[str, Any]:
         for _ in range(_STALE_ATTEMPTS):
@@ -268,27 +204,9 @@ class Writes:
             await self._refused(write, problem)
             raise
 
-    async def _find(self, caller: Caller, intent_id: bytes, now: datetime) -> StoredIntent | None:
-        """The stored intent, None if it is unknown, another client's or expired. Waits while it is being executed."""
-        patience = _PATIENCE_SECONDS
-        while True:
-            try:
-                row = await self.database.fetchrow("SELECT * FROM find_intent($1, $2)", caller.practice_id, intent_id)
-            except DatabaseUnavailable as error:
-                raise SystemUnavailable from error
-            busy = row is not None and row["executing_until"] is not None and row["executing_until"] > now
-            if not busy or patience <= 0:
-                break
-            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
-            patience -= _LOOK_AGAIN_SECONDS
-        if row is None or row["client_id"] != caller.client_id or row["keep_until"] <= now:
-            return None
-        result = None if row["result"] is None else orjson.loads(row["result"])
-        return StoredIntent(row["fingerprint"], row["state"], result, row["expires_at"])
-
     async def _stored_result(self, write: Write, intent: Intent) -> Mapping[str, Any] | None:
-        found = await self._find(write.context.caller, intent.id, write.context.now)
-        return None if found is None else _replayed(found, intent)
+        found = await self.intents.find(write.context.caller, intent.id, write.context.now)
+        return None if found is None else found.replayed(intent)
 
 
 def _challenge_record(write: Write, intent: Intent, expires_at: datetime) -> ChallengeRecord:
@@ -314,38 +232,10 @@ async def _patient_name(context: Context, patient_id: str | None) -> Mapping[str
     return {} if contact is None else {"firstName": contact.first_name, "lastName": contact.last_name}
 
 
-def intent_of_key(client_id: str, key: str) -> bytes:
-    """The id of the intent that is stored for an Idempotency-Key."""
-    return _hash(f"{client_id}\n{key}")
-
-
-def _check_key(key: str) -> None:
-    if not key.strip():
-        raise invalid([FieldError("Idempotency-Key", "notBlank", "Idempotency-Key must not be blank")])
-    if len(key) > LONGEST_KEY:
-        message = f"Idempotency-Key must be at most {LONGEST_KEY} characters"
-        raise invalid([FieldError("Idempotency-Key", "maxLength", message)])
-
-
 def audit_entry(operation: Operation, context: Context, outcome: str, request_id: str) -> AuditEntry:
     subjects = list(dict.fromkeys(context.subjects))
     caller = context.caller
     return AuditEntry(caller.practice_id, context.now, caller.client_id, operation.name, outcome, subjects, request_id)
-
-
-def _replayed(found: StoredIntent, intent: Intent) -> Mapping[str, Any] | None:
-    """The stored result of the same write, None if it has not been executed yet."""
-    if found.fingerprint != intent.fingerprint:
-        raise _mismatch(intent)
-    if found.state == "executing":
-        raise Problem("confirmation_incomplete")
-    return found.result
-
-
-def _mismatch(intent: Intent | None) -> Problem:
-    if intent is not None and intent.is_key:
-        return Problem("conflict", "This Idempotency-Key was used for a different request.")
-    return Problem("confirmation_mismatch")
 
 
 def _answer(outcome: Outcome, intent: Intent | None) -> Mapping[str, Any]:
@@ -357,11 +247,7 @@ def _answer(outcome: Outcome, intent: Intent | None) -> Mapping[str, Any]:
     if outcome.kind == "declined":
         raise declined(_REASONS.get(reason, reason))
     if outcome.kind == "mismatch":
-        raise _mismatch(intent)
+        raise mismatch(intent)
     if outcome.kind == "incomplete":
         raise Problem("confirmation_incomplete")
     raise Problem("slot_unavailable")
-
-
-def _hash(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()

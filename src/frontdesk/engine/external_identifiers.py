@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from frontdesk.access.clients.caller import Caller
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.text import character_fault
-from frontdesk.engine.confirmation import intent_of_key
+from frontdesk.engine.intents import intent_of_key
 from frontdesk.store.database import Database, DatabaseUnavailable
 
 LONGEST = 255  # of a system or a value

@@ -90,7 +90,7 @@ class SimulatingEngine(Engine):
         body = await self.writes.execute(write)
         if call.simulate == "confirmation_incomplete":
             sql = "SELECT withhold_outcome($1, $2)"
-            await self.writes.database.write(sql, write.context.caller.practice_id, write.intent_id)
+            await self.writes.intents.database.write(sql, write.context.caller.practice_id, write.intent_id)
         if SCENARIOS[call.simulate].moment == "after executing":
             raise _simulated(call.simulate)
         return body  # the stored result of a write that was executed before
@@ -105,7 +105,7 @@ class SimulatingEngine(Engine):
             if not (await write.context.system.directory()).practice.sandbox:
                 raise
             sql = "SELECT record_outcome($1, $2) AS known"
-            row = await self.writes.database.write(sql, write.context.caller.practice_id, write.intent_id)
+            row = await self.writes.intents.database.write(sql, write.context.caller.practice_id, write.intent_id)
             if row is None or not row["known"]:
                 raise
         return await self.writes.execute(write)

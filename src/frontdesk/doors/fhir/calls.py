@@ -52,7 +52,7 @@ class Calls:
 
     async def result_of(self, key: str | None, token: str | None) -> Mapping[str, Any]:
         """What a write with this Idempotency-Key or confirmation token answered; empty if it was not executed."""
-        return await self._engine.writes.result_of(self.caller, key, token, self._engine.clock())
+        return await self._engine.writes.intents.result_of(self.caller, key, token, self._engine.clock())
 
     async def _execute(self, operation: Operation, values: dict[str, Any], key: str | None) -> dict[str, Any]:
         if operation.depends_on != "directory":

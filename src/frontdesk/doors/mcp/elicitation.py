@@ -114,7 +114,9 @@ class Elicitation:
 
     async def answer(self, caller: Caller, token: str, *, agreed: bool, request_id: str) -> None:
         now = self._engine.clock()
-        await self._engine.writes.answer_challenge(caller, token, agreed=agreed, now=now, request_id=request_id)
+        intents = self._engine.writes.intents
+        await intents.answer(caller, token, agreed=agreed, now=now, request_id=request_id)
+        self._engine.audit.seal_soon(caller.practice_id)
 
     @contextlib.contextmanager
     def asking(self, caller: Caller) -> Iterator[None]:
@@ -147,7 +149,7 @@ class Elicitation:
     async def _answered(self, caller: Caller, token: str, gone: "asyncio.Task[None]", send: Send) -> bool:
         spoke = time.monotonic()
         while True:
-            agreed = await self._engine.writes.is_agreed(caller, token)
+            agreed = await self._engine.writes.intents.is_agreed(caller, token)
             if agreed is not False:
                 return agreed is True
             await asyncio.wait([gone], timeout=LOOK_SECONDS)
