@@ -98,7 +98,8 @@ def _measure_engine(metrics: Metrics, engine: Engine) -> None:
 
     def lookups() -> Labelled:
         results = (("hit", answers.hits), ("miss", answers.misses))
-        return {(name, result): count for result, counts in results for name, count in counts.items()}
+        names = {*answers.hits, *answers.misses}
+        return {(name, result): counts[name] for result, counts in results for name in names}
 
     def calls() -> Labelled:
         return {(kind, state): getattr(turn, state) for kind, turn in turns.items() for state in ("running", "waiting")}

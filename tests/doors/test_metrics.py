@@ -1,6 +1,7 @@
 """/metrics: what is counted, who may read it, and what is never in it."""
 
 import asyncio
+import json
 import logging
 import re
 from collections.abc import AsyncIterator, Iterator
@@ -9,8 +10,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 
 from frontdesk.app import Service, _metrics, build_app, build_background
+from frontdesk.domain.errors import CATALOGUE
 from frontdesk.doors import docs as guides
 from frontdesk.store import database as store
 from tests.running import running
@@ -19,6 +22,15 @@ from tests.world import World
 
 MCP_HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 GUIDE = Path(guides.__file__).parent / "guides" / "operating.md"
+ROOT = Path(__file__).parents[2]
+ALERTS = ROOT / "deploy" / "prometheus" / "alerts.yml"
+DASHBOARD = json.loads((ROOT / "deploy" / "grafana" / "frontdesk.json").read_text())
+EXPRESSIONS = [
+    *(rule["expr"] for rule in yaml.safe_load(ALERTS.read_text())["groups"][0]["rules"]),
+    *(target["expr"] for panel in DASHBOARD["panels"] for target in panel.get("targets", ())),
+]
+MATCHER = re.compile(r'([a-z]+)(=~|!=|=)"([^"]*)"')
+SELECTOR = re.compile(r"\b(frontdesk_[a-z_]+)(\{[^}]*\})?")
 TOKEN = "a token for the scraper"
 
 
@@ -125,6 +137,50 @@ async def test_the_guide_names_every_metric(measured: tuple[Service, httpx.Async
     exposed = {re.sub("_(bucket|count|sum)$", "", name.partition("{")[0]) for name in await scrape(client)}
     named = set(re.findall("`(frontdesk_[a-z_]+)`", GUIDE.read_text().partition("## Metrics")[2]))
     assert {name for name in exposed if not name.endswith("_created")} == named
+
+
+async def test_dashboard_and_alerts_use_metrics_that_exist(
+    measured: tuple[Service, httpx.AsyncClient], world: World
+) -> None:
+    _, client = measured
+    token = {"Authorization": (await world.client()).headers["Authorization"]}
+    for path in ("/api/practice", "/api/nowhere"):
+        await client.get(path, headers=token)
+    known: dict[str, dict[str, set[str]]] = {}  # values by metric and label
+    for series in await scrape(client):
+        name, _, given = series.partition("{")
+        known.setdefault(name, {"instance": set(), "job": set()})
+        for label, _, value in MATCHER.findall(given):
+            known[name].setdefault(label, set()).add(value)
+    for expression in EXPRESSIONS:
+        used = SELECTOR.findall(expression)
+        for name, given in used:
+            assert name in known, name
+            for label, operator, value in MATCHER.findall(given):
+                assert label in known[name], (name, label)
+                if operator != "=~" and label in ("state", "result", "kind", "step", "limit", "status"):
+                    assert value in known[name][label], (name, label, value)
+                elif label == "error":
+                    assert value in CATALOGUE
+        grouped = {label for labels in re.findall("by \\(([a-z, ]+)\\)", expression) for label in labels.split(", ")}
+        assert grouped <= {"le"}.union(*(known[name] for name, _ in used)), expression
+    assert {name for expression in EXPRESSIONS for name, _ in SELECTOR.findall(expression)} == {
+        name for name in known if not name.endswith(("_created", "_count", "_sum"))
+    }, "the dashboard shows every metric"
+
+
+def test_every_alert_has_a_runbook_and_is_tested() -> None:
+    rules = {rule["alert"]: rule for rule in yaml.safe_load(ALERTS.read_text())["groups"][0]["rules"]}
+    runbook = (ROOT / "docs" / "users" / "alerts.md").read_text()
+    assert set(re.findall("^### (\\w+)\n\n\\w", runbook, re.MULTILINE)) == rules.keys()
+    for name, rule in rules.items():
+        assert rule["annotations"]["runbook"] == f"docs/users/alerts.md#{name.lower()}"
+        assert rule["labels"]["severity"] in ("critical", "warning", "info")
+    fires, stays_silent = set(), set()
+    for case in yaml.safe_load((ALERTS.parent / "alerts.test.yml").read_text())["tests"]:
+        for check in case["alert_rule_test"]:
+            (fires if check["exp_alerts"] else stays_silent).add(check["alertname"])
+    assert fires == stays_silent == rules.keys()
 
 
 async def test_counters_and_gauges_that_are_added_are_read_at_every_scrape(
