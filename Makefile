@@ -19,9 +19,10 @@ format: setup-dev ## fixes format and lint where it can
 	.venv/bin/ruff format .
 	.venv/bin/ruff check --fix .
 
-generate: setup-dev ## after a change of operations or codes: the Python client and the tool snapshots
+generate: setup-dev ## after a change of operations, codes or the practice file: client, tool snapshots, schema and reference
 	.venv/bin/python clients/python/generate.py
 	.venv/bin/python -m tests.doors.tool_snapshots
+	.venv/bin/python -m tests.practice_file.reference
 
 heavy: attack-test crash-test cuts-test simulation-test fuzz soak nodes-test checker-test proof property-test mcp-conformance fhir-test client-test browser-test adding-test deploy-test ## all heavier suites below
 

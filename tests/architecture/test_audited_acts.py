@@ -23,6 +23,7 @@ __all__ = ["command"]
 # Run in this order; a name in braces is an id that an earlier command has printed.
 AUDITED = """
 practice import {file}                                                    console.import_practice_file
+practice import {file} --dry-run                                          console.compare_patients
 practice export harbor                                                    console.export_practice_file
 practice export harbor --with-patients                                    command.export_patients
 practice suspend harbor                                                   command.suspend_practice
@@ -85,6 +86,7 @@ doctor
 WRITING_UNAUDITED = {
     "audit verify": "seals records that wait for it, and nothing else",
     "practice init": "writes a file, and does not use the database",
+    "practice schema": "prints a file of the package",
     "db migrate": "changes tables and functions; the table of migrations records it",
     "webhook test": "sends a message without data, and changes nothing",
 }

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from frontdesk.practice_file import parse
+from frontdesk.practice_file.schema import generate_schema
 from tests.cli.command_line import CommandLine
 from tests.world import PRACTICE
 
@@ -31,12 +32,19 @@ def test_a_new_practice_starts_from_a_commented_file_that_can_be_imported(line: 
     path = tmp_path / "practice.yaml"
     said = line.run("practice", "init", str(path))
     assert said.out == f"Wrote {path}. Edit it, then run: frontdesk practice import {path}\n"
+    first, _ = path.read_text().split("\n", 1)
+    assert first == "# yaml-language-server: $schema=http://127.0.0.1:8080/schemas/practice-file.json"
     imported = line.run("practice", "import", str(path))
+    assert line.run("practice", "export", "my-practice").out.startswith(f"{first}\npractice:\n")
     assert imported.out == "Imported my-practice: 1 location, 1 provider, 2 visit types, 0 patients.\n"
     path.write_text("an own file")
     again = line.run("practice", "init", str(path))
     assert (again.status, again.err) == (2, f"{path} cannot be written: File exists.\n")
     assert path.read_text() == "an own file"
+
+
+def test_editors_get_the_schema_without_a_service(line: CommandLine) -> None:
+    assert json.loads(line.run("practice", "schema").out) == generate_schema()
 
 
 def test_everything_in_comments_of_the_file_to_start_from_can_be_used() -> None:
@@ -58,14 +66,14 @@ def test_a_file_with_faults_names_each_by_its_path_and_changes_nothing(line: Com
     said = line.run("practice", "import", "-", stdin=broken)
     assert (said.status, said.out) == (2, "")
     faults = said.err.splitlines()
-    assert [fault.split(": ")[0] for fault in faults] == [
-        "providers[0].hours[0].to",
-        "visitTypes[0].procedures[0].durationMinutes",
+    assert [fault.split(": ")[:2] for fault in faults] == [
+        ["<stdin>:17:71", "providers[0].hours[0].to"],
+        ["<stdin>:35:54", "visitTypes[0].procedures[0].durationMinutes"],
     ]
     documented = line.run("practice", "import", "-", "--json", stdin=broken)
     assert documented.status == 2
     listed = json.loads(documented.out)["faults"]
-    assert [f"{fault['path']}: {fault['message']}" for fault in listed] == faults
+    assert ["{file}:{line}:{column}: {path}: {message}".format(**fault) for fault in listed] == faults
     assert line.run("practice", "export", "harbor", "--with-patients").out == before
 
 
@@ -81,7 +89,7 @@ def test_a_file_that_cannot_be_read_is_bad_input(line: CommandLine, tmp_path: Pa
     assert (said.status, said.err) == (2, f"{tmp_path / 'none.yaml'} cannot be read: No such file or directory.\n")
     (tmp_path / "latin.yaml").write_bytes("practice: {name: Café}".encode("latin-1"))
     said = line.run("practice", "import", str(tmp_path / "latin.yaml"))
-    assert (said.status, said.err) == (2, "$: the file is not UTF-8 text\n")
+    assert (said.status, said.err) == (2, f"{tmp_path / 'latin.yaml'}: $: the file is not UTF-8 text\n")
 
 
 @pytest.mark.usefixtures("harbor")
@@ -129,7 +137,10 @@ def test_pruning_refuses_a_file_that_refers_to_what_it_would_deactivate(line: Co
         ],
     }
     said = line.run("practice", "import", "-", "--prune", stdin=json.dumps(part))
-    assert (said.status, said.err) == (2, "providers[0].hours[0].location: there is no location with this id\n")
+    assert (said.status, said.err) == (
+        2,
+        "<stdin>:1:140: providers[0].hours[0].location: there is no location with this id\n",
+    )
 
 
 @pytest.mark.usefixtures("harbor")

@@ -18,7 +18,7 @@ from tests.ports import free_port
 
 pytestmark = pytest.mark.heavy
 
-PAGES = ("/docs", "/docs/guides", "/errors.html", "/openapi/v1.json", "/console/sign-in")
+PAGES = ("/docs", "/docs/guides", "/errors.html", "/openapi/v1.json", "/schemas/practice-file.json", "/console/sign-in")
 LINKED = re.compile(r'(?:src|href)="(/[^"#?]+)')
 
 

@@ -17,6 +17,7 @@ from frontdesk.doors.docs.reference_page import STEPS
 from frontdesk.engine import arguments
 from frontdesk.logs import JsonLines
 from frontdesk.operations import OPERATIONS
+from frontdesk.practice_file.schema import generate_schema
 from tests.shared_database import world_of_a_module
 from tests.world import World
 
@@ -269,3 +270,9 @@ async def test_an_unexpected_error_tells_the_caller_nothing_and_the_log_everythi
     assert line["error"] == "RuntimeError"
     assert any("in broken" in frame for frame in line["trace"])
     assert "Lovelace" not in json.dumps(line)
+
+
+async def test_the_schema_of_the_practice_file_is_published_for_editors(world: World) -> None:
+    answer = await world.anonymous().get("/schemas/practice-file.json")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/schema+json")
+    assert answer.json() == generate_schema()

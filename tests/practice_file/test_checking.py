@@ -1,5 +1,6 @@
 """Rules: every fault of a file is found at once, with its path, in document order, without repeating values."""
 
+import json
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -212,3 +213,46 @@ def test_faults_never_repeat_what_a_file_says_about_a_patient() -> None:
     assert "Beeblebrox" not in str(caught.value)
     assert [fault.path for fault in caught.value.faults].count("patients[0].?") == 3
     assert [fault.path for fault in caught.value.faults][-1] == "patients[1]"
+
+
+def positions(text: str) -> list[tuple[str, int | None, int | None]]:
+    with pytest.raises(PracticeFileError) as caught:
+        parse(text)
+    return [(fault.path, fault.line, fault.column) for fault in caught.value.faults]
+
+
+def test_faults_are_told_with_line_and_column() -> None:
+    text = """# a comment
+practice:
+  slug: demo
+  timeZone: Mars/Olympus
+  name: One
+  name: Two
+locations:
+  - id: 1
+  - {id: 1, name: Twice, colour: red}
+providers: nobody
+patients:
+  - {number: 1, firstName: Ada, lastName: Lovelace,
+     dob: yesterday, phone: "5550100199"}
+"""
+    expected = [
+        ("practice.timeZone", 4, 3),
+        ("practice.name", 6, 3),
+        ("locations[0].name", 8, 5),
+        ("locations[1].id", 9, 6),
+        ("locations[1].colour", 9, 26),
+        ("providers", 10, 1),
+        ("patients[0].dob", 13, 6),
+    ]
+    assert positions(text) == expected
+    assert positions("\ufeff" + text) == expected
+    assert positions(text.replace("\n", "\r\n")) == expected
+
+
+def test_faults_of_json_are_told_with_line_and_column_unless_it_is_no_yaml() -> None:
+    document = {"practice": {"slug": "demo", "name": "Demo", "timeZone": "Mars"}, "locations": [{"id": 0}]}
+    expected = [("practice.timeZone", 5, 5), ("locations[0].id", 9, 7), ("locations[0].name", 8, 5)]
+    assert positions(json.dumps(document, indent=2)) == expected
+    by_tabs = positions(json.dumps(document, indent="\t"))
+    assert [path for path, _, _ in by_tabs] == [path for path, _, _ in expected]

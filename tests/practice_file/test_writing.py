@@ -24,6 +24,7 @@ from frontdesk.domain.names import has_letter
 from frontdesk.domain.text import character_fault
 from frontdesk.practice_file import PatientRecord, PracticeFile, dump, parse
 from frontdesk.practice_file.model import ConsentPart
+from tests.practice_file.reference import schema_violations
 from tests.properties import examples
 
 EXAMPLE = Path(__file__).with_name("example.yaml").read_text(encoding="utf-8")
@@ -160,6 +161,7 @@ def test_what_is_written_reads_back_the_same(file: PracticeFile) -> None:
     text = dump(file)
     assert parse(text) == file
     assert dump(parse(text)) == text
+    assert schema_violations(text) == []
 
 
 def test_the_example_survives_the_round_trip() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import Commands, add_command
 from frontdesk.cli.connection import CommandContext, with_database
-from frontdesk.cli.output import BAD_INPUT, BadInput, CommandError, answer, counted, to_json
+from frontdesk.cli.output import BAD_INPUT, BadInput, CommandError, answer, counted, to_document, to_json
 from frontdesk.cli.practice_preview import (
     answer_preview,
     counted_stranded,
@@ -17,6 +17,7 @@ from frontdesk.cli.practice_preview import (
     stranded_document,
     stranded_table,
 )
+from frontdesk.cli.service_address import with_recorded_address
 from frontdesk.privileges import as_caller
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ _CHOICES = ("refuse", "keep", "cancel")
 def add_commands(group: Commands) -> None:
     command = add_command(group, "init", _init, "Write a commented practice file to start from.")
     command.add_argument("file", metavar="FILE", type=Path, help="a new file, such as practice.yaml")
+
+    add_command(group, "schema", _schema, "Print the JSON Schema of practice files, for editors.")
 
     command = add_command(group, "import", _import, "Create or update a practice from a file, all of it or nothing.")
     command.add_argument("file", metavar="FILE", help="YAML or JSON; - reads standard input")
@@ -49,7 +52,11 @@ def add_commands(group: Commands) -> None:
 def _init(args: argparse.Namespace) -> None:
     from importlib.resources import files
 
+    from frontdesk.practice_file.published_schema import schema_line
+    from frontdesk.settings import load_settings
+
     text = (files("frontdesk.practice_file") / "new_practice.yaml").read_text(encoding="utf-8")
+    text = schema_line(with_recorded_address(load_settings()).public_url) + text
     try:
         with as_caller(), args.file.open("x", encoding="utf-8") as output:
             output.write(text)
@@ -57,6 +64,12 @@ def _init(args: argparse.Namespace) -> None:
         raise BadInput(f"{args.file} cannot be written: {error.strerror}.") from None
     told = f"Wrote {args.file}. Edit it, then run: frontdesk practice import {args.file}"
     answer(args, {"file": str(args.file)}, told)
+
+
+def _schema(_: argparse.Namespace) -> None:
+    from frontdesk.practice_file.published_schema import schema_text
+
+    sys.stdout.write(schema_text())
 
 
 def _import(args: argparse.Namespace) -> int | None:
@@ -138,10 +151,13 @@ def _answer_refusal(args: argparse.Namespace, found: "list[Stranded]") -> int:
 
 
 def _answer_faults(args: argparse.Namespace, error: "PracticeFileError") -> int:
-    faults = [{"path": fault.path, "message": fault.message} for fault in error.faults]
+    """One line for each fault, in the form that editors and terminals link to the place."""
+    name = "<stdin>" if args.file == "-" else args.file
     if args.json:
-        print(to_json({"faults": faults}))
-    print(error, file=sys.stderr)
+        print(to_json({"faults": [{"file": name, **to_document(fault)} for fault in error.faults]}))
+    for fault in error.faults:
+        place = name if fault.line is None else f"{name}:{fault.line}:{fault.column}"
+        print(f"{place}: {fault.path}: {fault.message}", file=sys.stderr)
     return BAD_INPUT
 
 
@@ -163,7 +179,7 @@ def _read(name: str) -> str:
 
 
 def _export(args: argparse.Namespace) -> None:
-    async def work(context: CommandContext) -> "PracticeFile":
+    async def work(context: CommandContext) -> "tuple[PracticeFile, str]":
         from frontdesk.audit.trail import append_disclosure
         from frontdesk.store.practices import export_practice, stored_patient_ids
 
@@ -174,12 +190,13 @@ def _export(args: argparse.Namespace) -> None:
         patients = await stored_patient_ids(context.database, practice_id) if args.with_patients else []
         async with context.database.transaction(practice_id) as connection:
             await append_disclosure(connection, context.audit.entry(practice_id, operation, patients))
-        return file
+        return file, context.settings.public_url
 
     from frontdesk.practice_file import dump, dump_json
+    from frontdesk.practice_file.published_schema import schema_line
 
-    file = with_database(work)
-    text = dump_json(file) if args.json else dump(file)
+    file, public_url = with_database(work)
+    text = dump_json(file) if args.json else schema_line(public_url) + dump(file)
     if args.output is None:
         sys.stdout.write(text)
         return

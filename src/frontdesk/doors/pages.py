@@ -13,6 +13,7 @@ from frontdesk.doors.http_request import request_of
 from frontdesk.doors.responses import TRACE_HEADER
 from frontdesk.doors.rest import PREFIX
 from frontdesk.doors.static_files import Assets, StaticFile, published
+from frontdesk.practice_file.published_schema import SCHEMA_PATH, schema_text
 from frontdesk.settings import Settings
 
 POLICY = (
@@ -60,7 +61,7 @@ def page_routes(settings: Settings) -> list[Route]:
         Route("/docs/", to_docs),
         Route("/docs/assets/{name}", asset),
         Route("/docs/guides/{name}", guide),
-        *(Route(path, document) for path in ("/docs", "/docs/guides", "/errors.html", "/openapi/v1.json")),
+        *(Route(path, document) for path in ("/docs", "/docs/guides", "/errors.html", "/openapi/v1.json", SCHEMA_PATH)),
         Route("/favicon.ico", icon),
         Route(f"{PROBLEM_PAGES}{{code}}", ProblemType),
     ]
@@ -74,6 +75,8 @@ def _document(path: str, settings: Settings) -> StaticFile:
     from frontdesk.doors.docs.reference_page import reference_page
     from frontdesk.doors.openapi import openapi_document
 
+    if path == SCHEMA_PATH:
+        return published("application/schema+json", schema_text().encode())
     match path:
         case "/openapi/v1.json":
             return published("application/json", orjson.dumps(openapi_document(settings)))

@@ -17,6 +17,7 @@ from frontdesk.domain.directory import Directory
 from frontdesk.practice_file import fhir
 from frontdesk.practice_file.faults import Fault, Finding, PracticeFileError, Steps, position
 from frontdesk.practice_file.model import PARTS, FilePart, Part, PatientPart, ValidationContext
+from frontdesk.practice_file.positions import Positions
 
 Ids = list[tuple[Steps, int]]  # the ids in one list, each with its path
 
@@ -33,8 +34,9 @@ _MESSAGES = {
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 
 
-def check(document: Any, findings: list[Finding], known: Directory | None, today: date | None) -> FilePart:
-    """The validated document; raises PracticeFileError with all findings in document order."""
+def check(text: str, document: Any, findings: list[Finding], known: Directory | None, today: date | None) -> FilePart:
+    """The validated document that was read from the text; raises PracticeFileError with all findings in document
+    order."""
     listed = _listed_ids(document)
     findings = [*findings, *_repeated_ids(document), *_system_settings(document, listed, known)]
     try:
@@ -43,8 +45,14 @@ def check(document: Any, findings: list[Finding], known: Directory | None, today
         findings += [_finding(details["loc"], details) for details in error.errors(include_url=False)]
     if findings:
         findings.sort(key=lambda finding: position(document, finding.steps))
-        raise PracticeFileError(Fault(_path(finding.steps), finding.message) for finding in findings)
+        positions = Positions(text, (finding.steps for finding in findings))
+        raise PracticeFileError(_fault(finding, positions) for finding in findings)
     return file
+
+
+def _fault(finding: Finding, positions: Positions) -> Fault:
+    line, column = positions.of(finding.steps, last=finding.repeated) or (None, None)
+    return Fault(_path(finding.steps), finding.message, line, column)
 
 
 def _ids(parent: Any, steps: Steps, section: str, key: str = "id") -> Ids:

@@ -1,7 +1,7 @@
 """Faults in a practice file: the path and the violated rule, never the value."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 Steps = tuple[str | int, ...]  # the keys and list indexes that lead to a value; () is the whole document
 
@@ -10,6 +10,8 @@ Steps = tuple[str | int, ...]  # the keys and list indexes that lead to a value;
 class Fault:
     path: str  # like providers[2].hours[0].to; $ is the whole document
     message: str
+    line: int | None = field(default=None, compare=False)  # from 1; None: not known
+    column: int | None = field(default=None, compare=False)
 
 
 class PracticeFileError(Exception):
@@ -26,6 +28,7 @@ class Finding:
 
     steps: Steps
     message: str
+    repeated: bool = False  # about the last key of this name, and not the first
 
 
 def position(document: object, steps: Steps) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from frontdesk.domain.directory import Directory
 from frontdesk.practice_file.faults import Finding, Steps
-from frontdesk.practice_file.fields import broken, rule, within
+from frontdesk.practice_file.fields import broken, form, key, within
 from frontdesk.practice_file.model import Part
 
 PLACE: Steps = ("practice", "schedulingSystem")
@@ -23,11 +23,6 @@ _SYSTEM = r"[A-Za-z][A-Za-z0-9+.-]*:[^\s|]+"
 _PRINTABLE = re.compile(r"[\x21-\x7e]+(?: [\x21-\x7e]+)*")
 _RECORD = r"/[A-Za-z0-9.-]{1,64}"
 _NOUNS = {"locations": "location", "providers": "provider", "visitTypes": "visit type", "procedures": "procedure"}
-
-
-def _form(pattern: str, message: str, most: int = 200) -> AfterValidator:
-    form = re.compile(pattern)
-    return rule(lambda value: len(value) <= most and form.fullmatch(value), message)
 
 
 def _address(value: str) -> str:
@@ -53,49 +48,69 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-Key = Annotated[str, _form(_ID.pattern, "must be the id of a record of this file")]
+Key = Annotated[str, form(_ID.pattern, "must be the id of a record of this file", 200)]
 Address = Annotated[str, AfterValidator(_address)]
 Variable = Annotated[
-    str, _form(_VARIABLE, "must be the name of an environment variable, in capitals, not beginning with FRONTDESK_")
+    str, form(_VARIABLE, "must be the name of an environment variable, in capitals, not beginning with FRONTDESK_", 200)
 ]
-Text = Annotated[str, _form(_PRINTABLE.pattern, "must be printable ASCII text", 1000)]
-LocationReference = Annotated[str, _form("Location" + _RECORD, "must be a reference like Location/123")]
-PractitionerReference = Annotated[str, _form("Practitioner" + _RECORD, "must be a reference like Practitioner/123")]
+Text = Annotated[str, form(_PRINTABLE.pattern, "must be printable ASCII text", 1000)]
+LocationReference = Annotated[str, form("Location" + _RECORD, "must be a reference like Location/123", 200)]
+PractitionerReference = Annotated[str, form("Practitioner" + _RECORD, "must be a reference like Practitioner/123", 200)]
 ServiceReference = Annotated[
-    str, _form("HealthcareService" + _RECORD, "must be a coding, or a reference like HealthcareService/123")
+    str, form("HealthcareService" + _RECORD, "must be a coding, or a reference like HealthcareService/123", 200)
 ]
 
 
 class CodingPart(Part):
-    system: Annotated[str, _form(_SYSTEM, "must be an absolute URI without blanks")]
-    code: Annotated[str, _form(_CODE, "must be a code without line breaks, | or outer blanks")]
-    display: Annotated[str, _form(r"[^\x00-\x1f\x7f]+", "must be text on one line")] | None = None
+    """A code of the server."""
+
+    system: Annotated[str, form(_SYSTEM, "must be an absolute URI without blanks", 200)] = key(
+        "The code system.", "https://ehr.example.com/visit-types"
+    )
+    code: Annotated[str, form(_CODE, "must be a code without line breaks, | or outer blanks", 200)] = key(
+        "The code in that system.", "NEW"
+    )
+    display: Annotated[str, form(r"[^\x00-\x1f\x7f]+", "must be text on one line", 200)] | None = key(
+        "The name that is sent with the code.", "New patient", None
+    )
 
 
 class NoAuthPart(Part):
-    kind: Literal["none"]
+    """No login at the server."""
+
+    kind: Literal["none"] = key("No login.", "none")
 
 
 class BearerPart(Part):
-    kind: Literal["bearer"]
-    token_env: Variable
+    """A fixed bearer token."""
+
+    kind: Literal["bearer"] = key("A fixed bearer token.", "bearer")
+    token_env: Variable = key("The environment variable of the service that holds the token.", "HARBOR_FHIR_TOKEN")
 
 
 class ClientCredentialsPart(Part):
-    kind: Literal["clientCredentials"]
-    token_url: Address
-    client_id: Text
-    client_secret_env: Variable
-    scope: Text | None = None
+    """OAuth 2.0 client credentials with a secret."""
+
+    kind: Literal["clientCredentials"] = key("OAuth 2.0 client credentials.", "clientCredentials")
+    token_url: Address = key("The token endpoint.", "https://ehr.example.com/oauth2/token")
+    client_id: Text = key("The client id at the server.", "frontdesk-harbor")
+    client_secret_env: Variable = key(
+        "The environment variable of the service that holds the secret.", "HARBOR_FHIR_SECRET"
+    )
+    scope: Text | None = key("The scopes to request.", "system/Appointment.* system/Patient.*", None)
 
 
 class SmartBackendPart(Part):
-    kind: Literal["smartBackend"]
-    token_url: Address
-    client_id: Text
-    private_key_file: Annotated[str, _form(r"/[^\x00-\x1f\x7f]+", "must be an absolute path", 1000)]
-    key_id: Text | None = None
-    scope: Text
+    """SMART backend services: assertions signed with a private key."""
+
+    kind: Literal["smartBackend"] = key("SMART backend services.", "smartBackend")
+    token_url: Address = key("The token endpoint.", "https://ehr.example.com/oauth2/token")
+    client_id: Text = key("The client id at the server.", "frontdesk-harbor")
+    private_key_file: Annotated[str, form(r"/[^\x00-\x1f\x7f]+", "must be an absolute path", 1000)] = key(
+        "The PEM file of the private key, which the service reads.", "/etc/frontdesk/harbor.pem"
+    )
+    key_id: Text | None = key("The id of the key, if the server knows several.", "2026", None)
+    scope: Text = key("The scopes to request.", "system/Appointment.* system/Patient.*")
 
 
 _AUTH_PARTS: tuple[type[Part], ...] = (NoAuthPart, BearerPart, ClientCredentialsPart, SmartBackendPart)
@@ -109,17 +124,41 @@ ServicePart = Annotated[
 
 
 class FhirPart(Part):
-    kind: Literal["fhir"]
-    base_url: Address
-    auth: AuthPart | None = None
-    locations: dict[Key, LocationReference] | None = None
-    providers: dict[Key, PractitionerReference] | None = None
-    visit_types: dict[Key, ServicePart] | None = None
-    procedures: dict[Key, ServicePart] | None = None
-    attendance: CodingPart | None = None
-    timeout_seconds: Annotated[int, within(1, 60)] = 10
-    max_concurrent: Annotated[int, within(1, 64)] = 8
-    scheduling_operations: Literal["medplum", "ihe", "argonaut", "none"] | None = None
+    """A FHIR R4 server that keeps the calendar and the patients."""
+
+    kind: Literal["fhir"] = key("The calendar and the patients are kept by a FHIR R4 server.", "fhir")
+    base_url: Address = key("The address of the server.", "https://ehr.example.com/fhir/r4")
+    auth: AuthPart | None = key(
+        "How the service logs in; without it, it does not.", {"kind": "bearer", "tokenEnv": "HARBOR_FHIR_TOKEN"}, None
+    )
+    locations: dict[Key, LocationReference] | None = key(
+        "The server's Location of each location, by its id.", {"1": "Location/downtown"}, None
+    )
+    providers: dict[Key, PractitionerReference] | None = key(
+        "The server's Practitioner of each provider, by its id.", {"10": "Practitioner/chen"}, None
+    )
+    visit_types: dict[Key, ServicePart] | None = key(
+        "The server's code or HealthcareService of each visit type, by its id.",
+        {"20": {"system": "https://ehr.example.com/visit-types", "code": "NEW"}},
+        None,
+    )
+    procedures: dict[Key, ServicePart] | None = key(
+        "The server's code or HealthcareService of each procedure, by its id.",
+        {"100": "HealthcareService/exams"},
+        None,
+    )
+    attendance: CodingPart | None = key(
+        "The tag that marks a confirmed appointment; without it, the patient's participation status.",
+        {"system": "https://ehr.example.com/attendance", "code": "confirmed"},
+        None,
+    )
+    timeout_seconds: Annotated[int, within(1, 60)] = key(
+        "Time limit for the requests of one read together, in seconds.", 20, 10
+    )
+    max_concurrent: Annotated[int, within(1, 64)] = key("Requests of each worker process at the same time.", 4, 8)
+    scheduling_operations: Literal["medplum", "ihe", "argonaut", "none"] | None = key(
+        "The server's scheduling operations; without it, those that its CapabilityStatement lists.", "ihe", None
+    )
 
 
 def errors(system: Mapping[str, Any]) -> Iterator[tuple[Steps, ErrorDetails]]:
@@ -164,15 +203,15 @@ def references(system: Mapping[str, Any], listed: Mapping[str, set[int]], known:
 def _of_section(
     section: str, noun: str, mapped: Mapping[str, Any], existing: set[int], stored: Mapping[str, Any]
 ) -> Iterator[Finding]:
-    owners = {_record(value): key for key, value in stored.items()}
+    owners = {_record(value): number for number, value in stored.items()}
     seen: set[str] = set()
-    for key, value in mapped.items():
-        steps, record = (*PLACE, section, key), _record(value)
-        if _ID.fullmatch(key) and int(key) not in existing:
+    for number, value in mapped.items():
+        steps, record = (*PLACE, section, number), _record(value)
+        if _ID.fullmatch(number) and int(number) not in existing:
             yield Finding(steps, f"there is no {noun} with this id")
         if record in seen:
             yield Finding(steps, "this upstream record is already used in this mapping")
-        elif owners.get(record, key) != key:
+        elif owners.get(record, number) != number:
             yield Finding(steps, f"this upstream record is known as the {noun} with the id {owners[record]}")
         seen.add(record)
 

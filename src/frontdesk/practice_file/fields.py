@@ -1,30 +1,50 @@
 """Field types of a practice file, with their rules and messages. Messages never repeat a value."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cache
 from typing import Annotated, Any
 from zoneinfo import available_timezones
 
-from pydantic import AfterValidator, BeforeValidator
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, WithJsonSchema
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from frontdesk.domain.names import digits, has_letter
 from frontdesk.domain.text import character_fault
 
-_SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_SLUG = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _CLOCK = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _DATE_TIME = re.compile(_DATE.pattern + "T(?:" + _CLOCK.pattern + ")(?::00)?")
-_EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
+_EMAIL = r"[^@\s]+@[^@\s]+"
 
 
 def broken(message: str) -> PydanticCustomError:
     return PydanticCustomError("rule", message)
 
 
-def rule(holds: Callable[[Any], object], message: str) -> AfterValidator:
+def key(description: str, example: Any, default: Any = ..., alias: str | None = None) -> Any:
+    """A key of the file, as the schema and the reference describe it."""
+    return Field(default, alias=alias, description=description, examples=[example])
+
+
+@dataclass(frozen=True, slots=True, eq=False)  # a type hint has to be hashable
+class Rule:
+    """Refuses values in the words of this file; `schema` is what a JSON Schema can say of it."""
+
+    check: Callable[[Any], Any]
+    schema: Mapping[str, Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(self, inner: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(inner), **self.schema}
+
+
+def rule(holds: Callable[[Any], object], message: str, **schema: Any) -> Rule:
     """Refuses values for which `holds` is false."""
 
     def check(value: Any) -> Any:
@@ -32,18 +52,25 @@ def rule(holds: Callable[[Any], object], message: str) -> AfterValidator:
             raise broken(message)
         return value
 
-    return AfterValidator(check)
+    return Rule(check, schema)
 
 
-def within(least: int, most: int) -> AfterValidator:
-    return rule(lambda value: least <= value <= most, f"must be from {least} to {most}")
+def form(pattern: str, message: str, most: int | None = None) -> Rule:
+    """Accepts text that the pattern describes as a whole, at most `most` characters long."""
+    compiled = re.compile(pattern)
+    schema = {"pattern": f"^(?:{pattern})$"} | ({} if most is None else {"maxLength": most})
+    return rule(lambda value: (most is None or len(value) <= most) and compiled.fullmatch(value), message, **schema)
 
 
-def _has_digits(least: int, most: int) -> AfterValidator:
+def within(least: int, most: int) -> Rule:
+    return rule(lambda value: least <= value <= most, f"must be from {least} to {most}", minimum=least, maximum=most)
+
+
+def _has_digits(least: int, most: int) -> Rule:
     return rule(lambda value: least <= len(digits(value)) <= most, f"must contain {least} to {most} digits")
 
 
-def _text(most: int, *, lines: bool = False) -> AfterValidator:
+def _text(most: int, *, lines: bool = False) -> Rule:
     def check(value: str) -> str:
         if not value.strip():
             raise broken("must not be blank")
@@ -54,12 +81,15 @@ def _text(most: int, *, lines: bool = False) -> AfterValidator:
             raise broken(fault)
         return value
 
-    return AfterValidator(check)
+    return Rule(check, {"minLength": 1, "maxLength": most})
 
 
 def _unquoted_number(value: object) -> object:
     """Accept unquoted phone numbers and postal codes."""
     return str(value) if type(value) is int else value
+
+
+_NUMBER_OR_TEXT = (BeforeValidator(_unquoted_number), WithJsonSchema({"type": ["string", "integer"]}))
 
 
 @cache
@@ -96,16 +126,20 @@ def _local_time(value: object) -> datetime:
     raise broken("must be a local date and time like 2026-12-24T12:00, without an offset")
 
 
-Slug = Annotated[str, rule(_SLUG.fullmatch, "must be 1 to 63 of a-z, 0-9 and -, neither beginning nor ending with -")]
+def _matching(pattern: str) -> dict[str, str]:
+    return {"type": "string", "pattern": f"^(?:{pattern})$"}
+
+
+Slug = Annotated[str, form(_SLUG, "must be 1 to 63 of a-z, 0-9 and -, neither beginning nor ending with -")]
 Id = Annotated[int, within(1, 2**31 - 1)]
 Name = Annotated[str, _text(100)]
 PersonName = Annotated[Name, rule(has_letter, "must contain a letter")]
 Reason = Annotated[str, _text(500)]
 Description = Annotated[str, _text(1000, lines=True)]
-AddressText = Annotated[str, BeforeValidator(_unquoted_number), _text(100)]
-Phone = Annotated[str, BeforeValidator(_unquoted_number), _text(32), _has_digits(4, 15)]
-PatientPhone = Annotated[str, BeforeValidator(_unquoted_number), _text(32), _has_digits(7, 15)]
-Email = Annotated[str, _text(254), rule(_EMAIL.fullmatch, "must be an e-mail address")]
+AddressText = Annotated[str, *_NUMBER_OR_TEXT, _text(100)]
+Phone = Annotated[str, *_NUMBER_OR_TEXT, _text(32), _has_digits(4, 15)]
+PatientPhone = Annotated[str, *_NUMBER_OR_TEXT, _text(32), _has_digits(7, 15)]
+Email = Annotated[str, _text(254), form(_EMAIL, "must be an e-mail address")]
 TimeZone = Annotated[str, rule(lambda value: value in _time_zones(), "must be an IANA time zone like America/New_York")]
 Duration = Annotated[int, within(1, 1440)]
 Buffer = Annotated[int, within(0, 1440)]
@@ -114,7 +148,7 @@ Horizon = Annotated[int, within(1, 730)]
 Capacity = Annotated[int, within(1, 100)]
 Budget = Annotated[int, within(0, 1_000_000)]  # 0: unlimited
 Misses = Annotated[int, within(0, 100)]  # 0: unlimited
-Opens = Annotated[int, BeforeValidator(_opens)]
-Closes = Annotated[int, BeforeValidator(_closes)]
-Day = Annotated[date, BeforeValidator(_date)]
-LocalTime = Annotated[datetime, BeforeValidator(_local_time)]
+Opens = Annotated[int, BeforeValidator(_opens), WithJsonSchema(_matching(_CLOCK.pattern))]
+Closes = Annotated[int, BeforeValidator(_closes), WithJsonSchema(_matching(f"{_CLOCK.pattern}|24:00"))]
+Day = Annotated[date, BeforeValidator(_date), WithJsonSchema(_matching(_DATE.pattern))]
+LocalTime = Annotated[datetime, BeforeValidator(_local_time), WithJsonSchema(_matching(_DATE_TIME.pattern))]

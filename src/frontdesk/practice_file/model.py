@@ -8,13 +8,13 @@ from functools import cache
 from operator import le, lt
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo, model_validator
 from pydantic.alias_generators import to_camel
 
 from frontdesk.domain.consent import Consent
 from frontdesk.domain.directory import PatientKind
 from frontdesk.practice_file import fields
-from frontdesk.practice_file.fields import broken, rule
+from frontdesk.practice_file.fields import broken, key, rule
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
@@ -76,133 +76,209 @@ class Part(BaseModel):
 
 
 class SchedulingSystemPart(Part):
+    """Where the calendar and the patients are kept."""
+
     # practice_file/fhir.py validates the settings of a FHIR server.
     model_config = ConfigDict(extra="allow")
 
-    kind: Literal["native", "fhir"]
+    kind: Literal["native", "fhir"] = key("native: in the database of frontdesk; fhir: by a FHIR server.", "native")
 
 
 class ConsentPart(Part):
-    """The least consent that each write needs."""
+    """The least consent that each write needs, from the weakest: token, elicitation, card, link, staff."""
 
-    create_patient: Consent | None = None
-    update_patient: Consent | None = None
-    book_appointment: Consent | None = None
-    cancel_appointment: Consent | None = None
-    confirm_attendance: Consent | None = None
-    reschedule_appointment: Consent | None = None
+    create_patient: Consent | None = key("To create a patient.", "token", None)
+    update_patient: Consent | None = key("To change a patient.", "token", None)
+    book_appointment: Consent | None = key("To book an appointment.", "elicitation", None)
+    cancel_appointment: Consent | None = key("To cancel an appointment.", "card", None)
+    confirm_attendance: Consent | None = key("To confirm that the patient will come.", "token", None)
+    reschedule_appointment: Consent | None = key("To move an appointment.", "card", None)
 
 
 class PracticePart(Part):
-    slug: fields.Slug
-    name: fields.Name
-    time_zone: fields.TimeZone
-    phone: fields.Phone | None = None
-    minimum_notice_minutes: fields.Notice = 0
-    booking_horizon_days: fields.Horizon = 90
-    slot_interval_minutes: fields.Duration = 15
-    scheduling_system: SchedulingSystemPart | None = None
-    sandbox: bool = False
-    patients_per_hour: fields.Budget = 60
-    patients_per_day: fields.Budget = 400
-    match_misses: fields.Misses = 5
-    known_patients_only: bool = False
-    consent: ConsentPart | None = None
-    assistants: bool = True
+    """The practice and its rules."""
+
+    slug: fields.Slug = key("Names the practice in commands; it stays the same.", "harbor-family")
+    name: fields.Name = key("The name that callers hear.", "Harbor Family Medicine")
+    time_zone: fields.TimeZone = key("IANA time zone of the practice.", "America/New_York")
+    phone: fields.Phone | None = key("Phone number of the practice.", "+1 555 010 0100", None)
+    minimum_notice_minutes: fields.Notice = key("A time that begins sooner cannot be booked.", 60, 0)
+    booking_horizon_days: fields.Horizon = key("How many days ahead can be booked.", 120, 90)
+    slot_interval_minutes: fields.Duration = key(
+        "Offered times begin at multiples of this, counted from the start of the hours.", 30, 15
+    )
+    scheduling_system: SchedulingSystemPart | None = key(
+        "Where the calendar and the patients are kept; without it, in the database of frontdesk.",
+        {"kind": "native"},
+        None,
+    )
+    sandbox: bool = key("Whether callers may simulate errors; never for real patients.", True, False)
+    patients_per_hour: fields.Budget = key("Distinct patients that an agent may read in an hour; 0: unlimited.", 30, 60)
+    patients_per_day: fields.Budget = key("Distinct patients that an agent may read in a day; 0: unlimited.", 200, 400)
+    match_misses: fields.Misses = key(
+        "Failed matches of a person until matching this person is locked for the client; 0: unlimited.", 3, 5
+    )
+    known_patients_only: bool = key(
+        "Whether agents see only patients that they matched, created or booked.", True, False
+    )
+    consent: ConsentPart | None = key("The least consent that each write needs.", {"cancelAppointment": "card"}, None)
+    assistants: bool = key("Whether staff may connect assistants of their own.", False, True)
 
 
 class AddressPart(Part):
-    line1: fields.AddressText
-    line2: fields.AddressText | None = None
-    city: fields.AddressText
-    state: fields.AddressText
-    postal_code: fields.AddressText
-    country: fields.AddressText
+    """A postal address."""
+
+    line1: fields.AddressText = key("Street and number.", "1 Main Street")
+    line2: fields.AddressText | None = key("Suite or floor.", "Suite 200", None)
+    city: fields.AddressText = key("City.", "Boston")
+    state: fields.AddressText = key("State or region.", "MA")
+    postal_code: fields.AddressText = key("Postal code.", "02110")
+    country: fields.AddressText = key("Country.", "US")
 
 
 class ClosurePart(Part):
-    first: fields.Day = Field(alias="from")
-    last: Annotated[fields.Day, _ordered("first", le, "must not be before from")] = Field(alias="to")
-    reason: fields.Reason | None = None
+    """Days on which a location is closed."""
+
+    first: fields.Day = key("The first day, at the location.", "2027-07-05", alias="from")
+    last: Annotated[fields.Day, _ordered("first", le, "must not be before from")] = key(
+        "The last day, included.", "2027-07-05", alias="to"
+    )
+    reason: fields.Reason | None = key("Shown to staff only.", "Holiday", None)
 
 
 class LocationPart(Part):
-    id: fields.Id
-    name: fields.Name
-    aliases: list[fields.Name] = []
-    time_zone: fields.TimeZone | None = None
-    phone: fields.Phone | None = None
-    address: AddressPart | None = None
-    closures: list[ClosurePart] = []
+    """A place where patients are seen."""
+
+    id: fields.Id = key("Your own number; it stays the same.", 1)
+    name: fields.Name = key("The name that callers hear.", "Downtown")
+    aliases: list[fields.Name] = key("Other names that callers use.", ["Main Street"], [])
+    time_zone: fields.TimeZone | None = key(
+        "IANA time zone; without it, the stored one, or else the practice's.", "America/Chicago", None
+    )
+    phone: fields.Phone | None = key("Phone number of the location.", "+1 555 010 0101", None)
+    address: AddressPart | None = key(
+        "Postal address.",
+        {"line1": "1 Main Street", "city": "Boston", "state": "MA", "postalCode": "02110", "country": "US"},
+        None,
+    )
+    closures: list[ClosurePart] = key(
+        "Days on which it is closed.", [{"from": "2027-07-05", "to": "2027-07-05", "reason": "Holiday"}], []
+    )
 
 
 class HoursPart(Part):
-    location_id: Annotated[fields.Id, AfterValidator(_existing_location)] = Field(alias="location")
+    """Weekly hours at a location."""
+
+    location_id: Annotated[fields.Id, AfterValidator(_existing_location)] = key(
+        "The id of the location.", 1, alias="location"
+    )
     days: Annotated[
-        list[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]], rule(len, "must name at least one day")
-    ]
-    opens: fields.Opens = Field(alias="from")
-    closes: Annotated[fields.Closes, _ordered("opens", lt, "must be after from")] = Field(alias="to")
-    effective_from: fields.Day | None = None
+        list[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]],
+        rule(len, "must name at least one day", minItems=1),
+    ] = key("The days of the week.", ["mon", "tue"])
+    opens: fields.Opens = key("The beginning, in local time of the location.", "09:00", alias="from")
+    closes: Annotated[fields.Closes, _ordered("opens", lt, "must be after from")] = key(
+        "The end; up to 24:00.", "12:00", alias="to"
+    )
+    effective_from: fields.Day | None = key("The first day on which they hold.", "2027-01-01", None)
     effective_to: Annotated[fields.Day, _ordered("effective_from", le, "must not be before effectiveFrom")] | None = (
-        None
+        key("The last day on which they hold, included.", "2027-06-30", None)
     )
 
 
 class TimeOffPart(Part):
-    starts: fields.LocalTime = Field(alias="from")
-    ends: Annotated[fields.LocalTime, _ordered("starts", lt, "must be after from")] = Field(alias="to")
-    reason: fields.Reason | None = None
+    """An absence of a provider, in local time of each location."""
+
+    starts: fields.LocalTime = key("The beginning.", "2027-07-01T12:00", alias="from")
+    ends: Annotated[fields.LocalTime, _ordered("starts", lt, "must be after from")] = key(
+        "The end.", "2027-07-05T00:00", alias="to"
+    )
+    reason: fields.Reason | None = key("Shown to staff only.", "Vacation", None)
 
 
 class ProviderPart(Part):
-    id: fields.Id
-    name: fields.Name
-    aliases: list[fields.Name] = []
-    specialty: fields.Name | None = None
-    accepts_new_patients: bool = True
-    capacity: fields.Capacity = 1
-    procedure_ids: list[Annotated[fields.Id, AfterValidator(_existing_procedure)]] | None = Field(
-        default=None, alias="procedures"
+    """A person whom patients see."""
+
+    id: fields.Id = key("Your own number; it stays the same.", 10)
+    name: fields.Name = key("The name that callers hear.", "Dr. Robert Chen")
+    aliases: list[fields.Name] = key("Other names that callers use.", ["Bob Chen"], [])
+    specialty: fields.Name | None = key("Specialty.", "Family medicine", None)
+    accepts_new_patients: bool = key("Whether patients who have not been seen can be booked.", False, True)
+    capacity: fields.Capacity = key("Appointments at the same time.", 2, 1)
+    procedure_ids: list[Annotated[fields.Id, AfterValidator(_existing_procedure)]] | None = key(
+        "The ids of the procedures; without it, all.", [100, 101], None, alias="procedures"
     )
-    hours: list[HoursPart] = []
-    time_off: list[TimeOffPart] = []
+    hours: list[HoursPart] = key(
+        "Weekly hours; nothing can be booked without any.",
+        [{"location": 1, "days": ["mon", "tue"], "from": "09:00", "to": "12:00"}],
+        [],
+    )
+    time_off: list[TimeOffPart] = key(
+        "Absences.", [{"from": "2027-07-01T12:00", "to": "2027-07-05T00:00", "reason": "Vacation"}], []
+    )
 
 
 class ProcedurePart(Part):
-    id: fields.Id
-    name: fields.Name
-    aliases: list[fields.Name] = []
-    description: fields.Description | None = None
-    duration_minutes: fields.Duration
-    buffer_after_minutes: fields.Buffer = 0
+    """What is done at a visit, and how long it takes."""
+
+    id: fields.Id = key("Your own number; it stays the same. A procedure may belong to several visit types.", 100)
+    name: fields.Name = key("The name that callers hear.", "Comprehensive exam")
+    aliases: list[fields.Name] = key("Other names that callers use.", ["check-up"], [])
+    description: fields.Description | None = key("What callers are told about it.", "Bring your insurance card.", None)
+    duration_minutes: fields.Duration = key("How long the appointment takes.", 30)
+    buffer_after_minutes: fields.Buffer = key("Time after it that stays free.", 10, 0)
 
 
 class VisitTypePart(Part):
-    id: fields.Id
-    name: fields.Name
-    aliases: list[fields.Name] = []
-    description: fields.Description | None = None
-    patient_kind: PatientKind = "any"
-    procedures: list[ProcedurePart] = []
+    """A reason for a visit, with its procedures."""
+
+    id: fields.Id = key("Your own number; it stays the same.", 20)
+    name: fields.Name = key("The name that callers hear.", "New patient visit")
+    aliases: list[fields.Name] = key("Other names that callers use.", ["first visit"], [])
+    description: fields.Description | None = key("What callers are told about it.", "For your first visit.", None)
+    patient_kind: PatientKind = key("Who can book it: new, existing or any patients.", "new", "any")
+    procedures: list[ProcedurePart] = key(
+        "What is done; nothing can be booked without any.",
+        [{"id": 100, "name": "Comprehensive exam", "durationMinutes": 30}],
+        [],
+    )
 
 
 class PatientPart(Part):
-    number: fields.Id
-    first_name: fields.PersonName
-    last_name: fields.PersonName
-    dob: Annotated[fields.Day, AfterValidator(_not_future)]
-    phone: fields.PatientPhone
-    email: fields.Email | None = None
-    seen: bool = False
+    """A patient. Patients that the file does not list stay as they are."""
+
+    number: fields.Id = key("The number in your own records; an import updates the patient with this number.", 1)
+    first_name: fields.PersonName = key("First name.", "Ada")
+    last_name: fields.PersonName = key("Last name.", "Lovelace")
+    dob: Annotated[fields.Day, AfterValidator(_not_future)] = key("Date of birth.", "1985-12-10")
+    phone: fields.PatientPhone = key("Phone number.", "+1 555 010 0199")
+    email: fields.Email | None = key("E-mail address.", "ada@example.com", None)
+    seen: bool = key("Whether the practice has seen the patient: an existing patient.", True, False)
 
 
 class FilePart(Part):
-    practice: PracticePart
-    locations: list[LocationPart] = []
-    providers: list[ProviderPart] = []
-    visit_types: list[VisitTypePart] = []
-    patients: list[PatientPart] = []
+    """A practice. What is not listed stays as it is, or becomes inactive with --prune."""
+
+    practice: PracticePart = key(
+        "Its names, its time zone and what may be booked.",
+        {"slug": "harbor-family", "name": "Harbor Family Medicine", "timeZone": "America/New_York"},
+    )
+    locations: list[LocationPart] = key("Where patients are seen.", [{"id": 1, "name": "Downtown"}], [])
+    providers: list[ProviderPart] = key("Whom patients see.", [{"id": 10, "name": "Dr. Robert Chen"}], [])
+    visit_types: list[VisitTypePart] = key("What patients come for.", [{"id": 20, "name": "New patient visit"}], [])
+    patients: list[PatientPart] = key(
+        "Patients, for a practice that keeps them in frontdesk.",
+        [
+            {
+                "number": 1,
+                "firstName": "Ada",
+                "lastName": "Lovelace",
+                "dob": "1985-12-10",
+                "phone": "+1 555 010 0199",
+            }
+        ],
+        [],
+    )
 
 
 # The model at each path, without list indexes.

@@ -24,7 +24,7 @@ _id = attrgetter("id")
 
 
 def parse(text: str, known: Directory | None, today: date | None) -> PracticeFile:
-    file = check(*read(text), known, today)
+    file = check(text, *read(text), known, today)
     practice = _practice(file.practice)
     return PracticeFile(
         directory=Directory(

@@ -42,7 +42,7 @@ def _refuse(message: str) -> NoReturn:
 
 
 def _refuse_at(line: int, column: int, message: str) -> NoReturn:
-    _refuse(f"line {line}, column {column}: {message}")
+    raise PracticeFileError([Fault("$", message, line, column)])
 
 
 # JSON
@@ -166,6 +166,6 @@ def _scalar(text: str) -> Any:
 
 def _add(mapping: dict[str, Any], key: str, value: Any, steps: Steps, findings: list[Finding]) -> None:
     if key in mapping:
-        findings.append(Finding((*steps, key), "this key appears more than once"))
+        findings.append(Finding((*steps, key), "this key appears more than once", repeated=True))
     else:
         mapping[key] = value

@@ -8,6 +8,7 @@ from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import zone
 from frontdesk.practice_file import Fault, PracticeFileError
+from frontdesk.practice_file.published_schema import schema_line
 
 _LARGEST_FORM = LARGEST_FILE + 64 * 1024  # the file and a few fields
 _FORMATS = {"yaml": "application/yaml", "json": "application/json"}
@@ -32,6 +33,8 @@ async def _download(request: ConsoleRequest) -> Response:
     if ending not in _FORMATS:
         raise Problem("not_found", "There is no such page.")
     text = await request.desk.practice_file.export(request.context, as_json=ending == "json")
+    if ending == "yaml":
+        text = schema_line(request.console.settings.public_url) + text
     headers = {"Content-Disposition": f'attachment; filename="{request.staff.practice_slug}.{ending}"'}
     return PlainTextResponse(text, headers=headers, media_type=f"{_FORMATS[ending]}; charset=utf-8")
 
