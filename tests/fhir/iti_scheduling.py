@@ -1,6 +1,7 @@
 """A FHIR server in memory with the scheduling operations of IHE ITI Scheduling, or of Argonaut, and no Slots.
 
-Its CapabilityStatement lists them. `$find` knows Practitioner, Location and the code of the visit.
+Its CapabilityStatement lists them, and with Argonaut's a `$cancel`. `$find` knows Practitioner, Location and the code
+of the visit.
 """
 
 import json
@@ -15,6 +16,7 @@ DEFINITIONS = {
     "ihe": "https://profiles.ihe.net/ITI/Scheduling/OperationDefinition/appointment-",
     "argonaut": "http://fhir.org/guides/argonaut-scheduling/OperationDefinition/appointment-",
 }
+_OPERATIONS = {"ihe": ("find", "book"), "argonaut": ("find", "book", "cancel")}
 _PARAMETERS = {"ihe": "appointment-resource", "argonaut": "appt-resource"}
 _MINUTES = {"http://harbor.example.com/visits|FU15": 15}
 _CHEN = "Practitioner/chen"
@@ -24,6 +26,7 @@ class ItiScheduling(Fake):
     def __init__(self, public_base: str, shape: str) -> None:
         super().__init__(public_base)
         self._shape = shape
+        self.operations = _OPERATIONS[shape]
 
     async def answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
         parts = urlsplit(target)
@@ -33,11 +36,14 @@ class ItiScheduling(Fake):
             return json_answer(200, self._found(dict(parse_qsl(parts.query))))
         if parts.path == "/Appointment/$book":
             return self._booked(json.loads(body))
+        reference, _, operation = parts.path.strip("/").rpartition("/$")
+        if operation == "cancel" and operation in self.operations:
+            return json_answer(200, self._store({**self._kept[reference], "status": "cancelled"}))
         return await super().answer(method, target, headers, body)
 
     def _statement(self) -> Resource:
         interaction = [{"code": code} for code in ("read", "search-type", "create", "update")]
-        operations = [{"name": each, "definition": DEFINITIONS[self._shape] + each} for each in ("find", "book")]
+        operations = [{"name": each, "definition": DEFINITIONS[self._shape] + each} for each in self.operations]
         resource: list[Resource] = [
             {"type": kind, "interaction": interaction, "versioning": "versioned"}
             for kind in ("Appointment", "Encounter", "Location", "Patient", "Practitioner")

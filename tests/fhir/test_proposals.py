@@ -9,6 +9,7 @@ import pytest
 
 from tests.fhir.calls import booking, challenged
 from tests.fhir.door import Answer, Door, Request
+from tests.fhir.iti_scheduling import ItiScheduling
 from tests.fhir.practice import Upstream, opened
 from tests.fhir.proposing import FOLLOW_UP, LONG_FOLLOW_UP
 from tests.fhir.test_double_booking import MOST_REQUESTS, Clinic
@@ -124,7 +125,12 @@ async def test_a_server_that_lists_its_operations_needs_no_slots_and_no_setting(
     assert (await confirmed(agent, "POST", f"{path}/reschedule", {"slotId": found[8]["id"]})).status_code == 200
     again = await confirmed(agent, "POST", "/api/appointments", await booking(agent, "Alan", 8))
     assert again.status_code == 201
-    assert (await confirmed(agent, "POST", f"{path}/cancel", {})).status_code == 200
+    upstream.door.reset()
+    assert (await confirmed(agent, "POST", f"{path}/cancel", {"reason": "Travelling"})).status_code == 200
+    assert isinstance(upstream.door.backend, ItiScheduling)
+    is_listed = "cancel" in upstream.door.backend.operations
+    assert ("POST Appointment$cancel" in _operations(upstream.door.seen)) == is_listed
+    assert (await agent.get(path)).json()["cancellationReason"] == "Travelling"
     assert len(await slots(agent)) == 31
     assert {request.target.split("?")[0] for request in upstream.door.seen} & {"/fhir/Slot", "/fhir/Schedule"} == set()
 

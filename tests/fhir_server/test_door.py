@@ -142,7 +142,8 @@ async def test_nothing_but_the_statement_is_served_without_a_token_and_its_scope
             )
             if interaction in offered
         ]
-        requests += [("POST", f"{kind}/${operation['name']}") for operation in resource.get("operation", ())]
+        operations = [operation["name"] for operation in resource.get("operation", ())]
+        requests += [("POST", f"{kind}/10/$cancel" if each == "cancel" else f"{kind}/${each}") for each in operations]
         for method, path in requests:
             issue(await anonymous.request(method, path), 401, "unauthorized", "login")
             issue(await unscoped.request(method, path), 403, "forbidden_scope", "forbidden")

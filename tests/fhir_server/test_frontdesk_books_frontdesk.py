@@ -73,6 +73,7 @@ async def _lives_through(hops: list[Hop]) -> None:
     assert (target["start"], "confirmed") in await _states(native)
     reason = {"reason": "Travelling"}
     assert (await confirmed(agent, "POST", f"/api/appointments/{appointment}/cancel", reason)).status_code == 200
+    assert len([each for each in hops[0].door.seen if each.target.endswith("/$cancel")]) == 1
     read = (await agent.get(f"/api/appointments/{appointment}")).json()
     assert (read["status"], read["cancellationReason"], read["start"]) == ("cancelled", "Travelling", target["start"])
     assert (target["start"], "cancelled") in await _states(native)

@@ -105,7 +105,7 @@ async def test_a_held_time_is_its_holders_until_it_books_it(server: World) -> No
 
 async def test_a_released_time_is_open_again(server: World) -> None:
     holder, other = await server.client(grant="integration"), await server.client(grant="integration")
-    for way, first in zip(("put", "patch", "book"), await proposals(other), strict=False):
+    for way, first in zip(("put", "patch", "book", "cancel"), await proposals(other), strict=False):
         await _released(holder, other, first, way)
 
 
@@ -120,8 +120,10 @@ async def _released(holder: httpx.AsyncClient, other: httpx.AsyncClient, first: 
     elif way == "patch":
         patch = [{"op": "replace", "path": "/status", "value": "cancelled"}]
         answer = await holder.patch(address, json=patch, headers={"Content-Type": "application/json-patch+json"})
-    else:
+    elif way == "book":
         answer = await holder.post(f"{BASE}/Appointment/$book", json=parameters(appointment_resource=cancelled))
+    else:
+        answer = await holder.post(f"{address}/$cancel")
     assert answer.status_code == 200, answer.text
     assert first["start"] in await open_starts(other)
     assert (await other.get(f"{BASE}/{pending['slot'][0]['reference']}")).json()["status"] == "free"

@@ -240,6 +240,48 @@ async def test_an_agent_confirms_what_was_read_back(server: World) -> None:
     assert (await agent.put(address, json=confirmed, headers={"If-Match": 'W/"old"'})).status_code == 200
 
 
+async def test_an_appointment_is_cancelled_by_its_operation(server: World) -> None:
+    client = await server.client(grant="integration")
+    patient, [first, second, *_] = await ada(client), await proposals(client)
+    booked = [(await client.post(f"{BASE}/Appointment", json=booking(each, patient))) for each in (first, second)]
+    address, other = (f"{BASE}/Appointment/{each.json()['id']}/$cancel" for each in booked)
+    reason = {"name": "reason", "valueCodeableConcept": {"text": "Travelling"}}
+    named = {"name": "identifier", "valueIdentifier": {"system": EHR, "value": "c1"}}
+    body = {"resourceType": "Parameters", "parameter": [reason, named]}
+    stale = await client.post(address, json=body, headers={"If-Match": 'W/"old"'})
+    issue(stale, 412, "conflict", "conflict")
+    once = {"Idempotency-Key": "cancel", "If-Match": booked[0].headers["etag"]}
+    for _ in range(2):  # the second is a resend
+        answer = await client.post(address, json=body, headers=once)
+        assert answer.status_code == 200, answer.text
+        cancelled = answer.json()
+        assert (cancelled["status"], cancelled["cancelationReason"]) == ("cancelled", {"text": "Travelling"})
+        assert cancelled["identifier"] == [named["valueIdentifier"]]
+    assert (await client.get(address.removesuffix("/$cancel"))).json() == cancelled
+    issue(await client.post(address), 409, "conflict", "conflict")
+    assert await live(client) == [(second["start"], "booked")]
+    for refused, status in (
+        (client.post(other, json=booked[1].json()), 400),
+        (client.post(other, json={**body, "parameter": [{"name": "reason", "valueString": "x" * 501}]}), 422),
+        (client.post(f"{BASE}/Appointment/unknown/$cancel"), 404),
+        (client.post(f"{BASE}/Appointment/$cancel"), 404),
+        (client.post(f"{BASE}/Patient/{patient}/$cancel"), 404),
+        (client.get(other), 405),
+        ((await server.client(grant="integration", scopes=["appointments:read"])).post(other), 403),
+        ((await server.client("other", grant="integration")).post(other), 404),
+    ):
+        answer = await refused
+        assert (answer.status_code, answer.json()["resourceType"]) == (status, "OperationOutcome"), answer.text
+    # An agent confirms, and sends the token in the header: a Parameters resource has no extension.
+    agent = await server.client(grant="agent")
+    challenge = await agent.post(other)
+    issue(challenge, 428, "confirmation_required", "business-rule")
+    token = challenge.json()["extension"][0]["extension"][0]["valueString"]
+    assert await live(client) == [(second["start"], "booked")]
+    assert (await agent.post(other, headers={"Frontdesk-Confirmation-Token": token})).json()["status"] == "cancelled"
+    assert await live(client) == []
+
+
 async def test_a_resend_books_once(server: World) -> None:
     client = await server.client(grant="integration")
     patient, [first, second, third, *_] = await ada(client), await proposals(client)
@@ -350,7 +392,7 @@ async def test_the_server_says_what_can_be_written_and_how_to_get_in(server: Wor
         codes = [each["code"] for each in described[kind]["interaction"]]
         assert codes == ["read", "search-type", "create", "update", "patch"]
         assert described[kind]["conditionalCreate"]
-    assert [each["name"] for each in described["Appointment"]["operation"]] == ["find", "hold", "book"]
+    assert [each["name"] for each in described["Appointment"]["operation"]] == ["find", "hold", "book", "cancel"]
     assert [each["code"] for each in described["Slot"]["interaction"]] == ["read", "search-type"]
     answer = await visitor.get(f"{BASE}/.well-known/smart-configuration")
     assert answer.headers["content-type"].startswith("application/json")

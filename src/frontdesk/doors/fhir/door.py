@@ -9,7 +9,7 @@ import orjson
 from frontdesk.access.limits.rate_limiter import RateLimiter
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.error_handlers import unexpected_problem
-from frontdesk.doors.fhir.addresses import FHIR_PREFIX, base_url
+from frontdesk.doors.fhir.addresses import FHIR_PREFIX, base_url, hold_of
 from frontdesk.doors.fhir.bundles import Searches
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.exchange import Exchange, Reply
@@ -19,7 +19,7 @@ from frontdesk.doors.fhir.served import SERVED
 from frontdesk.doors.fhir.smart import smart_configuration
 from frontdesk.doors.fhir.statement import capability_statement
 from frontdesk.doors.fhir.versions import is_unchanged, version_headers, versioned
-from frontdesk.doors.fhir.writing.appointments import BOOK
+from frontdesk.doors.fhir.writing.appointments import BOOK, CANCEL, cancel_appointment
 from frontdesk.doors.fhir.writing.booking import book, hold
 from frontdesk.doors.fhir.writing.finding import PROPOSAL, find_pairs, find_parameters
 from frontdesk.doors.fhir.writing.json_patch import patched, require_patch
@@ -30,7 +30,7 @@ from frontdesk.doors.request_log import RequestLog
 from frontdesk.doors.responses import TRACE, door_problem
 from frontdesk.engine.execute import Engine
 from frontdesk.engine.external_identifiers import ExternalIdentifiers
-from frontdesk.operations import HOLD_SLOT, Operation
+from frontdesk.operations import HOLD_SLOT, RELEASE_HOLD, Operation
 from frontdesk.settings import Settings
 
 Handler = Callable[[Exchange], Awaitable[Reply]]
@@ -99,6 +99,8 @@ class FhirDoor:
                 return {"POST": partial(_operate, HOLD_SLOT, hold)}
             case ["$book"] if "book" in OPERATIONS.get(name, ()):
                 return {"POST": partial(_operate, BOOK, book)}
+            case [resource_id, "$cancel"] if "cancel" in OPERATIONS.get(name, ()):
+                return {"POST": partial(_cancel, resource_id)}
             case [resource_id] if resource_id and not resource_id.startswith("$"):
                 change = (
                     {} if writes is None else dict.fromkeys(("PUT", "PATCH"), partial(_change, writes, resource_id))
@@ -167,6 +169,13 @@ async def _operate(
 ) -> Reply:
     await exchange.admit(operation)
     return await operate(exchange, await read_document(exchange))
+
+
+async def _cancel(resource_id: str, exchange: Exchange) -> Reply:
+    await exchange.admit(CANCEL if hold_of(resource_id) is None else RELEASE_HOLD)
+    return await cancel_appointment(
+        exchange, resource_id, await read_document(exchange, absent={"resourceType": "Parameters"})
+    )
 
 
 def _written(exchange: Exchange, reply: Reply) -> tuple[RawHeaders, bytes]:

@@ -41,13 +41,14 @@ _SHAPES: Mapping[str, Shape] = {"ITI/Scheduling": "ihe", "argonaut": "argonaut",
 @dataclass(frozen=True, slots=True)
 class ServerCapabilities:
     """What a server said about itself. `able` holds texts like `Slot update`; None: it has not said what it can do.
-    `shape`: the form of its scheduling operations, None without them."""
+    `shape`: the form of its scheduling operations, None without them. `lists_cancel`: `$cancel` is among them."""
 
     able: frozenset[str] | None
     fhir_version: str | None = None
     software: str | None = None
     batches: bool = False
     shape: Shape | None = None
+    lists_cancel: bool = False
 
     def can(self, ability: str) -> bool:
         return self.able is None or ability in self.able
@@ -81,7 +82,12 @@ class ServerCapabilities:
     @property
     def cancels(self) -> bool:
         """Whether an appointment that was booked by `$book` is cancelled by `$cancel`."""
-        return self.shape == "medplum"
+        return self.shape == "medplum" or (self.lists_cancel and self.shape is not None and not self.is_frontdesk)
+
+    @property
+    def cancels_at_once(self) -> bool:
+        """Whether `$cancel` takes the identifier and the reason of a cancellation: another frontdesk's does."""
+        return self.is_frontdesk and self.lists_cancel
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -93,37 +99,42 @@ UNKNOWN = ServerCapabilities(None)
 
 def unknown(configured: ConfiguredShape) -> ServerCapabilities:
     """A server whose statement was not read yet."""
-    return replace(UNKNOWN, shape=_shape([], configured))
+    return replace(UNKNOWN, shape=_shape({}, configured))
 
 
 def read_statement(statement: Resource, configured: ConfiguredShape = None) -> ServerCapabilities:
     """`configured`: the scheduling operations that the practice file names."""
     servers = [rest for rest in listed(statement.get("rest")) if rest.get("mode") == "server"]
+    resources = [each for rest in servers for each in listed(rest.get("resource"))]
+    operations = _operations(resources)
     software = statement.get("software")
     return ServerCapabilities(
-        frozenset(ability for rest in servers for each in listed(rest.get("resource")) for ability in _abilities(each))
-        if servers
-        else None,
+        frozenset(ability for each in resources for ability in _abilities(each)) if servers else None,
         str(statement.get("fhirVersion")) if statement.get("fhirVersion") else None,
         str(software.get("name")) if isinstance(software, dict) and software.get("name") else None,
         any(each.get("code") == "batch" for rest in servers for each in listed(rest.get("interaction"))),
-        _shape([each for rest in servers for each in listed(rest.get("resource"))], configured),
+        _shape(operations, configured),
+        "cancel" in operations,
     )
 
 
-def _shape(resources: Sequence[Resource], configured: ConfiguredShape) -> Shape | None:
-    """The practice file decides, because servers may have operations that their statements do not list."""
-    if configured is not None:
-        return None if configured == "none" else configured
-    listed_operations = {
+def _operations(resources: Sequence[Resource]) -> dict[str, str]:
+    """The definitions of the scheduling operations, by name."""
+    return {
         str(operation.get("name")).removeprefix("$"): str(operation.get("definition"))
         for each in resources
         if each.get("type") in ("Appointment", "Schedule")
         for operation in listed(each.get("operation"))
     }
-    if not {"find", "book"} <= listed_operations.keys():
+
+
+def _shape(operations: Mapping[str, str], configured: ConfiguredShape) -> Shape | None:
+    """The practice file decides, because servers may have operations that their statements do not list."""
+    if configured is not None:
+        return None if configured == "none" else configured
+    if not {"find", "book"} <= operations.keys():
         return None
-    return next((shape for part, shape in _SHAPES.items() if part in listed_operations["book"]), None)
+    return next((shape for part, shape in _SHAPES.items() if part in operations["book"]), None)
 
 
 def _abilities(resource: Resource) -> set[str]:

@@ -1,5 +1,6 @@
 """Creates, moves, confirms and cancels appointments."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from frontdesk.domain.errors import FieldError, Problem, invalid
@@ -18,19 +19,20 @@ from frontdesk.doors.fhir.writing.requests import (
     key_of_change,
     key_of_create,
     outdated,
+    parameters_of,
     prefers_minimal,
     require_type,
     required_identifier,
     version_matches,
 )
 from frontdesk.doors.fhir.writing.slots import referred_slot, require_held, wanted_slot
-from frontdesk.doors.fhir.writing.wanted import Wanted, read_wanted
+from frontdesk.doors.fhir.writing.wanted import Wanted, read_wanted, reason_of
 from frontdesk.operations import BOOK_HELD, BY_NAME, RELEASE_HOLD, Operation
 
 KIND = "Appointment"
 BOOK, GET_APPOINTMENT = BY_NAME["book_appointment"], BY_NAME["get_appointment"]
-_MOVE, _CANCEL = BY_NAME["reschedule_appointment"], BY_NAME["cancel_appointment"]
-_CONFIRM = BY_NAME["confirm_attendance"]
+CANCEL = BY_NAME["cancel_appointment"]
+_MOVE, _CONFIRM = BY_NAME["reschedule_appointment"], BY_NAME["confirm_attendance"]
 _NEW = (None, "proposed", "pending", "booked")
 _LIVE = (None, "pending", "booked")
 
@@ -80,9 +82,7 @@ async def change_appointment(exchange: Exchange, resource_id: str, document: Any
         return await release(exchange, hold_id, resource)
     given, wanted = identifiers(resource), read_wanted(resource, exchange.base)
     key, token = key_of_change(exchange.http, KIND, given), confirmation_token(exchange.http, resource)
-    current = versioned(await SERVED[KIND].read(calls, resource_id))
-    if not version_matches(exchange.http, current) and not await calls.result_of(key, token):
-        raise outdated()
+    current = await _current(exchange, resource_id, key, token)
     appointment_id = our_id("apt", resource_id)
     operation, arguments = await _difference(calls, wanted, read_wanted(current, exchange.base))
     if operation is not None:
@@ -90,6 +90,23 @@ async def change_appointment(exchange: Exchange, resource_id: str, document: Any
         arguments |= {"appointmentId": appointment_id, "confirmationToken": token}
         await calls.write(operation, arguments, key=key)
     return await reply(exchange, Written(KIND, appointment_id, 200, given, "identifier" in resource))
+
+
+async def cancel_appointment(exchange: Exchange, resource_id: str, document: Any) -> Reply:
+    """`$cancel`: cancels an appointment, or releases a hold. One that is cancelled already is a conflict."""
+    if (hold_id := hold_of(resource_id)) is not None:
+        return await release(exchange, hold_id, {"status": "cancelled"})
+    calls, parameters = exchange.calls, parameters_of(document)
+    named = [each.get("valueIdentifier") for each in parameters if each.get("name") == "identifier"]
+    given = identifiers({"resourceType": "Parameters", "identifier": named})
+    key, token = key_of_change(exchange.http, KIND, given), confirmation_token(exchange.http, {})
+    if b"if-match" in exchange.http.headers:
+        await _current(exchange, resource_id, key, token)
+    appointment_id = our_id("apt", resource_id)
+    await calls.identifiers.note(calls.caller, KIND, given, key, appointment_id)
+    arguments = {"appointmentId": appointment_id, "reason": _reason(parameters), "confirmationToken": token}
+    await calls.write(CANCEL, arguments, key=key)
+    return await reply(exchange, Written(KIND, appointment_id, 200, given))
 
 
 async def release(exchange: Exchange, hold_id: str, resource: Resource) -> Reply:
@@ -106,12 +123,20 @@ async def release(exchange: Exchange, hold_id: str, resource: Resource) -> Reply
     return Reply(200, None if prefers_minimal(exchange.http) else {**held, "status": "cancelled"})
 
 
+async def _current(exchange: Exchange, resource_id: str, key: str | None, token: str | None) -> Resource:
+    """The appointment, in the version of If-Match unless the write was executed already."""
+    current = versioned(await SERVED[KIND].read(exchange.calls, resource_id))
+    if not version_matches(exchange.http, current) and not await exchange.calls.result_of(key, token):
+        raise outdated()
+    return current
+
+
 async def _difference(calls: Calls, wanted: Wanted, current: Wanted) -> tuple[Operation | None, dict[str, str | None]]:
     """The operation that makes an appointment as it is wanted, and its arguments; None if it is so already."""
     if wanted.patient not in (None, current.patient):
         raise _refused("participant", "must keep the patient of the appointment")
     if wanted.status == "cancelled":
-        return (None, {}) if current.status == "cancelled" else (_CANCEL, {"reason": wanted.reason})
+        return (None, {}) if current.status == "cancelled" else (CANCEL, {"reason": wanted.reason})
     if wanted.status not in _LIVE:
         raise _refused("status", "can be changed to cancelled only")
     if current.status != "booked":
@@ -146,6 +171,13 @@ async def _require_same(calls: Calls, wanted: Wanted, appointment_id: str, base:
     told = wanted if wanted.slot is None else await referred_slot(calls, wanted)
     if wanted.patient != existing.patient or told.differs_from(existing):
         raise Problem("conflict", "The identifier or Idempotency-Key belongs to another appointment.")
+
+
+def _reason(parameters: Iterable[Resource]) -> str | None:
+    """Why an appointment is cancelled, as a text or a CodeableConcept."""
+    given = next((each for each in parameters if each.get("name") == "reason"), {})
+    text = given.get("valueString")
+    return text if isinstance(text, str) else reason_of(given.get("valueCodeableConcept"))
 
 
 def _refused(element: str, rule: str) -> Problem:

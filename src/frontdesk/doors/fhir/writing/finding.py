@@ -15,7 +15,7 @@ from frontdesk.doors.fhir.resources.directory import whole_list
 from frontdesk.doors.fhir.resources.healthcare_services import services
 from frontdesk.doors.fhir.resources.practitioners import LIST_PROVIDERS
 from frontdesk.doors.fhir.resources.slots import SLOT
-from frontdesk.doors.fhir.writing.requests import require_type
+from frontdesk.doors.fhir.writing.requests import parameters_of
 from frontdesk.doors.fhir.writing.wanted import relative
 
 _PLACES = {"practitioner": "Practitioner", "location-reference": "Location", "location": "Location"}
@@ -62,10 +62,8 @@ PROPOSAL = replace(
 
 
 def find_parameters(document: Any) -> Pairs:
-    """The parameters of a Parameters resource."""
-    resource = require_type(document, "Parameters")
-    listed = resource.get("parameter")
-    found = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    """The names and values of the parameters."""
+    found = parameters_of(document)
     if len(found) > MOST_PARAMETERS:
         raise invalid([FieldError("parameter", "range", f"there may be at most {MOST_PARAMETERS} parameters")])
     return [(str(each.get("name")), _text(each)) for each in found]

@@ -21,10 +21,12 @@ _MINIMAL = re.compile(r"(?:^|[,;\s])return\s*=\s*\"?minimal\b")
 _MOST_IDENTIFIERS = 30
 
 
-async def read_document(exchange: Exchange) -> Any:
-    """The body as JSON; a property must not be repeated."""
+async def read_document(exchange: Exchange, *, absent: Any = None) -> Any:
+    """The body as JSON; a property must not be repeated. `absent` stands for a body that may be left out."""
     body = await read_body(exchange.http, exchange.receive)
     require_json_body(exchange.http.headers.get(b"content-type"), body)
+    if not body and absent is not None:
+        return absent
     try:
         document, repeated = read_json(body)
     except UnreadableJson as error:
@@ -38,6 +40,11 @@ def require_type(document: Any, kind: str) -> Resource:
     if not isinstance(document, dict) or document.get("resourceType") != kind:
         raise invalid([FieldError("resourceType", BINDING, f"the resource must be of type {kind}")])
     return document
+
+
+def parameters_of(document: Any) -> list[dict[str, Any]]:
+    """The parameters of a Parameters resource."""
+    return _objects(require_type(document, "Parameters").get("parameter"))
 
 
 def version_matches(http: HttpRequest, current: Resource) -> bool:

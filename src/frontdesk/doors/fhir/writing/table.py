@@ -28,6 +28,9 @@ WRITTEN: Mapping[str, Writes] = {
 }
 _IHE = "https://profiles.ihe.net/ITI/Scheduling/OperationDefinition"
 OPERATIONS: Mapping[str, Mapping[str, str]] = {  # by resource type: operation and definition
-    "Appointment": {name: f"{_IHE}/appointment-{name}" for name in ("find", "hold", "book")},
+    "Appointment": {
+        **{name: f"{_IHE}/appointment-{name}" for name in ("find", "hold", "book")},
+        "cancel": "urn:frontdesk:appointment-cancel",
+    },
     "Schedule": {"find": "http://www.fhir.org/guides/argonaut-scheduling/OperationDefinition/appointment-availability"},
 }

@@ -79,7 +79,7 @@ def read_wanted(resource: Resource, base: str) -> Wanted:
         attends,
         place,
         service,
-        _reason(resource.get("cancelationReason")),
+        reason_of(resource.get("cancelationReason")),
     )
 
 
@@ -141,7 +141,8 @@ def _moment(resource: Resource, name: str, errors: list[FieldError]) -> datetime
     return None
 
 
-def _reason(concept: Any) -> str | None:
+def reason_of(concept: Any) -> str | None:
+    """The text of a CodeableConcept."""
     if not isinstance(concept, dict):
         return None
     spelt = [concept.get("text"), *(coding.get("display") for coding in _listed(concept.get("coding")))]

@@ -1,10 +1,10 @@
-"""Times that a server with `$find` and `$book` proposes, and the bodies of bookings of them."""
+"""Times that a server with `$find` and `$book` proposes, and the bodies of bookings and cancellations of them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import uuid4
 
-from frontdesk.systems.fhir.resources.elements import CLAIMS, Resource, listed, minute, service_references
+from frontdesk.systems.fhir.resources.elements import CLAIMS, INTENTS, Resource, listed, minute, service_references
 from frontdesk.systems.fhir.settings import Shape
 
 _BOOKED_AS = {"medplum": "appointment", "ihe": "appointment-resource", "argonaut": "appt-resource"}
@@ -56,3 +56,10 @@ def book_parameters(shape: Shape, appointment: Resource, proposal: Resource) -> 
     if not slots and "slot" in proposal:
         body["slot"] = proposal["slot"]
     return {"resourceType": "Parameters", "parameter": [{"name": _BOOKED_AS[shape], "resource": body}]}
+
+
+def cancel_parameters(intent: str, reason: str | None) -> Resource:
+    """The body of another frontdesk's `$cancel`."""
+    identifier = {"name": "identifier", "valueIdentifier": {"system": INTENTS, "value": intent}}
+    why = [{"name": "reason", "valueString": reason}] if reason else []
+    return {"resourceType": "Parameters", "parameter": [identifier, *why]}

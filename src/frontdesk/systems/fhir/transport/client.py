@@ -120,9 +120,13 @@ class FhirClient:
         answer = await self._exchange_write(deadline, "POST", "", name, bundle("transaction", entries), {})
         return self._stored(kind, name, self._with_first(kind, answer))
 
-    async def operate(self, deadline: Deadline, target: str, name: str, parameters: Resource) -> Resource:
-        """Executes an operation that changes an Appointment, and returns the Appointment."""
-        answer = await self._exchange_write(deadline, "POST", target, name, parameters, {})
+    async def operate(
+        self, deadline: Deadline, target: str, name: str, parameters: Resource, before: Resource | None = None
+    ) -> Resource:
+        """Executes an operation that changes an Appointment, if it still has the version of `before`, and returns the
+        Appointment."""
+        headers = {} if before is None else {"If-Match": _etag(before)}
+        answer = await self._exchange_write(deadline, "POST", target, name, parameters, headers)
         return self._stored("Appointment", name, self._with_first("Appointment", answer))
 
     def _with_first(self, kind: str, answer: Answer) -> Answer:

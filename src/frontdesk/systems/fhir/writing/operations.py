@@ -6,9 +6,10 @@ from contextlib import suppress
 from frontdesk.systems.fhir.records import PendingWrite, WriteOutcome
 from frontdesk.systems.fhir.resources.appointments import marked
 from frontdesk.systems.fhir.resources.elements import Resource, reference_of
+from frontdesk.systems.fhir.resources.proposals import cancel_parameters
 from frontdesk.systems.fhir.transport.client import AnswerLost, Declined, FhirClient
 from frontdesk.systems.fhir.transport.deadline import Deadline
-from frontdesk.systems.fhir.writing.releases import cancel
+from frontdesk.systems.fhir.writing.releases import CANCEL, cancel
 from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, OutcomeOpen, Stopped, WriteSteps
 from frontdesk.systems.port import SystemUnavailable
 
@@ -54,6 +55,13 @@ class OperationSteps:
             except AnswerLost as lost:
                 raise self._steps.unanswered(lost) from lost
         raise Stopped(WriteOutcome(UNAVAILABLE))
+
+    async def cancel_at_once(self, before: Resource, reason: str | None) -> Resource:
+        """Cancels an appointment of another frontdesk, whose `$cancel` takes the intent and the reason."""
+        target, parameters = f"{reference_of(before)}/$cancel", cancel_parameters(self._write.intent, reason)
+        return await self._steps.changed_by(
+            before, lambda: self._client.operate(self._deadline, target, CANCEL, parameters, before)
+        )
 
     async def cancel_again(self, found: Resource) -> Resource:
         """Repeats a cancellation whose request may not have arrived, which does no harm."""

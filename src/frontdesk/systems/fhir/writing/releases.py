@@ -21,6 +21,7 @@ from frontdesk.systems.fhir.transport.client import AnswerLost, Declined, FhirCl
 from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.port import SystemUnavailable
 
+CANCEL = "Appointment/$cancel"  # as a name of requests
 ARRIVED_LATE = "Created after the scheduling system had reported a failure"
 _NOT_TAKEN = ("free", "entered-in-error")
 
@@ -105,9 +106,7 @@ async def find_created(
 async def cancel(client: FhirClient, deadline: Deadline, reference: str) -> Resource:
     """Cancels an appointment by the server's operation, which gives its time back; harmless if that has happened."""
     try:
-        return await client.operate(
-            deadline, f"{reference}/$cancel", "Appointment/$cancel", {"resourceType": "Parameters"}
-        )
+        return await client.operate(deadline, f"{reference}/$cancel", CANCEL, {"resourceType": "Parameters"})
     except (Declined, AnswerLost) as error:
         try:
             now = await client.read(deadline, reference)

@@ -166,9 +166,13 @@ class WriteSteps:
 
     async def change(self, before: Resource, after: Resource, beside: Sequence[Made] = ()) -> Resource:
         """Updates the record, and creates others `beside` it; stops as stale if it has changed since it was read."""
+        return await self.changed_by(before, lambda: self._client.update(self._deadline, after, beside))
+
+    async def changed_by(self, before: Resource, send: Callable[[], Awaitable[Resource]]) -> Resource:
+        """The record after a versioned request that stores our intent with it."""
         async for _ in self.attempts():
             try:
-                return await self._client.update(self._deadline, after, beside)
+                return await send()
             except Declined as declined:
                 if not declined.contended:
                     raise Stopped(WriteOutcome("declined", reason=declined.reason)) from declined

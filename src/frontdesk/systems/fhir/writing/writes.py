@@ -72,6 +72,7 @@ class Writer:
         self._overlaps = OverlapCheck(upstream, practice, deadline, write)
         self._shape = upstream.server.shape
         self._cancels = upstream.server.cancels and bool(write.data.get("proposed") or write.data.get("cancels"))
+        self._cancels_at_once = upstream.server.cancels_at_once
         self._steps = WriteSteps(upstream.client, deadline, write, cancels=self._cancels)
         self._operations = OperationSteps(upstream.client, deadline, write, self._steps)
 
@@ -202,8 +203,11 @@ class Writer:
                     stored, self._practice.in_status(stored, "cancelled", change.reason, self._write.intent)
                 )
             return self._executed(data["reference"], now)
-        after = self._practice.in_status(before, data["status"], change.reason, self._write.intent)
-        stored = await self._steps.change(before, after)
+        if self._cancels_at_once and data["status"] == "cancelled":
+            stored = await self._operations.cancel_at_once(before, change.reason)
+        else:
+            after = self._practice.in_status(before, data["status"], change.reason, self._write.intent)
+            stored = await self._steps.change(before, after)
         if self._practice.status(stored) != data["status"]:
             await self._undo_change(before, stored, WriteOutcome("declined", reason=NOT_CARRIED_OUT))
         return self._executed(data["reference"], now)
