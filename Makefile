@@ -49,7 +49,7 @@ fuzz: setup-dev ## coverage-guided fuzzing of every parser that strangers reach,
 	.venv/bin/python -m tests.proof.fuzz.run $(if $(INPUTS),--inputs $(INPUTS),--seconds 60)
 
 soak: setup-dev ## a steady load for ten minutes (MINUTES=, HOURS=): memory, files, bloat, WAL, plans and p99 stay flat
-	.venv/bin/python -m tests.proof.soak --minutes $(if $(HOURS),$$(($(HOURS) * 60)),$(or $(MINUTES),10))
+	.venv/bin/python -m tests.proof.soak --minutes $(if $(HOURS),$$(($(HOURS) * 60)),$(or $(MINUTES),10)) $(if $(BESIDE_OTHERS),--beside-others)
 
 property-test: setup-dev ## the property tests with twenty times as many examples
 	PROPERTY_TIMES=20 .venv/bin/python -m pytest -n 2 tests/domain tests/practice_file
