@@ -38,6 +38,7 @@ from frontdesk.audit.trail import AuditTrail
 from frontdesk.background import Background, Step
 from frontdesk.console.actions.agent_view import AgentView
 from frontdesk.console.actions.appointments import Appointments
+from frontdesk.console.actions.arrivals import Arrivals
 from frontdesk.console.actions.assistants import Assistants
 from frontdesk.console.actions.audit import AuditRecords
 from frontdesk.console.actions.blocks import Blocks
@@ -50,6 +51,7 @@ from frontdesk.console.actions.health import SystemHealth
 from frontdesk.console.actions.patient_reads import PatientReads
 from frontdesk.console.actions.patients import Patients
 from frontdesk.console.actions.practice_files import PracticeFiles
+from frontdesk.console.actions.reports import Reports
 from frontdesk.console.actions.staff import Staff
 from frontdesk.console.actions.usage import Usage
 from frontdesk.console.actions.webhooks import Webhooks
@@ -229,7 +231,8 @@ def build_service(
             engine=engine,
             calendar=Calendar(database, system_of),
             preferences=Preferences(database),
-            appointments=Appointments(database, engine),
+            appointments=(appointments := Appointments(database, engine)),
+            arrivals=Arrivals(database, system_of, appointments),
             patients=Patients(system_of),
             patient_reads=PatientReads(database),
             blocks=Blocks(database, system_of, calendar_notifier.changed),
@@ -238,6 +241,7 @@ def build_service(
             assistants=Assistants(database, applications),
             clients=Clients(database, ring),
             usage=Usage(database),
+            reports=Reports(database, system_of),
             confirmations=Confirmations(database),
             audit=AuditRecords(database, ring, system_of, now),
             practice_file=PracticeFiles(database),

@@ -99,7 +99,8 @@ QUIET_ACTIONS = {
     "Blocks.offered", "Blocks.upcoming", "Calendar.directory", "Checklist.progress", "Clients.all", "Clients.one",
     "Confirmations.recent",
     "PatientReads.alarms", "PatientReads.of_client", "PatientReads.of_clients",
-    "Patients.searchable", "Patients.supports", "Preferences.read", "Preferences.save", "Staff.all", "Staff.one",
+    "Patients.searchable", "Patients.supports", "Preferences.read", "Preferences.save", "Reports.read",
+    "Staff.all", "Staff.one",
     "Staff.sign_ins", "SystemHealth.now",
     "Usage.of_clients", "Usage.over_time", "Webhooks.all",
 }  # fmt: skip

@@ -25,6 +25,8 @@ READS_OF_PATIENTS = {
     "/appointments/{appointment_id}",
     "/appointments/{appointment_id}/move",
     "/appointments/{appointment_id}/move/confirm",
+    "/arrivals",
+    "/arrivals/board",
     "/book/{patient_id}",
     "/book/{patient_id}/confirm",
     "/calendar",
@@ -83,6 +85,7 @@ async def form_for(world: World, page: Page, browser: httpx.AsyncClient, agent: 
     forms: dict[str, dict[str, Any]] = {
         "/agent": {"do": "run", "client": agent.headers["X-Test-Client"], "operation": "get_practice"},
         "/appointments/{appointment_id}/move": {"slot": slot},
+        "/arrivals/{appointment_id}": {"step": "call_in", "key": "another key"},
         "/appointments/{appointment_id}/record": {"status": "arrived", "key": "a key"},
         "/blocks": {"who": "provider-10", "from": "2026-12-01", "anyway": "yes"},
         "/blocks/remove": {"who": "provider-10", "starts": "2026-12-01T00:00", "ends": "2026-12-02T00:00"},

@@ -1,4 +1,4 @@
-"""Geometry of the usage charts: columns of stacked parts that a template draws as SVG.
+"""Geometry of charts: columns of stacked parts that a template draws as SVG.
 
 The SVG is stretched to fit, so labels are outside of it.
 """
@@ -51,6 +51,7 @@ class Chart:
     columns: Sequence[Column]
     top: int
     labels: Sequence[str]  # evenly spaced
+    heading: str = "From"  # of the labels, in the table
 
     @property
     def is_empty(self) -> bool:
@@ -61,7 +62,7 @@ def requests_chart(counted: UsageReport, zone: ZoneInfo) -> Chart:
     totals = counted.requests
     series = [Series(name.capitalize(), f"ends-{name}", totals[name]) for name in ENDINGS]
     rows = [[moment.requests[name] for name in ENDINGS] for moment in counted.moments]
-    return _chart("requests-chart", "Requests over time", counted, series, rows, zone)
+    return _usage_chart("requests-chart", "Requests over time", counted, series, rows, zone)
 
 
 def errors_chart(counted: UsageReport, zone: ZoneInfo) -> Chart:
@@ -74,7 +75,7 @@ def errors_chart(counted: UsageReport, zone: ZoneInfo) -> Chart:
         series.append(Series("Others", "series-5", _rest(totals, shown)))
         for row, moment in zip(rows, counted.moments, strict=True):
             row.append(_rest(moment.errors, shown))
-    return _chart("errors-chart", "Errors by code over time", counted, series, rows, zone)
+    return _usage_chart("errors-chart", "Errors by code over time", counted, series, rows, zone)
 
 
 def error_name(error: Error) -> str:
@@ -98,20 +99,33 @@ def _rest(errors: Counter[Error], shown: Sequence[Error]) -> int:
     return sum(requests for error, requests in errors.items() if error not in shown)
 
 
-def _chart(
+def _usage_chart(
     chart_id: str, title: str, counted: UsageReport, series: list[Series], rows: list[list[int]], zone: ZoneInfo
 ) -> Chart:
+    labels = [_label(moment.began_at, counted.span, zone) for moment in counted.moments]
+    return columns_chart(chart_id, title, f"In the last {counted.span.label}", series, labels, rows)
+
+
+def columns_chart(
+    chart_id: str,
+    title: str,
+    when: str,
+    series: Sequence[Series],
+    labels: Sequence[str],
+    rows: Sequence[Sequence[int]],
+    heading: str = "From",
+) -> Chart:
+    """One column for each label, with a count for each series."""
     top = _ceiling(max((sum(row) for row in rows), default=0))
     place = WIDTH / len(rows)
     columns = []
-    for number, (moment, row) in enumerate(zip(counted.moments, rows, strict=True)):
+    for number, (label, row) in enumerate(zip(labels, rows, strict=True)):
         x = round((number + _GAP / 2) * place, 2)
         width = round(place * (1 - _GAP), 2)
-        label = _label(moment.began_at, counted.span, zone)
         columns.append(Column(label, row, x, width, _stacked(series, row, top)))
     said = ", ".join(f"{one.total} {one.name.lower()}" for one in series if one.total) or "none"
-    description = f"In the last {counted.span.label}: {said}. The table below the chart has every number."
-    return Chart(chart_id, title, description, series, columns, top, _spread([column.label for column in columns]))
+    description = f"{when}: {said}. The table below the chart has every number."
+    return Chart(chart_id, title, description, series, columns, top, _spread(labels), heading)
 
 
 def _stacked(series: Sequence[Series], row: Sequence[int], top: int) -> list[Part]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from frontdesk.console.actions.agent_view import AgentView
 from frontdesk.console.actions.appointments import Appointments
+from frontdesk.console.actions.arrivals import Arrivals
 from frontdesk.console.actions.assistants import Assistants
 from frontdesk.console.actions.audit import AuditRecords
 from frontdesk.console.actions.blocks import Blocks
@@ -20,6 +21,7 @@ from frontdesk.console.actions.health import SystemHealth
 from frontdesk.console.actions.patient_reads import PatientReads
 from frontdesk.console.actions.patients import Patients
 from frontdesk.console.actions.practice_files import PracticeFiles
+from frontdesk.console.actions.reports import Reports
 from frontdesk.console.actions.staff import Staff
 from frontdesk.console.actions.usage import Usage
 from frontdesk.console.actions.webhooks import Webhooks
@@ -39,6 +41,7 @@ class Desk:
     calendar: Calendar
     preferences: Preferences
     appointments: Appointments
+    arrivals: Arrivals
     patients: Patients
     patient_reads: PatientReads
     blocks: Blocks
@@ -47,6 +50,7 @@ class Desk:
     assistants: Assistants
     clients: Clients
     usage: Usage
+    reports: Reports
     confirmations: Confirmations
     audit: AuditRecords
     practice_file: PracticeFiles

@@ -21,7 +21,9 @@ NAV: tuple[tuple[str, tuple[NavItem, ...]], ...] = (
         "Front desk",
         (
             NavItem("/calendar", "Calendar", "calendar", "staff", ("/appointments", "/book", "/blocks", "/day-sheet")),
+            NavItem("/arrivals", "Arrivals", "clock", "staff"),
             NavItem("/patients", "Patients", "people", "staff"),
+            NavItem("/reports", "Reports", "chart", "admin"),
         ),
     ),
     (
@@ -61,6 +63,9 @@ NOTICES = {
     "arrival_recorded": "The arrival has been recorded.",
     "visit_completed": "The visit has been recorded as completed.",
     "no_show_recorded": "The no-show has been recorded.",
+    "called_in": "The patient is with the provider.",
+    "waiting_again": "Undone: the patient waits again.",
+    "undo_needs_reason": "This was recorded a while ago. Say why it is undone.",
     "appointment_restored": "Undone.",
     "patient_created": "The patient has been added.",
     "patient_changed": "The patient's record has been changed.",

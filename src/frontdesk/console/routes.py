@@ -11,6 +11,7 @@ from frontdesk.console.navigation import HOME
 from frontdesk.console.pages import (
     account,
     appointments,
+    arrivals,
     assistants,
     audit,
     blocks,
@@ -26,6 +27,7 @@ from frontdesk.console.pages import (
     passkeys,
     patients,
     practice_file,
+    reports,
     setup,
     staff,
     usage,
@@ -43,8 +45,8 @@ async def _nothing(_visit: ConsoleRequest) -> Response:
 
 
 _MODULES = (
-    account, lock, passkeys, calendar, live, chosen_time, appointments, bookings, patients, blocks, staff, agent_view,
-    assistants, clients, usage, confirmations, connect, setup, practice_file, health, audit,
+    account, lock, passkeys, calendar, live, chosen_time, appointments, arrivals, bookings, patients, blocks, staff,
+    agent_view, assistants, clients, usage, reports, confirmations, connect, setup, practice_file, health, audit,
 )  # fmt: skip
 PAGES: tuple[Page, ...] = (Page("GET", "/", _home), *(page for module in _MODULES for page in module.PAGES))
 # Matched last: 404 with a session, the sign-in without one.

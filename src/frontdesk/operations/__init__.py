@@ -27,7 +27,7 @@ from frontdesk.operations import (
     search_slots,
     update_patient,
 )
-from frontdesk.operations._attendance import RECORDINGS, RESTORE, UNDO
+from frontdesk.operations._attendance import CALL_IN, RECORDINGS, RESTORE, RETURN_TO_WAITING, UNDO
 from frontdesk.operations._holds import GET_HOLD, HOLD_SLOT, RELEASE_HOLD
 from frontdesk.operations._operation import Context, Group, Operation, Proposal
 from frontdesk.operations._slot_json import SlotJson
@@ -87,6 +87,7 @@ __all__ = [
     "APPOINTMENTS_IN_FULL",
     "BOOK_HELD",
     "BY_NAME",
+    "CALL_IN",
     "GET_HOLD",
     "GROUPS",
     "HOLD_SLOT",
@@ -97,6 +98,7 @@ __all__ = [
     "RECORDINGS",
     "RELEASE_HOLD",
     "RESTORE",
+    "RETURN_TO_WAITING",
     "SLOT_WITH_HOLDS",
     "UNDO",
     "WIDE_SLOT_SEARCH",

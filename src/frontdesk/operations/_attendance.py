@@ -11,8 +11,9 @@ from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.operations._fields import AppointmentId, Reason, WriteInput, blank_as_none
 from frontdesk.operations._lookups import existing_appointment
 from frontdesk.operations._operation import Context, Operation, Proposal
-from frontdesk.operations._records import AppointmentWritten
-from frontdesk.operations._status_changes import propose_status
+from frontdesk.operations._records import AppointmentWritten, visit_read_back
+from frontdesk.operations._status_changes import propose_status, require_state
+from frontdesk.systems.changes import CallIn
 from frontdesk.systems.port import Capability
 
 UNDO = timedelta(minutes=1)  # so long a step is taken back without a reason
@@ -58,6 +59,22 @@ async def _restore(context: Context, given: RestoreRequest) -> Proposal:
     return await propose_status(context, appointment.id, status, (appointment.status,), reason=given.reason)
 
 
+def _calling(name: str, title: str, *, called: bool) -> Operation:
+    async def run(context: Context, given: Request) -> Proposal:
+        appointment = await existing_appointment(context, given.appointment_id)
+        require_state(appointment, ("arrived",), context.now, only_upcoming=False)
+        read_back = {
+            "appointmentId": appointment.id,
+            "patientId": appointment.patient_id,
+            **visit_read_back(appointment, await context.system.directory()),
+        }
+        return Proposal(read_back, CallIn(appointment.id, called), appointment.patient_id)
+
+    return _staff_write(name, title, Request, run)
+
+
+CALL_IN = _calling("call_in", "Record that a patient is with the provider", called=True)
+RETURN_TO_WAITING = _calling("return_to_waiting", "Record that a patient waits again", called=False)
 RESTORE = _staff_write("restore_appointment", "Take back a state or a cancellation", RestoreRequest, _restore)
 RECORDINGS: Mapping[str, Operation] = {
     "arrived": _recording("record_arrived", "Record an arrival", "arrived"),

@@ -80,6 +80,14 @@ class ChangeStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class CallIn:
+    kind: ClassVar[str] = "call_in"
+    version: ClassVar[None] = None
+    appointment_id: str
+    called: bool  # False: the patient waits again
+
+
+@dataclass(frozen=True, slots=True)
 class CreatePatient:
     kind: ClassVar[str] = "create_patient"
     version: ClassVar[None] = None
@@ -97,4 +105,4 @@ class UpdatePatient:
 
 
 RecordChange = Book | Reschedule | ChangeStatus | CreatePatient | UpdatePatient
-Change = RecordChange | HoldSlot | ReleaseHold
+Change = RecordChange | HoldSlot | ReleaseHold | CallIn

@@ -103,7 +103,7 @@ class Appointments:
                 from_row(HistoryEntry, row, actor=actors[row["actor"]], reason=reasons.get(row["at"])) for row in rows
             ],
             undo_without_reason=context.now - found.updated_at <= UNDO,
-            may=_allowed(found, directory, context.now, system.capabilities),
+            may=allowed(found, directory, context.now, system.capabilities),
             records_attendance=Capability.RECORD_ATTENDANCE in system.capabilities,
             **names_of(found, directory),
         )
@@ -122,7 +122,7 @@ class Appointments:
         return (await self.engine.execute(call)).body
 
 
-def _allowed(
+def allowed(
     appointment: Appointment, directory: Directory, now: datetime, capabilities: frozenset[Capability]
 ) -> frozenset[str]:
     supports = supported(capabilities)

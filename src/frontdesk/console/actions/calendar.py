@@ -61,12 +61,10 @@ class Calendar:
         """None if the view still has the tag `known`, which covers what the page shows `beside` it. Columns whose tags
         are known are not shown again."""
         system = await self.systems(context.staff.caller())
-        if Capability.LIST_APPOINTMENTS not in system.capabilities:
-            raise Problem("capability_not_supported")
         directory = await system.directory()
         locations = shown_locations(directory, query.location_id)
         days = _days(query, local_date(int(context.now.timestamp()) // 60, locations[0].time_zone))
-        found, whole = await _appointments(system, query, locations, days)
+        found, whole = await shown_appointments(system, query, locations, days)
         found = await self._with_bookers(context, found)
         directory = await system.directory()  # reading may have loaded a newer one
         contacts = await system.contacts(list({each.patient_id for each in found})) if found else {}
@@ -116,9 +114,12 @@ def _days(query: CalendarQuery, today: date) -> list[date]:
     return [monday + timedelta(days=number) for number in range(7)]
 
 
-async def _appointments(
+async def shown_appointments(
     system: SchedulingSystem, query: CalendarQuery, locations: Sequence[Location], days: Sequence[date]
 ) -> tuple[list[Appointment], bool]:
+    """The appointments that a page shows, and whether these are all."""
+    if Capability.LIST_APPOINTMENTS not in system.capabilities:
+        raise Problem("capability_not_supported")
     places = {location.id for location in locations}
     wanted = AppointmentFilter(
         provider_id=query.providers[0] if len(query.providers) == 1 else None,

@@ -23,6 +23,8 @@ DONE: Mapping[str, tuple[str, str]] = {
     "console.record_arrived": ("Arrived", "Recording the arrival"),
     "console.record_completed": ("Completed", "Recording the visit"),
     "console.record_no_show": ("Recorded as no-show", "Recording a no-show"),
+    "console.call_in": ("With the provider", "Calling in"),
+    "console.return_to_waiting": ("Waiting again", "Returning to waiting"),
     "console.restore_appointment": ("Undone: booked again", "Undoing"),
 }
 

@@ -1,11 +1,9 @@
-// The grid of the calendar: brings changes in, keeps the place and the focus, and tells how fresh it is.
+// The grid of the calendar: brings changes in, and keeps the place and the focus.
 
-import { post, signedOut, toast } from "./console.js";
+import { post, toast } from "./console.js";
+import { keepFresh } from "./live.js";
 
-const PAUSE_MS = 300;
 const NEW_SECONDS = 8;
-const RETRY_MS = 3000;
-const MOST_RETRY_MS = 10_000;
 const STEP = 5; // minutes a row
 
 export const calendar = document.querySelector("[data-calendar]");
@@ -17,42 +15,17 @@ let tag = calendar.dataset.tag;
 
 // Looking again
 
-let looking = false;
-let lookAgain = false;
-let retryMs = RETRY_MS;
-
-export async function refresh() {
-  if (looking) {
-    lookAgain = true;
-    return;
-  }
-  looking = true;
-  try {
-    const known = [...calendar.querySelectorAll("[data-column]")].map((column) => column.dataset.column);
-    const answer = await fetch(calendar.dataset.grid, {
-      headers: { "If-None-Match": `"${tag}"`, "X-Calendar-Columns": known.join(",") },
-      cache: "no-store",
-    }).catch(() => null);
-    if (answer?.status === 401) return signedOut();
-    if (answer?.status === 200) replace(await answer.text(), answer.headers.get("ETag"));
-    else if (answer?.status !== 304) return tryAgain();
-    retryMs = RETRY_MS;
-    if (stream?.readyState === EventSource.OPEN) fresh(true);
-    await new Promise((done) => setTimeout(done, PAUSE_MS));
-  } finally {
-    looking = false;
-  }
-  if (lookAgain) {
-    lookAgain = false;
-    refresh();
-  }
+async function look() {
+  const known = [...calendar.querySelectorAll("[data-column]")].map((column) => column.dataset.column);
+  const answer = await fetch(calendar.dataset.grid, {
+    headers: { "If-None-Match": `"${tag}"`, "X-Calendar-Columns": known.join(",") },
+    cache: "no-store",
+  }).catch(() => null);
+  if (answer?.status === 200) replace(await answer.text(), answer.headers.get("ETag"));
+  return answer;
 }
 
-function tryAgain() {
-  fresh(false);
-  setTimeout(refresh, retryMs);
-  retryMs = Math.min(2 * retryMs, MOST_RETRY_MS);
-}
+export const { refresh, listen } = keepFresh(calendar.dataset.live, look);
 
 /** Columns that have not changed come without their content and stay as they are. */
 function replace(html, newTag) {
@@ -100,46 +73,6 @@ function tell(before) {
   if (gone.length === 1) toast(`No longer here: ${gone[0]}`);
   else if (gone.length > 1) toast(`${gone.length} appointments are no longer here`);
 }
-
-// The stream of words that something changed. A hidden page needs none: browsers allow few connections at a time.
-
-let stream = null;
-
-export function listen() {
-  if (stream || document.hidden) return;
-  stream = new EventSource(calendar.dataset.live);
-  stream.addEventListener("open", refresh);
-  stream.addEventListener("calendar", refresh);
-  stream.addEventListener("signed-out", signedOut);
-  stream.addEventListener("error", () => {
-    fresh(false);
-    if (stream?.readyState === EventSource.CLOSED) {
-      stream = null;
-      refresh(); // checks whether the session is still valid
-      setTimeout(listen, 5000 + Math.random() * 5000);
-    }
-  });
-}
-
-const clock = (moment) => moment.toTimeString().slice(0, 5);
-
-function fresh(on) {
-  const state = document.querySelector("[data-live-state]");
-  document.body.toggleAttribute("data-away", !on);
-  if (on !== state.classList.contains("is-live")) {
-    state.classList.toggle("is-live", on);
-    state.querySelector("[data-live-text]").textContent = on ? "Live" : `As of ${clock(new Date())}, reconnecting`;
-  }
-}
-
-document.addEventListener("visibilitychange", () => {
-  if (document.hidden) {
-    stream?.close();
-    stream = null;
-    fresh(false);
-  } else listen();
-});
-addEventListener("pagehide", () => stream?.close());
 
 // One tab stop for the whole grid: arrow keys go on from there
 

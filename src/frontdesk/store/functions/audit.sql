@@ -71,7 +71,8 @@ CREATE OR REPLACE FUNCTION is_appointment_change(p_operation text) RETURNS boole
 LANGUAGE sql IMMUTABLE AS $$
     SELECT p_operation IN (
         'book_appointment', 'cancel_appointment', 'confirm_attendance', 'reschedule_appointment',
-        'console.record_arrived', 'console.record_completed', 'console.record_no_show', 'console.restore_appointment'
+        'console.record_arrived', 'console.record_completed', 'console.record_no_show', 'console.restore_appointment',
+        'console.call_in', 'console.return_to_waiting'
     )
 $$;
 

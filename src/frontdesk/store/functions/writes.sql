@@ -237,6 +237,13 @@ BEGIN
         UPDATE patient p SET seen = true
         WHERE p.practice_id = p_practice AND p.patient_id = a.patient_id AND NOT p.seen;
     END IF;
+    IF a.status IN ('arrived', 'completed') AND v_status NOT IN ('arrived', 'completed') THEN
+        DELETE FROM appointment_attendance t WHERE t.practice_id = p_practice AND t.appointment_id = v_id;
+    END IF;
+    IF v_status = 'arrived' THEN  -- a completed visit that is taken back keeps its times
+        INSERT INTO appointment_attendance (practice_id, appointment_id, arrived_at)
+        VALUES (p_practice, v_id, p_now) ON CONFLICT DO NOTHING;
+    END IF;
     IF v_status IN ('booked', 'confirmed') AND c ->> 'reason' IS NOT NULL THEN
         INSERT INTO appointment_correction (practice_id, appointment_id, at, reason)
         VALUES (p_practice, v_id, p_now, c ->> 'reason') ON CONFLICT DO NOTHING;
@@ -246,6 +253,28 @@ BEGIN
             jsonb_build_object('appointmentId', v_id, 'patientId', a.patient_id))::change_outcome;
 EXCEPTION WHEN exclusion_violation THEN  -- a writer that does not lock providers was faster
     RETURN ('slot_unavailable', NULL, NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
+END $$;
+
+-- Whether a patient who has arrived is with the provider, or waits.
+CREATE OR REPLACE FUNCTION change_call_in(p_practice bigint, c jsonb, p_actor text, p_now timestamptz)
+RETURNS change_outcome
+LANGUAGE plpgsql AS $$
+DECLARE
+    a        appointment;
+    v_id     text := c ->> 'appointmentId';
+    v_called boolean := (c ->> 'called')::boolean;
+BEGIN
+    SELECT * INTO a FROM appointment WHERE practice_id = p_practice AND appointment_id = v_id FOR UPDATE;
+    IF a.status <> 'arrived' THEN
+        RETURN ('conflict', a.status, NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
+    END IF;
+    INSERT INTO appointment_attendance (practice_id, appointment_id, arrived_at)
+    VALUES (p_practice, v_id, a.updated_at) ON CONFLICT DO NOTHING;  -- it may have been recorded by an earlier release
+    UPDATE appointment_attendance SET called_at = CASE WHEN v_called THEN p_now END
+    WHERE practice_id = p_practice AND appointment_id = v_id AND (called_at IS NOT NULL) <> v_called;
+    RETURN (CASE WHEN FOUND THEN 'executed' ELSE 'unchanged' END, NULL,
+            jsonb_build_object('appointmentId', v_id, 'status', a.status), ARRAY[v_id, a.patient_id], NULL,
+            NULL)::change_outcome;
 END $$;
 
 CREATE OR REPLACE FUNCTION change_create_patient(p_practice bigint, c jsonb, p_actor text, p_now timestamptz)
@@ -356,6 +385,7 @@ BEGIN
             WHEN 'hold' THEN change_hold(p_practice, p_data, p_actor, p_now)
             WHEN 'release' THEN change_release(p_practice, p_data, p_actor, p_now)
             WHEN 'status' THEN change_status(p_practice, p_data, p_actor, p_now)
+            WHEN 'call_in' THEN change_call_in(p_practice, p_data, p_actor, p_now)
             WHEN 'create_patient' THEN change_create_patient(p_practice, p_data, p_actor, p_now)
             WHEN 'update_patient' THEN change_update_patient(p_practice, p_data, p_actor, p_now)
         END;

@@ -20,6 +20,7 @@ from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.changes import (
     Book,
+    CallIn,
     Change,
     ChangeStatus,
     CreatePatient,
@@ -176,7 +177,7 @@ class FhirSystem:
         return found[0]
 
     async def perform(self, change: Change, record: WriteRecord) -> Outcome:
-        if isinstance(change, HoldSlot | ReleaseHold):
+        if isinstance(change, HoldSlot | ReleaseHold | CallIn):
             raise Problem("capability_not_supported")
         asked = self._asked(change)
         intent = record.intent

@@ -1,0 +1,97 @@
+"""The arrivals board in a browser: steps by mouse and by keyboard, undo, and two desks that see the same."""
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import asyncpg
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
+from tests.browser.browsing import Office, Window, tab_to
+from tests.browser.callers import Agent
+
+pytestmark = pytest.mark.heavy
+
+Open = Callable[..., Window]
+
+LANES = itertools.count(90)
+# Locations of the demo practice. At one of them midnight is at least half an hour away.
+PLACES = ((1, "America/New_York"), (3, "America/Chicago"))
+APPOINTMENT = """
+INSERT INTO appointment (practice_id, appointment_id, patient_id, provider_id, location_id, visit_type_id, procedure_id,
+    lane, starts_at, ends_at, busy_until, status, booked_by, created_at, updated_at)
+SELECT p.practice_id, $1, $2, v.provider_id, $3, c.visit_type_id, c.procedure_id, $6, $4, $5, $5, 'booked', 'demo',
+    now(), now()
+FROM practice p, LATERAL (SELECT provider_id FROM provider WHERE practice_id = p.practice_id LIMIT 1) v,
+    LATERAL (SELECT visit_type_id, procedure_id FROM procedure WHERE practice_id = p.practice_id LIMIT 1) c
+WHERE p.slug = 'demo'
+"""
+
+
+def here() -> tuple[int, datetime]:
+    """A location, and the last minute of its day."""
+    moments = ((location, datetime.now(ZoneInfo(zone))) for location, zone in PLACES)
+    location, now = next((at, now) for at, now in moments if (now + timedelta(minutes=30)).date() == now.date())
+    return location, now.replace(hour=23, minute=59, second=0, microsecond=0)
+
+
+def expect_today(place: Office, agent: Agent, last_name: str) -> int:
+    """A patient with an appointment today, which no open slot is needed for; returns the location."""
+    patient = agent.patient(last_name)
+    location, starts = here()
+    found = f"apt_{last_name:0<22}"
+
+    async def insert() -> None:
+        dsn = EmbeddedPostgres(place.folder / "data" / "postgres").dsn(OWNER_ROLE)
+        connection = await asyncpg.connect(dsn, server_settings={"search_path": "frontdesk, public"})
+        ends = starts + timedelta(minutes=1)
+        await connection.execute(APPOINTMENT, found, patient, location, starts, ends, next(LANES))
+        await connection.close()
+
+    with ThreadPoolExecutor(1) as beside:  # the browser's loop runs in this thread
+        beside.submit(asyncio.run, insert()).result()
+    return location
+
+
+def listed(page: Page, place: str, name: str) -> Locator:
+    return page.get_by_role("region", name=place).get_by_role("listitem").filter(has_text=name)
+
+
+def test_patients_are_moved_on_the_board_by_mouse_and_keyboard_and_every_desk_sees_it(
+    place: Office, window: Open
+) -> None:
+    location = expect_today(place, place.agent, "Boarded")
+    page, other = (window("staff").go(f"/arrivals?location={location}") for _ in range(2))
+    for each in (page, other):
+        expect(each.get_by_text("Live", exact=True)).to_be_visible()
+    listed(page, "Expected", "Boarded").get_by_role("button", name="Arrived").click()
+    expect(listed(page, "Waiting", "Boarded")).to_be_visible()
+    expect(listed(other, "Waiting", "Boarded")).to_be_visible()
+    expect(listed(page, "Waiting", "Boarded").get_by_role("button", name="Call in")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.locator(".toast").filter(has_text="is with the provider").get_by_role("button", name="Undo").click()
+    expect(listed(page, "Waiting", "Boarded")).to_be_visible()
+    expect(listed(other, "Waiting", "Boarded")).to_be_visible()
+    undo = listed(page, "Waiting", "Boarded").get_by_role("button", name="Undo")
+    tab_to(page, undo)
+    page.keyboard.press("Enter")
+    expect(listed(page, "Expected", "Boarded")).to_be_visible()
+    page.get_by_label("Find a patient on the board").fill("bóard mina")
+    expect(listed(page, "Expected", "Boarded")).to_be_visible()
+    page.get_by_label("Find a patient on the board").fill("nobody of this name")
+    expect(listed(page, "Expected", "Boarded")).to_be_hidden()
+
+
+def test_the_board_works_without_scripts(place: Office, window: Open) -> None:
+    location = expect_today(place, place.agent, "Scriptless")
+    page = window("staff", scripts=False).go(f"/arrivals?location={location}")
+    listed(page, "Expected", "Scriptless").get_by_role("button", name="Arrived").click()
+    expect(page.get_by_text("The arrival has been recorded.")).to_be_visible()
+    expect(listed(page, "Waiting", "Scriptless")).to_be_visible()
+    page.get_by_role("main").get_by_role("button", name="Undo", exact=True).click()
+    expect(listed(page, "Expected", "Scriptless")).to_be_visible()
