@@ -86,6 +86,25 @@ async def _lives_through(hops: list[Hop]) -> None:
     assert (again.status_code, again.json()["code"]) == (409, "conflict")
 
 
+async def test_a_time_of_another_frontdesk_cannot_be_held(hops: list[Hop]) -> None:
+    integration = await hops[-1].world.client(grant="integration")
+    open_times = await slots(integration)
+    slot = {"reference": f"Appointment/{open_times[0]['id'].removeprefix('slt_').replace('_', '.')}"}
+    hold = {
+        "resourceType": "Parameters",
+        "parameter": [{"name": "appointment-reference", "valueReference": slot}],
+    }
+    refused = await integration.post("/fhir/R4/Appointment/$hold", json=hold)
+    assert (refused.status_code, "retry-after" in refused.headers) == (503, False)
+    [found] = refused.json()["issue"]
+    assert (found["code"], found["details"]["coding"][0]["code"]) == ("not-supported", "capability_not_supported")
+    assert await slots(integration) == open_times
+    statement = (await integration.get("/fhir/R4/metadata")).json()["rest"][0]["resource"]
+    [operations] = [each["operation"] for each in statement if each["type"] == "Appointment"]
+    [documentation] = [each["documentation"] for each in operations if each["name"] == "hold"]
+    assert "capability_not_supported" in documentation
+
+
 async def _states(client: httpx.AsyncClient) -> set[tuple[str, str]]:
     items = (await client.get("/api/appointments")).json()["items"]
     return {(each["start"], each["status"]) for each in items}

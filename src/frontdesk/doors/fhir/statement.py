@@ -40,7 +40,11 @@ def _resource(kind: ResourceType) -> Resource:
     if writes:
         described |= {"conditionalCreate": True, "updateCreate": False}
     if operations:
-        described["operation"] = [{"name": name, "definition": url} for name, url in operations.items()]
+        described["operation"] = [
+            {"name": name, "definition": each.definition}
+            | ({} if each.documentation is None else {"documentation": each.documentation})
+            for name, each in operations.items()
+        ]
     return described
 
 

@@ -9,6 +9,13 @@ from frontdesk.doors.fhir.writing.patients import CREATE, GET_PATIENT, change_pa
 from frontdesk.operations import Operation
 
 
+class Listed(NamedTuple):
+    """An operation as the CapabilityStatement lists it."""
+
+    definition: str
+    documentation: str | None = None
+
+
 class Writes(NamedTuple):
     """Writes of a resource type. A change reads the resource first and needs the scope of that, too."""
 
@@ -27,10 +34,15 @@ WRITTEN: Mapping[str, Writes] = {
     )
 }
 _IHE = "https://profiles.ihe.net/ITI/Scheduling/OperationDefinition"
-OPERATIONS: Mapping[str, Mapping[str, str]] = {  # by resource type: operation and definition
+_ONLY_NATIVE = "Refused with 503 (capability_not_supported) at a practice whose calendar is on another FHIR server."
+OPERATIONS: Mapping[str, Mapping[str, Listed]] = {  # by resource type and name
     "Appointment": {
-        **{name: f"{_IHE}/appointment-{name}" for name in ("find", "hold", "book")},
-        "cancel": "urn:frontdesk:appointment-cancel",
+        "find": Listed(f"{_IHE}/appointment-find"),
+        "hold": Listed(f"{_IHE}/appointment-hold", _ONLY_NATIVE),
+        "book": Listed(f"{_IHE}/appointment-book"),
+        "cancel": Listed("urn:frontdesk:appointment-cancel"),
     },
-    "Schedule": {"find": "http://www.fhir.org/guides/argonaut-scheduling/OperationDefinition/appointment-availability"},
+    "Schedule": {
+        "find": Listed("http://www.fhir.org/guides/argonaut-scheduling/OperationDefinition/appointment-availability")
+    },
 }
