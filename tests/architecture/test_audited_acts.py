@@ -82,6 +82,7 @@ audit list
 keys list
 db status
 doctor
+support-bundle --output {bundle}
 """
 WRITING_UNAUDITED = {
     "audit verify": "seals records that wait for it, and nothing else",
@@ -165,7 +166,7 @@ async def test_commands_leave_audit_records_and_the_others_write_nothing(
     monkeypatch.setenv("FRONTDESK_WEBHOOK_ALLOW_PRIVATE", "true")
     (tmp_path / "harbor.yaml").write_text(PRACTICE.replace("SLUG", "harbor"))
     appointment = await book(await world.client())
-    ids: dict[str, Any] = {"file": tmp_path / "harbor.yaml"}
+    ids: dict[str, Any] = {"file": tmp_path / "harbor.yaml", "bundle": tmp_path / "bundle.tar.gz"}
 
     async def run(words: str) -> list[Any]:
         """The records that a command leaves."""

@@ -5,6 +5,9 @@ practice's own patient and appointment rows, and nowhere else: not in logs, trac
 error texts. Neither may secrets and tokens.
 """
 
+import asyncio
+import io
+import tarfile
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,8 +17,10 @@ import asyncpg
 import httpx
 import pytest
 
+from frontdesk.cli import main
 from frontdesk.store.database import session_settings
 from frontdesk.store.embedded.server import EmbeddedPostgres
+from tests.accounts import SAME_ACCOUNT
 from tests.security.real_server import RealServer, real_server
 from tests.security.two_practices import BY_NAME, call, call_tool
 from tests.shared_database import as_owner, new_database, opened
@@ -196,6 +201,38 @@ async def test_metrics_carry_no_mark_and_no_name(journey: Journey) -> None:
     check_unmarked(text, "metrics", journey.secrets)
     for name in ("harbor", "fd_", "pat_", "apt_", "slt_", "127.0.0.1"):
         assert name not in text
+
+
+async def test_a_support_bundle_carries_no_mark_and_no_secret(
+    journey: Journey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dsn = journey.server.service.database.dsn
+    for name, value in {
+        **SAME_ACCOUNT,
+        "FRONTDESK_DATA_DIR": str(journey.server.log.parent),
+        "FRONTDESK_DATABASE_URL": dsn,
+        "FRONTDESK_MIGRATION_DATABASE_URL": as_owner(dsn),
+        "FRONTDESK_PORT": str(journey.server.port),
+        "FRONTDESK_METRICS_TOKEN": METRICS_TOKEN,
+    }.items():
+        monkeypatch.setenv(name, value)
+    file = tmp_path / "bundle.tar.gz"
+    words = ["support-bundle", "--output", str(file), "--log", str(journey.server.log)]
+    assert await asyncio.to_thread(main, words) == 0
+    with tarfile.open(file) as archive:
+        contents = {name: (archive.extractfile(name) or io.BytesIO()).read().decode() for name in archive.getnames()}
+    joined = "\n".join(contents.values())
+    for expected in (
+        '"name": "patient"',
+        'operation="create_patient"',
+        '"message":"request"',
+        '"audit_unsealed_records"',
+    ):
+        assert expected in joined
+    secret_key = (journey.server.log.parent / "secret.key").read_text().strip()
+    assert len(secret_key) > 20
+    for name, text in contents.items():
+        check_unmarked(text, name, {*journey.secrets, METRICS_TOKEN, dsn, secret_key})
 
 
 async def test_error_bodies_name_fields_and_never_values(journey: Journey) -> None:

@@ -35,10 +35,6 @@ FROM audit_seal s LEFT JOIN audit_record r ON r.practice_id = s.practice_id AND 
 LEFT JOIN audit_signed_head g ON g.practice_id = s.practice_id AND g.sequence = s.sequence
 WHERE s.practice_id = $1 AND s.sequence > $2 ORDER BY s.sequence LIMIT $3
 """
-_UNSEALED = """
-SELECT count(*) AS records, min(r.at) AS since FROM audit_unsealed u JOIN audit_record r USING (practice_id, record_id)
-WHERE u.practice_id = $1
-"""
 AFTER_ALL = 2**63 - 1
 
 
@@ -66,13 +62,6 @@ async def seal_pending(database: Database, practice_id: int) -> None:
     with contextlib.suppress(asyncpg.UniqueViolationError):
         while await seal(database, practice_id) >= _FEW:
             pass
-
-
-async def count_unsealed(database: Database, practice_id: int) -> tuple[int, datetime | None]:
-    """The number of unsealed records, and the time of the oldest."""
-    async with database.transaction(practice_id) as connection:
-        row = await connection.fetchrow(_UNSEALED, practice_id)
-    return row["records"], row["since"]
 
 
 async def find_records(

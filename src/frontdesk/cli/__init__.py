@@ -23,6 +23,7 @@ from frontdesk.cli import (
     restore,
     serve,
     staff,
+    support_bundle,
     webhooks,
 )
 from frontdesk.cli.output import BAD_INPUT, BadInput, report
@@ -80,6 +81,7 @@ def _parser() -> Parser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for module in (
         serve, practices, clients, staff, webhooks, events, feeds, audit, keys, config, db, backup, restore, doctor,
+        support_bundle,
     ):  # fmt: skip
         module.add_commands(commands)
     return parser

@@ -2,9 +2,15 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.output import answer, table
+
+if TYPE_CHECKING:
+    from frontdesk.settings import LoadedSettings
+
+MASKED = "(set)"
 
 
 def add_commands(commands: Commands) -> None:
@@ -13,17 +19,26 @@ def add_commands(commands: Commands) -> None:
 
 
 def _show(args: argparse.Namespace) -> None:
-    from frontdesk.settings import Settings, load_with_sources
+    from frontdesk.settings import load_with_sources
 
-    settings, file, sources = load_with_sources(data_dir=args.data_dir)
-    texts = settings.as_environment()
-    shown, rows = [], []
-    for name, field in Settings.model_fields.items():
-        value, text = getattr(settings, name), texts[str(field.alias)]
-        if text and not field.repr:
-            value = text = "(set)"
+    loaded = load_with_sources(data_dir=args.data_dir)
+    texts = loaded.settings.as_environment()
+    document = settings_document(loaded)
+    rows = []
+    for shown in document["settings"]:
+        text = MASKED if shown["value"] == MASKED else texts[shown["variable"]]
+        rows.append((shown["setting"], text or "-", shown["source"]))
+    answer(args, document, f"File: {loaded.file or 'none'}\n\n" + table(("SETTING", "VALUE", "SOURCE"), rows, ""))
+
+
+def settings_document(loaded: "LoadedSettings") -> dict[str, Any]:
+    """Every setting with its source; of secrets only whether they are set."""
+    settings, file, sources = loaded
+    shown = []
+    for name, field in type(settings).model_fields.items():
+        value = getattr(settings, name)
+        if value and not field.repr:
+            value = MASKED
         value = str(value) if isinstance(value, Path) else value
         shown.append({"setting": name, "variable": field.alias, "value": value, "source": sources[name]})
-        rows.append((name, text or "-", sources[name]))
-    document = {"file": None if file is None else str(file), "settings": shown}
-    answer(args, document, f"File: {file or 'none'}\n\n" + table(("SETTING", "VALUE", "SOURCE"), rows, ""))
+    return {"file": None if file is None else str(file), "settings": shown}

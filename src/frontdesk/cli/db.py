@@ -1,10 +1,14 @@
 """`frontdesk db`: migrates the database and shows the state of migrations."""
 
 import argparse
+from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.connection import explain_database_errors, owner_dsn, started_settings, wait_for
 from frontdesk.cli.output import answer, instant, table
+
+if TYPE_CHECKING:
+    from frontdesk.store.migrate import SchemaState
 
 
 def add_commands(commands: Commands) -> None:
@@ -41,20 +45,27 @@ def _status(args: argparse.Namespace) -> None:
     settings = started_settings()
     with explain_database_errors(settings):
         state = wait_for(status(owner_dsn(settings)))
+    schema = schema_document(state)
+    document = {"database": "given" if settings.database_url else "embedded", **schema}
+    where = "given by FRONTDESK_DATABASE_URL" if settings.database_url else f"embedded, in {settings.data_dir}"
+    deferred = {m.number for m in state.deferred_migrations}
+    rows = []
+    for m in schema["migrations"]:
+        otherwise = "deferred" if m["number"] in deferred else "pending"
+        rows.append((f"{m['number']:03} {m['name']}", m["appliedAt"] or otherwise))
+    rows += [(f"functions/{f['name']}", f["appliedAt"] or "pending") for f in schema["functions"]]
+    text = f"Database: {where}; {state.pending or 'nothing'} pending.\n\n"
+    if deferred:
+        text += "Once all nodes run this version: frontdesk db migrate --phase after\n\n"
+    answer(args, document, text + table(("MIGRATION", "APPLIED"), rows, ""))
+
+
+def schema_document(state: "SchemaState") -> dict[str, Any]:
     migrations = [(m, instant(state.migration_applied_at(m))) for m in state.release.migrations]
     functions = [(f, instant(state.function_applied_at(f))) for f in state.release.functions]
-    document = {
-        "database": "given" if settings.database_url else "embedded",
+    return {
         "pending": state.pending,
         "deferred": len(state.deferred_migrations),
         "migrations": [{"number": m.number, "name": m.name, "appliedAt": at} for m, at in migrations],
         "functions": [{"name": f.name, "appliedAt": at} for f, at in functions],
     }
-    where = "given by FRONTDESK_DATABASE_URL" if settings.database_url else f"embedded, in {settings.data_dir}"
-    deferred = state.deferred_migrations
-    rows = [(f"{m.number:03} {m.name}", at or ("deferred" if m in deferred else "pending")) for m, at in migrations]
-    rows += [(f"functions/{f.name}", at or "pending") for f, at in functions]
-    text = f"Database: {where}; {state.pending or 'nothing'} pending.\n\n"
-    if deferred:
-        text += "Once all nodes run this version: frontdesk db migrate --phase after\n\n"
-    answer(args, document, text + table(("MIGRATION", "APPLIED"), rows, ""))

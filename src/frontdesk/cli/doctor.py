@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from frontdesk.cli import exposure
+from frontdesk.cli import alert_checks, exposure
 from frontdesk.cli.commands import Commands, add_command
 from frontdesk.cli.connection import (
     explain_database_errors,
@@ -26,6 +26,7 @@ from frontdesk.cli.connection import (
 )
 from frontdesk.cli.output import FAILURE, CommandError, answer, counted, table, to_document
 from frontdesk.cli.ownership import act_as_service_account
+from frontdesk.cli.running_service import ask_service
 from frontdesk.privileges import AccountError
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ _GIBIBYTE = 1024**3
 _LEAST_FREE = 200 * 1024**2
 _MOST_DRIFT = timedelta(seconds=2)
 _OLDEST_KEY = timedelta(days=365)
-_SEALING_PATIENCE = timedelta(minutes=3)  # unsealed records of other nodes are found once a minute
-_ANSWER_SECONDS = 10  # a service on a busy machine needs a moment
 _LONG_OUTBOX = 100_000
 
 State = Literal["ok", "warning", "failed", "skipped"]
@@ -56,15 +55,19 @@ def add_commands(commands: Commands) -> None:
 
 
 def _doctor(args: argparse.Namespace) -> int:
-    findings = _examine()
-    healthy = not any(finding.state == "failed" for finding in findings)
-    document = {"healthy": healthy, "checks": [to_document(finding) for finding in findings]}
+    findings = examine()
+    document = as_document(findings)
     rows = [(f.check, f.state, f.detail) for f in findings]
     answer(args, document, table(("CHECK", "STATE", "DETAIL"), rows, ""))
-    return 0 if healthy else FAILURE
+    return 0 if document["healthy"] else FAILURE
 
 
-def _examine() -> list[CheckResult]:
+def as_document(findings: list[CheckResult]) -> dict[str, Any]:
+    healthy = not any(finding.state == "failed" for finding in findings)
+    return {"healthy": healthy, "checks": [to_document(finding) for finding in findings]}
+
+
+def examine() -> list[CheckResult]:
     from frontdesk.settings import SettingsError, load_with_sources
 
     try:
@@ -88,6 +91,7 @@ def _examine() -> list[CheckResult]:
         "identity provider": _identity_provider,
         "mail": _mail,
         "client documents": exposure.client_documents,
+        "metrics": alert_checks.metrics,
     }
     found += [_told(check, look, settings) for check, look in looks.items()]
     if settings.database_url is None and not has_embedded_database(settings):
@@ -96,7 +100,7 @@ def _examine() -> list[CheckResult]:
         start_database(settings, lambda _step: None)
         return found + wait_for(_examine_database(settings))
     except Exception as error:  # any error that makes the database unavailable is the finding
-        return [*found, CheckResult("database", "failed", _sentence(error))]
+        return [*found, CheckResult("database", "failed", sentence(error))]
 
 
 async def _examine_database(settings: "Settings") -> list[CheckResult]:
@@ -113,8 +117,9 @@ async def _examine_database(settings: "Settings") -> list[CheckResult]:
     try:
         found.append(await _waited("keys", _keys(settings, database)))
         found.append(await _waited("upstreams", _upstreams(database)))
-        found.append(await _waited("audit", _audit(database)))
+        found += await _queues(database)
         found.append(await _waited("outbox", _outbox(database)))
+        found.append(await _waited("sessions", alert_checks.sessions(database)))
         found.append(await _waited("proxies", _proxies(settings, database)))
     finally:
         await database.close()
@@ -144,27 +149,19 @@ def _disk(settings: "Settings") -> tuple[State, str]:
 
 
 def _port(settings: "Settings") -> tuple[State, str]:
-    import http.client
-    import ssl
-
     from frontdesk.serving import ServingError, free_address
 
     try:
         free_address(settings.host, settings.port)
         return "ok", f"{settings.port} is free"
     except ServingError as error:
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - compared only
-        connection: http.client.HTTPConnection
-        if settings.tls_certificate is None:
-            connection = http.client.HTTPConnection(host, settings.port, timeout=_ANSWER_SECONDS)
-        else:  # whether callers can trust the certificate is another check
-            unverified = ssl._create_unverified_context()  # noqa: S323
-            connection = http.client.HTTPSConnection(host, settings.port, timeout=_ANSWER_SECONDS, context=unverified)
-        with contextlib.suppress(OSError, http.client.HTTPException, ValueError), contextlib.closing(connection):
-            connection.request("GET", "/readyz")
-            said = json.loads(connection.getresponse().read(1000))
+        answer = ask_service(settings, "/readyz")
+        with contextlib.suppress(ValueError):
+            said = json.loads("" if answer is None else answer[1][:1000])
             if isinstance(said, dict) and isinstance(said.get("status"), str):
-                return ("ok" if said["status"] == "ready" else "failed"), f"frontdesk answers: {said['status'][:100]}"
+                failing = ": ".join(["", ", ".join(said["failing"])]) if said.get("failing") else ""
+                state: State = "ok" if said["status"] == "ready" else "failed"
+                return state, f"frontdesk answers: {said['status'][:100]}{failing}"
         return "failed", str(error)
 
 
@@ -261,20 +258,19 @@ async def _upstreams(database: "Database") -> tuple[State, str]:
     return "ok", f"{len(answers)} answered"
 
 
-async def _audit(database: "Database") -> tuple[State, str]:
-    from frontdesk.audit.reading import count_unsealed
+async def _queues(database: "Database") -> list[CheckResult]:
+    from frontdesk.store.queues import measure_queues
 
-    waiting, oldest = 0, None
-    for practice_id in await _practices(database):
-        records, since = await count_unsealed(database, practice_id)
-        waiting += records
-        oldest = min(filter(None, (oldest, since)), default=None)
-    if oldest is not None and datetime.now(UTC) - oldest > _SEALING_PATIENCE:
-        return (
-            "warning",
-            f"{counted(waiting, 'record')} not sealed yet: is a server running? frontdesk audit verify seals them",
-        )
-    return "ok", f"{counted(waiting, 'record')} not sealed yet"
+    looks = {
+        "audit": alert_checks.audit,
+        "webhooks": alert_checks.webhooks,
+        "upstream writes": alert_checks.upstream_writes,
+    }
+    try:
+        measured = await measure_queues(database)
+    except Exception as error:
+        return [CheckResult(", ".join(looks), "failed", sentence(error))]
+    return [CheckResult(check, *look(measured)) for check, look in looks.items()]
 
 
 async def _proxies(settings: "Settings", database: "Database") -> tuple[State, str]:
@@ -309,17 +305,17 @@ def _told(check: str, look: "Callable[[Settings], tuple[State, str]]", settings:
     try:
         return CheckResult(check, *look(settings))
     except (CommandError, AccountError, OSError) as error:
-        return CheckResult(check, "failed", _sentence(error))
+        return CheckResult(check, "failed", sentence(error))
 
 
 async def _waited(check: str, look: Coroutine[Any, Any, tuple[State, str]]) -> CheckResult:
     try:
         return CheckResult(check, *await look)
     except Exception as error:  # a check that crashes must not hide the others
-        return CheckResult(check, "failed", _sentence(error))
+        return CheckResult(check, "failed", sentence(error))
 
 
-def _sentence(error: Exception) -> str:
+def sentence(error: Exception) -> str:
     """A sentence without the message of a database or library, which may quote stored data."""
     from frontdesk.access.keys.encryption import SecretKeyError
     from frontdesk.store.embedded.server import EmbeddedPostgresError

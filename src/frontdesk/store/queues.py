@@ -44,8 +44,8 @@ Measured = Mapping[tuple[str, str], float]  # by name and state
 
 
 async def measure_queues(database: Database) -> Measured:
-    """Every queue and state. Raises DatabaseUnavailable if that takes too long."""
-    rows = await within(_MEASURE_SECONDS, database.fetch(_MEASURE, MOST))
+    """Every queue and state."""
+    rows = await database.fetch(_MEASURE, MOST)
     found = {(row["metric"], row["state"]): row["value"] for row in rows}
     return {(name, state): found.get((name, state), 0.0) for name, queue in QUEUES.items() for state in queue.states}
 
@@ -64,7 +64,7 @@ class QueueMeter:
         began = self._monotonic()
         if began >= self._next_at:
             try:
-                self._measured = await measure_queues(self._database)
+                self._measured = await within(_MEASURE_SECONDS, measure_queues(self._database))
             except DatabaseUnavailable:
                 self._measured = {}
             ended = self._monotonic()
