@@ -34,6 +34,7 @@ client enable {clientId}                                                  consol
 client rotate-secret {clientId}                                           console.rotate_client_secret
 client revoke-tokens {clientId}                                           console.revoke_client_tokens
 client set-access {clientId} --scope slots:read                           console.change_client
+client set-scopes {clientId} slots:read                                   console.change_client
 client set-limits {clientId} --per-minute 5                               console.change_client
 client set-keys {clientId} --remove                                       console.change_client
 client forget-misses {clientId}                                           console.forget_client_misses
@@ -55,6 +56,7 @@ keys rotate                                                               comman
 keys reseal                                                               command.reseal_keys
 """
 REMOVING = """
+client remove {clientId} --yes  command.remove_client
 staff remove {staffId}       console.remove_staff
 webhook remove {endpointId}  command.remove_webhook
 feed revoke {feedId}         command.revoke_feed
@@ -62,6 +64,7 @@ feed revoke {feedId}         command.revoke_feed
 AUDITED_ELSEWHERE = {
     "backup": "cli/test_backups.py",
     "restore": "cli/test_backups.py",
+    "practice remove": "cli/test_removals.py",
     "serve": "cli/test_demo_data.py",
 }
 # Run in transactions that cannot write, so that none of them changes anything.

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import Commands, add_command, add_group
+from frontdesk.cli.confirming import add_yes, confirm
 from frontdesk.cli.connection import CommandContext, with_database
 from frontdesk.cli.output import BadInput, answer, details, instant, table, to_document
 
@@ -21,7 +22,9 @@ _KNOWN_ONLY = {"yes": True, "no": False, _PRACTICE: None}
 
 
 def add_commands(commands: Commands) -> None:
-    group = add_group(commands, "client", "Clients: add, list, show, disable, enable, secrets, tokens, access, limits.")
+    group = add_group(
+        commands, "client", "Clients: add, list, show, disable, enable, remove, secrets, tokens, scopes, limits."
+    )
 
     command = add_command(group, "add", _add, "Add a client; its secret is shown only once.")
     command.add_argument("--practice", metavar="SLUG", required=True)
@@ -43,6 +46,9 @@ def add_commands(commands: Commands) -> None:
     add_command(group, "disable", _disable, "Disable a client.", "id")
     add_command(group, "enable", _enable, "Enable a client.", "id")
 
+    command = add_command(group, "remove", _remove, "Delete a client; audit records keep its id.", "id")
+    add_yes(command)
+
     command = add_command(group, "rotate-secret", _rotate_secret, "Give a client a new secret, shown only once.", "id")
     command.add_argument("--at-once", action="store_true", help="revoke the old secret and every token immediately")
 
@@ -52,6 +58,11 @@ def add_commands(commands: Commands) -> None:
     source.add_argument("--remove", action="store_true", help="the client has only its secret then")
 
     add_command(group, "revoke-tokens", _revoke_tokens, "End every token issued so far; secrets keep working.", "id")
+
+    command = add_command(
+        group, "set-scopes", _set_scopes, "Replace a client's scopes; tokens issued before end.", "id"
+    )
+    command.add_argument("scope", metavar="SCOPE", nargs="+", help="all: every scope of the API")
 
     command = add_command(
         group, "set-access", _set_access, "Change a client's scopes or grant; tokens issued before end.", "id"
@@ -224,6 +235,32 @@ def _revoke_tokens(args: argparse.Namespace) -> None:
     from frontdesk.access.clients.records import revoke_tokens
 
     _change(args, "console.revoke_client_tokens", lambda database, also: revoke_tokens(database, args.id, also=also))
+
+
+def _set_scopes(args: argparse.Namespace) -> None:
+    from frontdesk.access.clients.records import change_client
+
+    scopes = _scopes(args.scope)
+    _change(
+        args, "console.change_client", lambda database, also: change_client(database, args.id, scopes=scopes, also=also)
+    )
+
+
+def _remove(args: argparse.Namespace) -> None:
+    async def work(context: CommandContext) -> None:
+        from frontdesk.access.clients.records import remove_client, show_client
+
+        client = await show_client(context.database, args.id)
+        confirm(
+            args,
+            f"Client {client.client_id} ({client.name}) of {client.practice_slug}: its secrets and tokens end at once, "
+            "and it cannot be brought back.",
+            "yes",
+        )
+        await remove_client(context.database, args.id, also=context.audit.recorded("command.remove_client"))
+
+    with_database(work)
+    answer(args, {"clientId": args.id, "removed": True}, "Removed.")
 
 
 def _set_access(args: argparse.Namespace) -> None:

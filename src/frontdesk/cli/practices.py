@@ -1,27 +1,36 @@
 """`frontdesk practice`: manages practices, and checks their scheduling systems."""
 
 import argparse
+import asyncio
 import os
 from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli import practice_files
 from frontdesk.cli.commands import Commands, add_command, add_group
-from frontdesk.cli.connection import CommandContext, with_database
-from frontdesk.cli.output import FAILURE, answer, details, table, to_document
+from frontdesk.cli.confirming import add_yes, confirm
+from frontdesk.cli.connection import CommandContext, explain_database_errors, owner_dsn, with_database
+from frontdesk.cli.output import FAILURE, BadInput, answer, counted, details, instant, table, to_document
 
 if TYPE_CHECKING:
-    from frontdesk.store.practices import PracticeSummary
+    from frontdesk.store.practices import Also, PracticeSummary
     from frontdesk.systems.check import SystemCheck
+
+_SUSPENDED_EVERYWHERE_SECONDS = 10.0  # nodes that missed the notification know after five, and calls in flight end
 
 
 def add_commands(commands: Commands) -> None:
-    group = add_group(commands, "practice", "Practices: init, import, export, list, show, check, suspend, resume.")
+    group = add_group(
+        commands, "practice", "Practices: init, import, export, list, show, check, suspend, resume, remove."
+    )
 
     practice_files.add_commands(group)
     add_command(group, "list", _list, "Show every practice.")
     add_command(group, "show", _show, "Show one practice.", "slug")
     add_command(group, "suspend", _suspend, "Refuse every call to a practice, within seconds.", "slug")
     add_command(group, "resume", _resume, "Accept calls to a practice again.", "slug")
+    command = add_command(group, "remove", _remove, "Delete a practice; its audit trail is kept.", "slug")
+    command.add_argument("--force", action="store_true", help="even if it has future appointments; nobody is told")
+    add_yes(command)
     command = add_command(
         group, "check", _check, "Connect to a practice's scheduling system and show what works.", "slug"
     )
@@ -64,6 +73,7 @@ def _answer_one(args: argparse.Namespace, *, suspended: bool | None = None) -> N
 
         await context.practice_id(args.slug)
         if suspended is not None:
+            _check_not_removed((await list_practices(context.database, args.slug))[0])
             operation = "command.suspend_practice" if suspended else "command.resume_practice"
 
             async def also(connection: Any, practice_id: int) -> None:
@@ -88,7 +98,77 @@ def _answer_one(args: argparse.Namespace, *, suspended: bool | None = None) -> N
     answer(args, to_document(practice), details(facts))
 
 
+def _remove(args: argparse.Namespace) -> None:
+    async def work(context: CommandContext) -> str:
+        from frontdesk.store.practices import list_practices
+
+        practice_id = await context.practice_id(args.slug)
+        (practice,) = await list_practices(context.database, args.slug)
+        _check_not_removed(practice)
+        if not args.force:
+            await _check_nobody_expects(context, practice)
+        confirm(
+            args,
+            f"Practice {practice.slug} ({practice.name}): {counted(practice.patients, 'patient')}, all appointments, "
+            f"{counted(practice.clients, 'client')}, staff, webhooks and the directory are deleted and cannot be "
+            "brought back. The audit trail is kept.",
+            practice.slug,
+        )
+        return await _removed(context, practice, practice_id)
+
+    kept_as = with_database(work)
+    text = f"Removed {args.slug}. Its audit trail is kept: frontdesk audit export --practice {kept_as}"
+    answer(args, {"practice": args.slug, "removed": True, "auditTrail": kept_as}, text)
+
+
+async def _check_nobody_expects(context: CommandContext, practice: "PracticeSummary") -> None:
+    from frontdesk.systems.native.upcoming import upcoming_appointments
+
+    async with context.database.transaction(practice.practice_id) as connection:
+        ahead = await upcoming_appointments(connection, practice.practice_id, context.audit.now)
+    if ahead:
+        raise BadInput(
+            f"{practice.slug} has {counted(len(ahead), 'future appointment')}, the next one at "
+            f"{instant(ahead[0].starts_at)}: cancel them first, or give --force to delete them."
+        )
+
+
+async def _removed(context: CommandContext, practice: "PracticeSummary", practice_id: int) -> str:
+    from frontdesk.audit.trail import append_audit, seal
+    from frontdesk.store.database import session_settings
+    from frontdesk.store.hosts import Hosts
+    from frontdesk.store.practices import remove_practice, set_suspended
+
+    def recorded(operation: str) -> "Also":
+        async def also(connection: Any, practice_id: int) -> None:
+            await append_audit(connection, context.audit.entry(practice_id, operation))
+
+        return also
+
+    if not practice.suspended:
+        suspension = recorded("command.suspend_practice")
+        await set_suspended(context.database, practice.slug, suspended=True, also=suspension)
+        await asyncio.sleep(_SUSPENDED_EVERYWHERE_SECONDS)
+    with explain_database_errors(context.settings):
+        owner = await Hosts(owner_dsn(context.settings)).connect(
+            server_settings=session_settings(role=None), timeout=10
+        )
+        try:
+            kept_as = await remove_practice(owner, practice_id, recorded("command.remove_practice"))
+        finally:
+            await owner.close()
+    await seal(context.database, practice_id)
+    return kept_as
+
+
+def _check_not_removed(practice: "PracticeSummary") -> None:
+    if practice.removed:
+        raise BadInput(f"{practice.slug} was removed; only its audit trail is left.")
+
+
 def _state(practice: "PracticeSummary") -> str:
+    if practice.removed:
+        return "removed"
     return "suspended" if practice.suspended else "active"
 
 

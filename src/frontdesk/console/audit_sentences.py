@@ -109,6 +109,8 @@ PHRASES: Mapping[str, Phrase] = {
     "command.revoke_feed": Phrase("revoked", "revoke", "a calendar feed"),
     "command.export_patients": Phrase("exported", "export", "the practice file with patients:", ""),
     "command.read_events": Phrase(*_READ, "events", "about"),
+    "command.remove_client": Phrase("removed", "remove", "the client", ""),
+    "command.remove_practice": Phrase("removed", "remove", "the practice"),
     "command.suspend_practice": Phrase("suspended", "suspend", "the practice"),
     "command.resume_practice": Phrase("resumed", "resume", "the practice"),
     "command.rotate_keys": Phrase("rotated", "rotate", "the keys"),

@@ -43,6 +43,11 @@ class PracticeSummary:
     patients: int
     clients: int
 
+    @property
+    def removed(self) -> bool:
+        """Only the audit trail is left: `remove_practice` adds to the slug what no practice file can have."""
+        return "~" in self.slug
+
 
 async def practice_id_of(database: Database, slug: str) -> int | None:
     found: int | None = await database.fetchval("SELECT practice_id FROM practice WHERE slug = $1", slug)
@@ -154,6 +159,17 @@ async def set_suspended(database: Database, slug: str, *, suspended: bool, also:
             await also(connection, found)
         await notify(connection, "practice", slug)
     return found is not None
+
+
+async def remove_practice(connection: Any, practice_id: int, also: Also) -> str:
+    """Deletes everything but the audit trail, with a login that owns the tables. Returns the slug under which that is
+    kept."""
+    async with connection.transaction():
+        before = await connection.fetchval("SELECT slug FROM practice WHERE practice_id = $1", practice_id)
+        kept_as: str = await connection.fetchval("SELECT remove_practice($1)", practice_id)
+        await also(connection, practice_id)
+        await notify(connection, "practice", before)
+    return kept_as
 
 
 async def _save_practice(connection: Any, practice: Practice, now: datetime) -> tuple[int, int]:

@@ -225,6 +225,13 @@ async def change_client(
     )
 
 
+async def remove_client(database: Database, client_id: str, *, also: Also | None = None) -> None:
+    """Deletes a client with its secrets and tokens. Audit records and usage keep its id, which is never used again."""
+    async with _changing(database, client_id, also) as (connection, _):
+        for table in ("client_secret", "refresh_token", "authorization_code", "client"):
+            await connection.execute(f"DELETE FROM {table} WHERE client_id = $1", client_id)  # noqa: S608 - ours
+
+
 async def set_keys(
     database: Database, client_id: str, keys: ClientKeys, *, also: Also | None = None, clock: Clock = _utc_now
 ) -> ClientRecord:

@@ -1,0 +1,121 @@
+"""`client remove`, `client set-scopes` and `practice remove`: asked first, recorded, and nothing of it is left."""
+
+import io
+
+import asyncpg
+import pytest
+
+from frontdesk.audit.trail import AuditContext
+from frontdesk.cli import connection, practices
+from frontdesk.store.practices import practice_ids
+from tests.cli.in_process import Command, command
+from tests.shared_database import as_owner
+from tests.world import NOW, World, book
+
+__all__ = ["command"]
+
+KEPT = {
+    "practice", "appointment_trail", "audit_record", "audit_unsealed", "audit_seal", "audit_head",
+    "audit_signed_head", "audit_check",
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _at_the_time_of_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "_audit_context", lambda: AuditContext("command-line", NOW, "5" * 32))
+    monkeypatch.setattr(practices, "_SUSPENDED_EVERYWHERE_SECONDS", 0)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+async def rows_of(world: World, practice_id: int) -> dict[str, int]:
+    """How many rows each table has of a practice, or of its clients and staff."""
+    owner = await asyncpg.connect(as_owner(world.database.dsn))
+    try:
+        await owner.execute("SET search_path = frontdesk, public")
+        await owner.execute("SELECT set_config('frontdesk.practice_id', $1, false)", str(practice_id))
+        tables = await owner.fetch(
+            """SELECT table_name AS name FROM information_schema.columns
+               WHERE column_name = 'practice_id' AND table_schema = current_schema()"""
+        )
+        return {
+            row["name"]: await owner.fetchval(f"SELECT count(*) FROM {row['name']} WHERE practice_id = $1", practice_id)
+            for row in tables
+        }
+    finally:
+        await owner.close()
+
+
+async def test_a_client_is_removed_after_a_yes_and_its_tokens_end(
+    world: World, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = await world.client()
+    client_id = agent.headers["X-Test-Client"]
+    refused = await command("client", "remove", client_id)
+    assert refused.status == 2
+    assert refused.err.endswith("it cannot be brought back. Give --yes to confirm.\n")
+    monkeypatch.setattr("sys.stdin", Terminal("no\n"))
+    declined = await command("client", "remove", client_id)
+    assert (declined.status, declined.err.splitlines()[-1]) == (1, "Type yes to confirm: Nothing was removed.")
+    assert (await agent.get("/api/practice")).status_code == 200
+
+    monkeypatch.setattr("sys.stdin", Terminal("yes\n"))
+    done = await command("client", "remove", client_id)
+    assert done.out == "Removed.\n", done
+    world.service.authenticator.on_change("client", client_id)
+    assert (await agent.get("/api/practice")).status_code == 401
+    again = await command("client", "remove", client_id, "--yes")
+    assert (again.status, again.err) == (2, f"There is no client {client_id!r}.\n")
+    (record,) = (await command("audit", "list", "--subject", client_id, "--limit", "1", "--json")).document
+    assert (record["operation"], record["actor"]) == ("command.remove_client", "command-line")
+
+
+async def test_scopes_are_replaced_and_tokens_issued_before_end(world: World, command: Command) -> None:
+    agent = await world.client()
+    client_id = agent.headers["X-Test-Client"]
+    changed = await command("client", "set-scopes", client_id, "slots:read", "practices:read", "--json")
+    assert set(changed.document["scopes"]) == {"slots:read", "practices:read"}
+    world.service.authenticator.on_change("client", client_id)
+    assert (await agent.get("/api/practice")).status_code == 401
+    wrong = await command("client", "set-scopes", client_id, "slots:raed")
+    assert wrong.status == 2
+    assert len((await command("client", "set-scopes", client_id, "all", "--json")).document["scopes"]) > 5
+
+
+async def test_a_practice_with_future_appointments_is_removed_only_by_force(
+    world: World, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await book(await world.client())
+    await command("staff", "add", "--practice", "harbor", "--name", "Ana", "--role", "admin")
+    await command("feed", "add", "--practice", "harbor", "--provider", "10")
+    refused = await command("practice", "remove", "harbor", "--yes")
+    assert (refused.status, refused.err) == (
+        2,
+        "harbor has 1 future appointment, the next one at 2026-11-16T14:00:00Z: "
+        "cancel them first, or give --force to delete them.\n",
+    )
+    unasked = await command("practice", "remove", "harbor", "--force")
+    assert unasked.err.endswith("The audit trail is kept. Give --yes to confirm.\n")
+    monkeypatch.setattr("sys.stdin", Terminal("yes\n"))
+    assert (await command("practice", "remove", "harbor", "--force")).status == 1, "the slug has to be typed"
+    others = await rows_of(world, 2)
+    assert (await rows_of(world, 1))["appointment"] == 1
+
+    removed = await command("practice", "remove", "harbor", "--force", "--yes")
+    assert removed.out == "Removed harbor. Its audit trail is kept: frontdesk audit export --practice harbor~1\n"
+    left = {table for table, count in (await rows_of(world, 1)).items() if count}
+    assert left <= KEPT, "patients and whatever names them are gone"
+    assert await rows_of(world, 2) == others
+    assert (await command("audit", "verify", "--practice", "harbor~1")).status == 0
+    records = (await command("audit", "list", "--practice", "harbor~1", "--limit", "2", "--json")).document
+    assert {record["operation"] for record in records} == {"command.suspend_practice", "command.remove_practice"}
+
+    (listed,) = [row for row in (await command("practice", "list")).out.splitlines() if row.startswith("harbor")]
+    assert listed.split()[-1] == "removed"
+    for words in (("resume", "harbor~1"), ("remove", "harbor~1", "--yes")):
+        again = await command("practice", *words)
+        assert (again.status, again.err) == (2, "harbor~1 was removed; only its audit trail is left.\n")
+    assert "harbor" not in await practice_ids(world.database), "the slug is free"
