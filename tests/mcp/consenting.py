@@ -25,24 +25,35 @@ _LOOK_SECONDS = 0.3
 _OPENED = "opened"
 
 
+_AUTHENTICATOR = {
+    "protocol": "ctap2",
+    "transport": "internal",
+    "hasResidentKey": True,
+    "hasUserVerification": True,
+    "isUserVerified": True,
+    "automaticPresenceSimulation": True,
+}
+
+
 @dataclass
 class Person:
     browser: Browser
     served: Served
-    role: str = "admin"
+
+    async def new_link(self) -> str:
+        audit, database = AuditContext("test", datetime.now(UTC), "0" * 32), self.served.service.database
+        member = await add_staff(database, practice="harbor", name="Ana", role="admin", audit=audit)
+        _, token = await new_link(database, member.staff_id, audit=audit)
+        return link_address(self.served.url, token)
 
     async def agree(self, address: str, *boxes: str) -> str:
         """From an empty browser to the answer at the application; returns the address that the browser ends at."""
-        now = datetime.now(UTC)
-        audit, database = AuditContext("test", now, "0" * 32), self.served.service.database
-        member = await add_staff(database, practice="harbor", name="Ana", role=self.role, audit=audit)
-        _, token = await new_link(database, member.staff_id, audit=audit)
         window = await self.browser.new_context()
         try:
             page = await window.new_page()
             await page.goto(address)
-            await page.get_by_label("Sign-in link").fill(link_address(self.served.url, token))
-            await page.get_by_role("button", name="Sign in").click()
+            await page.get_by_label("Sign-in link").fill(await self.new_link())
+            await page.get_by_role("button", name="Sign in", exact=True).click()
             connect = page.get_by_role("button", name="Connect", exact=True)
             await connect.wait_for()
             for box in boxes:
@@ -55,13 +66,48 @@ class Person:
             await window.close()
 
 
+class PersonWithPasskey(Person):
+    """Signed in once before, and added a passkey. `actions` are those since then."""
+
+    def __init__(self, browser: Browser, served: Served) -> None:
+        super().__init__(browser, served)
+        self.actions: list[str] = []
+
+    async def prepare(self) -> None:
+        self._page = page = await (await self.browser.new_context()).new_page()
+        session = await page.context.new_cdp_session(page)
+        await session.send("WebAuthn.enable")
+        await session.send("WebAuthn.addVirtualAuthenticator", {"options": _AUTHENTICATOR})
+        await page.goto(await self.new_link())
+        await page.get_by_role("button", name="Sign in", exact=True).click()
+        await page.get_by_role("button", name="Add a passkey").click()
+        await page.get_by_text("The passkey has been added.").wait_for()
+
+    async def agree(self, address: str, *boxes: str) -> str:
+        assert not boxes
+        page = self._page
+        await page.context.clear_cookies()
+        await page.goto(address)
+        for button in ("Sign in with a passkey", "Connect"):
+            self.actions.append(f"press {button}")
+            await page.get_by_role("button", name=button, exact=True).click()
+        await page.wait_for_url(lambda url: "code=" in url)
+        return page.url
+
+
 @contextlib.asynccontextmanager
 async def person(served: Served) -> AsyncIterator[Person]:
+    async with chromium() as browser:
+        yield Person(browser, served)
+
+
+@contextlib.asynccontextmanager
+async def chromium() -> AsyncIterator[Browser]:
     executable = shutil.which("chromium") or shutil.which("chromium-browser")
     assert executable is not None, "these tests need chromium on the PATH (on Debian: apt-get install chromium)"
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
-        yield Person(browser, served)
+        yield browser
         await browser.close()
 
 

@@ -3,18 +3,22 @@
 import asyncio
 import contextlib
 import os
+import socket
 import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
+import uvicorn
 
 from frontdesk.access.clients.records import add_client
 from frontdesk.access.clients.scopes import SCOPES
-from frontdesk.app import Service, build_service
+from frontdesk.app import Service, build_app, build_service
 from frontdesk.practice_file import parse
+from frontdesk.serving.connection import Connection, WorkerState
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
 from frontdesk.store.practices import import_practice
@@ -104,6 +108,27 @@ async def serving(database: Database, database_dsn: str, owner_dsn: str, data_di
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
         await process.wait()
+
+
+@contextlib.asynccontextmanager
+async def serving_here(
+    database: Database, data_dir: Path, host_name: str = "127.0.0.1", **changed: Any
+) -> AsyncIterator[Served]:
+    """Serves in this process, so that a test can replace what the service fetches from the internet."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    settings = Settings(data_dir=data_dir, port=port, base_url=f"http://{host_name}:{port}", **changed)
+    service = build_service(settings, database)
+    await import_practice(database, parse(PRACTICE.replace("SLUG", "harbor")), datetime.now(UTC))
+    await service.ring.load()
+    config = uvicorn.Config(build_app(service), interface="asgi3", http=Connection, lifespan="off", log_config=None)
+    config.load()
+    state = WorkerState(100, {})
+    server = await asyncio.get_running_loop().create_server(
+        lambda: Connection(config=config, server_state=state, app_state={}), sock=listener
+    )
+    async with server:
+        yield Served(settings.public_url, service, data_dir)
 
 
 async def _until_ready(url: str, process: asyncio.subprocess.Process, log: Path) -> None:

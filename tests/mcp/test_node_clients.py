@@ -1,4 +1,4 @@
-"""Clients from the Node world against a real server: the Inspector in both eras, the TypeScript SDK's older line."""
+"""Clients from the Node world against a real server: the Inspector in both eras, both lines of the TypeScript SDK."""
 
 from pathlib import Path
 from typing import Any
@@ -62,3 +62,15 @@ async def test_the_older_typescript_client_sees_errors_as_they_are(
         assert "not_found (404)" in found[name]["content"][0]["text"]
     assert found["proposed"]["structuredContent"]["code"] == "confirmation_required"
     assert found["done"]["structuredContent"]["patientId"].startswith("pat_")
+
+
+async def test_the_users_of_typescript_clients_are_asked(served: Served, node: NodeClients, tmp_path: Path) -> None:
+    script = Path(__file__).parent / "typescript_elicitation.mjs"
+    token = await served.token(practice=await served.practice_that_demands(createPatient="elicitation"))
+    for line, name in (("1", "Anna"), ("2", "Berta"), ("2 modern", "Clara")):
+        done = await node.run(script, str(node.modules), line, served.mcp_url, token, name, home=tmp_path)
+        assert done.status == 0, done.errors
+        found = done.json()
+        assert [message.splitlines()[1] for message in found["asked"]] == [f"Patient: {name} Hopper"] * 2
+        assert found["refused"]["structuredContent"]["code"] == "consent_required"
+        assert found["done"]["structuredContent"]["patientId"].startswith("pat_")
