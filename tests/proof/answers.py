@@ -90,7 +90,6 @@ def _cells(slot: Slot) -> int:
 def shown(facts: Facts, op: Op) -> Iterator[tuple[Key, Read]]:
     """What the answer of a read shows of the state."""
     name, body, given = op.name, op.body, op.given
-    when = When(op.invoked, op.answered)
     if name == "match_patient":
         found = frozenset(item["id"] for item in body["items"]) if op.status == 200 else frozenset[str]()
         yield ("person", op.practice, given["lastName"]), model.matches(given["firstName"], given["phone"], found)
@@ -105,13 +104,13 @@ def shown(facts: Facts, op: Op) -> Iterator[tuple[Key, Read]]:
         listed = sum(1 << cell_of(item["start"]) % DAY_CELLS for item in body["items"])
         yield (
             ("day", op.practice, given["providerId"], day),
-            lanes.shows_open(PROCEDURES[given["procedureId"]], listed, _ALL_DAY, when),
+            lanes.shows_open(PROCEDURES[given["procedureId"]], listed, _ALL_DAY, When(op.invoked, op.answered)),
         )
     elif name == "find_first_available":
         yield from _earliest(op)
     elif name == "get_slot":
         slot = facts.slot(op)
-        day, wanted = facts.day(op.practice, slot), _cells(slot)
+        day, wanted, when = facts.day(op.practice, slot), _cells(slot), When(op.invoked, op.answered)
         shows = lanes.shows_free if body["available"] else lanes.shows_taken
         yield day, shows(wanted, None, when)
         if body.get("held"):

@@ -57,7 +57,7 @@ def without(day: Day, appointment: str | None) -> Day:
         if place[0] == appointment:
             lanes = list(day.lanes)
             lanes[place[1]] &= ~place[2]
-            return day._replace(lanes=tuple(lanes), taken=day.taken - {place})
+            return Day(tuple(lanes), day.taken - {place}, day.held)
     return day
 
 
@@ -88,6 +88,8 @@ def is_free(lanes: Sequence[int], wanted: int) -> bool:
 
 def _open_lanes(day: Day, wanted: int, when: When) -> list[int]:
     """The first lane that is free throughout; several if it depends on whether a hold had expired."""
+    if not day.held:
+        return next(([number] for number, lane in enumerate(day.lanes) if not lane & wanted), [])
     found = []
     for number, (least, most) in enumerate(zip(least_busy(day, when), most_busy(day, when), strict=True)):
         if not least & wanted:
@@ -106,12 +108,16 @@ def occupies(appointment: str, wanted: int, when: When, hold: str | None = None)
         before = without(day, appointment) if hold is None else _end(day, hold, when)
         if before is None:
             return None
+        lanes, taken, held = before
         return Either(
-            before._replace(
-                lanes=(*before.lanes[:lane], before.lanes[lane] | wanted, *before.lanes[lane + 1 :]),
-                taken=before.taken | {(appointment, lane, wanted)},
-            )
-            for lane in _open_lanes(before, wanted, when)
+            [
+                Day(
+                    (*lanes[:lane], lanes[lane] | wanted, *lanes[lane + 1 :]),
+                    taken | {(appointment, lane, wanted)},
+                    held,
+                )
+                for lane in _open_lanes(before, wanted, when)
+            ]
         )
 
     return run

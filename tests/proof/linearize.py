@@ -53,10 +53,11 @@ def _in_order_of_answers(steps: Sequence[Step], events: Sequence[tuple[int, int,
         if step.is_write:
             if writes.pop(number, None) is None:
                 continue
-            after = _after(step, state)
-            if not after:
+            state = step.run(state)
+            if type(state) is Either:
+                state = state[0] if state else None
+            if state is None:
                 return False
-            state = after[0]
         else:
             if number not in reads:
                 continue

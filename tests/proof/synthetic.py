@@ -11,7 +11,8 @@ from tests.proof.lanes import Expiry, When
 from tests.proof.practices import CAPACITY, CLOSES, DAY_CELLS, OPENS, PROCEDURES, VISIT_TYPE, date_of, time_of
 from tests.proof.recorder import NEVER, History, Op, Person
 
-CLIENT = "fd_synthetic"
+_CLIENT = "fd_synthetic"
+_HOLDERS = 100  # clients, beside the one that does everything else
 _FIRST_DAY = 21_000 * DAY_CELLS
 _DAYS = 20
 _PATIENTS = 400
@@ -36,7 +37,7 @@ class Synthetic:
         self.records: dict[str, model.Record] = {}
         self.appointments: dict[str, model.Appointment] = {}
         self.live: list[str] = []
-        self.holds: dict[str, tuple[int, int, int]] = {}  # provider, start, procedure
+        self.holds: list[tuple[str, str, tuple[int, int, int]]] = []  # client, hold, its provider, start and procedure
         for number in range(_PATIENTS):
             patient = f"pat_{number}"
             person = Person("First", f"Last {number}", "1980-01-01", f"555{number:07}")
@@ -59,11 +60,19 @@ class Synthetic:
             self.chance.choice(acts)()
         return self.history
 
-    def _op(self, name: str, given: dict[str, Any], status: int, body: dict[str, Any], key: str | None = None) -> None:
+    def _op(
+        self,
+        name: str,
+        given: dict[str, Any],
+        status: int,
+        body: dict[str, Any],
+        key: str | None = None,
+        client: str = _CLIENT,
+    ) -> None:
         self.now += _EVERY
         invoked = self.now - 1 - int(self.chance.random() * _LONGEST)
         answered = self.now + 1 + int(self.chance.random() * _LONGEST)
-        self.history.ops.append(Op("north", CLIENT, "rest", name, given, invoked, answered, status, body, None, key))
+        self.history.ops.append(Op("north", client, "rest", name, given, invoked, answered, status, body, None, key))
 
     def _place(self) -> tuple[int, int, int]:
         """A provider, a start and a procedure."""
@@ -96,36 +105,41 @@ class Synthetic:
 
     def hold(self) -> None:
         provider, start, procedure = self._place()
+        client = f"fd_{self.chance.randrange(_HOLDERS)}"
         hold, given = f"hld_{len(self.history.ops)}", {"slotId": f"slt_{provider}_{start}_{procedure}"}
         wanted = lanes.cells(start % DAY_CELLS, PROCEDURES[procedure].busy)
         after = lanes.begins_hold(hold, wanted, Expiry(NEVER, NEVER), _NOW)(self._day(provider, start))
-        if len(self.holds) == MOST_AT_ONCE:
-            self._op("hold_slot", given, 409, {"code": "conflict" if after else "slot_unavailable"})
-        elif not after:
-            self._op("hold_slot", given, 409, {"code": "slot_unavailable"})
+        if not after:
+            self._op("hold_slot", given, 409, {"code": "slot_unavailable"}, client=client)
+        elif sum(each[0] == client for each in self.holds) == MOST_AT_ONCE:
+            self._op("hold_slot", given, 409, {"code": "conflict"}, client=client)
         else:
             self.days[provider, start // DAY_CELLS] = after[0]
-            self.holds[hold] = (provider, start, procedure)
-            self._op("hold_slot", given, 201, {"holdId": hold, "heldUntil": "2100-01-01T00:00:00Z"})
+            self.holds.append((client, hold, (provider, start, procedure)))
+            body = {"holdId": hold, "heldUntil": "2100-01-01T00:00:00Z"}
+            self._op("hold_slot", given, 201, body, client=client)
 
     def use_hold(self) -> None:
         """Reads a hold, and books or releases it."""
         if not self.holds:
             return
-        hold = self.chance.choice(list(self.holds))
-        provider, start, procedure = self.holds.pop(hold)
-        self._op("get_hold", {"holdId": hold}, 200, {"slotId": f"slt_{provider}_{start}_{procedure}"})
+        number = self.chance.randrange(len(self.holds))
+        client, hold, place = self.holds[number]
+        provider, start, procedure = place
+        self._op("get_hold", {"holdId": hold}, 200, {"slotId": f"slt_{provider}_{start}_{procedure}"}, client=client)
         if self.chance.random() < 0.5:
-            self._book((provider, start, procedure), hold)
+            if self._book(place, hold, client):
+                del self.holds[number]
         else:
             day = provider, start // DAY_CELLS
             self.days[day] = lanes.ends_hold(hold, _NOW)(self.days[day])
-            self._op("release_hold", {"holdId": hold}, 200, {"holdId": hold})
+            self._op("release_hold", {"holdId": hold}, 200, {"holdId": hold}, client=client)
+            del self.holds[number]
 
     def book(self) -> None:
-        self._book(self._place(), None)
+        self._book(self._place())
 
-    def _book(self, place: tuple[int, int, int], hold: str | None) -> None:
+    def _book(self, place: tuple[int, int, int], hold: str | None = None, client: str = _CLIENT) -> bool:
         provider, start, procedure = place
         patient, appointment = f"pat_{self.chance.randrange(_PATIENTS)}", f"apt_{len(self.history.ops)}"
         time = {"slotId": f"slt_{provider}_{start}_{procedure}"} if hold is None else {"holdId": hold}
@@ -135,14 +149,18 @@ class Synthetic:
         after = lanes.occupies(appointment, wanted, _NOW, hold)(self._day(provider, start))
         diary = model.attends(appointment, start, end)(self.diaries[patient])
         if not after:
-            self._op("book_appointment", given, 409, {"code": "slot_unavailable"})
+            self._op("book_appointment", given, 409, {"code": "slot_unavailable"}, client=client)
         elif diary is None:
-            self._op("book_appointment", given, 422, {"code": "validation"})
+            self._op("book_appointment", given, 422, {"code": "validation"}, client=client)
         else:
             self.days[provider, start // DAY_CELLS], self.diaries[patient] = after[0], diary
             self.appointments[appointment] = model.Appointment(patient, provider, start, procedure, "booked")
             self.live.append(appointment)
-            self._op("book_appointment", given, 201, {"appointmentId": appointment}, key=f"key {appointment}")
+            self._op(
+                "book_appointment", given, 201, {"appointmentId": appointment}, key=f"key {appointment}", client=client
+            )
+            return True
+        return False
 
     def cancel(self) -> None:
         if len(self.live) > 100:
@@ -187,4 +205,6 @@ class Synthetic:
         before = self.history.ops[-self.chance.randrange(1, 100) :]
         booked = next((op for op in before if op.key is not None and op.succeeded), None)
         if booked is not None:
-            self._op(booked.name, dict(booked.given), booked.status, dict(booked.body), key=booked.key)
+            self._op(
+                booked.name, dict(booked.given), booked.status, dict(booked.body), key=booked.key, client=booked.client
+            )
