@@ -24,6 +24,7 @@ __all__ = ["command"]
 AUDITED = """
 practice import {file}                                                    console.import_practice_file
 practice import {file} --dry-run                                          console.compare_patients
+patient import {csv} --practice harbor                                    command.import_patients
 practice export harbor                                                    console.export_practice_file
 practice export harbor --with-patients                                    command.export_patients
 practice suspend harbor                                                   command.suspend_practice
@@ -169,7 +170,9 @@ async def test_commands_leave_audit_records_and_the_others_write_nothing(
     monkeypatch.setenv("FRONTDESK_WEBHOOK_ALLOW_PRIVATE", "true")
     (tmp_path / "harbor.yaml").write_text(PRACTICE.replace("SLUG", "harbor"))
     appointment = await book(await world.client())
-    ids: dict[str, Any] = {"file": tmp_path / "harbor.yaml", "bundle": tmp_path / "bundle.tar.gz"}
+    (tmp_path / "patients.csv").write_text("firstName,lastName,dob,phone\nMary,Shelley,1990-01-01,+1 555 010 0188\n")
+    names = {"file": "harbor.yaml", "csv": "patients.csv", "bundle": "bundle.tar.gz"}
+    ids: dict[str, Any] = {key: tmp_path / name for key, name in names.items()}
 
     async def run(words: str) -> list[Any]:
         """The records that a command leaves."""

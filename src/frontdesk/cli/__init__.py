@@ -19,6 +19,7 @@ from frontdesk.cli import (
     events,
     feeds,
     keys,
+    patients,
     practices,
     restore,
     serve,
@@ -80,8 +81,8 @@ def _parser() -> Parser:
     parser.set_defaults(run=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for module in (
-        serve, practices, clients, staff, webhooks, events, feeds, audit, keys, config, db, backup, restore, doctor,
-        support_bundle,
+        serve, practices, patients, clients, staff, webhooks, events, feeds, audit, keys, config, db, backup, restore,
+        doctor, support_bundle,
     ):  # fmt: skip
         module.add_commands(commands)
     return parser

@@ -108,6 +108,7 @@ PHRASES: Mapping[str, Phrase] = {
     "command.add_feed_with_names": Phrase("added", "add", "a calendar feed with names"),
     "command.revoke_feed": Phrase("revoked", "revoke", "a calendar feed"),
     "command.export_patients": Phrase("exported", "export", "the practice file with patients:", ""),
+    "command.import_patients": Phrase("imported", "import", "patients:", ""),
     "command.read_events": Phrase(*_READ, "events", "about"),
     "command.remove_client": Phrase("removed", "remove", "the client", ""),
     "command.remove_practice": Phrase("removed", "remove", "the practice"),

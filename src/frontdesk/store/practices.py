@@ -1,7 +1,7 @@
 """Practices in the database: importing and exporting practice files, listing, suspending and resuming."""
 
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -84,7 +84,7 @@ async def import_practice(
         await connection.execute("SELECT set_config('frontdesk.practice_id', $1, true)", str(practice_id))
         await lock_providers(connection, practice_id)
         await save_directory(connection, practice_id, file.directory, prune=prune)
-        await _save_patients(connection, practice_id, file.patients, now)
+        await save_patients(connection, practice_id, file.patients, now)
         if also is not None:
             await also(connection, practice_id)
         await notify(connection, "practice", slug)
@@ -184,7 +184,7 @@ async def _save_practice(connection: Any, practice: Practice, now: datetime) -> 
     return saved["practice_id"], saved["version"]
 
 
-async def _save_patients(connection: Any, practice_id: int, patients: tuple[PatientRecord, ...], now: datetime) -> None:
+async def save_patients(connection: Any, practice_id: int, patients: Sequence[PatientRecord], now: datetime) -> None:
     number, *others = field_names(PatientRecord)
     sql = upsert_sql(
         "patient",

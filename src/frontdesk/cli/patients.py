@@ -1,0 +1,140 @@
+"""`frontdesk patient import`: adds patients from a CSV file. Output names lines and ids, never patients."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from frontdesk.cli.commands import Commands, add_command, add_group
+from frontdesk.cli.connection import CommandContext, with_database
+from frontdesk.cli.output import BAD_INPUT, BadInput, answer, counted, table, to_document, to_json
+from frontdesk.privileges import as_caller
+
+if TYPE_CHECKING:
+    from frontdesk.cli.patient_csv import CsvFault
+    from frontdesk.practice_file import PatientRecord
+
+_MOST_BYTES = 5 * 1024 * 1024
+
+
+def add_commands(commands: Commands) -> None:
+    group = add_group(commands, "patient", "Patients: import.")
+    command = add_command(group, "import", _import, "Add patients from a CSV file, all of them or none.")
+    command.add_argument(
+        "file",
+        metavar="FILE",
+        help="CSV with the columns firstName, lastName, dob (yyyy-mm-dd) and phone, and optionally email, number and "
+        "seen (yes or no); - reads standard input",
+    )
+    command.add_argument("--practice", metavar="SLUG", required=True)
+    command.add_argument("--dry-run", action="store_true", help="list duplicates and faults, and change nothing")
+
+
+@dataclass(frozen=True, slots=True)
+class _Duplicate:
+    line: int
+    patient_id: str | None  # on file
+    same_as_line: int | None  # of the same file
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    added: int
+    duplicates: Sequence[_Duplicate]
+
+
+def _import(args: argparse.Namespace) -> int | None:
+    from frontdesk.cli.patient_csv import CsvError
+
+    try:
+        result = with_database(lambda context: _imported(context, args, _read(args.file)))
+    except CsvError as error:
+        return _answer_faults(args, error.faults)
+    verb = "would be added" if args.dry_run else "added"
+    known = f"{counted(len(result.duplicates), 'duplicate')} {'would be ' if args.dry_run else ''}left out"
+    rows = [
+        (each.line, f"on file as {each.patient_id}" if each.patient_id else f"the same as line {each.same_as_line}")
+        for each in result.duplicates
+    ]
+    parts = [f"{counted(result.added, 'patient')} {verb}, {known}.", table(("LINE", "DUPLICATE"), rows, "")]
+    if args.dry_run:
+        parts.append("This was a dry run: nothing was changed.")
+    document = {
+        "practice": args.practice,
+        "dryRun": args.dry_run,
+        "added": result.added,
+        "duplicates": [to_document(each) for each in result.duplicates],
+    }
+    answer(args, document, "\n\n".join(part for part in parts if part))
+    return None
+
+
+def _read(name: str) -> str:
+    try:
+        if name == "-":
+            data = sys.stdin.buffer.read(_MOST_BYTES + 1)
+        else:
+            with as_caller(), Path(name).open("rb") as file:
+                data = file.read(_MOST_BYTES + 1)
+        text = data.decode("utf-8-sig")
+    except OSError as error:
+        raise BadInput(f"{name} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise BadInput(f"{name} is not UTF-8 text.") from None
+    if len(data) > _MOST_BYTES:
+        raise BadInput(f"{name} is larger than {_MOST_BYTES // 1024 // 1024} MB: import it in parts.")
+    return text
+
+
+async def _imported(context: CommandContext, args: argparse.Namespace, text: str) -> _Result:
+    from frontdesk.audit.trail import append_disclosure
+    from frontdesk.cli.patient_csv import CsvError, CsvFault, read_patients
+    from frontdesk.domain.local_time import local_date
+    from frontdesk.store.patient_import import add_patients, compare_patients
+    from frontdesk.store.practices import list_practices
+
+    practice_id = await context.practice_id(args.practice)
+    (practice,) = await list_practices(context.database, args.practice)
+    if practice.removed:
+        raise BadInput(f"{practice.slug} was removed; only its audit trail is left.")
+    if practice.scheduling_system != "native":
+        raise BadInput(f"The patients of {practice.slug} are kept in its scheduling system: add them there.")
+    now = context.audit.now
+    listed = read_patients(text, local_date(int(now.timestamp()) // 60, practice.time_zone))
+    lines = [line for line, _ in listed]
+    patients: list[PatientRecord] = [patient for _, patient in listed]
+
+    async with context.database.transaction(practice_id) as connection:
+
+        async def record(operation: str, ids: Sequence[str]) -> None:
+            if ids:
+                await append_disclosure(connection, context.audit.entry(practice_id, operation, ids))
+
+        compared = await compare_patients(connection, practice_id, patients)
+        await record("console.compare_patients", sorted(set(compared.on_file.values())))
+        new = compared.new(patients)
+        if not args.dry_run and not compared.taken_numbers:
+            await record("command.import_patients", await add_patients(connection, practice_id, new, now))
+    if compared.taken_numbers:
+        message = "number is that of another patient on file"
+        raise CsvError([CsvFault(lines[place], message) for place in compared.taken_numbers])
+    duplicates = [
+        _Duplicate(
+            lines[place],
+            compared.on_file.get(place),
+            None if place in compared.on_file else lines[compared.repeated[place]],
+        )
+        for place in sorted(compared.on_file.keys() | compared.repeated.keys())
+    ]
+    return _Result(len(new), duplicates)
+
+
+def _answer_faults(args: argparse.Namespace, faults: "Sequence[CsvFault]") -> int:
+    name = "<stdin>" if args.file == "-" else args.file
+    if args.json:
+        print(to_json({"faults": [{"file": name, **to_document(fault)} for fault in faults]}))
+    for fault in faults:
+        print(f"{name}:{fault.line}: {fault.message}", file=sys.stderr)
+    return BAD_INPUT
