@@ -5,6 +5,7 @@ from typing import Any
 import asyncpg
 import httpx
 import orjson
+import pytest
 
 from frontdesk.access.staff.members import Role
 from frontdesk.audit.trail import seal
@@ -13,6 +14,7 @@ from frontdesk.domain.consent import CONSENTS, consent_required, meets
 from frontdesk.operations import OPERATIONS
 from frontdesk.outbound.webhooks.events import event_document, newest_events
 from frontdesk.practice_file import dump, parse
+from frontdesk.practice_file.faults import PracticeFileError
 from frontdesk.practice_file.model import ConsentPart
 from frontdesk.store.practices import export_practice
 from tests.console.signing_in import action_context, staff_member
@@ -122,6 +124,15 @@ async def test_the_practice_file_keeps_the_demands(world: World) -> None:
 
 def test_a_demand_can_name_every_write_and_nothing_else() -> None:
     assert set(ConsentPart.model_fields) == {each.name for each in OPERATIONS if each.kind == "write"}
+
+
+def test_a_consent_that_nothing_gives_cannot_be_demanded() -> None:
+    text = PRACTICE.replace("SLUG", "harbor").replace("timeZone", "consent: {cancelAppointment: link}, timeZone", 1)
+    with pytest.raises(PracticeFileError):
+        parse(text)
+    # A demand that an earlier release has stored holds: staff meet it.
+    assert meets("staff", "link")
+    assert "staff member in the console" in consent_required("link").detail
 
 
 def test_a_stronger_consent_meets_a_weaker_demand() -> None:

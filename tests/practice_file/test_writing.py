@@ -3,12 +3,13 @@
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
+from typing import get_args
 
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.domain.consent import CONSENTS
+from frontdesk.domain.consent import Demand
 from frontdesk.domain.directory import (
     Closure,
     Directory,
@@ -119,7 +120,7 @@ practices = st.builds(
     patients_per_day=st.integers(0, 1_000_000),
     match_misses=st.integers(0, 100),
     known_patients_only=st.booleans(),
-    consent=st.dictionaries(st.sampled_from([*ConsentPart.model_fields]), st.sampled_from(CONSENTS)),
+    consent=st.dictionaries(st.sampled_from([*ConsentPart.model_fields]), st.sampled_from(get_args(Demand))),
     assistants=st.booleans(),
 )
 patients = st.builds(

@@ -8,13 +8,14 @@ from frontdesk.domain.errors import Problem
 # From the weakest proof to the strongest: a stronger one meets the demand for a weaker one.
 Consent = Literal["token", "elicitation", "card", "link", "staff"]
 CONSENTS: tuple[Consent, ...] = get_args(Consent)
+Demand = Literal["token", "elicitation", "card", "staff"]  # no link: there is none yet that a patient could use
 Demands = Mapping[str, Consent]  # by operation; an operation that is not listed needs no more than it always did
 
 _WHAT_WOULD_DO: Mapping[Consent, str] = {
     "token": "a caller that confirms its writes with a confirmationToken",
     "elicitation": "an MCP host that asks its user (elicitation) or shows app cards",
     "card": "an MCP host that shows app cards, where a person presses the button",
-    "link": "the patient's own link",
+    "link": "a staff member in the console",
     "staff": "a staff member in the console",
 }
 
@@ -28,9 +29,9 @@ def meets(given: Consent | None, demanded: Consent | None) -> bool:
 
 def consent_required(demanded: Consent) -> Problem:
     """The refusal of a write whose consent is too weak; says what would do."""
-    enough = f"{_WHAT_WOULD_DO[demanded]}; staff can do it in the console"
-    if demanded == "staff":
-        enough = _WHAT_WOULD_DO[demanded]
+    enough = _WHAT_WOULD_DO[demanded]
+    if enough != _WHAT_WOULD_DO["staff"]:
+        enough += "; staff can do it in the console"
     return Problem(
         "consent_required",
         f"Nothing was executed. For this operation the practice demands the consent {demanded!r}. What would do: "
