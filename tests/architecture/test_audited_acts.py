@@ -92,6 +92,7 @@ WRITING_UNAUDITED = {
     "audit verify": "seals records that wait for it, and nothing else",
     "practice init": "writes a file, and does not use the database",
     "practice schema": "prints a file of the package",
+    "completion": "prints a script, and does not use the database",
     "db migrate": "changes tables and functions; the table of migrations records it",
     "webhook test": "sends a message without data, and changes nothing",
 }

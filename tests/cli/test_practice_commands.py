@@ -20,7 +20,11 @@ def test_import_creates_a_practice_and_repeating_it_changes_nothing(line: Comman
     (tmp_path / "practice.yaml").write_text(HARBOR)
     said = line.run("practice", "import", str(tmp_path / "practice.yaml"))
     assert (said.status, said.err) == (0, "")
-    assert said.out == "Imported harbor: 2 locations, 3 providers, 3 visit types, 4 patients.\n"
+    told, _, following = said.out.partition("\n\nNext:\n")
+    assert told == "Imported harbor: 2 locations, 3 providers, 3 visit types, 4 patients."
+    assert "frontdesk client add --practice harbor " in following
+    again = line.run("practice", "import", str(tmp_path / "practice.yaml"))
+    assert again.out == f"{told}\n", "there is no next step"
     before = line.run("practice", "export", "harbor", "--with-patients").out
     assert line.json("practice", "import", "-", stdin=HARBOR) == {
         "practice": "harbor", "locations": 2, "providers": 3, "visitTypes": 3, "patients": 4,
@@ -36,7 +40,7 @@ def test_a_new_practice_starts_from_a_commented_file_that_can_be_imported(line: 
     assert first == "# yaml-language-server: $schema=http://127.0.0.1:8080/schemas/practice-file.json"
     imported = line.run("practice", "import", str(path))
     assert line.run("practice", "export", "my-practice").out.startswith(f"{first}\npractice:\n")
-    assert imported.out == "Imported my-practice: 1 location, 1 provider, 2 visit types, 0 patients.\n"
+    assert imported.out.startswith("Imported my-practice: 1 location, 1 provider, 2 visit types, 0 patients.\n\nNext:")
     path.write_text("an own file")
     again = line.run("practice", "init", str(path))
     assert (again.status, again.err) == (2, f"{path} cannot be written: File exists.\n")

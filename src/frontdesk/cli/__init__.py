@@ -13,6 +13,7 @@ from frontdesk.cli import (
     audit,
     backup,
     clients,
+    completion,
     config,
     db,
     doctor,
@@ -82,7 +83,7 @@ def _parser() -> Parser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for module in (
         serve, practices, patients, clients, staff, webhooks, events, feeds, audit, keys, config, db, backup, restore,
-        doctor, support_bundle,
+        doctor, support_bundle, completion,
     ):  # fmt: skip
         module.add_commands(commands)
     return parser

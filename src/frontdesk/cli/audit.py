@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.connection import CommandContext, with_database
 from frontdesk.cli.kept_heads import kept_heads
-from frontdesk.cli.output import FAILURE, BadInput, answer, instant, table
+from frontdesk.cli.output import FAILURE, NO_PRACTICE, BadInput, answer, instant, table
 
 if TYPE_CHECKING:
     from frontdesk.audit.verify import ChainReport
@@ -128,7 +128,7 @@ def _verify(args: argparse.Namespace) -> int:
         for slug, report in reports
     ]
     headings = ("PRACTICE", "SEALED", "SIGNED", "SIGNED SINCE", "HEAD", "TRAIL")
-    answer(args, document, table(headings, rows, "There is no practice yet."))
+    answer(args, document, table(headings, rows, NO_PRACTICE))
     for slug, report in reports:
         for fault in report.faults:
             print(f"{slug}: {fault.message}", file=sys.stderr)

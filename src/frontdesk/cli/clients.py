@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from frontdesk.audit.trail import Also
     from frontdesk.store.database import Database
 
+_NO_CLIENT = (
+    "There is no client yet. Add one: frontdesk client add --practice SLUG --name NAME --grant agent --scope all"
+)
 _PRACTICE = "practice"  # follow the practice's setting
 _JWKS_HELP = "public keys (JSON Web Key Set) with which it signs its requests for tokens: private_key_jwt"
 _KNOWN_ONLY = {"yes": True, "no": False, _PRACTICE: None}
@@ -159,7 +162,7 @@ def _list(args: argparse.Namespace) -> None:
     clients = with_database(work)
     rows = [(c.client_id, c.practice_slug, c.name, c.grant, c.per_minute, c.quota, _state(c)) for c in clients]
     headings = ("CLIENT", "PRACTICE", "NAME", "GRANT", "PER MINUTE", "QUOTA", "STATE")
-    answer(args, [to_document(client) for client in clients], table(headings, rows, "There is no client yet."))
+    answer(args, [to_document(client) for client in clients], table(headings, rows, _NO_CLIENT))
 
 
 def _show(args: argparse.Namespace) -> None:

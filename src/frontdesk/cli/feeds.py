@@ -10,6 +10,8 @@ from frontdesk.cli.output import answer, details, instant, table, to_document
 if TYPE_CHECKING:
     from frontdesk.outbound.feeds import Feed
 
+_NO_FEED = "There is no calendar feed yet. Add one: frontdesk feed add --practice SLUG --provider ID"
+
 
 def add_commands(commands: Commands) -> None:
     group = add_group(commands, "feed", "Calendar feeds of providers: add, list, revoke.")
@@ -58,7 +60,7 @@ def _list(args: argparse.Namespace) -> None:
     feeds = with_database(work)
     rows = [(f.feed_id, f.provider_id, f.with_names, instant(f.created_at), _state(f)) for f in feeds]
     headings = ("FEED", "PROVIDER", "NAMES", "CREATED", "STATE")
-    answer(args, [to_document(feed) for feed in feeds], table(headings, rows, "There is no calendar feed yet."))
+    answer(args, [to_document(feed) for feed in feeds], table(headings, rows, _NO_FEED))
 
 
 def _revoke(args: argparse.Namespace) -> None:

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any
 
 FAILURE, BAD_INPUT, INTERRUPTED = 1, 2, 130
+NO_PRACTICE = "There is no practice yet. Write a file to start from: frontdesk practice init practice.yaml"
 
 _FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 

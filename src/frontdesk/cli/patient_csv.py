@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from frontdesk.cli.output import counted
 from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.engine.arguments import from_tool, read
 from frontdesk.operations import BY_NAME
@@ -50,7 +51,9 @@ def read_patients(text: str, today: date) -> list[tuple[int, PatientRecord]]:
             if not any(cell.strip() for cell in cells):
                 continue
             if len(cells) != len(columns):
-                faults.append(CsvFault(line, f"has {len(cells)} columns, and the first line has {len(columns)}"))
+                faults.append(
+                    CsvFault(line, f"has {counted(len(cells), 'column')}, and the first line has {len(columns)}")
+                )
                 continue
             values = {name: cell.strip() for name, cell in zip(columns, cells, strict=True)}
             try:

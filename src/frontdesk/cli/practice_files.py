@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from frontdesk.domain.stranded import Stranded
     from frontdesk.practice_file import PracticeFile, PracticeFileError
 
+_NEXT_STEPS = """
+
+Next:
+  frontdesk client add --practice {slug} --name "Voice agent" --grant agent --scope all
+  frontdesk staff add --practice {slug} --name "Your name" --role admin
+  frontdesk serve"""
 _CHOICES = ("refuse", "keep", "cancel")
 
 
@@ -89,8 +95,10 @@ def _import(args: argparse.Namespace) -> int | None:
     return None
 
 
-def _imported(args: argparse.Namespace, text: str) -> "tuple[PracticeFile, list[Stranded]]":
-    async def work(context: CommandContext) -> "tuple[PracticeFile, list[Stranded]]":
+def _imported(args: argparse.Namespace, text: str) -> "tuple[PracticeFile, bool, list[Stranded]]":
+    """The file, whether it created the practice, and the appointments that it stranded."""
+
+    async def work(context: CommandContext) -> "tuple[PracticeFile, bool, list[Stranded]]":
         from frontdesk.audit.trail import append_audit
         from frontdesk.store.practice_import import after_import, checked_file
         from frontdesk.store.practices import PracticeChanged, import_practice
@@ -112,12 +120,12 @@ def _imported(args: argparse.Namespace, text: str) -> "tuple[PracticeFile, list[
             await import_practice(context.database, file, now, prune=args.prune, version=version, also=also)
         except PracticeChanged:
             raise CommandError("The practice was changed meanwhile, and nothing was imported: try again.") from None
-        return file, found
+        return file, stored is None, found
 
     return with_database(work, creates=True)
 
 
-def _answer_import(args: argparse.Namespace, file: "PracticeFile", found: "list[Stranded]") -> None:
+def _answer_import(args: argparse.Namespace, file: "PracticeFile", is_new: bool, found: "list[Stranded]") -> None:
     directory = file.directory
     counts = {
         "locations": len(directory.locations),
@@ -131,6 +139,8 @@ def _answer_import(args: argparse.Namespace, file: "PracticeFile", found: "list[
         f"{counted(counts['patients'], 'patient')}."
     )
     document: dict[str, Any] = {"practice": directory.practice.slug, **counts}
+    if is_new:
+        text += _NEXT_STEPS.format(slug=directory.practice.slug)
     if found:
         became = "cancelled" if stranded_choice(args) == "cancel" else "kept"
         document[became] = stranded_document(found)

@@ -1,7 +1,6 @@
 """`frontdesk practice`: manages practices, and checks their scheduling systems."""
 
 import argparse
-import asyncio
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +8,7 @@ from frontdesk.cli import practice_files
 from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.confirming import add_yes, confirm
 from frontdesk.cli.connection import CommandContext, explain_database_errors, owner_dsn, with_database
-from frontdesk.cli.output import FAILURE, BadInput, answer, counted, details, instant, table, to_document
+from frontdesk.cli.output import FAILURE, NO_PRACTICE, BadInput, answer, counted, details, instant, table, to_document
 
 if TYPE_CHECKING:
     from frontdesk.store.practices import Also, PracticeSummary
@@ -49,7 +48,7 @@ def _list(args: argparse.Namespace) -> None:
         (p.slug, p.name, p.time_zone, p.locations, p.providers, p.patients, p.clients, _state(p)) for p in practices
     ]
     headings = ("SLUG", "NAME", "TIME ZONE", "LOCATIONS", "PROVIDERS", "PATIENTS", "CLIENTS", "STATE")
-    answer(args, [to_document(p) for p in practices], table(headings, rows, "There is no practice yet."))
+    answer(args, [to_document(p) for p in practices], table(headings, rows, NO_PRACTICE))
 
 
 def _show(args: argparse.Namespace) -> None:
@@ -134,6 +133,8 @@ async def _check_nobody_expects(context: CommandContext, practice: "PracticeSumm
 
 
 async def _removed(context: CommandContext, practice: "PracticeSummary", practice_id: int) -> str:
+    import asyncio
+
     from frontdesk.audit.trail import append_audit, seal
     from frontdesk.store.database import session_settings
     from frontdesk.store.hosts import Hosts

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from frontdesk.access.staff.members import StaffRecord
 
+_NO_STAFF = "There is no staff yet. Add somebody: frontdesk staff add --practice SLUG --name NAME --role admin"
+
 
 def add_commands(commands: Commands) -> None:
     group = add_group(
@@ -94,7 +96,7 @@ def _list(args: argparse.Namespace) -> None:
     members = with_database(work)
     rows = [(p.staff_id, p.practice_slug, p.name, p.role, _state(p), instant(p.signed_in_at)) for p in members]
     headings = ("STAFF ID", "PRACTICE", "NAME", "ROLE", "STATE", "LAST SIGN-IN")
-    answer(args, [_document(member) for member in members], table(headings, rows, "There is no staff yet."))
+    answer(args, [_document(member) for member in members], table(headings, rows, _NO_STAFF))
 
 
 def _show(args: argparse.Namespace) -> None:

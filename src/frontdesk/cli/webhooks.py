@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from frontdesk.outbound.webhooks.endpoints import Endpoint
     from frontdesk.outbound.webhooks.sender import Sent
 
+_NO_ENDPOINT = "There is no endpoint yet. Add one: frontdesk webhook add --practice SLUG --url URL"
+
 
 def add_commands(commands: Commands) -> None:
     group = add_group(
@@ -83,7 +85,7 @@ def _list(args: argparse.Namespace) -> None:
         for e in found
     ]
     headings = ("ENDPOINT", "PRACTICE", "URL", "EVENTS", "PENDING", "DEAD", "STATE")
-    answer(args, [_document(endpoint) for endpoint in found], table(headings, rows, "There is no endpoint yet."))
+    answer(args, [_document(endpoint) for endpoint in found], table(headings, rows, _NO_ENDPOINT))
 
 
 def _show(args: argparse.Namespace) -> None:
