@@ -16,6 +16,12 @@ _SECONDS = 60.0
 _LONGEST_LINE = 16 * 1024 * 1024  # a list of tools is one line
 
 
+def keep_tokens_in_a_file(home: Path) -> None:
+    """Instead of in the keychain of the machine, if it has one."""
+    (home / ".codex").mkdir()
+    (home / ".codex" / "config.toml").write_text('mcp_oauth_credentials_store = "file"\n')
+
+
 class AppServer:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process

@@ -19,7 +19,7 @@ from tests.browser.browsing import ARGUMENTS
 from tests.mcp.node_clients import NodeClients
 from tests.mcp.served import Served
 
-_ADDRESS = re.compile(rb"https?://\S+/oauth/authorize\?[^\s\"'<>]+")
+_ADDRESS = re.compile(rb"https?://\S+/oauth/authorize\?[^\s\"'<>]+(?=[\s\"'<>])")  # not one that is still being written
 _SECONDS = 120.0
 _LOOK_SECONDS = 0.3
 _OPENED = "opened"
@@ -145,8 +145,8 @@ async def _parts(process: asyncio.subprocess.Process, opened: Path) -> AsyncIter
     reading = asyncio.create_task(process.stdout.read(65536))
     while True:
         await asyncio.wait([reading], timeout=_LOOK_SECONDS)
-        if opened.exists():
-            yield opened.read_bytes()
+        if opened.exists() and (addresses := opened.read_bytes()).endswith(b"\n"):
+            yield addresses
             opened.unlink()
         if reading.done():
             if not (part := reading.result()):

@@ -113,6 +113,7 @@ async def test_the_inspector_identifies_itself_by_a_document(
 async def test_codex_is_connected_in_three_actions_and_nobody_copies_a_secret(
     database: Database, node: NodeClients, tmp_path: Path
 ) -> None:
+    codex.keep_tokens_in_a_file(tmp_path)
     # A name, because there are no passkeys at an IP address.
     async with serving_here(database, tmp_path, "localhost") as served, chromium() as browser:
         ana = PersonWithPasskey(browser, served)
