@@ -48,6 +48,7 @@ from frontdesk.console.actions.checklist import Checklist
 from frontdesk.console.actions.clients import Clients
 from frontdesk.console.actions.confirmations import Confirmations
 from frontdesk.console.actions.health import SystemHealth
+from frontdesk.console.actions.notes import Notes
 from frontdesk.console.actions.patient_reads import PatientReads
 from frontdesk.console.actions.patients import Patients
 from frontdesk.console.actions.practice_files import PracticeFiles
@@ -233,7 +234,8 @@ def build_service(
             preferences=Preferences(database),
             appointments=(appointments := Appointments(database, engine)),
             arrivals=Arrivals(database, system_of, appointments),
-            patients=Patients(system_of),
+            patients=Patients(database, system_of),
+            notes=Notes(database),
             patient_reads=PatientReads(database),
             blocks=Blocks(database, system_of, calendar_notifier.changed),
             live=LiveCalendars(),

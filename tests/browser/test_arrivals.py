@@ -1,4 +1,4 @@
-"""The arrivals board in a browser: steps by mouse and by keyboard, undo, and two desks that see the same."""
+"""The arrivals board and notes in a browser: by mouse and keyboard, undo, and two desks that see the same."""
 
 import asyncio
 import itertools
@@ -95,3 +95,19 @@ def test_the_board_works_without_scripts(place: Office, window: Open) -> None:
     expect(listed(page, "Waiting", "Scriptless")).to_be_visible()
     page.get_by_role("main").get_by_role("button", name="Undo", exact=True).click()
     expect(listed(page, "Expected", "Scriptless")).to_be_visible()
+
+
+def test_a_note_is_added_by_keyboard_and_removed(place: Office, window: Open) -> None:
+    slot = place.agent.slots()[0]
+    appointment = place.agent.book(place.agent.patient("Noted"), slot)
+    page = window("staff").go(f"/appointments/{appointment}")
+    tab_to(page, page.get_by_text("Add a note"))
+    page.keyboard.press("Enter")
+    tab_to(page, page.get_by_label("Note", exact=True))
+    page.keyboard.type("Uses a wheelchair")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("The note has been added.")).to_be_visible()
+    note = page.get_by_role("listitem").filter(has_text="Uses a wheelchair")
+    expect(note).to_contain_text("On this appointment")
+    note.get_by_role("button", name="Remove").click()
+    expect(page.get_by_text("No notes.")).to_be_visible()

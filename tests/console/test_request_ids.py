@@ -10,7 +10,7 @@ from frontdesk.access.staff.sessions import LONGEST
 from frontdesk.console.guard import Page
 from frontdesk.console.routes import PAGES
 from tests.assistants.connecting import connected, registered
-from tests.console.desk import records
+from tests.console.desk import records, stored
 from tests.console.signing_in import TEST_STAFF, link_token, signed_in, staff_member, use_link
 from tests.console.test_webhook_pages import endpoint
 from tests.console.walking import address_of
@@ -58,6 +58,9 @@ async def ids_for(world: World, page: Page, agent: httpx.AsyncClient, own_id: st
         ids["appointment_id"] = await book(agent)
     if "{patient_id}" in page.path:
         ids["patient_id"] = await patient_id(agent)
+    if page.path.endswith("/notes/remove"):
+        insert = "INSERT INTO desk_note VALUES ($1, $2, 'note', NULL, 'other', 'Text', 'op_x', $3) RETURNING 1"
+        await stored(world, insert, ids["patient_id"], world.clock())
     if "{staff_id}" in page.path:
         ids["staff_id"] = (await staff_member(world, name="Ben")).staff_id
     owner, now = ids.get("staff_id", own_id), world.clock()
@@ -101,6 +104,9 @@ async def form_for(world: World, page: Page, browser: httpx.AsyncClient, agent: 
         "/clients": {**CLIENT, "once": "one"},
         "/clients/{client_id}": CLIENT,
         "/clients/{client_id}/rotate": {"overlap": "24", "once": "two"},
+        "/appointments/{appointment_id}/notes": {"kind": "reason", "text": "Knee", "key": "third key"},
+        "/patients/{patient_id}/notes": {"kind": "reason", "text": "Knee", "key": "fourth key"},
+        "/patients/{patient_id}/notes/remove": {"note": "note"},
         "/patients": {"search": "lovelace"},
         "/pin": PIN,
         "/patients/new": {"firstName": "Mary", "lastName": "Moe", "dob": "1980-12-26", "phone": "+1 555 010 0180"},

@@ -54,6 +54,8 @@ PHRASES: Mapping[str, Phrase] = {
     "console.return_to_waiting": Phrase("sent", "send", "a patient back to wait:", ""),
     "console.restore_appointment": Phrase("took back", "take back", "a state of an appointment", "of"),
     "console.arrivals": Phrase(*_SHOWN, "the arrivals board", "with"),
+    "console.add_note": Phrase("added", "add", "a note", "about"),
+    "console.remove_note": Phrase("removed", "remove", "a note", "about"),
     "console.calendar": Phrase(*_SHOWN, "the calendar", "with"),
     "console.day_sheet": Phrase(*_SHOWN, "the day sheet", "with"),
     "console.patient": Phrase(*_SHOWN, "the record", "of"),

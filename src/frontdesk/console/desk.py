@@ -18,6 +18,7 @@ from frontdesk.console.actions.clients import Clients
 from frontdesk.console.actions.confirmations import Confirmations
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.actions.health import SystemHealth
+from frontdesk.console.actions.notes import Notes
 from frontdesk.console.actions.patient_reads import PatientReads
 from frontdesk.console.actions.patients import Patients
 from frontdesk.console.actions.practice_files import PracticeFiles
@@ -44,6 +45,7 @@ class Desk:
     arrivals: Arrivals
     patients: Patients
     patient_reads: PatientReads
+    notes: Notes
     blocks: Blocks
     live: LiveCalendars
     agent_view: AgentView

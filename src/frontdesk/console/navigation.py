@@ -69,6 +69,8 @@ NOTICES = {
     "appointment_restored": "Undone.",
     "patient_created": "The patient has been added.",
     "patient_changed": "The patient's record has been changed.",
+    "note_added": "The note has been added.",
+    "note_removed": "The note has been removed.",
     "nothing_changed": "Nothing was changed.",
     "time_blocked": "The time is blocked and can no longer be booked.",
     "time_unblocked": "The time is open again.",

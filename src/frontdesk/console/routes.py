@@ -24,6 +24,7 @@ from frontdesk.console.pages import (
     health,
     live,
     lock,
+    notes,
     passkeys,
     patients,
     practice_file,
@@ -45,8 +46,8 @@ async def _nothing(_visit: ConsoleRequest) -> Response:
 
 
 _MODULES = (
-    account, lock, passkeys, calendar, live, chosen_time, appointments, arrivals, bookings, patients, blocks, staff,
-    agent_view, assistants, clients, usage, reports, confirmations, connect, setup, practice_file, health, audit,
+    account, lock, passkeys, calendar, live, chosen_time, appointments, arrivals, bookings, patients, notes, blocks,
+    staff, agent_view, assistants, clients, usage, reports, confirmations, connect, setup, practice_file, health, audit,
 )  # fmt: skip
 PAGES: tuple[Page, ...] = (Page("GET", "/", _home), *(page for module in _MODULES for page in module.PAGES))
 # Matched last: 404 with a session, the sign-in without one.

@@ -7,6 +7,7 @@ from typing import Any
 
 from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.context import ActionContext
+from frontdesk.console.actions.notes import Note, notes_on
 from frontdesk.console.names import Actor, names_of
 from frontdesk.domain.appointments import (
     CANCELLABLE,
@@ -65,6 +66,7 @@ class AppointmentView:
     may: frozenset[str]  # operations, and statuses that can be recorded
     undo_without_reason: bool  # the last step was taken just now
     records_attendance: bool
+    notes: Sequence[Note]  # on the appointment and its patient
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ class Appointments:
         actors = await actors_of(
             self.database, context.practice_id, {*(row["actor"] for row in rows), *([booked_by] if booked_by else [])}
         )
+        notes = await notes_on(self.database, context.practice_id, [found.patient_id])
         await context.record("console.appointment", found.id, found.patient_id, read=True)
         time_zone = directory.locations[found.location_id].time_zone
         return AppointmentView(
@@ -104,6 +107,7 @@ class Appointments:
             ],
             undo_without_reason=context.now - found.updated_at <= UNDO,
             may=allowed(found, directory, context.now, system.capabilities),
+            notes=[note for note in notes if note.appointment_id in (None, found.id)],
             records_attendance=Capability.RECORD_ATTENDANCE in system.capabilities,
             **names_of(found, directory),
         )

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from frontdesk.console.actions.appointments import Appointments, allowed
 from frontdesk.console.actions.calendar import CalendarQuery, Systems, shown_appointments, shown_locations
 from frontdesk.console.actions.context import ActionContext
+from frontdesk.console.actions.notes import Note, notes_on
 from frontdesk.console.names import names_of
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Location
@@ -42,6 +43,7 @@ class Visit:
     location: str
     steps: Sequence[str]  # that can be taken, the usual one first
     undo: str | None  # the step that takes back the last one
+    notes: Sequence[Note]  # on the appointment and its patient
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ class Arrivals:
         directory = await system.directory()  # reading may have loaded a newer one
         contacts = await system.contacts(list({each.patient_id for each in found})) if found else {}
         attended = await self._attended(context, found)
+        notes = await notes_on(self.database, context.practice_id, sorted(contacts))
         records_attendance = Capability.RECORD_ATTENDANCE in system.capabilities
         places: dict[Place, list[Visit]] = {place: [] for place in PLACES}
         for each in found:
@@ -96,6 +99,11 @@ class Arrivals:
                     provider=names["provider"],
                     visit_type=names["visit_type"],
                     location=names["location"],
+                    notes=[
+                        note
+                        for note in notes
+                        if note.patient_id == each.patient_id and note.appointment_id in (None, each.id)
+                    ],
                     steps=_steps(place, may) if records_attendance else [],
                     undo=_undo(place, attended=each.id in attended) if records_attendance else None,
                 )

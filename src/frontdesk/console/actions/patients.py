@@ -7,6 +7,7 @@ from datetime import date, datetime
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.console.actions.context import ActionContext
+from frontdesk.console.actions.notes import Note, notes_on
 from frontdesk.console.names import names_of
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
@@ -16,6 +17,7 @@ from frontdesk.domain.local_time import zone
 from frontdesk.domain.names import digits, words
 from frontdesk.domain.patients import Patient
 from frontdesk.operations import supported
+from frontdesk.store.database import Database
 from frontdesk.systems.port import AppointmentFilter, AppointmentPage, Capability, PatientSearch, SchedulingSystem
 
 SHOWN = 25
@@ -67,10 +69,12 @@ class PatientView:
     past: Sequence[PatientAppointment]  # and cancelled ones, newest first
     whole: bool
     supports: frozenset[str]
+    notes: Sequence[Note]  # on the patient
 
 
 @dataclass(frozen=True, slots=True)
 class Patients:
+    database: Database
     systems: Callable[[Caller], Awaitable[SchedulingSystem]]
 
     async def searchable(self, context: ActionContext) -> bool:
@@ -109,6 +113,7 @@ class Patients:
             wanted = AppointmentFilter(patient_id=patient.id)
             found = await system.list_appointments(wanted, limit=_MOST_APPOINTMENTS, after=None)
         directory = await system.directory()
+        notes = await notes_on(self.database, context.practice_id, [patient.id])
         await context.record("console.patient", patient.id, read=True)
         shown = [_shown(appointment, directory) for appointment in found.appointments]
         upcoming = [each for each in shown if each.appointment.ends_at > context.now and not each.is_cancelled]
@@ -118,6 +123,7 @@ class Patients:
             [each for each in reversed(shown) if each not in upcoming],
             found.last is None,
             supported(system.capabilities),
+            [note for note in notes if note.appointment_id is None],
         )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from frontdesk.console.actions.notes import KINDS
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.pages.slot_choice import slot_choice
 from frontdesk.domain.errors import Problem
@@ -37,7 +38,9 @@ AGREED = {
 }
 
 
-async def _appointment(request: ConsoleRequest, refused: Problem | None = None, reason: str = "") -> Response:
+async def appointment_page(
+    request: ConsoleRequest, refused: Problem | None = None, reason: str = "", note: str = ""
+) -> Response:
     view = await request.desk.appointments.read(request.context, request.param("appointment_id"))
     return request.render(
         "appointment.html",
@@ -47,7 +50,9 @@ async def _appointment(request: ConsoleRequest, refused: Problem | None = None, 
         appointment=view.appointment,
         refused=refused,
         reason=reason,
+        note=note,
         happened=happened,
+        note_kinds=KINDS,
         agreed=AGREED,
     )
 
@@ -137,7 +142,7 @@ async def _refused(request: ConsoleRequest, problem: Problem, reason: str = "") 
     """Shows the refusal on the appointment's page, if the appointment exists."""
     if problem.code == "not_found":
         raise problem
-    return await _appointment(request, problem, reason)
+    return await appointment_page(request, problem, reason)
 
 
 def happened(operation: str, outcome: str) -> str:
@@ -155,7 +160,7 @@ def happened(operation: str, outcome: str) -> str:
 
 
 PAGES = (
-    Page("GET", "/appointments/{appointment_id}", _appointment),
+    Page("GET", "/appointments/{appointment_id}", appointment_page),
     Page("POST", "/appointments/{appointment_id}/confirm", _step),
     Page("POST", "/appointments/{appointment_id}/cancel", _step),
     Page("POST", "/appointments/{appointment_id}/record", _record),

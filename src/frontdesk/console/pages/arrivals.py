@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from frontdesk.console.actions.arrivals import PLACES, Board
+from frontdesk.console.actions.notes import KINDS
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.pages.calendar import read_id
 from frontdesk.console.rendering import compressed
@@ -86,6 +87,7 @@ def _lists(board: Board, asked: tuple[int | None, tuple[int, ...]]) -> dict[str,
     location_id, providers = asked
     return {
         "board": board,
+        "note_kinds": KINDS,
         "lists": _address("/arrivals/board", asked),
         "location_id": location_id or "",
         "provider_id": providers[0] if providers else "",

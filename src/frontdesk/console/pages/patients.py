@@ -4,6 +4,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from frontdesk.console.actions.notes import KINDS
 from frontdesk.console.actions.patients import PatientHits
 from frontdesk.console.forms import labelled_faults
 from frontdesk.console.guard import ConsoleRequest, Page, here
@@ -77,9 +78,18 @@ async def _search_page(
     )
 
 
-async def _patient(request: ConsoleRequest) -> Response:
+async def patient_page(request: ConsoleRequest, refused: Problem | None = None, note: str = "") -> Response:
     view = await request.desk.patients.read(request.context, request.param("patient_id"))
-    return request.render("patient.html", title="Patient", view=view, patient=view.patient)
+    return request.render(
+        "patient.html",
+        title="Patient",
+        status=200 if refused is None else refused.status,
+        refused=refused,
+        view=view,
+        patient=view.patient,
+        note=note,
+        note_kinds=KINDS,
+    )
 
 
 async def _new(request: ConsoleRequest) -> Response:
@@ -143,7 +153,7 @@ PAGES = (
     Page("POST", "/patients", _search),
     Page("GET", "/patients/new", _new),
     Page("POST", "/patients/new", _create),
-    Page("GET", "/patients/{patient_id}", _patient),
+    Page("GET", "/patients/{patient_id}", patient_page),
     Page("GET", "/patients/{patient_id}/edit", _edit),
     Page("POST", "/patients/{patient_id}/edit", _update),
 )
