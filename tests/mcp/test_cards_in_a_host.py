@@ -1,19 +1,18 @@
 """The cards in Chromium, inside the host that the extension's authors wrote: a person presses their buttons."""
 
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from playwright.async_api import Browser, FrameLocator, Page, Route, async_playwright, expect
+from playwright.async_api import Browser, FrameLocator, Page, Route, expect
 
-from tests.browser.browsing import ARGUMENTS
 from tests.doors.elicitation_hosts import CARDS, modern
 from tests.doors.mcp_speech import MODERN, result
 from tests.doors.test_elicitation import booked, booking
 from tests.engine.test_consent import demand, recorded
+from tests.mcp.consenting import chromium
 from tests.mcp.node_clients import NodeClients
 from tests.world import MONDAY, World
 
@@ -29,12 +28,8 @@ SEARCH = {
 
 @pytest.fixture
 async def browser() -> AsyncIterator[Browser]:
-    executable = shutil.which("chromium") or shutil.which("chromium-browser")
-    assert executable is not None, "these tests need chromium on the PATH (on Debian: apt-get install chromium)"
-    async with async_playwright() as playwright:
-        launched = await playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
+    async with chromium() as launched:
         yield launched
-        await launched.close()
 
 
 @pytest.fixture
