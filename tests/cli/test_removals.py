@@ -1,6 +1,7 @@
 """`client remove`, `client set-scopes` and `practice remove`: asked first, recorded, and nothing of it is left."""
 
 import io
+from importlib.resources import files
 
 import asyncpg
 import pytest
@@ -101,8 +102,10 @@ async def test_a_practice_with_future_appointments_is_removed_only_by_force(
     assert unasked.err.endswith("The audit trail is kept. Give --yes to confirm.\n")
     monkeypatch.setattr("sys.stdin", Terminal("yes\n"))
     assert (await command("practice", "remove", "harbor", "--force")).status == 1, "the slug has to be typed"
-    others = await rows_of(world, 2)
-    assert (await rows_of(world, 1))["appointment"] == 1
+    others, before = await rows_of(world, 2), await rows_of(world, 1)
+    assert before["appointment"] == 1
+    statements = (files("frontdesk.store") / "functions" / "removal.sql").read_text()
+    assert {table for table in before if f"'{table}'" not in statements} == KEPT, "a new table is emptied, too"
 
     removed = await command("practice", "remove", "harbor", "--force", "--yes")
     assert removed.out == "Removed harbor. Its audit trail is kept: frontdesk audit export --practice harbor~1\n"

@@ -3,7 +3,7 @@ cancels their appointments."""
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from frontdesk.audit.trail import AuditContext
 from frontdesk.domain.directory import Directory
@@ -12,7 +12,6 @@ from frontdesk.store.database import Database
 from frontdesk.systems.native.upcoming import cancel_appointments, upcoming_appointments
 
 Choice = Literal["refuse", "keep", "cancel"]
-CHOICES: tuple[Choice, ...] = get_args(Choice)
 _REASON = "The practice has changed its schedule."
 
 
