@@ -9,8 +9,8 @@ import pytest
 
 from frontdesk.operations import OPERATIONS
 from frontdesk.store.database import Database
-from tests.mcp import codex
 from tests.mcp.consenting import PersonWithPasskey, chromium, person, run_with
+from tests.mcp.json_rpc import json_rpc
 from tests.mcp.node_clients import NodeClients
 from tests.mcp.served import Served, serving_here
 from tests.ports import free_port
@@ -20,6 +20,8 @@ pytestmark = pytest.mark.heavy
 CONFORMANCE = "conformance-next/dist/index.js"
 INSPECTOR = "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 MCP_REMOTE = "mcp-remote/dist/client.js"
+MCP_REMOTE_PROXY = "mcp-remote/dist/proxy.js"
+CODEX = "@openai/codex/bin/codex.js"
 ADA = {"firstName": "Ada", "lastName": "Lovelace", "phone": "555 010 0199", "dob": "1985-12-10"}
 NAMES = [operation.name for operation in OPERATIONS]
 
@@ -56,9 +58,17 @@ async def test_the_typescript_client_signs_in(served: Served, node: NodeClients,
 
 
 async def test_mcp_remote_signs_in(served: Served, node: NodeClients, tmp_path: Path) -> None:
+    address = [served.mcp_url, str(free_port())]
     async with person(served) as ana:
-        _, written = await run_with(ana, node, MCP_REMOTE, [served.mcp_url, str(free_port())], tmp_path)
+        _, written = await run_with(ana, node, MCP_REMOTE, address, tmp_path)
     assert all(name in written for name in NAMES), written
+    # Its proxy, for hosts that only start programs, uses the same sign-in.
+    async with json_rpc(node, MCP_REMOTE_PROXY, *address, home=tmp_path) as proxy:
+        host = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "host", "version": "1"}}
+        await proxy.request("initialize", **host)
+        proxy.notify("notifications/initialized")
+        answer = await proxy.request("tools/call", name="get_practice", arguments={})
+    assert answer["structuredContent"]["name"] == "Harbor Family Medicine"
 
 
 def inspector_at(served: Served, era: str, home: Path) -> list[str]:
@@ -113,16 +123,19 @@ async def test_the_inspector_identifies_itself_by_a_document(
 async def test_codex_is_connected_in_three_actions_and_nobody_copies_a_secret(
     database: Database, node: NodeClients, tmp_path: Path
 ) -> None:
-    codex.keep_tokens_in_a_file(tmp_path)
+    (tmp_path / ".codex").mkdir()
+    (tmp_path / ".codex" / "config.toml").write_text('mcp_oauth_credentials_store = "file"\n')
     # A name, because there are no passkeys at an IP address.
     async with serving_here(database, tmp_path, "localhost") as served, chromium() as browser:
         ana = PersonWithPasskey(browser, served)
         await ana.prepare()
         ana.actions.append(f"paste {served.mcp_url}")
         adding = ["mcp", "add", "frontdesk", "--url", served.mcp_url]
-        status, written = await run_with(ana, node, codex.PROGRAM, adding, tmp_path)
+        status, written = await run_with(ana, node, CODEX, adding, tmp_path)
         assert status == 0, written
-        async with codex.app_server(node, tmp_path) as app:
+        async with json_rpc(node, CODEX, "app-server", home=tmp_path) as app:
+            await app.request("initialize", clientInfo={"name": "frontdesk-test", "version": "1"})
+            app.notify("initialized")
             [listed] = (await app.request("mcpServerStatus/list"))["data"]
             thread = (await app.request("thread/start"))["thread"]["id"]
             call = {"threadId": thread, "server": "frontdesk", "tool": "get_practice", "arguments": {}}

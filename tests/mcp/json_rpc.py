@@ -1,9 +1,9 @@
-"""Codex as a client of MCP servers, without a model: what its app server lists and calls with the stored sign-in."""
+"""A Node program that speaks JSON-RPC on its standard streams, one message a line."""
 
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +11,17 @@ import orjson
 
 from tests.mcp.node_clients import NodeClients
 
-PROGRAM = "@openai/codex/bin/codex.js"
 _SECONDS = 60.0
 _LONGEST_LINE = 16 * 1024 * 1024  # a list of tools is one line
 
 
-def keep_tokens_in_a_file(home: Path) -> None:
-    """Instead of in the keychain of the machine, if it has one."""
-    (home / ".codex").mkdir()
-    (home / ".codex" / "config.toml").write_text('mcp_oauth_credentials_store = "file"\n')
-
-
-class AppServer:
+class JsonRpc:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
         self._sent = 0
 
     async def request(self, method: str, **params: Any) -> Any:
-        """The result of a request; what the server says of its own accord in between is skipped."""
+        """The result of a request; what the program says of its own accord in between is skipped."""
         self._sent += 1
         self.notify(method, id=self._sent, params=params)
         assert self._process.stdout is not None
@@ -38,25 +31,22 @@ class AppServer:
                 if message.get("id") == self._sent and "method" not in message:
                     assert "result" in message, message
                     return message["result"]
-        raise AssertionError("the app server has ended")
+        raise AssertionError("the program has ended")
 
     def notify(self, method: str, **more: Any) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.write(orjson.dumps({"method": method, **more}) + b"\n")
+        self._process.stdin.write(orjson.dumps({"jsonrpc": "2.0", "method": method, **more}) + b"\n")
 
 
 @contextlib.asynccontextmanager
-async def app_server(node: NodeClients, home: Path) -> AsyncIterator[AppServer]:
-    environment: Mapping[str, str] = {**os.environ, "HOME": str(home)}
+async def json_rpc(node: NodeClients, program: str, *arguments: str, home: Path) -> AsyncIterator[JsonRpc]:
     process = await asyncio.create_subprocess_exec(
-        node.node, str(node.modules / PROGRAM), "app-server", env=environment, cwd=home, limit=_LONGEST_LINE,
+        node.node, str(node.modules / program), *arguments,
+        env={**os.environ, "HOME": str(home)}, cwd=home, limit=_LONGEST_LINE,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        server = AppServer(process)
-        await server.request("initialize", clientInfo={"name": "frontdesk-test", "version": "1"})
-        server.notify("initialized")
-        yield server
+        yield JsonRpc(process)
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
