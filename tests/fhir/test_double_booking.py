@@ -87,7 +87,7 @@ DURING = (
     "published slot",
     "$book",
     "$hold",
-    "whole day",
+    "long absence",
     "location closed",
     "no slot",
     "several slots",
