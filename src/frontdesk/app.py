@@ -108,6 +108,7 @@ from frontdesk.systems.port import SchedulingSystem
 
 if TYPE_CHECKING:
     from frontdesk.doors.metrics import Metrics
+    from frontdesk.tracing import Tracing
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,7 @@ class Service:
     key_sets: KeySets
     fhir: FhirSystems
     calendar_notifier: CalendarNotifier
+    tracing: "Tracing | None"
 
     def on_change(self, kind: str, id: str) -> None:  # noqa: A002
         """Drops what another process has changed from the caches."""
@@ -155,6 +157,7 @@ def build_service(
     database: Database,
     clock: Callable[[], datetime] | None = None,
     requests: RequestLog | None = None,
+    tracing: "Tracing | None" = None,
 ) -> Service:
     """Wires the parts together; opens nothing."""
     now = clock or (lambda: datetime.now(UTC))
@@ -177,7 +180,7 @@ def build_service(
         audit.seal_soon(practice_id)
         calendar_notifier.changed(practice_id)
 
-    fhir = FhirSystems(database, directories, clock=now, on_settled=settled)
+    fhir = FhirSystems(database, directories, clock=now, on_settled=settled, tracing=tracing)
 
     async def system_of(caller: Caller) -> SchedulingSystem:
         stored = await directories.at(caller.practice_id, caller.directory_version)
@@ -193,7 +196,7 @@ def build_service(
     def practice_keys(practice_id: int) -> tuple[SlotIds, Cursors]:
         return keys_in_state(practice_id, ring.state(seconds()))
 
-    engine = SimulatingEngine(
+    engine = _engine_type(tracing)(
         authenticator=authenticator,
         systems=system_of,
         slot_ids=lambda practice_id: practice_keys(practice_id)[0],
@@ -258,10 +261,17 @@ def build_service(
         desk_lock=DeskLock(database, sign_in, now, cipher),
         sign_in_mail=_sign_in_mail(settings, database, now, audit.seal_soon),
         feeds=CalendarFeeds(database, system_of, audit, now),
-        webhooks=Deliverer(database, cipher, Sender(allow_private=settings.webhook_allow_private), audit.seal_soon),
+        webhooks=Deliverer(
+            database,
+            cipher,
+            Sender(allow_private=settings.webhook_allow_private),
+            audit.seal_soon,
+            tracing=tracing,
+        ),
         key_sets=KeySets(CheckedHttp(allow_private=settings.webhook_allow_private)),
         fhir=fhir,
         calendar_notifier=calendar_notifier,
+        tracing=tracing,
     )
 
 
@@ -349,8 +359,9 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
     service.requests.observers.append(service.usage.observe)
     if service.metrics is not None:
         service.requests.observers.append(service.metrics.observe)
+    gateway_type, mcp_door_type = _door_types(service)
     rest_door = RestDoor(service.engine, settings, service.requests)
-    mcp_door = mcp.McpDoor(service.engine, settings, service.requests)
+    mcp_door = mcp_door_type(service.engine, settings, service.requests)
     fhir_door = None
     if settings.fhir_server:
         identifiers = ExternalIdentifiers(service.database)
@@ -363,7 +374,7 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
             return fhir_door
         return mcp_door if path == mcp.PATH else None
 
-    gateway = Gateway(
+    gateway = gateway_type(
         app,
         door_of,
         service.authenticator,
@@ -393,6 +404,25 @@ def _metrics(settings: Settings, database: Database) -> "Metrics | None":
 
     queues = Queues({name: queue.about for name, queue in QUEUES.items()}, QueueMeter(database).read)
     return Metrics(database, queues, settings.metrics_token)
+
+
+def _engine_type(tracing: "Tracing | None") -> type[SimulatingEngine]:
+    if tracing is None:
+        return SimulatingEngine
+    from frontdesk.engine.traced_engine import traced_engine
+
+    return traced_engine(tracing)
+
+
+def _door_types(service: Service) -> tuple[type[Gateway], type[mcp.McpDoor]]:
+    tracing = service.tracing
+    if tracing is None:
+        return Gateway, mcp.McpDoor
+    from frontdesk.doors.mcp.traced_door import traced_mcp_door
+    from frontdesk.doors.traced_gateway import describe_request, traced_gateway
+
+    service.requests.observers.append(describe_request)
+    return traced_gateway(tracing), traced_mcp_door(tracing)
 
 
 def _sign_in_mail(

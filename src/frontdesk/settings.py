@@ -140,6 +140,8 @@ class Settings(BaseSettings):
     """How many connections an address may have open to a worker; trusted proxies as many as they like."""
     metrics_token: _Token | None = Field(default=None, repr=False)
     """Opens /metrics to callers that send it as a bearer token. Absent: there is no /metrics."""
+    otlp_endpoint: _WebUrl | None = None
+    """The collector that traces are sent to over OTLP, such as http://127.0.0.1:4318. Absent: nothing is traced."""
     oidc_issuer: _WebUrl | None = None
     """The identity provider (OpenID Connect) by which staff may sign in to the console. Absent: passkeys, links."""
     oidc_client_id: str | None = None

@@ -16,6 +16,7 @@ ONLY_WHEN_USED = {
     "icalendar",
     "jinja2",
     "markdown_it",
+    "opentelemetry",
     "prometheus_client",
     "webauthn",
     "yaml",

@@ -59,6 +59,18 @@ class Preloaded:
         self._process.wait()
 
 
+# Their libraries read the environment when they are imported, or are slow to import and seldom used.
+_LEFT_OUT = (
+    "frontdesk.doors.metrics",
+    "frontdesk.doors.mcp.traced_door",
+    "frontdesk.doors.traced_gateway",
+    "frontdesk.engine.traced_engine",
+    "frontdesk.measurements",
+    "frontdesk.store.traced_database",
+    "frontdesk.tracing",
+)
+
+
 @cache
 def preloaded() -> Preloaded:
     """One for each test process."""
@@ -69,7 +81,7 @@ def _serve(asked: socket.socket) -> None:
     import frontdesk.cli
 
     for module in pkgutil.walk_packages(frontdesk.__path__, "frontdesk."):
-        if not module.name.startswith("frontdesk.doors.metrics") and not module.name.endswith("__main__"):
+        if not module.name.startswith(_LEFT_OUT) and not module.name.endswith("__main__"):
             importlib.import_module(module.name)
     while True:
         message, files, _, _ = socket.recv_fds(asked, _LARGEST, 3)

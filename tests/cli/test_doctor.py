@@ -85,6 +85,7 @@ def test_a_healthy_installation_is_healthy(used: CommandLine, port: str) -> None
         "mail": "skipped",
         "client documents": "skipped",
         "metrics": "skipped",
+        "traces": "skipped",
         "database": "ok",
         "migrations": "ok",
         "clock": "ok",
@@ -104,7 +105,7 @@ def test_people_get_a_table(used: CommandLine, port: str) -> None:
     done: Done = used.run("doctor", FRONTDESK_PORT=port)
     assert done.status == (os.geteuid() == 0)
     assert done.out.splitlines()[0].split() == ["CHECK", "STATE", "DETAIL"]
-    assert len(done.out.splitlines()) == 23
+    assert len(done.out.splitlines()) == 24
 
 
 def test_an_empty_folder_is_well_and_stays_empty(tmp_path: Path, port: str) -> None:

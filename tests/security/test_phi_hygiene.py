@@ -1,14 +1,14 @@
 """Protected data stays where it belongs: a marked patient goes through everything, and the marks are looked for.
 
-The server runs at debug level with metrics on. Marks may be in the answers that are meant to carry them and in the
-practice's own patient and appointment rows, and nowhere else: not in logs, traces, metrics, audit, outbox, intents or
-error texts. Neither may secrets and tokens.
+The server runs at debug level with metrics and traces on. Marks may be in the answers that are meant to carry them and
+in the practice's own patient and appointment rows, and nowhere else: not in logs, traces, metrics, audit, outbox,
+intents or error texts. Neither may secrets and tokens.
 """
 
 import asyncio
 import io
 import tarfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from frontdesk.cli import main
 from frontdesk.store.database import session_settings
 from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.accounts import SAME_ACCOUNT
+from tests.otlp_receiver import Collector, collecting
 from tests.security.real_server import RealServer, real_server
 from tests.security.two_practices import BY_NAME, call, call_tool
 from tests.shared_database import as_owner, new_database, opened
@@ -39,13 +40,25 @@ METRICS_TOKEN = "the token of the hygiene test"
 
 
 @pytest.fixture(scope="module")
+def collector() -> Iterator[Collector]:
+    with collecting() as collector:
+        yield collector
+
+
+@pytest.fixture(scope="module")
 async def server(
-    cluster: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
+    cluster: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory, collector: Collector
 ) -> AsyncIterator[RealServer]:
     async with new_database(cluster, template) as dsn, opened(dsn) as database:
         folder = tmp_path_factory.mktemp("server")
         async with real_server(
-            database, dsn, as_owner(dsn), folder, log_level="debug", metrics_token=METRICS_TOKEN
+            database,
+            dsn,
+            as_owner(dsn),
+            folder,
+            log_level="debug",
+            metrics_token=METRICS_TOKEN,
+            otlp_endpoint=collector.url,
         ) as running:
             yield running
 
@@ -201,6 +214,18 @@ async def test_metrics_carry_no_mark_and_no_name(journey: Journey) -> None:
     check_unmarked(text, "metrics", journey.secrets)
     for name in ("harbor", "fd_", "pat_", "apt_", "slt_", "127.0.0.1"):
         assert name not in text
+
+
+async def test_no_span_carries_a_mark_or_a_secret(journey: Journey, collector: Collector) -> None:
+    async with journey.server.http() as client:
+        last = (await client.get("/api/practice")).headers["x-svc-trace-id"]
+    await asyncio.to_thread(collector.wait_for, "rest get_practice", last)  # everything before it was sent, too
+    names = {span.name for span in collector.spans}
+    for operation in ("create_patient", "match_patient", "book_appointment"):
+        assert {f"rest {operation}", f"mcp {operation}", f"tools/call {operation}", f"execute {operation}"} <= names
+    assert any(name.startswith("SELECT") for name in names)
+    for body in collector.bodies:
+        check_unmarked(body.decode("latin-1"), "traces", journey.secrets)
 
 
 async def test_a_support_bundle_carries_no_mark_and_no_secret(

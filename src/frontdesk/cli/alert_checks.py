@@ -85,5 +85,18 @@ def metrics(settings: "Settings") -> Finding:
     return "ok", "the service reports nothing unusual"
 
 
+def traces(settings: "Settings") -> Finding:
+    from frontdesk.serving.address import ServingError
+    from frontdesk.serving.traces import check_installed
+
+    if settings.otlp_endpoint is None:
+        return "skipped", "FRONTDESK_OTLP_ENDPOINT is not set: nothing is traced"
+    try:
+        check_installed(settings)
+    except ServingError as error:
+        return "failed", str(error)
+    return "ok", f"sent to {settings.otlp_endpoint}"
+
+
 def _spoken(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes"

@@ -92,6 +92,7 @@ def examine() -> list[CheckResult]:
         "mail": _mail,
         "client documents": exposure.client_documents,
         "metrics": alert_checks.metrics,
+        "traces": alert_checks.traces,
     }
     found += [_told(check, look, settings) for check, look in looks.items()]
     if settings.database_url is None and not has_embedded_database(settings):

@@ -78,6 +78,7 @@ def add_commands(commands: Commands) -> None:
 
 
 def _serve(args: argparse.Namespace) -> None:
+    from frontdesk.serving.traces import check_installed
     from frontdesk.settings import CONFIG_VARIABLE, load_settings
 
     settings = load_settings(
@@ -89,6 +90,7 @@ def _serve(args: argparse.Namespace) -> None:
         insecure_http=args.insecure_http,
     )
     os.environ |= {**settings.as_environment(), CONFIG_VARIABLE: ""}  # workers read nothing else
+    check_installed(settings)
     found = warnings(settings)
     become_service_account(settings)
     from frontdesk.serving import serve

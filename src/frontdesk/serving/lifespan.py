@@ -1,5 +1,6 @@
 """Opens and closes what a server process runs: the database, the background work and the application."""
 
+import asyncio
 import contextlib
 import gc
 from collections.abc import AsyncIterator, Callable
@@ -10,8 +11,9 @@ from starlette.applications import Starlette
 from frontdesk.app import build_app, build_background, build_service
 from frontdesk.doors.request_log import request_lines
 from frontdesk.logs import configure_logging
+from frontdesk.serving.traces import database_type, start_tracing
 from frontdesk.settings import load_settings
-from frontdesk.store.database import SERVICE_ROLE, Database
+from frontdesk.store.database import SERVICE_ROLE
 from frontdesk.store.embedded.server import EmbeddedPostgres
 
 
@@ -19,13 +21,14 @@ def create(on_database_down: Callable[[], None]) -> Any:
     """The application, configured by environment variables."""
     settings = load_settings()
     lines = configure_logging(settings.log_level)
-    database = Database(
+    tracing = start_tracing(settings, lines)
+    database = database_type(tracing)(
         settings.database_url or EmbeddedPostgres(settings.postgres_dir).dsn(SERVICE_ROLE),
         pool_size=settings.database_pool_size,
         pooled=settings.direct_database_url is not None,
         on_unreachable=on_database_down,
     )
-    service = build_service(settings, database, requests=request_lines(lines))
+    service = build_service(settings, database, requests=request_lines(lines), tracing=tracing)
     background = build_background(service)
 
     @contextlib.asynccontextmanager
@@ -48,6 +51,8 @@ def create(on_database_down: Callable[[], None]) -> Any:
                 await service.sign_in_mail.close()
             await service.fhir.close()
             await database.close()
+            if tracing is not None:
+                await asyncio.to_thread(tracing.close)
             lines.flush()
 
     return build_app(service, lifespan, background)

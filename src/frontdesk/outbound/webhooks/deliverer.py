@@ -11,7 +11,7 @@ import secrets
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -25,6 +25,9 @@ from frontdesk.outbound.webhooks.sender import Sender, Sent
 from frontdesk.outbound.webhooks.signing import signed_headers
 from frontdesk.store.database import Database
 from frontdesk.store.practice_work import for_each_practice
+
+if TYPE_CHECKING:
+    from frontdesk.tracing import Tracing
 
 LEASE = timedelta(seconds=30)
 RESULTS = ("delivered", "failed", "dead")
@@ -63,12 +66,14 @@ class Deliverer:
         on_paused: Callable[[int], None],
         clock: Callable[[], datetime] | None = None,
         lease: timedelta = LEASE,
+        tracing: "Tracing | None" = None,
     ) -> None:
         self._database = database
         self._cipher = cipher
         self._sender = sender
         self._clock = clock
         self._lease = lease
+        self._tracing = tracing
         self._holder = secrets.token_hex(8)
         self._outcomes = Outcomes(database, self._holder, on_paused, clock)
         self._sending: set[asyncio.Task[None]] = set()
@@ -119,6 +124,18 @@ class Deliverer:
             _log.error("a webhook delivery ended unexpectedly: it will be sent again", exc_info=task.exception())
 
     async def _deliver(self, practice_id: int, row: Any) -> None:
+        if self._tracing is None:
+            await self._attempt(practice_id, row)
+            return
+        facts = {"frontdesk.endpoint": row["endpoint_id"], "frontdesk.event": event_name(row["event_id"])}
+        with self._tracing.calling(f"webhook {row['type']}", facts) as span:
+            sent = await self._attempt(practice_id, row)
+            if sent.status is not None:
+                span.set_attribute("http.response.status_code", sent.status)
+            if sent.failure is not None:
+                span.set_attribute("error.type", sent.failure)
+
+    async def _attempt(self, practice_id: int, row: Any) -> Sent:
         sent = await self._send(row)
         wait = None if sent.failure is None else wait_after(row["attempts"] + 1, random.random())  # noqa: S311
         outcome = Outcome(row["endpoint_id"], row["event_id"], sent.status, sent.milliseconds, sent.failure, wait)
@@ -126,6 +143,7 @@ class Deliverer:
             dead = sent.failure is not None and wait is None
             self.attempts["delivered" if sent.failure is None else "dead" if dead else "failed"] += 1
             self._tell(practice_id, row, sent, dead=dead)
+        return sent
 
     async def _send(self, row: Any) -> Sent:
         body = orjson.dumps(event_document(row))
@@ -134,6 +152,8 @@ class Deliverer:
         except SecretKeyError:
             return Sent(None, 0, "secret cannot be opened")
         headers = signed_headers(keys, event_name(row["event_id"]), self._now() or datetime.now(UTC), body)
+        if self._tracing is not None:
+            headers |= self._tracing.headers()
         return await self._sender.send(row["url"], headers, body)
 
     def _tell(self, practice_id: int, row: Any, sent: Sent, *, dead: bool) -> None:

@@ -9,7 +9,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from frontdesk.domain.directory import Directory
 from frontdesk.store.database import Database
@@ -23,6 +23,9 @@ from frontdesk.systems.fhir.transport.client import FhirClient
 from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.fhir.transport.exchange import Exchange
 from frontdesk.systems.port import SystemUnavailable
+
+if TYPE_CHECKING:
+    from frontdesk.tracing import Tracing
 
 STATEMENT_SECONDS = 600.0
 RETRY_STATEMENT_SECONDS = 5.0
@@ -45,6 +48,7 @@ class Upstream:
         on_recovery: Callable[[], None] = lambda: None,
         on_fault: Callable[[str, str | None], None] = lambda _name, _reason: None,
         requests: Counter[str] | None = None,
+        tracing: "Tracing | None" = None,
     ) -> None:
         self.config = config
         self.settings: FhirSettings = fhir_settings(config)
@@ -55,6 +59,7 @@ class Upstream:
             on_recovery=on_recovery,
             on_fault=on_fault,
             requests=requests,
+            tracing=tracing,
         )
         self.client = FhirClient(self.settings.base_url, exchange)
         self.records = Records(database, practice_id)

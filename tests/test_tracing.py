@@ -1,0 +1,164 @@
+"""Traces: what is sent to a collector, and how a trace goes on at other systems."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from frontdesk.app import build_app, build_service
+from frontdesk.domain.errors import Problem
+from frontdesk.outbound.webhooks.deliverer import Deliverer
+from frontdesk.outbound.webhooks.sender import Sender
+from frontdesk.serving import ServingError, traces
+from frontdesk.settings import Settings
+from frontdesk.store.database import Database
+from frontdesk.store.traced_database import traced_database
+from frontdesk.systems.fhir.settings import fhir_settings
+from frontdesk.systems.fhir.transport.deadline import Deadline
+from frontdesk.systems.fhir.transport.exchange import Exchange, Request
+from frontdesk.tracing import Tracing, add_trace_id
+from tests.otlp_receiver import Collector, collecting
+from tests.webhooks.desk import build_desk
+from tests.webhooks.receiver import receiving
+from tests.world import World
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+OTHER = "4bf92f3577b34da6a3ce929d0e0e4736"
+PARENT = "00f067aa0ba902b7"
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    with collecting() as collector:
+        yield collector
+
+
+async def test_a_call_is_traced_through_both_doors_to_its_statements(world: World, collector: Collector) -> None:
+    tracing = Tracing(collector.url)
+    database = traced_database(tracing)(world.database.dsn)
+    await database.open()
+    service = build_service(world.service.settings, database, world.clock, tracing=tracing)
+    await service.ring.load()
+    app = build_app(service)
+    token = (await world.client()).headers["Authorization"]
+    try:
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://test", headers={"Authorization": token}
+        ) as client:
+            headers = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
+            given = await client.get("/api/appointments", headers=headers)
+            fresh = await client.get("/api/providers")
+            refused = await client.get("/api/patients/pat_unknown")
+            call = {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "method": "tools/call",
+                "params": {
+                    "name": "get_practice",
+                    "arguments": {},
+                    "_meta": {"traceparent": f"00-{OTHER}-{PARENT}-01"},
+                },
+            }
+            accept = {"Accept": "application/json, text/event-stream"}
+            tool = await client.post("/mcp", json=call, headers=accept)
+    finally:
+        await database.close()
+        await asyncio.to_thread(tracing.close)
+
+    assert given.headers["x-svc-trace-id"] == TRACE
+    found = collector.trace(TRACE)
+    request, engine = found["rest list_appointments"], found["execute list_appointments"]
+    assert request.parent_span_id.hex() == PARENT
+    assert engine.parent_span_id == request.span_id
+    statements = [span for name, span in found.items() if name.startswith("SELECT")]
+    assert engine.span_id in {span.parent_span_id for span in statements}
+    attributes = {each.key: each.value.string_value or each.value.int_value for each in request.attributes}
+    assert attributes["http.response.status_code"] == 200
+    assert attributes["frontdesk.practice"] == "harbor"
+
+    assert "rest list_providers" in collector.trace(fresh.headers["x-svc-trace-id"]), "the request id is the trace id"
+    refusal = collector.trace(refused.json()["requestId"])["execute get_patient"]
+    assert {each.key: each.value.string_value for each in refusal.attributes}["error.type"] == "not_found"
+    assert (refusal.status.code, list(refusal.events)) == (0, []), "an answer is no error, and no message is recorded"
+
+    called = collector.trace(OTHER)
+    assert called["tools/call get_practice"].parent_span_id.hex() == PARENT
+    assert called["execute get_practice"].parent_span_id == called["tools/call get_practice"].span_id
+    assert "mcp get_practice" in collector.trace(tool.headers["x-svc-trace-id"])
+
+
+async def test_webhooks_and_requests_to_fhir_servers_carry_their_trace(
+    database: Database, collector: Collector
+) -> None:
+    desk = await build_desk(database)
+    tracing, sender = Tracing(collector.url), Sender(allow_private=True)
+    node = Deliverer(desk.database, desk.cipher, sender, desk.paused.append, desk.clock, tracing=tracing)
+    async with receiving() as receiver:
+        await desk.endpoint(receiver.url())
+        await desk.happen("apt_1")
+        await asyncio.gather(*(await node.start_due()))
+        await node.close()
+    (message,) = receiver.attempts
+
+    seen = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request.headers["traceparent"])
+        return httpx.Response(503)
+
+    settings = fhir_settings({"kind": "fhir", "baseUrl": "http://ehr.example/fhir", "locations": {}, "providers": {}})
+    exchange = Exchange(settings, {}, tracing=tracing)
+    await exchange._http.aclose()
+    exchange._http = httpx.AsyncClient(transport=httpx.MockTransport(answer))
+    await exchange.send(Deadline(30), Request("GET", "http://ehr.example/fhir/Slot?name=Ada", "search Slot"))
+    await exchange.close()
+    await asyncio.to_thread(tracing.close)
+
+    for header, name, status in (
+        (message.headers["traceparent"], "webhook appointment.booked", 200),
+        (seen[0], "FHIR search Slot", 503),
+    ):
+        _, trace_id, span_id, _ = header.split("-")
+        span = collector.trace(trace_id)[name]
+        assert span.span_id.hex() == span_id
+        statuses = {each.key: each.value.int_value for each in span.attributes}
+        assert statuses["http.response.status_code"] == status
+    assert not any(b"Ada" in body or receiver.url().encode() in body for body in collector.bodies)
+
+
+def test_log_lines_inside_a_span_carry_its_trace_id_and_errors_no_message(collector: Collector) -> None:
+    tracing = Tracing(collector.url)
+    inside, outside = logging.makeLogRecord({}), logging.makeLogRecord({})
+
+    def fail(error: Exception, traceparent: str, record: logging.LogRecord) -> None:
+        with tracing.answering("request", {"traceparent": traceparent}):
+            add_trace_id(record)
+            raise error
+
+    with pytest.raises(ValueError, match="Ada"):
+        fail(ValueError("Ada"), f"00-{TRACE}-{PARENT}-01", inside)
+    add_trace_id(outside)
+    assert inside.__dict__["traceId"] == TRACE
+    assert "traceId" not in outside.__dict__
+    with pytest.raises(Problem):
+        fail(Problem("internal"), "forged", logging.makeLogRecord({}))
+    tracing.close()
+    first, second = collector.spans
+    assert [(each.key, each.value.string_value) for each in first.attributes] == [("error.type", "ValueError")]
+    assert (first.status.code, first.status.message, second.status.code) == (2, "", 2)
+    assert not any(b"Ada" in body for body in collector.bodies)
+
+
+def test_an_endpoint_without_opentelemetry_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, otlp_endpoint="http://127.0.0.1:4318")
+    traces.check_installed(settings)
+    monkeypatch.setattr(traces, "find_spec", lambda _name: None)
+    traces.check_installed(Settings(data_dir=tmp_path))
+    with pytest.raises(
+        ServingError, match=r"^FRONTDESK_OTLP_ENDPOINT needs OpenTelemetry: install frontdesk\[otel\]\.$"
+    ):
+        traces.check_installed(settings)
