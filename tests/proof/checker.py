@@ -125,11 +125,14 @@ class Checker:
 
     def _place_answer(self, op: Op) -> None:
         if op.code in _OUTAGE:
-            if not self.history.faults:
+            if not self.history.faults and op.practice not in self.history.upstream:
                 self.findings.add("refused without a fault", op)
         elif op.code == "rate_limited":
             if op.client not in self.history.caps:
                 self.findings.add("refused without a cap", op)
+        elif op.code == "confirmation_incomplete":
+            if op.practice not in self.history.upstream:
+                self.findings.add("an open outcome without another system", op)
         elif self._is_foreign(op):
             if op.code != "not_found":
                 self.findings.add("another practice's record was found", op)
@@ -147,8 +150,11 @@ class Checker:
                 self._read(key, op, run)
 
     def _is_foreign(self, op: Op) -> bool:
-        named = (op.given.get("appointmentId"), op.given.get("patientId"))
-        return any(self.facts.owners.get(each, op.practice) != op.practice for each in named if each is not None)
+        owners, practice, given = self.facts.owners, op.practice, op.given
+        return (
+            owners.get(given.get("appointmentId", ""), practice) != practice
+            or owners.get(given.get("patientId", ""), practice) != practice
+        )
 
     def _is_hold_of_another(self, op: Op) -> bool:
         return "holdId" in op.given and self.facts.held[op.given["holdId"]].op.client != op.client
@@ -196,10 +202,19 @@ class Checker:
                 self.findings.add("a stored result was forgotten", op)
 
     def _write(self, key: Key, effect: Effect, run: Write) -> None:
-        self.parts[key].append(Step(effect.op.invoked, effect.answered, True, run, effect.op))
+        if not self._is_skipped(key, effect.op):
+            self.parts[key].append(Step(effect.op.invoked, effect.answered, True, run, effect.op))
 
     def _read(self, key: Key, op: Op, run: Read) -> None:
-        self.parts[key].append(Step(op.invoked, op.answered, False, run, op))
+        if not self._is_skipped(key, op):
+            self.parts[key].append(Step(op.invoked, op.answered, False, run, op))
+
+    def _is_skipped(self, key: Key, op: Op) -> bool:
+        """Another system takes a time step by step: what is seen in between is not checked, but what is left in the
+        end; nor is an appointment that was undone because the time was taken."""
+        if op.practice not in self.history.upstream:
+            return False
+        return key[0] in ("day", "diary") or (key[0] == "appointment" and key[1] not in self.facts.booked)
 
     # the verdict
 

@@ -14,10 +14,14 @@ import asyncpg
 from tests.proof.nodes import OPEN_FILES, WORKERS, Node, clock_library
 from tests.proof.postgres import Pair
 from tests.proof.recorder import History, Offset
+from tests.proof.upstream import TIMEOUT_SECONDS, FhirPractice
 
 # Seconds: within and beyond the life of a token. After a day stored results are forgotten: a resend executes again.
 CLOCK_JUMPS = (-900, -90, 90, 900, 20 * 3600)
 CLOCK_LAG = 1.5  # seconds until every process has noticed
+_STRAGGLERS = 2.0 * TIMEOUT_SECONDS  # until the service has given up what no client waits for any more
+_SETTLED_BY = 600  # seconds: beyond all leases
+_SETTLED_WITHIN = 180.0
 Fault = tuple[str, Callable[[random.Random], Awaitable[None]]]
 _SERVICE_BACKENDS = "FROM pg_stat_activity WHERE usename = 'frontdesk_service'"
 
@@ -28,12 +32,14 @@ class Nemeses:
     postgres: Pair
     history: History
     chance: random.Random
+    fhir: FhirPractice
     has_small_disk: bool
     faults: Counter[str] = field(default_factory=Counter)
     lost_memory: bool = False  # a database server was killed
 
     def schedule(self) -> list[list[Fault]]:
-        """Every kind of fault once, in an order that the seed decides; some of nodes and database at the same time."""
+        """Every kind of fault once, in an order that the seed decides; some of nodes and database at the same time. The
+        clock jumps alone: see `move_clock`."""
         of_nodes: list[Fault] = [
             ("kill a worker", self.kill_worker),
             ("kill a supervisor", self.kill_supervisor),
@@ -50,9 +56,8 @@ class Nemeses:
             ("end sessions", self.end_sessions),
             ("deadlocks", self.deadlocks),
             ("fail-over", self.fail_over),
+            ("FHIR server", self.harm_fhir_server),
         ]
-        if clock_library() is not None:
-            of_nodes.append(("clock jump", self.move_clock))
         if self.has_small_disk:
             of_database.append(("full disk", self.fill_disk))
         self.chance.shuffle(of_nodes)
@@ -60,6 +65,8 @@ class Nemeses:
         together = self.chance.randrange(1, len(of_nodes))
         pairs = [list(pair) for pair in zip(of_nodes[:together], of_database, strict=False)]
         alone = [[fault] for fault in (*of_nodes[together:], *of_database[together:])]
+        if clock_library() is not None:
+            alone.append([("clock jump", self.move_clock)])
         return self.chance.sample(pairs + alone, len(pairs + alone))
 
     async def run(self, seconds: float) -> None:
@@ -79,6 +86,16 @@ class Nemeses:
     async def heal(self) -> None:
         for node in self.nodes:
             await asyncio.to_thread(node.until_ready)
+
+    async def settle(self) -> None:
+        """Waits until every write to the FHIR server is settled. The clock goes forward, so that they are due."""
+        await asyncio.sleep(_STRAGGLERS)
+        if clock_library() is not None:
+            await self._set_clock(_SETTLED_BY)
+        deadline = time.monotonic() + _SETTLED_WITHIN
+        while (await self.fhir.stored(self.postgres.owner_dsn)).open_writes and time.monotonic() < deadline:
+            await asyncio.sleep(0.5)
+        await self._set_clock(0)
 
     async def kill_worker(self, chance: random.Random) -> None:
         node = chance.choice(self.nodes)
@@ -188,11 +205,19 @@ class Nemeses:
         await asyncio.sleep(chance.uniform(1, 3))
         await asyncio.to_thread(self.postgres.free_disk)
 
+    async def harm_fhir_server(self, chance: random.Random) -> None:
+        self.fhir.harm(random.Random(chance.random()))
+        await asyncio.sleep(chance.uniform(2, 5))
+        self.fhir.heal()
+
     async def move_clock(self, chance: random.Random) -> None:
-        seconds = chance.choice(CLOCK_JUMPS)
-        await self._set_clock(seconds)
-        await asyncio.sleep(chance.uniform(1, 3))
-        await self._set_clock(0)
+        """A write to the FHIR server whose time seems to be over is settled as if it could not arrive any more: its
+        clients wait, and nothing else fails meanwhile."""
+        async with self.fhir.gate.closed():
+            await asyncio.sleep(_STRAGGLERS)
+            await self._set_clock(chance.choice(CLOCK_JUMPS))
+            await asyncio.sleep(chance.uniform(1, 3))
+            await self._set_clock(0)
 
     async def _set_clock(self, seconds: int) -> None:
         before = self.history.offsets[-1]

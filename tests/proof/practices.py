@@ -21,7 +21,9 @@ class Procedure:
 
 PROCEDURES: Mapping[int, Procedure] = {100: Procedure(2, 3), 101: Procedure(1, 1)}
 VISIT_TYPE = 20
-SLUGS = ("north", "south")
+NATIVE = ("north", "south")
+UPSTREAM = "west"  # its calendar and its patients are in a FHIR server
+SLUGS = (*NATIVE, UPSTREAM)
 
 
 @cache
@@ -44,18 +46,20 @@ def persons(slug: str) -> list[Person]:
     return [Person(f"Person{n}", f"{slug} {n}", "1980-01-01", f"555{at}00{n:04}") for n in range(1, 16)]
 
 
-def practice_file(slug: str) -> str:
+def practice_file(slug: str, scheduling_system: str | None = None) -> str:
+    """`scheduling_system`: where its calendar and patients are instead, as JSON."""
     providers = "\n".join(
         f'  - {{id: {number}, name: "Dr. {slug} {number}", capacity: {capacity}, hours: [{{location: 1, '
         f'days: [mon, tue, wed, thu, fri, sat, sun], from: "09:00", to: "17:00"}}]}}'
         for number, capacity in CAPACITY.items()
     )
-    patients = "\n".join(
+    patients = "patients:\n" + "\n".join(
         f'  - {{number: {n}, firstName: {p.first}, lastName: "{p.last}", dob: {p.dob}, phone: "{p.phone}"}}'
         for n, p in enumerate(persons(slug), 1)
     )
+    system = "" if scheduling_system is None else f", schedulingSystem: {scheduling_system}"
     return f"""
-practice: {{slug: {slug}, name: Clinic {slug}, timeZone: UTC}}
+practice: {{slug: {slug}, name: Clinic {slug}, timeZone: UTC{system}}}
 locations: [{{id: 1, name: House {slug}}}]
 providers:
 {providers}
@@ -66,6 +70,5 @@ visitTypes:
     procedures:
       - {{id: 100, name: Exam, durationMinutes: 30, bufferAfterMinutes: 15}}
       - {{id: 101, name: Shot, durationMinutes: 15}}
-patients:
-{patients}
+{patients if scheduling_system is None else ""}
 """

@@ -21,6 +21,7 @@ from tests.proof.nemeses import Nemeses
 from tests.proof.nodes import SECRET_KEY, WORKERS, Node, clock_library
 from tests.proof.postgres import Pair, small_disk
 from tests.proof.run import Proof
+from tests.proof.upstream import FhirPractice
 from tests.proof.workload import Capped
 from tests.webhooks.receiver import receiving
 
@@ -39,9 +40,10 @@ async def prove(folder: Path, postgres: Pair, minutes: float, seed: int, *, has_
     )
     nodes = [Node(folder, f"node{n}", postgres.service_dsn, postgres.owner_dsn) for n in range(NODES)]
     async with receiving() as receiver:
-        proof = Proof(service, postgres.owner_dsn, [node.client for node in nodes], receiver)
+        fhir = FhirPractice()
+        proof = Proof(service, postgres.owner_dsn, [node.client for node in nodes], receiver, fhir=fhir)
         proof.webhook_patience = WEBHOOK_PATIENCE
-        nemeses = Nemeses(nodes, postgres, proof.history, random.Random(seed), has_small_disk)
+        nemeses = Nemeses(nodes, postgres, proof.history, random.Random(seed), fhir, has_small_disk)
         try:
             await proof.set_up(DAYS)
             await database.close()
@@ -51,6 +53,7 @@ async def prove(folder: Path, postgres: Pair, minutes: float, seed: int, *, has_
             await proof.begin()
             await proof.work(nemeses.run(minutes * 60))
             await nemeses.heal()
+            await nemeses.settle()
             for actor in {each.desk.practice: each for each in proof.actors if not isinstance(each, Capped)}.values():
                 await actor.look_back()
             await database.open()
@@ -61,6 +64,7 @@ async def prove(folder: Path, postgres: Pair, minutes: float, seed: int, *, has_
             for node in nodes:
                 await node.client.aclose()
                 await asyncio.to_thread(node.stop)
+            await fhir.door.close()
             await database.close()
     return len(findings.anomalies)
 
@@ -75,6 +79,7 @@ def report(findings: Findings, nemeses: Nemeses, proof: Proof, seconds: float, s
         ("  over MCP", sum(op.door == "mcp" for op in ops)),
         ("  over FHIR", sum(op.door == "fhir" for op in ops)),
         ("  kinds", len({op.name for op in ops})),
+        ("  of the practice in a FHIR server", sum(op.practice in proof.history.upstream for op in ops)),
         ("  writes executed", sum(effect.body is not None for effect in findings.effects)),
         ("faults", sum(nemeses.faults.values())),
         *((f"  {kind}", count) for kind, count in sorted(nemeses.faults.items())),

@@ -13,6 +13,7 @@ import httpx
 from frontdesk.operations import GET_HOLD, HOLD_SLOT, OPERATIONS, RELEASE_HOLD, Operation
 from tests.doors.mcp_speech import HANDSHAKE, headers, request
 from tests.proof.fhir_door import over_fhir, told_over_fhir
+from tests.proof.gate import Gate
 
 BY_NAME: Mapping[str, Operation] = {operation.name: operation for operation in OPERATIONS}
 OF_HOLDS = (HOLD_SLOT, GET_HOLD, RELEASE_HOLD)
@@ -53,7 +54,7 @@ class Op:
     @property
     def is_unknown(self) -> bool:
         """Whether it may have executed, for all its caller knows."""
-        return self.name in WRITES and (self.status == 0 or self.status == 500)
+        return self.name in WRITES and (self.status in (0, 500) or self.code == "confirmation_incomplete")
 
     def __str__(self) -> str:
         answer = "lost" if self.status == 0 else f"{self.status} {self.code or json.dumps(self.body)[:300]}"
@@ -78,6 +79,7 @@ class History:
     caps: dict[str, int] = field(default_factory=dict)  # by client
     offsets: list[Offset] = field(default_factory=lambda: [Offset(0, 0.0, 0.0)])
     faults: list[tuple[int, str]] = field(default_factory=list)
+    upstream: frozenset[str] = frozenset()  # practices whose calendar is in another system
     wall_clock: float = field(default_factory=lambda: time.time() - time.monotonic())
 
     def latest_service_time(self, op: Op) -> float:
@@ -124,6 +126,7 @@ class Caller:
         self.client_id, self._secret = credentials
         self._nodes = nodes  # a list that the nemeses may change
         self._bearer = ""
+        self.gate = Gate()
 
     async def sign_in(self) -> None:
         form = {"grant_type": "client_credentials", "client_id": self.client_id, "client_secret": self._secret}
@@ -135,6 +138,10 @@ class Caller:
         self, name: str, given: Mapping[str, Any], *, token: str | None = None, key: str | None = None
     ) -> Op:
         """Makes one call at a node and door chosen at random, and records it."""
+        async with self.gate.passing():
+            return await self._call(name, given, token, key)
+
+    async def _call(self, name: str, given: Mapping[str, Any], token: str | None, key: str | None) -> Op:
         door = random.choice(_doors(name, given))
         op = Op(self.practice, self.client_id, door, name, given, time.monotonic_ns(), token=token, key=key)
         op.request_id = f"{random.getrandbits(128):032x}"

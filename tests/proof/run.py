@@ -19,10 +19,11 @@ from frontdesk.practice_file import parse
 from frontdesk.store.practices import import_practice
 from tests.proof.checker import Checker
 from tests.proof.facts import Findings
-from tests.proof.practices import SLUGS, practice_file
+from tests.proof.practices import NATIVE, SLUGS, UPSTREAM, practice_file
 from tests.proof.recorder import Caller, History
 from tests.proof.stored import read_stored
-from tests.proof.workload import CAP, Actor, Capped, Desk, on_file
+from tests.proof.upstream import FhirPractice
+from tests.proof.workload import CAP, FIRST_DAY_AHEAD, Actor, Capped, Desk, UpstreamActor, on_file
 from tests.webhooks.receiver import Receiver
 
 _UNLIMITED = PatientAccess(0, 0, 0, known_patients_only=False)
@@ -38,6 +39,7 @@ class Proof:
     actors: list[Actor] = field(default_factory=list)
     agents: set[str] = field(default_factory=set)
     practices: list[int] = field(default_factory=list)
+    fhir: FhirPractice | None = None
     webhook_patience: float = 10.0  # seconds
 
     async def set_up(self, days: int = 1) -> None:
@@ -45,16 +47,26 @@ class Proof:
         database = self.service.database
         await self.service.ring.load()
         cipher = load_secret_key(self.service.settings)
-        desks = [Desk(slug, days=days) for slug in SLUGS]
+        desks = [Desk(slug, days=days) for slug in (NATIVE if self.fhir is None else SLUGS)]
+        if self.fhir is not None:
+            # One day more, because a run may last beyond midnight.
+            await self.fhir.open(datetime.now(UTC) + timedelta(days=FIRST_DAY_AHEAD), days + 1)
+            self.history.upstream = frozenset({UPSTREAM})
         for desk in desks:
             now = datetime.now(UTC)
-            practice_id = await import_practice(database, parse(practice_file(desk.practice)), now)
+            system = self.fhir.settings() if self.fhir is not None and desk.practice == UPSTREAM else None
+            practice_id = await import_practice(database, parse(practice_file(desk.practice, system)), now)
             self.practices.append(practice_id)
             await add_endpoint(database, cipher, practice_id, self.receiver.url(), (), now)
             desk.foreign = [other for other in desks if other is not desk]
         for desk in desks:
-            for grant in ("agent", "agent", "agent", "integration", "integration", "integration"):
-                self.actors.append(Actor(await self._caller(desk.practice, grant, 1_000_000), desk))
+            grants = ("agent", "agent", "agent", "integration", "integration", "integration")
+            if desk.practice == UPSTREAM:
+                for grant in grants[1:-1]:
+                    self.actors.append(UpstreamActor(await self._caller(desk.practice, grant, 1_000_000), desk))
+            else:
+                for grant in grants:
+                    self.actors.append(Actor(await self._caller(desk.practice, grant, 1_000_000), desk))
         self.actors.append(Capped(await self._caller(desks[0].practice, "agent", CAP), desks[0]))
 
     async def begin(self) -> None:
@@ -76,7 +88,10 @@ class Proof:
             self.agents.add(record.client_id)
         if per_minute == CAP:
             self.history.caps[record.client_id] = CAP
-        return Caller(self.history, practice, grant, (record.client_id, secret), self.nodes)
+        caller = Caller(self.history, practice, grant, (record.client_id, secret), self.nodes)
+        if self.fhir is not None and practice == UPSTREAM:
+            caller.gate = self.fhir.gate
+        return caller
 
     async def work(self, during: Awaitable[Any]) -> None:
         """The clients work until `during` is over, and finish what they have begun."""
@@ -98,6 +113,11 @@ class Proof:
         await self._until_delivered()
         stored = await read_stored(self.owner_dsn)
         stored.reads_may_be_lost = reads_may_be_lost
+        if self.fhir is not None:
+            upstream = await self.fhir.stored(self.owner_dsn)
+            stored.appointments += upstream.appointments()
+            stored.patients += upstream.patients()
+            stored.upstream_faults = list(upstream.faults())
         stored.received = [
             (m.id, m.document["type"], m.document["data"].get("appointmentId") or m.document["data"]["patientId"])
             for m in self.receiver.received

@@ -61,6 +61,7 @@ class Stored:
     )  # webhooks: id, type, subject, in order of arrival
     broken_chains: list[str] = field(default_factory=list)
     read_at: int = field(default_factory=time.monotonic_ns)
+    upstream_faults: list[str] = field(default_factory=list)
     reads_may_be_lost: bool = False  # a killed process may take the audit records of its last reads with it
 
 
@@ -79,6 +80,8 @@ def compare(checker: "Checker", stored: Stored) -> None:
     _events(checker, stored)
     for text in stored.broken_chains:
         checker.findings.add("audit chain broken", text)
+    for text in stored.upstream_faults:
+        checker.findings.add("left in the other system", text)
 
 
 def _rows(checker: "Checker", stored: Stored) -> None:
@@ -92,6 +95,8 @@ def _rows(checker: "Checker", stored: Stored) -> None:
         findings.add("booking lost", checker.facts.booked[appointment].op)
     for appointment, row in kept.items():
         if appointment not in checker.facts.booked:
+            if row["practice"] in checker.history.upstream and row["status"] == "cancelled":
+                continue  # undone, because the time was taken
             findings.add("an appointment that no answer explains", appointment)
             continue
         start = row["start"] // (CELL_MINUTES * 60)

@@ -47,9 +47,9 @@ class Synthetic:
 
     def generate(self, operations: int) -> History:
         actions = (
-            (self.search, 4), (self.look_at_slot, 4), (self.book, 5), (self.cancel, 4), (self.confirm, 1),
-            (self.read_appointment, 5), (self.read_patient, 2), (self.update_patient, 1), (self.resend, 1),
-            (self.hold, 1), (self.use_hold, 1),
+            (self.search, 40), (self.look_at_slot, 40), (self.book, 50), (self.cancel, 40), (self.confirm, 10),
+            (self.read_appointment, 50), (self.read_patient, 20), (self.update_patient, 10), (self.resend, 10),
+            (self.hold, 2), (self.use_hold, 2),
         )  # fmt: skip
         acts = [act for act, weight in actions for _ in range(weight)]
         for day in range(_DAYS):  # a call names only slots that a search has shown

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -23,7 +23,7 @@ _DIRECTORY_READS: Sequence[tuple[str, Mapping[str, Any]]] = [
     ("get_visit_type", {"visitTypeId": VISIT_TYPE}),
     ("list_procedures", {"visitTypeId": VISIT_TYPE}),
 ]
-_PATIENCE = 60.0
+_RECOVERY = 120.0  # seconds
 _PAUSE = 0.1
 
 
@@ -48,6 +48,8 @@ class Desk:
 
 
 class Actor:
+    patience = 60.0  # seconds for a write to be answered
+
     def __init__(self, caller: Caller, desk: Desk) -> None:
         self.caller = caller
         self.desk = desk
@@ -56,15 +58,17 @@ class Actor:
         self._settled: list[tuple[str, Mapping[str, Any], str | None, str | None]] = []  # writes that succeeded
 
     async def run(self) -> None:
-        actions = (
+        acts, weights = zip(*self.actions(), strict=True)
+        while not self.stopping:
+            await random.choices(acts, weights)[0]()
+
+    def actions(self) -> Sequence[tuple[Callable[[], Awaitable[None]], int]]:
+        return (
             (self.search, 8), (self.first_available, 2), (self.look_at_slot, 3), (self.book, 8), (self.change, 7),
             (self.read_appointment, 4), (self.list_appointments, 2), (self.create_patient, 2), (self.update_patient, 3),
             (self.read_patient, 3), (self.match, 2), (self.directory, 4), (self.foreign, 1), (self.resend, 2),
             (self.hold, 3), (self.use_hold, 4),
         )  # fmt: skip
-        acts, weights = zip(*actions, strict=True)
-        while not self.stopping:
-            await random.choices(acts, weights)[0]()
 
     # reads
 
@@ -212,7 +216,7 @@ class Actor:
         return (await asyncio.gather(*sent))[0]
 
     async def _to_its_end(self, name: str, given: Mapping[str, Any], token: str | None, key: str | None) -> Op:
-        deadline = asyncio.get_running_loop().time() + _PATIENCE
+        deadline = asyncio.get_running_loop().time() + self.patience
         while True:
             op = await self.caller.call(name, given, token=token, key=key)
             if op.succeeded and (token or key):
@@ -230,7 +234,7 @@ class Actor:
     async def look_back(self) -> None:
         """Reads the appointments of every patient, after everything else; the service has to answer again."""
         for patient in list(self.desk.patients):
-            deadline = asyncio.get_running_loop().time() + _PATIENCE
+            deadline = asyncio.get_running_loop().time() + _RECOVERY
             while not (op := await self._list_of(patient)).succeeded:
                 assert asyncio.get_running_loop().time() < deadline, f"the service does not recover: {op}"
                 await asyncio.sleep(_PAUSE)
@@ -242,6 +246,15 @@ class Actor:
 
     def _some_appointment(self) -> str:
         return random.choice(self.desk.appointments[-25:])
+
+
+class UpstreamActor(Actor):
+    """A client of a practice in another system, where times cannot be held and lost writes are settled later."""
+
+    patience = 5.0
+
+    def actions(self) -> Sequence[tuple[Callable[[], Awaitable[None]], int]]:
+        return [each for each in super().actions() if each[0] not in (self.hold, self.use_hold)]
 
 
 class Capped(Actor):
@@ -259,7 +272,9 @@ async def on_file(caller: Caller) -> dict[str, Person]:
     found = {}
     for person in persons(caller.practice):
         given = {"firstName": person.first, "lastName": person.last, "dob": person.dob, "phone": person.phone}
-        op = await caller.call("match_patient", given)
-        assert op.status == 200, op
+        deadline = asyncio.get_running_loop().time() + _RECOVERY
+        while not (op := await caller.call("match_patient", given)).succeeded:  # as while a FHIR server is slow
+            assert asyncio.get_running_loop().time() < deadline, op
+            await asyncio.sleep(_PAUSE)
         found[op.body["items"][0]["id"]] = person
     return found
