@@ -15,13 +15,14 @@ import httpx
 import pytest
 
 import frontdesk.doors.docs
+from frontdesk.store.embedded.account import wheel_binaries
 from tests.crash.harness import Clinic, Ledger, book_for_ever, check_stored, find_patients, get_token, resend
 from tests.nodes.clusters import Cluster
 from tests.ports import free_port
 from tests.store.embedded_processes import wait_until
 
 GUIDE = Path(frontdesk.doors.docs.__file__).parent / "guides" / "operating.md"
-PREPARING, POOLED = re.findall(r"```sql\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+PREPARING, POOLED, BACKUP = re.findall(r"```sql\n(.*?)```", GUIDE.read_text(), re.DOTALL)
 PGBOUNCER = os.environ.get("PGBOUNCER") or shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(300)]
@@ -90,6 +91,24 @@ def test_a_login_that_lacks_rights_is_told_what_an_administrator_has_to_run(clin
         "This login may not prepare the database. Let an administrator run: CREATE EXTENSION btree_gist; CREATE SCHEMA "
         "frontdesk AUTHORIZATION frontdesk_owner;\n",
     )
+
+
+def test_the_login_of_the_guide_for_backups_dumps_every_row(clinic: Clinic, cluster: Cluster) -> None:
+    clinic.command("db", "migrate")
+    cluster.script(BACKUP)
+
+    def dump(login: str) -> subprocess.CompletedProcess[str]:
+        address = f"postgresql://{login}@127.0.0.1:{cluster.port}/frontdesk"
+        command = [wheel_binaries() / "pg_dump", "--data-only", "--table=frontdesk.patient", address]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    try:
+        assert "row-level security" in dump("frontdesk_owner").stderr
+        done = dump("frontdesk_backup")
+        assert done.returncode == 0, done.stderr
+        assert "COPY frontdesk.patient" in done.stdout
+    finally:
+        cluster.sql("DROP ROLE frontdesk_backup")
 
 
 @contextmanager
