@@ -220,6 +220,8 @@ def test_text_with_half_a_surrogate_pair_is_refused() -> None:
     assert faults(PRACTICE + "# \ud800") == (Fault("$", "the file is not valid Unicode text"),)
     escaped = '{"practice": {"slug": "demo", "name": "De\\ud800mo", "timeZone": "UTC"}}'
     assert faults(escaped) == (Fault("practice.name", "must not contain control characters"),)
+    key = '{"practice": {"slug": "demo", "name": "Demo", "timeZone": "UTC", "s\\ud800": 1}}'
+    assert [fault.message for fault in faults(key)] == ["must be valid Unicode text"]
 
 
 @examples(40)

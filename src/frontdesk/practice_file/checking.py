@@ -30,6 +30,7 @@ _MESSAGES = {
     "model_attributes_type": "must be a mapping of keys to values",
     "dict_type": "must be a mapping of keys to values",
     "union_tag_not_found": "kind is required",
+    "string_unicode": "must be valid Unicode text",
 }
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 

@@ -9,7 +9,10 @@ from tests.proof.fuzz.run import fuzz
 from tests.proof.fuzz.targets import TARGETS
 
 FEW = 60
-FOUND = [("practice files", b"providers:\n-\nproviders:\n  -\n  - d:\n    c:\n    c:")]
+FOUND = [
+    ("practice files", b"providers:\n-\nproviders:\n  -\n  - d:\n    c:\n    c:"),
+    ("practice files", rb'{"practice": {"s:\ud800g": "harbor", "S:\ud800G": "harbor"}}'),
+]
 
 
 @pytest.fixture(autouse=True)
