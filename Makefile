@@ -45,8 +45,8 @@ MINUTES ?= 10
 proof: setup-dev ## clients at two nodes while everything fails, then every answer is checked: MINUTES=10 SEED=any
 	.venv/bin/python -m tests.proof.proof --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
-fuzz: setup-dev ## coverage-guided fuzzing of every parser that strangers reach, for a minute or INPUTS=10000000
-	.venv/bin/python -m tests.proof.fuzz.run $(if $(INPUTS),--inputs $(INPUTS),--seconds 60)
+fuzz: setup-dev ## coverage-guided fuzzing of every parser that strangers reach, for a minute or INPUTS=10000000; SEED=any
+	.venv/bin/python -m tests.proof.fuzz.run $(if $(INPUTS),--inputs $(INPUTS),--seconds 60) $(if $(SEED),--seed $(SEED))
 
 soak: setup-dev ## a steady load for ten minutes (MINUTES=, HOURS=): memory, files, bloat, WAL, plans and p99 stay flat
 	.venv/bin/python -m tests.proof.soak --minutes $(if $(HOURS),$$(($(HOURS) * 60)),$(or $(MINUTES),10)) $(if $(BESIDE_OTHERS),--beside-others)

@@ -61,7 +61,8 @@ async def test_an_agent_finds_the_service_as_its_document_says(served: Served, t
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("grant", ["integration", "agent"])
 async def test_a_long_attack_finds_nothing_either(served: Served, tmp_path: Path, grant: str) -> None:
-    await attack(served, tmp_path, grant, "--max-examples", "80")
+    seed = ["--seed", os.environ["SEED"]] if "SEED" in os.environ else []
+    await attack(served, tmp_path, grant, "--max-examples", os.environ.get("ATTACK_EXAMPLES", "80"), *seed)
 
 
 def reached(operation: Operation, answers: Sequence[str]) -> set[int]:
