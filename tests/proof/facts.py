@@ -135,13 +135,13 @@ class Facts:
             lost += op.is_unknown
             if op.succeeded and op.answered < effect.answered:
                 effect.body, effect.answered = op.body, op.answered
+            if op.succeeded and op.name == "hold_slot":  # two of one token are an anomaly, and both are named later
+                self.held.setdefault(op.body["holdId"], effect)
         findings.lost_answers += lost
         if lost and effect.body is not None:
             findings.resolved_by_resend += 1
         if effect.body is not None or lost:
             findings.effects.append(effect)
-            if effect.op.name == "hold_slot" and effect.body is not None:
-                self.held[effect.body["holdId"]] = effect
             if effect.op.token is not None or effect.op.key is not None:
                 self.intents[effect.op.client, effect.op.token, effect.op.key] = effect
 

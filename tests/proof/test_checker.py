@@ -130,6 +130,14 @@ def test_two_results_of_one_key_are_found(history: History) -> None:
     assert "not linearizable (result)" in anomalies(replace(history, ops=ops))
 
 
+def test_two_holds_of_one_key_are_found(history: History) -> None:
+    released = next(op for op in history.ops if op.name == "release_hold")
+    held = next(op for op in history.ops if op.succeeded and op.body.get("holdId") == released.given["holdId"])
+    first = replace(held, key="k", body={"holdId": "hld_x"}, answered=held.answered - 1)
+    ops = [first, *(replace(op, key="k") if op is held else op for op in history.ops)]
+    assert "not linearizable (result)" in anomalies(replace(history, ops=ops))
+
+
 def test_a_hold_that_is_found_after_its_release_is_found(history: History) -> None:
     released = next(op for op in history.ops if op.name == "release_hold")
     read = next(op for op in history.ops if op.name == "get_hold" and op.given == released.given)
