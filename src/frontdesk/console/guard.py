@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 from zoneinfo import ZoneInfo
 
 from starlette.requests import Request
@@ -43,6 +43,12 @@ CSRF_FIELD = "csrf"
 CSRF_HEADER = "X-CSRF-Token"
 
 Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def with_query(path: str, parameters: Mapping[str, Any]) -> str:
+    """The address of a page. Parameters that are None or an empty tuple are left out."""
+    given = urlencode({name: value for name, value in parameters.items() if value not in (None, ())}, doseq=True)
+    return f"{PREFIX}{path}" + (f"?{given}" if given else "")
 
 
 @dataclass(frozen=True, slots=True)

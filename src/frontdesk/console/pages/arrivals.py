@@ -1,13 +1,12 @@
 """The arrivals board as a page, its lists for live updates, and its steps."""
 
 from typing import Any
-from urllib.parse import urlencode
 
 from starlette.responses import Response
 
 from frontdesk.console.actions.arrivals import PLACES, Board
 from frontdesk.console.actions.notes import KINDS
-from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.guard import ConsoleRequest, Page, with_query
 from frontdesk.console.pages.calendar import read_id
 from frontdesk.console.rendering import compressed
 from frontdesk.console.times import long_day
@@ -102,9 +101,7 @@ def _locations(directory: Directory) -> list[tuple[Any, str]]:
 
 def _address(path: str, asked: tuple[int | None, tuple[int, ...]], **further: str) -> str:
     location_id, providers = asked
-    parameters = {"location": location_id, "provider": providers, **further}
-    said = urlencode({name: value for name, value in parameters.items() if value not in (None, ())}, doseq=True)
-    return f"/console{path}" + (f"?{said}" if said else "")
+    return with_query(path, {"location": location_id, "provider": providers, **further})
 
 
 PAGES = (

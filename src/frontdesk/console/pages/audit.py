@@ -2,15 +2,13 @@
 
 from collections.abc import AsyncIterator
 from datetime import date, datetime, time, timedelta
-from typing import Any
-from urllib.parse import urlencode
 
 from starlette.responses import Response, StreamingResponse
 
 from frontdesk.audit.reading import AuditFilter
 from frontdesk.console.actions.audit import SHOWN_SUBJECTS, RecordPage
 from frontdesk.console.audit_sentences import PHRASES, operation_label
-from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.guard import ConsoleRequest, Page, with_query
 from frontdesk.domain.errors import CATALOGUE
 
 _LARGEST_ID = 2**63 - 1
@@ -41,8 +39,8 @@ async def _audit(request: ConsoleRequest) -> Response:
         outcomes=_with_chosen(_OUTCOMES, asked["outcome"]),
         patients=_with_chosen([("", "Anybody"), *_by_name(page)], asked["patient"]),
         shown_subjects=SHOWN_SUBJECTS,
-        further=None if page is None or page.before is None else _address({**kept, "before": str(page.before)}),
-        newest=_address(kept) if place is not None else None,
+        further=None if page is None or page.before is None else with_query("/audit", {**kept, "before": page.before}),
+        newest=with_query("/audit", kept) if place is not None else None,
         narrowed=bool(kept),
         check=await request.desk.audit.last_check(request.context),
     )
@@ -119,10 +117,6 @@ def _by_name(page: RecordPage | None) -> list[tuple[str, str]]:
 
 def _with_chosen(options: list[tuple[str, str]], chosen: str) -> list[tuple[str, str]]:
     return options if chosen in dict(options) else [*options, (chosen, chosen)]
-
-
-def _address(parameters: dict[str, Any]) -> str:
-    return "/console/audit" + (f"?{urlencode(parameters)}" if parameters else "")
 
 
 PAGES = (

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from typing import Any
-from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 from starlette.datastructures import QueryParams
@@ -14,7 +13,7 @@ from frontdesk.console.actions.calendar_preferences import COLOURS, DENSITIES, C
 from frontdesk.console.calendar.grid import LONGEST_SHORTEST
 from frontdesk.console.calendar.layout import HUES
 from frontdesk.console.calendar.view import CalendarView
-from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.guard import ConsoleRequest, Page, with_query
 from frontdesk.console.rendering import compressed
 from frontdesk.console.times import long_day, week_of
 from frontdesk.domain.directory import Directory
@@ -189,8 +188,7 @@ def _address(path: str, query: CalendarQuery, **changes: Any) -> str:
         "visit": wanted.visit_types,
         "cancelled": "yes" if wanted.cancelled else None,
     }
-    said = urlencode({name: value for name, value in parameters.items() if value not in (None, ())}, doseq=True)
-    return f"/console{path}" + (f"?{said}" if said else "")
+    return with_query(path, parameters)
 
 
 PAGES = (

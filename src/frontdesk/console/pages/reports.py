@@ -5,13 +5,12 @@ import io
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
-from urllib.parse import urlencode
 
 from starlette.responses import PlainTextResponse, Response
 
 from frontdesk.console.actions.reports import Period
 from frontdesk.console.charts import share
-from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.guard import ConsoleRequest, Page, with_query
 from frontdesk.console.pages.calendar import read_day, read_id
 from frontdesk.console.report_tables import TABLES, chart_of
 from frontdesk.console.times import dated
@@ -107,8 +106,7 @@ def _address(path: str, period: Period, **further: str) -> str:
         "visit": period.visit_type_id,
         **further,
     }
-    said = urlencode({name: value for name, value in parameters.items() if value is not None})
-    return f"/console{path}?{said}"
+    return with_query(path, parameters)
 
 
 PAGES = (
