@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from frontdesk.settings import Settings
     from frontdesk.store.database import Database
     from frontdesk.store.embedded.server import EmbeddedPostgres
+    from frontdesk.store.practices import PracticeSummary
 
 T = TypeVar("T")
 Progress = Callable[[str], None]
@@ -83,6 +84,11 @@ class CommandContext:
         if slug not in known:
             raise BadInput(f"There is no practice {slug!r}{closest(slug, known)}.")
         return known[slug]
+
+
+def check_not_removed(practice: "PracticeSummary") -> None:
+    if practice.removed:
+        raise BadInput(f"{practice.slug} was removed; only its audit trail is left.")
 
 
 def with_database(work: Callable[[CommandContext], Awaitable[T]], *, creates: bool = False) -> T:

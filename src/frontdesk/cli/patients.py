@@ -4,13 +4,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from frontdesk.cli.commands import Commands, add_command, add_group
-from frontdesk.cli.connection import CommandContext, with_database
+from frontdesk.cli.connection import CommandContext, check_not_removed, with_database
+from frontdesk.cli.input_files import read_input
 from frontdesk.cli.output import BAD_INPUT, BadInput, answer, counted, table, to_document, to_json
-from frontdesk.privileges import as_caller
 
 if TYPE_CHECKING:
     from frontdesk.cli.patient_csv import CsvFault
@@ -72,15 +71,9 @@ def _import(args: argparse.Namespace) -> int | None:
 
 
 def _read(name: str) -> str:
+    data = read_input(name, _MOST_BYTES + 1)
     try:
-        if name == "-":
-            data = sys.stdin.buffer.read(_MOST_BYTES + 1)
-        else:
-            with as_caller(), Path(name).open("rb") as file:
-                data = file.read(_MOST_BYTES + 1)
         text = data.decode("utf-8-sig")
-    except OSError as error:
-        raise BadInput(f"{name} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
         raise BadInput(f"{name} is not UTF-8 text.") from None
     if len(data) > _MOST_BYTES:
@@ -97,8 +90,7 @@ async def _imported(context: CommandContext, args: argparse.Namespace, text: str
 
     practice_id = await context.practice_id(args.practice)
     (practice,) = await list_practices(context.database, args.practice)
-    if practice.removed:
-        raise BadInput(f"{practice.slug} was removed; only its audit trail is left.")
+    check_not_removed(practice)
     if practice.scheduling_system != "native":
         raise BadInput(f"The patients of {practice.slug} are kept in its scheduling system: add them there.")
     now = context.audit.now

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import Commands, add_command
 from frontdesk.cli.connection import CommandContext, with_database
+from frontdesk.cli.input_files import read_input
 from frontdesk.cli.output import BAD_INPUT, BadInput, CommandError, answer, counted, to_document, to_json
 from frontdesk.cli.practice_preview import (
     answer_preview,
@@ -176,14 +177,7 @@ def _read(name: str) -> str:
     from frontdesk.practice_file.reading import MAX_BYTES
 
     try:
-        if name == "-":
-            data = sys.stdin.buffer.read(MAX_BYTES + 1)
-        else:
-            with as_caller(), Path(name).open("rb") as file:
-                data = file.read(MAX_BYTES + 1)
-        return data.decode()
-    except OSError as error:
-        raise BadInput(f"{name} cannot be read: {error.strerror}.") from None
+        return read_input(name, MAX_BYTES + 1).decode()
     except UnicodeDecodeError:
         raise PracticeFileError([Fault("$", "the file is not UTF-8 text")]) from None
 

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 from frontdesk.cli import practice_files
 from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.confirming import add_yes, confirm
-from frontdesk.cli.connection import CommandContext, explain_database_errors, owner_dsn, with_database
+from frontdesk.cli.connection import (
+    CommandContext,
+    check_not_removed,
+    explain_database_errors,
+    owner_dsn,
+    with_database,
+)
 from frontdesk.cli.output import FAILURE, NO_PRACTICE, BadInput, answer, counted, details, instant, table, to_document
 
 if TYPE_CHECKING:
@@ -28,7 +34,9 @@ def add_commands(commands: Commands) -> None:
     add_command(group, "suspend", _suspend, "Refuse every call to a practice, within seconds.", "slug")
     add_command(group, "resume", _resume, "Accept calls to a practice again.", "slug")
     command = add_command(group, "remove", _remove, "Delete a practice; its audit trail is kept.", "slug")
-    command.add_argument("--force", action="store_true", help="even if it has future appointments; nobody is told")
+    command.add_argument(
+        "--force", action="store_true", help="even with future appointments; patients are not notified"
+    )
     add_yes(command)
     command = add_command(
         group, "check", _check, "Connect to a practice's scheduling system and show what works.", "slug"
@@ -72,7 +80,7 @@ def _answer_one(args: argparse.Namespace, *, suspended: bool | None = None) -> N
 
         await context.practice_id(args.slug)
         if suspended is not None:
-            _check_not_removed((await list_practices(context.database, args.slug))[0])
+            check_not_removed((await list_practices(context.database, args.slug))[0])
             operation = "command.suspend_practice" if suspended else "command.resume_practice"
 
             async def also(connection: Any, practice_id: int) -> None:
@@ -103,7 +111,7 @@ def _remove(args: argparse.Namespace) -> None:
 
         practice_id = await context.practice_id(args.slug)
         (practice,) = await list_practices(context.database, args.slug)
-        _check_not_removed(practice)
+        check_not_removed(practice)
         if not args.force:
             await _check_nobody_expects(context, practice)
         confirm(
@@ -160,11 +168,6 @@ async def _removed(context: CommandContext, practice: "PracticeSummary", practic
             await owner.close()
     await seal(context.database, practice_id)
     return kept_as
-
-
-def _check_not_removed(practice: "PracticeSummary") -> None:
-    if practice.removed:
-        raise BadInput(f"{practice.slug} was removed; only its audit trail is left.")
 
 
 def _state(practice: "PracticeSummary") -> str:

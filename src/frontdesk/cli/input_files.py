@@ -1,0 +1,18 @@
+"""Files that a command is given, or its standard input."""
+
+import sys
+from pathlib import Path
+
+from frontdesk.cli.output import BadInput
+from frontdesk.privileges import as_caller
+
+
+def read_input(name: str, most_bytes: int) -> bytes:
+    """The beginning of a file, read with the rights of the caller; `-` is standard input."""
+    try:
+        if name == "-":
+            return sys.stdin.buffer.read(most_bytes)
+        with as_caller(), Path(name).open("rb") as file:
+            return file.read(most_bytes)
+    except OSError as error:
+        raise BadInput(f"{name} cannot be read: {error.strerror}.") from None
