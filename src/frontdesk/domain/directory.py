@@ -121,6 +121,11 @@ class Practice:
     consent: Demands = field(default_factory=dict)
     assistants: bool = True  # whether staff may connect any
 
+    @property
+    def keeps_own_calendar(self) -> bool:
+        """False: a FHIR server keeps the calendar and the patients."""
+        return bool(self.scheduling_system["kind"] == "native")
+
 
 @dataclass(frozen=True, slots=True)
 class Directory:

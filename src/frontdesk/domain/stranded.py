@@ -40,7 +40,6 @@ class _Offers:
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
-        self._kept_here = directory.practice.scheduling_system["kind"] == "native"
         self._open: dict[tuple[int, int], OpenTimes] = {}
 
     def lacking(self, appointment: Appointment) -> list[Loss]:
@@ -50,7 +49,7 @@ class _Offers:
         procedure = visit_type.procedure(appointment.procedure_id)
         offered = visit_type.active and procedure is not None and procedure.active
         present: dict[Loss, bool] = {
-            "scheduling system": self._kept_here,
+            "scheduling system": self._directory.practice.keeps_own_calendar,
             "provider": provider.active,
             "location": location.active,
             "procedure": offered and provider.performs(appointment.procedure_id),

@@ -24,7 +24,7 @@ class PatientsStranded(Exception):  # noqa: N818 - what it is, not what it is ca
 
 
 def default_choice(*, prune: bool) -> Choice:
-    """An import without `prune` may be a closure that has to be entered, whoever is booked on that day."""
+    """An import without `prune` may be a closure that has to be entered even if patients are booked on that day."""
     return "refuse" if prune else "keep"
 
 
@@ -38,7 +38,7 @@ class Stranding:
     @property
     def is_looked_up(self) -> bool:
         """False: the appointments are at a FHIR server, where this change reaches none of them."""
-        return bool(self.before.practice.scheduling_system["kind"] == "native")
+        return self.before.practice.keeps_own_calendar
 
     async def preview(self, database: Database, practice_id: int, now: datetime) -> list[Stranded]:
         async with database.transaction(practice_id) as connection:
