@@ -31,6 +31,15 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+# A virtual device that holds passkeys and agrees to their use.
+AUTHENTICATOR: dict[str, Any] = {
+    "protocol": "ctap2",
+    "transport": "internal",
+    "hasResidentKey": True,
+    "hasUserVerification": True,
+    "isUserVerified": True,
+    "automaticPresenceSimulation": True,
+}
 # Before any script of the page: what moved without anybody's doing, and when the first thing was seen.
 _OBSERVING = """
 window.observed = {shift: 0, paint: null, moved: []};

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from playwright.sync_api import CDPSession, expect
 
 from tests.browser.accessibility import open_with_axe, require_accessible
-from tests.browser.browsing import Office, Window, tab_to
+from tests.browser.browsing import AUTHENTICATOR, Office, Window, tab_to
 from tests.clients.running_desk import running_desk
 
 pytestmark = pytest.mark.heavy
@@ -33,15 +32,7 @@ def window(named: Office) -> Iterator[Window]:
 def authenticator(window: Window) -> tuple[CDPSession, str]:
     session = window.context.new_cdp_session(window.page)
     session.send("WebAuthn.enable")
-    options: dict[str, Any] = {
-        "protocol": "ctap2",
-        "transport": "internal",
-        "hasResidentKey": True,
-        "hasUserVerification": True,
-        "isUserVerified": True,
-        "automaticPresenceSimulation": True,
-    }
-    added = session.send("WebAuthn.addVirtualAuthenticator", {"options": options})
+    added = session.send("WebAuthn.addVirtualAuthenticator", {"options": AUTHENTICATOR})
     return session, added["authenticatorId"]
 
 

@@ -15,7 +15,7 @@ from playwright.async_api import Browser, async_playwright
 from frontdesk.access.staff.links import link_address, new_link
 from frontdesk.access.staff.members import add_staff
 from frontdesk.audit.trail import AuditContext
-from tests.browser.browsing import ARGUMENTS
+from tests.browser.browsing import ARGUMENTS, AUTHENTICATOR
 from tests.mcp.node_clients import NodeClients
 from tests.mcp.served import Served
 
@@ -23,16 +23,6 @@ _ADDRESS = re.compile(rb"https?://\S+/oauth/authorize\?[^\s\"'<>]+(?=[\s\"'<>])"
 _SECONDS = 120.0
 _LOOK_SECONDS = 0.3
 _OPENED = "opened"
-
-
-_AUTHENTICATOR = {
-    "protocol": "ctap2",
-    "transport": "internal",
-    "hasResidentKey": True,
-    "hasUserVerification": True,
-    "isUserVerified": True,
-    "automaticPresenceSimulation": True,
-}
 
 
 @dataclass
@@ -77,7 +67,7 @@ class PersonWithPasskey(Person):
         self._page = page = await (await self.browser.new_context()).new_page()
         session = await page.context.new_cdp_session(page)
         await session.send("WebAuthn.enable")
-        await session.send("WebAuthn.addVirtualAuthenticator", {"options": _AUTHENTICATOR})
+        await session.send("WebAuthn.addVirtualAuthenticator", {"options": AUTHENTICATOR})
         await page.goto(await self.new_link())
         await page.get_by_role("button", name="Sign in", exact=True).click()
         await page.get_by_role("button", name="Add a passkey").click()
