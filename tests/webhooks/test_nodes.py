@@ -128,22 +128,29 @@ async def test_a_lease_that_has_run_out_is_taken_over_and_not_before(desk: Desk,
 
 
 async def test_a_node_whose_clock_is_wrong_leases_and_retries_by_the_clock_of_the_database(
-    desk: Desk, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Ahead(datetime):
         @classmethod
         def now(cls, tz: tzinfo | None = None) -> "Ahead":
             return cls.fromtimestamp(time.time() + 3600, tz)
 
+    answered = asyncio.Event()
+
+    async def send(_node: Deliverer, _row: Any) -> Sent:
+        await answered.wait()
+        return Sent(503, 1, "http_503")
+
     monkeypatch.setattr("frontdesk.outbound.webhooks.deliverer.datetime", Ahead)
-    endpoint, _ = await desk.endpoint(receiver.url())
+    monkeypatch.setattr(Deliverer, "_send", send)
+    endpoint, _ = await desk.endpoint("https://hooks.example.com/late")
     event = await desk.happen("apt_1")
-    receiver.status["/hook"] = 503
     sender = Sender(allow_private=True, timeout_seconds=30)
     node = Deliverer(desk.database, desk.cipher, sender, desk.paused.append)
     until = "SELECT holder, extract(epoch FROM due_at - now())::float AS seconds FROM webhook_delivery"
     [sending] = await node.start_due()
     [leased] = await desk.rows(until)
+    answered.set()
     await sending
     [waiting] = await desk.rows(until)
     assert leased["holder"]
