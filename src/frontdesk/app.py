@@ -36,29 +36,9 @@ from frontdesk.access.staff.sessions import StaffSessions
 from frontdesk.audit.heads import AuditHeads
 from frontdesk.audit.trail import AuditTrail
 from frontdesk.background import Background, Step
-from frontdesk.console.actions.agent_view import AgentView
-from frontdesk.console.actions.appointments import Appointments
-from frontdesk.console.actions.arrivals import Arrivals
-from frontdesk.console.actions.assistants import Assistants
-from frontdesk.console.actions.audit import AuditRecords
-from frontdesk.console.actions.blocks import Blocks
-from frontdesk.console.actions.calendar import Calendar
-from frontdesk.console.actions.calendar_preferences import Preferences
-from frontdesk.console.actions.checklist import Checklist
-from frontdesk.console.actions.clients import Clients
-from frontdesk.console.actions.confirmations import Confirmations
 from frontdesk.console.actions.health import SystemHealth
-from frontdesk.console.actions.notes import Notes
-from frontdesk.console.actions.patient_reads import PatientReads
-from frontdesk.console.actions.patients import Patients
-from frontdesk.console.actions.practice_files import PracticeFiles
-from frontdesk.console.actions.reports import Reports
-from frontdesk.console.actions.staff import Staff
-from frontdesk.console.actions.usage import Usage
-from frontdesk.console.actions.webhooks import Webhooks
-from frontdesk.console.desk import Desk
+from frontdesk.console.desk import Desk, build_desk
 from frontdesk.console.guard import Console
-from frontdesk.console.live_updates import LiveCalendars
 from frontdesk.console.routes import console_routes
 from frontdesk.console.sealed_cookies import SealedCookies
 from frontdesk.domain.cursors import Cursors
@@ -231,29 +211,15 @@ def build_service(
         usage=UsageCounts(database, now),
         engine=engine,
         audit_heads=AuditHeads(database, audit, ring, now, settings.audit_heads_file),
-        desk=Desk(
+        desk=build_desk(
             engine=engine,
-            calendar=Calendar(database, system_of),
-            preferences=Preferences(database),
-            appointments=(appointments := Appointments(database, engine)),
-            arrivals=Arrivals(database, system_of, appointments),
-            patients=Patients(database, system_of),
-            notes=Notes(database),
-            patient_reads=PatientReads(database),
-            blocks=Blocks(database, system_of, calendar_notifier.changed),
-            live=LiveCalendars(),
-            agent_view=AgentView(engine, tokens, settings.public_url),
-            assistants=Assistants(database, applications),
-            clients=Clients(database, ring),
-            usage=Usage(database),
-            reports=Reports(database, system_of),
-            confirmations=Confirmations(database),
-            audit=AuditRecords(database, ring, system_of, now),
-            practice_file=PracticeFiles(database),
-            checklist=Checklist(database),
+            database=database,
+            ring=ring,
+            tokens=tokens,
+            applications=applications,
+            public_url=settings.public_url,
             health=SystemHealth(database, fhir.condition, os.environ),
-            webhooks=Webhooks(database),
-            staff=Staff(database, settings.public_url),
+            on_calendar_change=calendar_notifier.changed,
         ),
         sign_in=sign_in,
         passkeys=None if party is None else Passkeys(database, sign_in, now, party),

@@ -1,10 +1,13 @@
 """What the console can do: the operations on behalf of a staff member, and the actions beyond them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from frontdesk.access.assistants.applications import Applications
+from frontdesk.access.clients.tokens import Tokens
+from frontdesk.access.keys.ring import KeyRing
 from frontdesk.console.actions.agent_view import AgentView
 from frontdesk.console.actions.appointments import Appointments
 from frontdesk.console.actions.arrivals import Arrivals
@@ -30,7 +33,7 @@ from frontdesk.console.live_updates import LiveCalendars
 from frontdesk.domain.errors import Problem
 from frontdesk.engine.execute import Engine
 from frontdesk.operations import BY_NAME
-from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
+from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.port import SystemUnavailable
 
 _MAY_BE_SAVED = "The connection to the database was lost. Check whether the change was saved before you try again."
@@ -67,6 +70,44 @@ class Desk:
         """Runs an operation and returns the body of its answer. Writes with the same key execute once."""
         call = context.call(BY_NAME[name], arguments, idempotency_key)
         return (await self.engine.execute(call)).body
+
+
+def build_desk(
+    *,
+    engine: Engine,
+    database: Database,
+    ring: KeyRing,
+    tokens: Tokens,
+    applications: Applications,
+    public_url: str,
+    health: SystemHealth,
+    on_calendar_change: Callable[[int], None],
+) -> Desk:
+    appointments = Appointments(database, engine)
+    return Desk(
+        engine=engine,
+        calendar=Calendar(database, engine.systems),
+        preferences=Preferences(database),
+        appointments=appointments,
+        arrivals=Arrivals(database, engine.systems, appointments),
+        patients=Patients(database, engine.systems),
+        patient_reads=PatientReads(database),
+        notes=Notes(database),
+        blocks=Blocks(database, engine.systems, on_calendar_change),
+        live=LiveCalendars(),
+        agent_view=AgentView(engine, tokens, public_url),
+        assistants=Assistants(database, applications),
+        clients=Clients(database, ring),
+        usage=Usage(database),
+        reports=Reports(database, engine.systems),
+        confirmations=Confirmations(database),
+        audit=AuditRecords(database, ring, engine.systems, engine.clock),
+        practice_file=PracticeFiles(database),
+        checklist=Checklist(database),
+        health=health,
+        webhooks=Webhooks(database),
+        staff=Staff(database, public_url),
+    )
 
 
 @contextmanager
