@@ -88,7 +88,7 @@ async def test_an_agent_cannot_export_the_practice_by_reading(world: World) -> N
     assert len(disclosed) == 60
     assert refusal is not None
     assert (refusal.status_code, refusal.json()["code"]) == (429, "rate_limited")
-    assert "60 patients an hour" in refusal.json()["detail"]
+    assert "patient budget of this client (60 an hour)" in refusal.json()["detail"]
     assert refusal.headers["retry-after"] == "3600"
     assert refusal.json()["requestId"] == refusal.headers["x-svc-trace-id"]
     assert not any(patient in refusal.text for patient in disclosed)
@@ -104,7 +104,7 @@ async def test_an_agent_cannot_export_the_practice_by_reading(world: World) -> N
     assert (await agent.get(f"/api/patients/{next(iter(disclosed))}")).status_code == 200
     tool = framed(await send(agent, "tools/call", {"name": "get_patient", "arguments": {"patientId": fresh}}))["result"]
     assert tool["isError"]
-    assert "60 patients an hour" in tool["content"][0]["text"]
+    assert "patient budget of this client (60 an hour)" in tool["content"][0]["text"]
     assert await events(world) == [("client.patientBudgetExceeded", {"clientId": client_id, "budget": "hour"})], (
         "one event for the window"
     )
@@ -140,7 +140,7 @@ async def test_budgets_are_exact_on_two_nodes_at_once(world: World) -> None:
     assert len(read) == 20
     assert {answer.status_code for answer in answers} == {200, 429}
     refusal = next(answer for answer in answers if answer.status_code == 429)
-    assert "20 patients a day" in refusal.json()["detail"]
+    assert "patient budget of this client (20 a day)" in refusal.json()["detail"]
     assert [subject["budget"] for _, subject in await events(world)] == ["day"]
     world.clock.advance(hours=23)
     await world.renew(agent)
