@@ -25,8 +25,8 @@ def check_spent(row: Any, limits: PatientLimits) -> None:
     article = "an" if is_hour else "a"
     raise LimitExceeded(
         "patients_per_hour" if is_hour else "patients_per_day",
-        f"The patient budget of this client ({budget} {article} {row['exceeded']}) does not allow this answer. Try again "
-        f"in {spoken(row['seconds'])}, or ask for fewer patients at a time.",
+        f"The patient budget of this client ({budget} {article} {row['exceeded']}) does not allow this answer. Try "
+        f"again in {spoken(row['seconds'])}, or ask for fewer patients at a time.",
         retry_after=row["seconds"],
     )
 
