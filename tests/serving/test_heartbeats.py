@@ -20,7 +20,7 @@ _SUPERVISOR = """
 import sys
 from frontdesk.serving import heartbeats, serve
 from frontdesk.settings import Settings
-heartbeats.HUNG_SECONDS = 2.5
+heartbeats.HUNG_SECONDS = 4.0
 serve(Settings(port=int(sys.argv[1])), lambda: lambda: print("ready", flush=True), "telling:create")
 """
 _TELLING = """
@@ -91,7 +91,7 @@ def test_a_stopped_worker_is_replaced_and_its_connections_are_closed(tmp_path: P
     port = free_port()
 
     def is_answered_by_another() -> bool:
-        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as other:
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as other:
             try:
                 return _answer(other) != worker
             except (OSError, http.client.HTTPException):
@@ -99,7 +99,7 @@ def test_a_stopped_worker_is_replaced_and_its_connections_are_closed(tmp_path: P
 
     with (
         _serving(tmp_path, port) as process,
-        closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as connection,
+        closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection,
     ):
         worker = _answer(connection)
         os.kill(worker, signal.SIGSTOP)

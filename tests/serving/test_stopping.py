@@ -56,7 +56,7 @@ def _served(folder: Path, port: int, drain_seconds: int) -> Iterator[subprocess.
     settings = {
         "FRONTDESK_PORT": str(port),
         "FRONTDESK_DRAIN_SECONDS": str(drain_seconds),
-        "FRONTDESK_SHUTDOWN_SECONDS": "1",
+        "FRONTDESK_SHUTDOWN_SECONDS": "3",
         "FRONTDESK_DATA_DIR": str(folder),
     }
     with subprocess.Popen(
@@ -75,7 +75,7 @@ def _served(folder: Path, port: int, drain_seconds: int) -> Iterator[subprocess.
 
 
 def _connection(port: int) -> "closing[http.client.HTTPConnection]":
-    return closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20))
+    return closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60))
 
 
 def _get(connection: http.client.HTTPConnection, path: str = "/") -> tuple[str, str | None]:
@@ -95,7 +95,7 @@ def _is_refused(port: int) -> bool:
 
 def test_a_terminated_service_drains_finishes_calls_and_refuses_the_rest_with_502(tmp_path: Path) -> None:
     port = free_port()
-    with _served(tmp_path, port, drain_seconds=2) as process, ExitStack() as stack:
+    with _served(tmp_path, port, drain_seconds=5) as process, ExitStack() as stack:
         slow, endless, *kept = [stack.enter_context(_connection(port)) for _ in range(10)]
         for connection in kept:
             assert _get(connection) == ("ready", None)
@@ -117,7 +117,7 @@ def test_a_terminated_service_drains_finishes_calls_and_refuses_the_rest_with_50
         answer = endless.getresponse()
         assert (answer.status, answer.getheader("retry-after"), answer.getheader("connection")) == (502, "2", "close")
         assert b'"code":"upstream_unavailable"' in answer.read()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
         assert process.stderr is not None
         logged = process.stderr.read()
         assert '"calls":1' in logged
@@ -132,4 +132,4 @@ def test_an_interrupt_ends_the_drain(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         process.send_signal(signal.SIGINT)
         assert slow.getresponse().read() == b"closed"
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0

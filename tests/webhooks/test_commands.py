@@ -36,6 +36,10 @@ def book_and_cancel(client: httpx.Client) -> str:
 async def test_a_booking_reaches_an_endpoint_within_seconds_and_shows_in_every_command(
     line: CommandLine, receiver: Receiver
 ) -> None:
+    def are_recorded(endpoint: str) -> bool:
+        deliveries = line.json("webhook", "deliveries", endpoint)
+        return [delivery["state"] for delivery in deliveries] == ["delivered", "delivered"]
+
     def operate() -> tuple[Any, str, str]:
         with line.serving("--demo", **PRIVATE) as served, served.client("integration") as client:
             added = line.json("webhook", "add", "--practice", "demo", "--url", receiver.url(), **PRIVATE)
@@ -44,6 +48,8 @@ async def test_a_booking_reaches_an_endpoint_within_seconds_and_shows_in_every_c
             appointment = book_and_cancel(client)
             until = time.monotonic() + 60
             while len(receiver.received) < 3 and time.monotonic() < until:
+                time.sleep(0.05)
+            while not are_recorded(added["endpointId"]) and time.monotonic() < until:
                 time.sleep(0.05)
             feed = line.json("feed", "add", "--practice", "demo", "--provider", "10", FRONTDESK_BASE_URL=served.url)
             calendar = httpx.get(feed["url"], timeout=30).text
