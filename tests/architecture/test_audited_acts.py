@@ -104,6 +104,7 @@ QUIET_ACTIONS = {
     "AuditRecords.last_check", "AuditRecords.close",
     "Blocks.offered", "Blocks.upcoming", "Calendar.directory", "Checklist.progress", "Clients.all", "Clients.one",
     "Confirmations.recent",
+    "PracticeFiles.opened",
     "PatientReads.alarms", "PatientReads.of_client", "PatientReads.of_clients",
     "Patients.searchable", "Patients.supports", "Preferences.read", "Preferences.save", "Reports.read",
     "Staff.all", "Staff.one",

@@ -86,6 +86,19 @@ def _practice_file_refused(window: Window, _place: Office) -> None:
     expect(page.get_by_role("alert")).to_be_visible()
 
 
+def _practice_change_previewed(window: Window, _place: Office) -> None:
+    page = window.go("/practice/rules")
+    page.get_by_label("Minimum notice in minutes").fill("45")
+    page.get_by_role("button", name="Show what changes").click()
+    expect(page.get_by_text("This is what changes.")).to_be_visible()
+
+
+def _practice_change_refused(window: Window, _place: Office) -> None:
+    page = window.go("/practice/providers/edit")
+    page.get_by_role("button", name="Show what changes").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+
+
 def _trail_verified(window: Window, _place: Office) -> None:
     window.go("/audit").get_by_role("button", name="Verify").click()
     expect(window.page.get_by_text("Intact.", exact=False)).to_be_visible()
@@ -128,6 +141,8 @@ BEHIND_FORMS: Mapping[str, tuple[str | None, Reach]] = {
     "patient: refused": ("staff", _patient_refused),
     "patients: found": ("staff", _patients_found),
     "staff: link": ("admin", _link_for_a_staff_member),
+    "practice change: preview": ("admin", _practice_change_previewed),
+    "practice change: refused": ("admin", _practice_change_refused),
     "practice file: preview": ("admin", _practice_file_previewed),
     "practice file: refused": ("admin", _practice_file_refused),
     "scheduling system: checked": ("admin", _scheduling_system_checked),

@@ -1,13 +1,16 @@
 """The front desk of a practice whose calendar is in another system: the same pages, and what that system cannot do."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import pytest
 
 from frontdesk.store.database import Database
+from frontdesk.store.practices import stored_directory
 from tests.console.desk import Document, calendar, entries, words
+from tests.console.filled_forms import form_of, send
 from tests.console.signing_in import signed_in
 from tests.fhir.practice import Upstream, be_patient, fhir_world, opened
 from tests.world import World, book, patient_id
@@ -99,3 +102,26 @@ async def test_time_is_blocked_elsewhere(staff: httpx.AsyncClient) -> None:
     assert "blocked in the practice" in (await staff.get("/console/blocks")).text
     form = {"who": "provider-10", "from": "2026-11-16"}
     assert (await staff.post("/console/blocks", data=form)).status_code == 503
+
+
+async def test_forms_do_not_edit_what_the_other_system_keeps(world: World) -> None:
+    admin = await signed_in(world, role="admin")
+    rules = await admin.get("/console/practice/rules")
+    assert "slotIntervalMinutes" not in form_of(rules, "/console/practice/rules")
+    assert "Free times come from the practice's FHIR server" in words(Document(rules.text).tagged("main")[0].text)
+    providers = words(Document((await admin.get("/console/practice/providers")).text).tagged("main")[0].text)
+    assert "FHIR server keeps hours and absences" in providers
+    assert "Add a provider" not in providers
+    edit = "/console/practice/providers/edit"
+    before = await stored_directory(world.database, "harbor")
+    assert before is not None
+    form = await admin.get(f"{edit}?id=10")
+    assert not [name for name in form_of(form, edit) if name.startswith(("hours.", "away.", "period.", "capacity"))]
+    shown = await send(admin, form, edit, specialty="Surgery")
+    assert (await send(admin, shown, edit, step="apply")).status_code == 303
+    after = await stored_directory(world.database, "harbor")
+    assert after == replace(
+        before, providers={**before.providers, 10: replace(before.providers[10], specialty="Surgery")}
+    )
+    assert (await send(admin, form, edit, remove="yes")).status_code == 503
+    assert (await admin.post(edit, data={"name": "Dr. New"})).status_code == 503

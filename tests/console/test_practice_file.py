@@ -39,7 +39,9 @@ async def apply(browser: httpx.AsyncClient, shown: httpx.Response, **fields: str
 def changes(shown: httpx.Response) -> dict[str, str]:
     """Kind by kind, what the table says."""
     assert shown.status_code == 200, shown.text
-    rows = re.findall(r'<tr>\s*<th scope="row">(.*?)</th>(.*?)</tr>', shown.text, re.DOTALL)
+    rows = re.findall(
+        r'<tr>\s*<th scope="row">(.*?)</th>(.*?)</tr>', shown.text.partition("Before and after")[0], re.DOTALL
+    )
     return {kind: text_of(httpx.Response(200, text=cells)) for kind, cells in rows}
 
 

@@ -14,7 +14,7 @@ from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.doors.bodies import read_body
 from frontdesk.doors.http_request import request_of
 
-_MOST_FIELDS = 500
+_MOST_FIELDS = 2_000  # the hours of a provider at many locations take hundreds
 _DIGITS = 18  # more than any valid number has
 
 
@@ -24,7 +24,7 @@ class Form:
 
     def get(self, name: str) -> str:
         """The first value, stripped, or an empty string."""
-        return self.fields.get(name, ("",))[0].strip()
+        return next(iter(self.fields.get(name, ())), "").strip()
 
     def all(self, name: str) -> list[str]:
         return list(self.fields.get(name, ()))

@@ -40,7 +40,7 @@ NAV: tuple[tuple[str, tuple[NavItem, ...]], ...] = (
         "Practice",
         (
             NavItem("/setup", "Set-up", "list", "admin"),
-            NavItem("/practice", "Practice", "building", "admin"),
+            NavItem("/practice/rules", "Practice", "building", "admin", ("/practice",)),
             NavItem("/staff", "Staff", "badge", "admin"),
             NavItem("/audit", "Audit", "shield", "admin"),
         ),
@@ -81,6 +81,7 @@ NOTICES = {
     "tokens_revoked": "Every access token issued so far is refused within seconds.",
     "misses_forgotten": "The failed matches are forgotten: the client can match again.",
     "secret_shown": "This form was sent before. Its secret was shown then and cannot be shown again.",
+    "practice_changed": "The practice has been changed.",
     "practice_file_applied": "The practice file has been applied.",
     "webhook_replayed": "Undelivered events are being sent again.",
     "webhook_paused": "Nothing is sent to this endpoint until it is resumed.",

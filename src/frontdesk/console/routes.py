@@ -28,6 +28,8 @@ from frontdesk.console.pages import (
     passkeys,
     patients,
     practice_file,
+    practice_providers,
+    practice_rules,
     reports,
     setup,
     staff,
@@ -47,7 +49,8 @@ async def _nothing(_visit: ConsoleRequest) -> Response:
 
 _MODULES = (
     account, lock, passkeys, calendar, live, chosen_time, appointments, arrivals, bookings, patients, notes, blocks,
-    staff, agent_view, assistants, clients, usage, reports, confirmations, connect, setup, practice_file, health, audit,
+    staff, agent_view, assistants, clients, usage, reports, confirmations, connect, setup, practice_file,
+    practice_rules, practice_providers, health, audit,
 )  # fmt: skip
 PAGES: tuple[Page, ...] = (Page("GET", "/", _home), *(page for module in _MODULES for page in module.PAGES))
 # Matched last: 404 with a session, the sign-in without one.

@@ -84,7 +84,7 @@ def after_import(known: Directory, given: Directory, *, prune: bool) -> Director
 def text_diff(known: Directory, given: Directory, *, prune: bool) -> str:
     """What an import changes in the text of the practice file, in the unified format; without patients."""
     before, after = (
-        dump(PracticeFile(active_only(_as_written(directory, known)))).splitlines(keepends=True)
+        dump(PracticeFile(active_only(as_written(directory, known)))).splitlines(keepends=True)
         for directory in (known, after_import(known, given, prune=prune))
     )
     return "".join(unified_diff(before, after, "stored", "imported"))
@@ -94,7 +94,7 @@ def differences(
     known: Directory, known_patients: Mapping[int, PatientRecord], file: PracticeFile, *, prune: bool
 ) -> list[Difference]:
     """What an import changes. Records that are not listed stay, or become inactive with `prune`; patients stay."""
-    stored, given = _as_written(known, known), _as_written(file.directory, known)
+    stored, given = as_written(known, known), as_written(file.directory, known)
     return [
         _settings(stored, given),
         _difference("locations", stored.locations, given.locations, prune=prune),
@@ -117,7 +117,7 @@ def additions(file: PracticeFile) -> list[Difference]:
     ]
 
 
-def _as_written(directory: Directory, known: Directory) -> Directory:
+def as_written(directory: Directory, known: Directory) -> Directory:
     """The directory without time blocked in the console, which an import never changes."""
     return replace(
         directory,

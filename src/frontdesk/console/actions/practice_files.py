@@ -1,9 +1,10 @@
-"""The practice file: exported, compared with a new one, and imported.
+"""The practice file: exported, opened for a form, compared with a new one, and imported.
 
 The scheduling system cannot be changed here: its settings name secrets of the server.
 """
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +17,10 @@ from frontdesk.domain.stranded import Stranded
 from frontdesk.practice_file import Fault, PracticeFile, PracticeFileError, dump, dump_json
 from frontdesk.store.database import Database
 from frontdesk.store.directories import StoredDirectory, load_directory
-from frontdesk.store.practice_import import Difference, after_import, differences, parsed, stated_slug
+from frontdesk.store.practice_import import Difference, after_import, as_written, differences, parsed, stated_slug
 from frontdesk.store.practices import (
     PracticeChanged,
+    active_only,
     export_practice,
     import_practice,
     stored_patient_ids,
@@ -39,6 +41,8 @@ class Preview:
     version: int
     differences: Sequence[Difference]
     stranded: Sequence[Stranded]
+    before: Directory  # active records, without time that was blocked in the console
+    after: Directory
 
     @property
     def is_empty(self) -> bool:
@@ -46,8 +50,26 @@ class Preview:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenedPractice:
+    """The practice at `version`, for a form to change."""
+
+    version: int
+    directory: Directory  # active records
+    stored: Directory  # also inactive ones, whose ids are taken
+    document: dict[str, Any]  # as its practice file, without patients and time that was blocked in the console
+
+
+@dataclass(frozen=True, slots=True)
 class PracticeFiles:
     database: Database
+
+    async def opened(self, context: ActionContext) -> OpenedPractice:
+        context.require("admin")
+        stored = await load_directory(self.database, context.practice_id)
+        file = PracticeFile(active_only(as_written(stored.directory, stored.directory)))
+        async with _reading:
+            document = json.loads(await asyncio.to_thread(dump_json, file))
+        return OpenedPractice(stored.version, active_only(stored.directory), stored.directory, document)
 
     async def export(self, context: ActionContext, *, as_json: bool) -> str:
         """Without patients: those are exported on the command line only."""
@@ -69,15 +91,25 @@ class PracticeFiles:
             async with self.database.transaction(context.practice_id) as connection:
                 await append_disclosure(connection, entry)
             context.seal_soon()
-        change = Stranding(stored.directory, after_import(stored.directory, file.directory, prune=prune))
+        known = stored.directory
+        change = Stranding(known, after_import(known, file.directory, prune=prune))
         return Preview(
             stored.version,
-            differences(stored.directory, patients, file, prune=prune),
+            differences(known, patients, file, prune=prune),
             await change.preview(self.database, context.practice_id, context.now),
+            *(active_only(as_written(directory, known)) for directory in (known, change.after)),
         )
 
     async def apply(
-        self, context: ActionContext, text: str, *, prune: bool, version: int, stranded: Choice | None = None
+        self,
+        context: ActionContext,
+        text: str,
+        *,
+        prune: bool,
+        version: int,
+        stranded: Choice | None = None,
+        operation: str = "console.import_practice_file",
+        subjects: Sequence[str] = (),
     ) -> None:
         """Imports the whole file, if the practice still has the version that was compared. Raises PatientsStranded if
         `stranded` does not say what becomes of the appointments that lose what they were booked for."""
@@ -87,7 +119,7 @@ class PracticeFiles:
         choice = stranded or default_choice(prune=prune)
 
         async def also(connection: Any, practice_id: int) -> None:
-            await context.record_in(connection, "console.import_practice_file")
+            await context.record_in(connection, operation, *subjects)
             await change.settle(connection, practice_id, choice, context.audit)
 
         try:

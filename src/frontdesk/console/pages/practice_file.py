@@ -5,12 +5,14 @@ from starlette.responses import PlainTextResponse, Response
 from frontdesk.console.actions.practice_files import LARGEST_FILE, STRANDED_CHOICES, PatientsStranded
 from frontdesk.console.forms import Form
 from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.practice_forms.words import changes_of
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import zone
 from frontdesk.practice_file import Fault, PracticeFileError
 from frontdesk.practice_file.published_schema import schema_line
 
 _LARGEST_FORM = LARGEST_FILE + 64 * 1024  # the file and a few fields
+_MOST_SHOWN = 50  # records that change
 _FORMATS = {"yaml": "application/yaml", "json": "application/json"}
 
 
@@ -58,6 +60,8 @@ async def _compared(
         title="What the file changes",
         status=409 if changed or undecided else 200,
         preview=preview,
+        changes=changes_of(preview.before, preview.after),
+        most_shown=_MOST_SHOWN,
         stranded=[(each, each.starts_at.astimezone(zone(each.time_zone))) for each in preview.stranded],
         text=text,
         prune=prune,

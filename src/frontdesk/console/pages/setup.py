@@ -99,7 +99,7 @@ def _hours(progress: Progress, done: bool) -> SetupStep:
         "Set weekly hours",
         done,
         f"Hours are set for {_count(progress.providers_with_hours, 'provider')}. Without hours there is no free time.",
-        ("/console/practice", "Hours are in the practice file"),
+        ("/console/practice/providers", "Set the hours of providers"),
     )
 
 

@@ -1,0 +1,146 @@
+"""Providers: list, add, change and remove them, with their weekly hours and exceptions."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from frontdesk.console.actions.practice_files import OpenedPractice
+from frontdesk.console.forms import Form
+from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.practice_forms import hours
+from frontdesk.console.practice_forms.documents import (
+    copied,
+    edited_fields,
+    known_id,
+    next_id,
+    place_of,
+    require_own_calendar,
+    without,
+)
+from frontdesk.console.practice_forms.editor import Act, Editor
+from frontdesk.console.practice_forms.fields import Edited, Field, as_typed, put
+from frontdesk.console.practice_forms.records import PROVIDER
+from frontdesk.console.practice_forms.words import weekly_summary
+from frontdesk.domain.directory import Provider
+
+_LIST, _EDIT = "/practice/providers", "/practice/providers/edit"
+
+
+async def _list(request: ConsoleRequest) -> Response:
+    directory = (await request.desk.practice_file.opened(request.context)).directory
+    return request.render(
+        "practice_providers.html",
+        title="Providers",
+        providers=[(each, weekly_summary(each, directory.locations)) for each in directory.providers.values()],
+        keeps_own_calendar=directory.practice.keeps_own_calendar,
+    )
+
+
+def _fields(opened: OpenedPractice) -> list[Field]:
+    own = opened.directory.practice.keeps_own_calendar
+    return [field for field in PROVIDER if own or not field.own_calendar]
+
+
+def _typed(opened: OpenedPractice, query: Mapping[str, str]) -> Form:
+    asked = query.get("id", "")
+    provider_id = known_id(Form({"id": [asked]}), opened.directory.providers, "provider")
+    provider = Provider(0, "") if provider_id is None else opened.directory.providers[provider_id]
+    chosen = provider.procedure_ids
+    typed = {
+        "id": [asked],
+        **as_typed(PROVIDER, provider),
+        **hours.as_typed(provider),
+        "performs": ["all" if chosen is None else "some"],
+        "procedures": [str(key) for key in sorted(chosen or ())],
+    }
+    if provider_id is None and len(opened.directory.locations) == 1:
+        typed["place"] = [str(key) for key in opened.directory.locations]
+    return Form(typed)
+
+
+def _values(opened: OpenedPractice, form: Form) -> dict[str, Any]:
+    directory = opened.directory
+    provider = directory.providers.get(known_id(form, opened.stored.providers, "provider") or 0)
+    weeks = hours.weeks(form, directory.locations)
+    shown = {week.location.id for week in weeks}
+    procedures = {
+        each.id: f"{each.name} ({visit_type.name})"
+        for visit_type in directory.visit_types.values()
+        for each in visit_type.procedures
+    }
+    return {
+        "provider": provider,
+        "fields": _fields(opened),
+        "weeks": weeks,
+        "other_places": [(each.id, each.name) for each in directory.locations.values() if each.id not in shown],
+        "places": [(each.id, each.name) for each in directory.locations.values()],
+        "weekdays": hours.DAYS,
+        "periods": hours.period_rows(form),
+        "absences": hours.absence_rows(form),
+        "blocked": [] if provider is None else [row for row in provider.time_off if row.by is not None],
+        "procedures": sorted(procedures.items()),
+        "summary": [] if provider is None else weekly_summary(provider, directory.locations),
+    }
+
+
+def _act(opened: OpenedPractice, form: Form) -> Act:
+    provider_id = known_id(form, opened.stored.providers, "provider")
+    if provider_id is None:
+        return Act("Add a provider", "console.add_provider", [f"provider {next_id(opened.stored.providers)}"])
+    name, subjects = opened.stored.providers[provider_id].name, [f"provider {provider_id}"]
+    if form.get("remove"):
+        return Act(f"Remove {name}", "console.remove_provider", subjects)
+    return Act(name, "console.change_provider", subjects)
+
+
+def _edit(opened: OpenedPractice, form: Form) -> Edited:
+    document = copied(opened)
+    provider_id = known_id(form, opened.stored.providers, "provider")
+    if provider_id is None or form.get("remove"):
+        require_own_calendar(opened)
+    if provider_id is not None and form.get("remove"):
+        document["providers"] = without(document.get("providers", []), provider_id)
+        return Edited(document, {}, {})
+    index = place_of(document, "providers", provider_id or next_id(opened.stored.providers))
+    provider, path = document["providers"][index], f"providers[{index}]"
+    put(_fields(opened), provider, form)
+    edited = edited_fields(document, path, _fields(opened))
+    controls, labels = dict(edited.controls), dict(edited.labels)
+    _put_procedures(provider, form)
+    controls[f"{path}.procedures"], labels["procedures"] = "procedures", "Procedures"
+    if opened.directory.practice.keeps_own_calendar:
+        rows = hours.read_hours(form, opened.directory.locations)
+        if not hours.same_hours(rows, provider.get("hours", [])):
+            _put_rows(provider, path, "hours", rows, controls, labels)
+        _put_rows(provider, path, "timeOff", hours.read_absences(form), controls, labels)
+    return Edited(document, controls, labels)
+
+
+def _put_procedures(provider: dict[str, Any], form: Form) -> None:
+    provider.pop("procedures", None)
+    if form.get("performs") == "some":
+        provider["procedures"] = [int(key) for key in form.all("procedures") if key.isdecimal() and len(key) <= 10]
+
+
+def _put_rows(
+    provider: dict[str, Any],
+    path: str,
+    key: str,
+    rows: list[hours.Row],
+    controls: dict[str, str],
+    labels: dict[str, str],
+) -> None:
+    provider.pop(key, None)
+    if rows:
+        provider[key] = [row.values for row in rows]
+    for number, row in enumerate(rows):
+        for part, (control, label) in row.controls.items():
+            controls[f"{path}.{key}[{number}].{part}"] = control
+            labels[control] = label
+
+
+PAGES = (
+    Page("GET", _LIST, _list, role="admin"),
+    *Editor(_EDIT, _LIST, "practice_provider.html", _typed, _values, _act, _edit).pages,
+)

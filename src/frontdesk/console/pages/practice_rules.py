@@ -1,0 +1,48 @@
+"""The booking rules of a practice."""
+
+from collections.abc import Mapping
+from typing import Any
+from zoneinfo import available_timezones
+
+from frontdesk.console.actions.practice_files import OpenedPractice
+from frontdesk.console.forms import Form
+from frontdesk.console.practice_forms.documents import copied, edited_fields
+from frontdesk.console.practice_forms.editor import Act, Editor
+from frontdesk.console.practice_forms.fields import Edited, Field, as_typed, put
+from frontdesk.console.practice_forms.records import AGENT_RULES, CONSENT, RULES
+
+_PATH = "/practice/rules"
+
+
+def _fields(opened: OpenedPractice) -> list[Field]:
+    own = opened.directory.practice.keeps_own_calendar
+    return [field for field in (*RULES, *AGENT_RULES, *CONSENT) if own or not field.own_calendar]
+
+
+def _typed(opened: OpenedPractice, _query: Mapping[str, str]) -> Form:
+    return Form(as_typed(_fields(opened), opened.directory.practice))
+
+
+def _values(opened: OpenedPractice, _form: Form) -> dict[str, Any]:
+    shown = _fields(opened)
+    return {
+        "groups": [
+            (None, [field for field in shown if field in RULES]),
+            ("Agents", [field for field in shown if field in AGENT_RULES]),
+            ("Consent to a write", [field for field in shown if field in CONSENT]),
+        ],
+        "time_zones": sorted(available_timezones()),
+    }
+
+
+def _act(_opened: OpenedPractice, _form: Form) -> Act:
+    return Act("Booking rules", "console.change_booking_rules")
+
+
+def _edit(opened: OpenedPractice, form: Form) -> Edited:
+    document = copied(opened)
+    put(_fields(opened), document["practice"], form)
+    return edited_fields(document, "practice", _fields(opened))
+
+
+PAGES = Editor(_PATH, _PATH, "practice_rules.html", _typed, _values, _act, _edit).pages

@@ -1,0 +1,68 @@
+"""Finding, adding and removing records of a practice's document."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from frontdesk.console.actions.practice_files import OpenedPractice
+from frontdesk.console.forms import Form
+from frontdesk.console.practice_forms.fields import Edited, Field
+from frontdesk.domain.errors import Problem
+
+NOT_HERE = (
+    "The practice's FHIR server keeps its calendar. Records are added and removed with their references to that "
+    "server, by frontdesk practice import."
+)
+
+
+def read_number(text: str) -> int | None:
+    """The id of a record."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 10 else None
+
+
+def known_id(form: Form, stored: Mapping[int, Any], noun: str) -> int | None:
+    """The id that a form is about; None: a new record."""
+    if not form.get("id"):
+        return None
+    number = read_number(form.get("id"))
+    if number is None or number not in stored:
+        raise Problem("not_found", f"There is no such {noun}.")
+    return number
+
+
+def require_own_calendar(opened: OpenedPractice) -> None:
+    """Before a record is added or removed: a FHIR server has to know it, too."""
+    if not opened.directory.practice.keeps_own_calendar:
+        raise Problem("capability_not_supported", NOT_HERE)
+
+
+def next_id(taken: Iterable[int]) -> int:
+    return max(taken, default=0) + 1
+
+
+def copied(opened: OpenedPractice) -> dict[str, Any]:
+    return deepcopy(opened.document)
+
+
+def place_of(parent: dict[str, Any], section: str, record_id: int) -> int:
+    """The index of a record. A new one, or one that was removed in the meantime, is added."""
+    rows: list[dict[str, Any]] = parent.setdefault(section, [])
+    for index, row in enumerate(rows):
+        if row["id"] == record_id:
+            return index
+    rows.append({"id": record_id})
+    return len(rows) - 1
+
+
+def without(rows: Sequence[dict[str, Any]], record_id: int) -> list[dict[str, Any]]:
+    return [row for row in rows if row["id"] != record_id]
+
+
+def edited_fields(document: dict[str, Any], path: str, fields: Iterable[Field]) -> Edited:
+    """The document after its part at the path was written from these fields."""
+    given = [*fields]
+    return Edited(
+        document,
+        {f"{path}.{field.key}": field.key for field in given},
+        {field.key: field.label for field in given},
+    )

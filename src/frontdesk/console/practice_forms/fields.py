@@ -1,0 +1,106 @@
+"""Fields of a form that edit one mapping of the practice file. Its own validation judges what was typed."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from frontdesk.console.forms import Form
+from frontdesk.practice_file import Fault
+
+Kind = Literal["text", "lines", "names", "number", "yes_no", "choice"]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    key: str  # in the practice file, and the name of the control; a dot leads into a mapping
+    label: str
+    kind: Kind = "text"
+    hint: str | None = None
+    required: bool = False
+    choices: Sequence[tuple[str, str]] = ()
+    own_calendar: bool = False  # without effect if a FHIR server keeps the calendar
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """The document after a change, and the controls of the form by path in the document."""
+
+    document: dict[str, Any]
+    controls: Mapping[str, str]
+    labels: Mapping[str, str]  # of controls
+
+
+def as_typed(fields: Iterable[Field], record: object) -> dict[str, list[str]]:
+    """What the form shows before anybody types, from a record of the directory."""
+    return {field.key: _shown(field, _value(record, field.key)) for field in fields}
+
+
+def _shown(field: Field, value: Any) -> list[str]:
+    if field.kind == "names":
+        return ["\n".join(value)]
+    if field.kind == "yes_no":
+        return ["yes"] if value else []
+    return ["" if value is None else str(value)]
+
+
+def _value(record: object, key: str) -> Any:
+    outer, _, inner = key.partition(".")
+    value = getattr(record, _snake(outer))
+    if not inner:
+        return value
+    mapping = value or {}
+    return mapping.get(inner, mapping.get(_snake(inner)))
+
+
+def _snake(key: str) -> str:
+    return re.sub(r"(?=[A-Z])", "_", key).lower()
+
+
+def put(fields: Iterable[Field], part: dict[str, Any], form: Form) -> None:
+    """Writes what was typed. What cannot be read is written as it is, and the practice file's rules refuse it."""
+    for field in fields:
+        _set(part, field.key, _read(field, form))
+
+
+def _read(field: Field, form: Form) -> Any:
+    typed = form.get(field.key)
+    if field.kind == "names":
+        return [line.strip() for line in typed.splitlines() if line.strip()] or None
+    if field.kind == "yes_no":
+        return typed == "yes"
+    if field.kind == "number":
+        return int(typed) if typed.isascii() and typed.isdecimal() and len(typed) <= 18 else typed
+    if field.kind == "lines":
+        typed = typed.replace("\r\n", "\n")
+    return typed or None
+
+
+def _set(part: dict[str, Any], key: str, value: Any) -> None:
+    outer, _, inner = key.partition(".")
+    if inner:
+        nested = {**(part.get(outer) or {}), inner: value}
+        value = {name: each for name, each in nested.items() if each is not None} or None
+    if value is None:
+        part.pop(outer, None)
+    else:
+        part[outer] = value
+
+
+def faults_by_control(edited: Edited, faults: Iterable[Fault]) -> dict[str, str]:
+    """Messages by control; `$` is shown at the top of the form."""
+    found: dict[str, str] = {}
+    for fault in faults:
+        control = _control(edited.controls, fault.path)
+        if control is None:
+            found.setdefault("$", f"{fault.path}: {fault.message}.")
+        else:
+            found.setdefault(control, f"{edited.labels[control]} {fault.message}.")
+    return found
+
+
+def _control(controls: Mapping[str, str], path: str) -> str | None:
+    """The control of the path, or of the nearest part that contains it."""
+    while path and path not in controls:
+        path = path[: max(path.rfind("."), path.rfind("["), 0)]
+    return controls.get(path)

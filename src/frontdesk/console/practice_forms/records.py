@@ -1,0 +1,85 @@
+"""The fields of each kind of record, with their labels."""
+
+from frontdesk.console.practice_forms.fields import Field
+
+_NAME = Field("name", "Name", required=True, hint="The name that callers hear.")
+_NAMES = Field("aliases", "Other names", "names", "Other names that callers use, one per line.")
+_DEMANDS = (
+    ("", "As the service requires"),
+    ("token", "A confirmation by the agent"),
+    ("elicitation", "A question to the person"),
+    ("card", "A card that the person confirms"),
+    ("staff", "A staff member"),
+)
+
+RULES = (
+    Field("name", "Name of the practice", required=True, hint="The name that callers hear."),
+    Field("phone", "Phone"),
+    Field("timeZone", "Time zone", required=True, hint="Of the practice. Each location has its own."),
+    Field(
+        "minimumNoticeMinutes",
+        "Minimum notice in minutes",
+        "number",
+        "A time that begins sooner cannot be booked.",
+        required=True,
+    ),
+    Field(
+        "bookingHorizonDays",
+        "Booking horizon in days",
+        "number",
+        "How many days ahead can be booked.",
+        required=True,
+    ),
+    Field(
+        "slotIntervalMinutes",
+        "Slot interval in minutes",
+        "number",
+        "Offered times begin at multiples of this, counted from the start of the hours.",
+        required=True,
+        own_calendar=True,
+    ),
+)
+AGENT_RULES = (
+    Field(
+        "patientsPerHour",
+        "Patients an hour",
+        "number",
+        "Distinct patients that an agent may read. 0 is unlimited.",
+        required=True,
+    ),
+    Field("patientsPerDay", "Patients a day", "number", "0 is unlimited.", required=True),
+    Field(
+        "matchMisses",
+        "Failed matches of a person",
+        "number",
+        "After these, a client can no longer match this person. 0 is unlimited.",
+        required=True,
+    ),
+    Field("knownPatientsOnly", "Agents see only patients that they matched, created or booked", "yes_no"),
+    Field("assistants", "Staff may connect assistants of their own", "yes_no"),
+)
+CONSENT = tuple(
+    Field(f"consent.{key}", label, "choice", choices=_DEMANDS)
+    for key, label in (
+        ("createPatient", "To create a patient"),
+        ("updatePatient", "To change a patient"),
+        ("bookAppointment", "To book an appointment"),
+        ("cancelAppointment", "To cancel an appointment"),
+        ("confirmAttendance", "To confirm attendance"),
+        ("rescheduleAppointment", "To move an appointment"),
+    )
+)
+
+PROVIDER = (
+    _NAME,
+    Field("specialty", "Specialty"),
+    _NAMES,
+    Field(
+        "capacity",
+        "Patients at the same time",
+        "number",
+        required=True,
+        own_calendar=True,
+    ),
+    Field("acceptsNewPatients", "Accepts patients who have not been seen here", "yes_no"),
+)
