@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +15,8 @@ from frontdesk.store.embedded.server import OWNER_ROLE
 from tests.crash.harness import Clinic, check_stored
 from tests.nodes.load import booking_load
 from tests.nodes.proxy import Proxy
+from tests.previous_release import NOT_IN_HISTORY, ROOT, build_wheel, unpack_previous_release
 
-ROOT = Path(__file__).parents[2]
-PREVIOUS = "b670a20ea733552669c144643db146fcc9c5630d"  # until there is a release: the first commit with phases
 NEXT = "99.0.0"
 EXPAND = "ALTER TABLE appointment ADD COLUMN added text NOT NULL DEFAULT '';\nCREATE TABLE leftover (id integer);\n"
 CONTRACT = f"-- phase: after {NEXT}\nDROP TABLE leftover;\n"
@@ -32,13 +30,12 @@ class Releases:
 
 @pytest.fixture
 def releases(tmp_path: Path) -> Releases:
-    """The sources of the last release, and those of this tree as the next one."""
-    tags = _git("tag", "--list", "v*", "--sort=-version:refname").split()
-    archive = tmp_path / "previous.tar"
-    made = subprocess.run(["git", "-C", ROOT, "archive", "-o", archive, (tags or [PREVIOUS])[0], "src"])
-    if made.returncode != 0:
-        pytest.skip("the history of this checkout does not go back to the last release")
-    shutil.unpack_archive(archive, tmp_path / "previous", filter="data")
+    """The files of the last release's wheel, and the sources of this tree as the next one."""
+    tree = unpack_previous_release(tmp_path / "tree")
+    if tree is None:
+        pytest.skip(NOT_IN_HISTORY)
+    previous = tmp_path / "previous"
+    shutil.unpack_archive(build_wheel(tree, tmp_path / "packages"), previous, "zip")
     shutil.copytree(ROOT / "src", tmp_path / "next" / "src")
     package = tmp_path / "next" / "src" / "frontdesk"
     version = package / "__init__.py"
@@ -47,11 +44,7 @@ def releases(tmp_path: Path) -> Releases:
     (package / "store" / "migrations" / "9002_contract.sql").write_text(CONTRACT)
     for folder in (tmp_path, *tmp_path.parents[:2]):
         folder.chmod(0o755)
-    return Releases(tmp_path / "previous" / "src", tmp_path / "next" / "src")
-
-
-def _git(*arguments: str) -> str:
-    return subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True).stdout
+    return Releases(previous, tmp_path / "next" / "src")
 
 
 @pytest.fixture
@@ -76,7 +69,7 @@ def nodes(tmp_path: Path, releases: Releases) -> Iterator[list[Clinic]]:
 
 
 @pytest.mark.heavy
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 async def test_a_rolling_upgrade_fails_no_request(nodes: list[Clinic], releases: Releases) -> None:
     first, second = nodes
     agent = first.prepare()

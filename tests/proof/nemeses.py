@@ -8,10 +8,12 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 import asyncpg
 
-from tests.proof.nodes import OPEN_FILES, WORKERS, Node, clock_library
+from tests.proof.nodes import OPEN_FILES, SOURCES, WORKERS, Node, clock_library
 from tests.proof.postgres import Pair
 from tests.proof.recorder import History, Offset
 from tests.proof.upstream import TIMEOUT_SECONDS, FhirPractice
@@ -34,12 +36,13 @@ class Nemeses:
     chance: random.Random
     fhir: FhirPractice
     has_small_disk: bool
+    previous_release: Path | None  # its sources
     faults: Counter[str] = field(default_factory=Counter)
     lost_memory: bool = False  # a database server was killed
 
     def schedule(self) -> list[list[Fault]]:
         """Every kind of fault once, in an order that the seed decides; some of nodes and database at the same time. The
-        clock jumps alone: see `move_clock`."""
+        clock jumps alone: see `move_clock`. So does the previous release run: it may not survive what this one does."""
         of_nodes: list[Fault] = [
             ("kill a worker", self.kill_worker),
             ("kill a supervisor", self.kill_supervisor),
@@ -67,6 +70,8 @@ class Nemeses:
         alone = [[fault] for fault in (*of_nodes[together:], *of_database[together:])]
         if clock_library() is not None:
             alone.append([("clock jump", self.move_clock)])
+        if self.previous_release is not None:
+            alone.append([("rolling upgrade", partial(self.rolling_upgrade, self.previous_release))])
         return self.chance.sample(pairs + alone, len(pairs + alone))
 
     async def run(self, seconds: float) -> None:
@@ -195,9 +200,14 @@ class Nemeses:
 
     async def rolling_restart(self, _chance: random.Random) -> None:
         for node in self.nodes:
-            await asyncio.to_thread(node.stop)
-            node.start()
-            await asyncio.to_thread(node.until_ready)
+            await asyncio.to_thread(node.restart, SOURCES)
+
+    async def rolling_upgrade(self, previous: Path, chance: random.Random) -> None:
+        """One node after the other runs the previous release, and then this one again."""
+        for sources in (previous, SOURCES):
+            for node in self.nodes:
+                await asyncio.to_thread(node.restart, sources)
+                await asyncio.sleep(chance.uniform(1, 3))
 
     async def fill_disk(self, chance: random.Random) -> None:
         self.lost_memory = True

@@ -12,11 +12,13 @@ from pathlib import Path
 
 import httpx
 
+import frontdesk
 from tests.accounts import SAME_ACCOUNT
 from tests.crash.harness import stop_group
 from tests.ports import free_port
 
 COMMAND = str(Path(sys.executable).parent / "frontdesk")
+SOURCES = Path(frontdesk.__file__).parents[1]
 SECRET_KEY = "a secret key of the proof that is long enough"
 WORKERS = 2
 POOL_SIZE = 5
@@ -43,6 +45,7 @@ class Node:
         self.environment = {
             **{key: value for key, value in os.environ.items() if not key.startswith("FRONTDESK_")},
             **SAME_ACCOUNT,
+            "PYTHONPATH": str(SOURCES),
             "FRONTDESK_DATABASE_URL": dsn,
             "FRONTDESK_MIGRATION_DATABASE_URL": owner_dsn,
             "FRONTDESK_DATA_DIR": str(folder / name),
@@ -83,6 +86,13 @@ class Node:
                 start_new_session=True,
                 preexec_fn=partial(resource.setrlimit, resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES)),
             )
+
+    def restart(self, sources: Path) -> None:
+        """With the release of these sources."""
+        self.stop()
+        self.environment["PYTHONPATH"] = str(sources)
+        self.start()
+        self.until_ready()
 
     def until_ready(self) -> None:
         deadline = time.monotonic() + _PATIENCE

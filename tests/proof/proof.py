@@ -16,6 +16,7 @@ from frontdesk.app import build_service
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
 from frontdesk.store.migrate import migrate
+from tests.previous_release import FIRST_WITH_HOLDS, NOT_IN_HISTORY, unpack_previous_release
 from tests.proof.facts import Findings
 from tests.proof.nemeses import Nemeses
 from tests.proof.nodes import SECRET_KEY, WORKERS, Node, clock_library
@@ -43,7 +44,9 @@ async def prove(folder: Path, postgres: Pair, minutes: float, seed: int, *, has_
         fhir = FhirPractice()
         proof = Proof(service, postgres.owner_dsn, [node.client for node in nodes], receiver, fhir=fhir)
         proof.webhook_patience = WEBHOOK_PATIENCE
-        nemeses = Nemeses(nodes, postgres, proof.history, random.Random(seed), fhir, has_small_disk)
+        previous = unpack_previous_release(folder / "previous", FIRST_WITH_HOLDS)
+        sources = None if previous is None else previous / "src"
+        nemeses = Nemeses(nodes, postgres, proof.history, random.Random(seed), fhir, has_small_disk, sources)
         try:
             await proof.set_up(DAYS)
             await database.close()
@@ -103,6 +106,8 @@ def report(findings: Findings, nemeses: Nemeses, proof: Proof, seconds: float, s
         print("The clock was not moved: install libfaketime.")
     if not nemeses.has_small_disk:
         print("The disk was not filled: only root can mount a small one.")
+    if nemeses.previous_release is None:
+        print(f"The previous release was not run: {NOT_IN_HISTORY}.")
     for anomaly in findings.anomalies[:20]:
         print(f"\n{anomaly}")
 
