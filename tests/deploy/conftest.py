@@ -7,6 +7,7 @@ import pytest
 
 from tests.deploy.installing import OWN_PYTHON, ROOT, download_wheels
 from tests.deploy.programs import run
+from tests.previous_release import build_wheel
 
 
 @pytest.fixture(scope="session")
@@ -23,9 +24,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (archive,) = folder.glob("*.tar.gz")
     run("tar", "--extract", "--file", archive, "--directory", folder)
     source = folder / archive.name.removesuffix(".tar.gz")
-    run(sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder, folder=source)
-    (built,) = folder.glob("*.whl")
-    return built
+    return build_wheel(source, folder)
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,8 @@ import json
 import re
 import sys
 import zipfile
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
@@ -15,6 +17,7 @@ from tests.deploy.installing import ROOT
 from tests.deploy.programs import environment, run
 from tests.deploy.service import book, calling, is_booked, running
 from tests.ports import free_port
+from tests.previous_release import NOT_IN_HISTORY, build_wheel, unpack_previous_release
 
 pytestmark = pytest.mark.heavy
 
@@ -33,24 +36,57 @@ def test_the_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
         assert {name for name in archive.namelist() if name.startswith("frontdesk/")} == written
 
 
-def test_pip_installs_the_locked_service_and_an_appointment_is_booked(
-    wheel: Path, wheels: Path, tmp_path: Path
-) -> None:
-    run(sys.executable, "-m", "venv", tmp_path / "venv")
-    pip = (tmp_path / "venv" / "bin" / "pip", "--quiet", "--no-input")
+@pytest.fixture(scope="module")
+def programs(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the programs of a virtual environment with the locked dependencies, outside the checkout."""
+    folder = tmp_path_factory.mktemp("installed")
+    run(sys.executable, "-m", "venv", folder / "venv")
     lock = ("--no-index", "--find-links", wheels, "--require-hashes", "--requirement", ROOT / "requirements.lock")
-    run(*pip, "install", *lock, folder=tmp_path)
-    run(*pip, "install", "--no-deps", "--no-index", wheel, folder=tmp_path)
-    run(*pip, "check", folder=tmp_path)
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    variables = environment(FRONTDESK_PORT=str(port), FRONTDESK_LOG_LEVEL="error", **SAME_ACCOUNT, **NO_DRAIN)
-    command = [str(tmp_path / "venv" / "bin" / "frontdesk"), "serve", "--demo"]
-    with running(command, folder=tmp_path, variables=variables, url=url):
-        credentials = json.loads((tmp_path / ".frontdesk" / "demo-credentials.json").read_text())
-        with calling(url, credentials["agent"]) as http:
+    run(folder / "venv" / "bin" / "pip", "--quiet", "--no-input", "install", *lock, folder=folder)
+    return folder / "venv" / "bin"
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A service in a folder of its own, which keeps its data when another wheel is installed."""
+
+    programs: Path
+    folder: Path
+    port: int = field(default_factory=free_port)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return environment(FRONTDESK_PORT=str(self.port), FRONTDESK_LOG_LEVEL="error", **SAME_ACCOUNT, **NO_DRAIN)
+
+    def install(self, wheel: Path) -> None:
+        options = ("--quiet", "--no-input", "install", "--no-deps", "--no-index", "--force-reinstall")
+        run(self.programs / "pip", *options, wheel, folder=self.folder)
+
+    def serving(self) -> AbstractContextManager[None]:
+        command = [str(self.programs / "frontdesk"), "serve", "--demo"]
+        return running(command, folder=self.folder, variables=self.variables, url=self.url)
+
+    def calling(self) -> AbstractContextManager[httpx.Client]:
+        credentials = json.loads((self.folder / ".frontdesk" / "demo-credentials.json").read_text())
+        return calling(self.url, credentials["agent"])
+
+
+@pytest.fixture
+def installation(programs: Path, tmp_path: Path) -> Installation:
+    return Installation(programs, tmp_path)
+
+
+def test_pip_installs_the_locked_service_and_an_appointment_is_booked(installation: Installation, wheel: Path) -> None:
+    installation.install(wheel)
+    run(installation.programs / "pip", "check", folder=installation.folder)
+    with installation.serving():
+        with installation.calling() as http:
             assert is_booked(http, book(http))
-        with httpx.Client(base_url=url, timeout=30) as browser:
+        with httpx.Client(base_url=installation.url, timeout=30) as browser:
             followed = {path for page in PAGES for path in LINKED.findall(_read(browser, page))}
             assert any(path.endswith(".css") for path in followed)
             assert any(path.startswith("/docs/guides/") for path in followed)
@@ -62,6 +98,24 @@ def _read(browser: httpx.Client, path: str) -> str:
     answer = browser.get(path, follow_redirects=True)
     assert answer.status_code == 200, f"{path}: {answer.status_code}"
     return answer.text
+
+
+def test_an_upgrade_from_the_previous_release_keeps_its_data(
+    installation: Installation, wheel: Path, tmp_path: Path
+) -> None:
+    previous = unpack_previous_release(tmp_path / "previous")
+    if previous is None:
+        pytest.skip(NOT_IN_HISTORY)
+    installation.install(build_wheel(previous, tmp_path / "packages"))
+    with installation.serving(), installation.calling() as http:
+        before = book(http)
+    installation.install(wheel)
+    with installation.serving(), installation.calling() as http:
+        assert is_booked(http, before)
+        assert is_booked(http, book(http))
+    status = (installation.programs / "frontdesk", "db", "status", "--json")
+    told = json.loads(run(*status, folder=tmp_path, variables=installation.variables))
+    assert told["pending"] == told["deferred"] == 0
 
 
 @pytest.mark.parametrize("installer", ["uv", "pipx"])
