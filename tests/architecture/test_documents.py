@@ -25,6 +25,19 @@ def test_the_index_lists_every_document() -> None:
     assert sorted(documents) == sorted([*listed, Path("README.md")])
 
 
+def test_every_promise_of_reliability_names_its_tests_and_a_figure() -> None:
+    document = ROOT / "docs" / "reliability.md"
+    table = document.read_text().partition("## Promises")[2].partition("\n\n| fault |")[2].partition("\n\n")[0]
+    rows = [row.strip("| ").split(" | ") for row in table.splitlines()[2:]]
+    assert rows
+    for fault, _, tests, figure in rows:
+        named = re.findall(r"\[(\w+)\]\(([^)]+)\)", tests)
+        assert named, fault
+        for name, path in named:
+            assert f"def {name}(" in (document.parent / path).read_text(), f"{fault}: there is no {name} in {path}"
+        assert re.search(r"\d", figure), fault
+
+
 def test_the_architecture_names_files_that_exist() -> None:
     named = re.findall(r"`([a-z_/]+(?:\.py|/))`", (ROOT / "docs" / "architecture.md").read_text())
     packages = [ROOT / "src" / "frontdesk", *(ROOT / "src" / "frontdesk").rglob("*/")]
