@@ -1,4 +1,4 @@
-"""A PostgreSQL cluster with a synchronous standby, made from the binaries of the embedded one."""
+"""A PostgreSQL cluster with a synchronous standby, by default made from the binaries of the embedded one."""
 
 import os
 import signal
@@ -26,13 +26,14 @@ _SETTINGS = {
 class Cluster:
     """One PostgreSQL, of an account that may run it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, binaries: Path | None = None) -> None:
         self.data = folder / "data"
         self.port = free_port()
         self._log = folder / "postgres.log"
         self._account = account_for(self.data)
-        self._binaries = binaries_for(self._account)
+        self._binaries = binaries or binaries_for(self._account)
         self._process: subprocess.Popen[bytes] | None = None
+        self.settings = {**_SETTINGS, "port": str(self.port)}
         folder.mkdir()
         if self._account.user is not None:
             os.chown(folder, self._account.user, self._account.group or -1)
@@ -42,27 +43,27 @@ class Cluster:
         return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
 
     def create(self) -> None:
-        self._run("initdb", "-D", str(self.data), "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8")
+        self.run("initdb", "-D", str(self.data), "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8")
 
     def copy(self, primary: "Cluster") -> None:
         address = ("-h", "127.0.0.1", "-p", str(primary.port), "-U", "postgres")
-        self._run("pg_basebackup", "-D", str(self.data), "-R", "--no-sync", "-c", "fast", *address)
+        self.run("pg_basebackup", "-D", str(self.data), "-R", "--no-sync", "-c", "fast", *address)
 
     def start(self) -> None:
-        settings = [f"--{name}={value}" for name, value in {**_SETTINGS, "port": str(self.port)}.items()]
+        settings = [f"--{name}={value}" for name, value in self.settings.items()]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [str(self._binaries / "postgres"), "-D", str(self.data), *settings],
                 stdout=log, stderr=log, cwd="/", start_new_session=True, **asdict(self._account),
             )  # fmt: skip
-        wait_until(self._accepts, 60)
+        wait_until(self._accepts, 240)
 
     def sql(self, statement: str) -> str:
-        return self._run("psql", "-X", "-A", "-t", "-d", self.dsn, "-c", statement)
+        return self.run("psql", "-X", "-A", "-t", "-d", self.dsn, "-c", statement)
 
     def script(self, text: str) -> None:
         """Statements and commands of psql, as an administrator runs them."""
-        self._run("psql", "-X", "-v", "ON_ERROR_STOP=1", "-d", self.dsn, given=text)
+        self.run("psql", "-X", "-v", "ON_ERROR_STOP=1", "-d", self.dsn, given=text)
 
     @contextmanager
     def running(self, program: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
@@ -75,8 +76,13 @@ class Cluster:
             process.kill()
             process.wait(30)
 
+    def stop(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait(120)
+
     def promote(self) -> None:
-        self._run("pg_ctl", "promote", "-D", str(self.data))
+        self.run("pg_ctl", "promote", "-D", str(self.data))
 
     def hang(self) -> None:
         for pid in self._pids():
@@ -101,11 +107,12 @@ class Cluster:
         command = [str(self._binaries / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
         return subprocess.run(command).returncode == 0
 
-    def _run(self, program: str, *arguments: str, given: str = "") -> str:
+    def run(self, program: str, *arguments: str, given: str = "") -> str:
+        """A program of PostgreSQL, or another one by its path, as the account of the cluster."""
         done = subprocess.run(
             [str(self._binaries / program), *arguments],
             input=given, capture_output=True, text=True, cwd="/", env={"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
-            timeout=120, **asdict(self._account),
+            timeout=600, **asdict(self._account),
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
