@@ -12,6 +12,7 @@ from frontdesk.store.practices import stored_directory
 from tests.console.desk import Document, calendar, entries, words
 from tests.console.filled_forms import form_of, send
 from tests.console.signing_in import signed_in
+from tests.console.test_absences import rows
 from tests.fhir.practice import Upstream, be_patient, fhir_world, opened
 from tests.world import World, book, patient_id
 
@@ -125,3 +126,28 @@ async def test_forms_do_not_edit_what_the_other_system_keeps(world: World) -> No
     )
     assert (await send(admin, form, edit, remove="yes")).status_code == 503
     assert (await admin.post(edit, data={"name": "Dr. New"})).status_code == 503
+
+
+async def test_appointments_of_a_provider_who_is_away_are_moved_and_the_page_tells_what_it_cannot_do(
+    world: World, staff: httpx.AsyncClient
+) -> None:
+    agent = await world.client()
+    moved, cancelled = await book(agent), await book(agent, "José")
+    form = {"who": "provider-10", "from": "2026-11-16", "do": "start"}
+    assert "Block the provider's time there first" in (await staff.get("/console/away")).text
+    path = (await staff.post("/console/away", data=form)).headers["Location"]
+    html = (await staff.get(path)).text
+    told = words(Document(html).of_class("notice-warn")[0].text)
+    assert "Time is blocked in the practice's own system." in told
+    assert "A cancellation cannot be taken back here." in told
+    found = rows(html)
+    assert all("Robert Chen" not in text or "16 Nov" not in text for text in found[moved].options.values())
+    chosen = {f"choice-{moved}": found[moved].chosen or "", f"choice-{cancelled}": "cancel"}
+    assert (await staff.post(f"{path}/apply", data=chosen)).status_code == 303
+    after = rows((await staff.get(path)).text)
+    assert (after[moved].state, after[cancelled].state) == ("moved", "cancelled")
+    assert (await staff.post(f"{path}/undo", data={"all": "yes"})).status_code == 303
+    back = rows((await staff.get(path)).text)
+    assert back[moved].state == "left"
+    assert back[cancelled].state == "cancelled"
+    assert "cannot perform this operation" in back[cancelled].text

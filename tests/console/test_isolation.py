@@ -35,7 +35,9 @@ async def ids(world: World, theirs: Side) -> dict[str, str]:
     """The other practice's own, in the addresses of pages."""
     practice_id = await world.database.fetchval("SELECT practice_id FROM practice WHERE slug = 'quixotic'")
     other = await signed_in(world, practice="quixotic", name="Zachariah Vexford")
+    away = {"who": f"provider-{theirs.ids['providerId']}", "from": "2026-12-01", "do": "start"}
     return {
+        "absence_id": (await other.post("/console/away", data=away)).headers["Location"].rpartition("/")[2],
         "appointment_id": theirs.ids["appointmentId"],
         "patient_id": theirs.ids["patientId"],
         "staff_id": other.headers[TEST_STAFF],

@@ -22,6 +22,8 @@ world = world_of_a_module
 SILENT_FORMS = {"/theme", "/calendar/preferences", "/practice/preview", "/passkeys/options"}
 NEEDS_AN_AUTHENTICATOR = {"/passkeys"}
 READS_OF_PATIENTS = {
+    "/away/{absence_id}",
+    "/away/{absence_id}/calls",
     "/appointments/{appointment_id}",
     "/appointments/{appointment_id}/move",
     "/appointments/{appointment_id}/move/confirm",
@@ -56,6 +58,8 @@ async def ids_for(world: World, page: Page, agent: httpx.AsyncClient, own_id: st
     ids = {"ending": "yaml"}
     if "{appointment_id}" in page.path:
         ids["appointment_id"] = await book(agent)
+    if "{absence_id}" in page.path:
+        ids["absence_id"] = await absence(world)
     if "{patient_id}" in page.path:
         ids["patient_id"] = await patient_id(agent)
     if page.path.endswith("/notes/remove"):
@@ -83,6 +87,19 @@ async def ids_for(world: World, page: Page, agent: httpx.AsyncClient, own_id: st
     return ids
 
 
+async def absence(world: World) -> str:
+    """Of a provider who has one appointment, which the calendar does not know."""
+    start = """INSERT INTO provider_absence VALUES ($1, 'abs_1', 10, $2, $2, NULL, 'op_x', $3)
+    ON CONFLICT DO NOTHING RETURNING 1"""
+    add = """INSERT INTO absence_appointment (practice_id, absence_id, appointment_id, patient_id, location_id,
+    visit_type_id, procedure_id, starts_at, ends_at)
+    VALUES ($1, 'abs_1', 'apt', 'pat', 1, 21, 101, $2, $2) ON CONFLICT DO NOTHING RETURNING 1"""
+    now = world.clock()
+    await stored(world, start, now.replace(tzinfo=None), now)
+    await stored(world, add, now)
+    return "abs_1"
+
+
 async def form_for(world: World, page: Page, browser: httpx.AsyncClient, agent: httpx.AsyncClient) -> dict[str, Any]:
     slot = (await slots(agent))[0]["id"]
     forms: dict[str, dict[str, Any]] = {
@@ -90,6 +107,10 @@ async def form_for(world: World, page: Page, browser: httpx.AsyncClient, agent: 
         "/appointments/{appointment_id}/move": {"slot": slot},
         "/arrivals/{appointment_id}": {"step": "call_in", "key": "another key"},
         "/appointments/{appointment_id}/record": {"status": "arrived", "key": "a key"},
+        "/away": {"who": "provider-10", "from": "2026-12-01", "do": "start"},
+        "/away/{absence_id}/apply": {"choice-apt": "leave"},
+        "/away/{absence_id}/calls": {"appointment": "apt", "place": "cancelled", "called": "yes"},
+        "/away/{absence_id}/undo": {"all": "yes"},
         "/blocks": {"who": "provider-10", "from": "2026-12-01", "anyway": "yes"},
         "/blocks/remove": {"who": "provider-10", "starts": "2026-12-01T00:00", "ends": "2026-12-02T00:00"},
         "/book": {"search": "lovelace"},

@@ -8,6 +8,8 @@ from typing import Any
 from frontdesk.access.assistants.applications import Applications
 from frontdesk.access.clients.tokens import Tokens
 from frontdesk.access.keys.ring import KeyRing
+from frontdesk.console.actions.absence_store import AbsenceStore
+from frontdesk.console.actions.absences import Absences
 from frontdesk.console.actions.agent_view import AgentView
 from frontdesk.console.actions.appointments import Appointments
 from frontdesk.console.actions.arrivals import Arrivals
@@ -50,6 +52,7 @@ class Desk:
     patient_reads: PatientReads
     notes: Notes
     blocks: Blocks
+    absences: Absences
     live: LiveCalendars
     agent_view: AgentView
     assistants: Assistants
@@ -84,6 +87,7 @@ def build_desk(
     on_calendar_change: Callable[[int], None],
 ) -> Desk:
     appointments = Appointments(database, engine)
+    blocks = Blocks(database, engine.systems, on_calendar_change)
     return Desk(
         engine=engine,
         calendar=Calendar(database, engine.systems),
@@ -93,7 +97,8 @@ def build_desk(
         patients=Patients(database, engine.systems),
         patient_reads=PatientReads(database),
         notes=Notes(database),
-        blocks=Blocks(database, engine.systems, on_calendar_change),
+        blocks=blocks,
+        absences=Absences(AbsenceStore(database), engine, blocks),
         live=LiveCalendars(),
         agent_view=AgentView(engine, tokens, public_url),
         assistants=Assistants(database, applications),

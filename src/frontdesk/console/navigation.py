@@ -20,7 +20,13 @@ NAV: tuple[tuple[str, tuple[NavItem, ...]], ...] = (
     (
         "Front desk",
         (
-            NavItem("/calendar", "Calendar", "calendar", "staff", ("/appointments", "/book", "/blocks", "/day-sheet")),
+            NavItem(
+                "/calendar",
+                "Calendar",
+                "calendar",
+                "staff",
+                ("/appointments", "/book", "/blocks", "/away", "/day-sheet"),
+            ),
             NavItem("/arrivals", "Arrivals", "clock", "staff"),
             NavItem("/patients", "Patients", "people", "staff"),
             NavItem("/reports", "Reports", "chart", "admin"),
@@ -74,6 +80,8 @@ NOTICES = {
     "nothing_changed": "Nothing was changed.",
     "time_blocked": "The time is blocked and can no longer be booked.",
     "time_unblocked": "The time is open again.",
+    "call_recorded": "The call has been recorded.",
+    "call_withdrawn": "The call is open again.",
     "client_changed": "The client has been changed.",
     "client_disabled": "The client is disabled: its calls are refused within seconds.",
     "client_enabled": "The client is enabled.",

@@ -9,6 +9,7 @@ from frontdesk.console.assets import asset_routes
 from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, guarded
 from frontdesk.console.navigation import HOME
 from frontdesk.console.pages import (
+    absences,
     account,
     appointments,
     arrivals,
@@ -49,7 +50,7 @@ async def _nothing(_visit: ConsoleRequest) -> Response:
 
 _MODULES = (
     account, lock, passkeys, calendar, live, chosen_time, appointments, arrivals, bookings, patients, notes, blocks,
-    staff, agent_view, assistants, clients, usage, reports, confirmations, connect, setup, practice_file,
+    absences, staff, agent_view, assistants, clients, usage, reports, confirmations, connect, setup, practice_file,
     practice_rules, practice_providers, health, audit,
 )  # fmt: skip
 PAGES: tuple[Page, ...] = (Page("GET", "/", _home), *(page for module in _MODULES for page in module.PAGES))

@@ -71,6 +71,10 @@ class SlotIds:
         text = urlsafe_b64encode(ids).decode("ascii")
         return [text[at : at + _ID_LENGTH] for at in range(0, len(text), _ID_LENGTH)]
 
+    def encode(self, slot: SlotRef) -> str:
+        ids = (slot.provider_id, slot.location_id, slot.visit_type_id, slot.procedure_id)
+        return self.encode_many(*ids, slot.duration_minutes, [slot.start])[0]
+
     def decode(self, text: str) -> SlotRef | None:
         """The slot of an id of this practice; None for any other text."""
         if not _FORM.fullmatch(text):

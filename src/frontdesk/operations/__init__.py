@@ -27,7 +27,8 @@ from frontdesk.operations import (
     search_slots,
     update_patient,
 )
-from frontdesk.operations._attendance import CALL_IN, RECORDINGS, RESTORE, RETURN_TO_WAITING, UNDO
+from frontdesk.operations._attendance import CALL_IN, MOVE_BACK, RECORDINGS, RESTORE, RETURN_TO_WAITING, UNDO
+from frontdesk.operations._booking import booking_refusal
 from frontdesk.operations._holds import GET_HOLD, HOLD_SLOT, RELEASE_HOLD
 from frontdesk.operations._operation import Context, Group, Operation, Proposal
 from frontdesk.operations._slot_json import SlotJson
@@ -92,6 +93,7 @@ __all__ = [
     "GROUPS",
     "HOLD_SLOT",
     "MATCHES_IN_FULL",
+    "MOVE_BACK",
     "NEEDS",
     "OPERATIONS",
     "PRACTICE_IMPORTED",
@@ -106,5 +108,6 @@ __all__ = [
     "Operation",
     "Proposal",
     "SlotJson",
+    "booking_refusal",
     "supported",
 ]

@@ -6,14 +6,15 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from frontdesk.domain.appointments import RECORDABLE, RESTORABLE, restored_status
+from frontdesk.domain.appointments import RECORDABLE, RESCHEDULABLE, RESTORABLE, restored_status
 from frontdesk.domain.errors import FieldError, Problem, invalid
-from frontdesk.operations._fields import AppointmentId, Reason, WriteInput, blank_as_none
+from frontdesk.operations._booking import booking_of
+from frontdesk.operations._fields import AppointmentId, Reason, SlotId, WriteInput, blank_as_none
 from frontdesk.operations._lookups import existing_appointment
 from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import AppointmentWritten, visit_read_back
 from frontdesk.operations._status_changes import propose_status, require_state
-from frontdesk.systems.changes import CallIn
+from frontdesk.systems.changes import CallIn, Reschedule
 from frontdesk.systems.port import Capability
 
 UNDO = timedelta(minutes=1)  # so long a step is taken back without a reason
@@ -25,6 +26,10 @@ class Request(WriteInput):
 
 class RestoreRequest(Request):
     reason: Annotated[Reason | None, BeforeValidator(blank_as_none)] = None
+
+
+class MoveBackRequest(Request):
+    slot_id: SlotId
 
 
 def _staff_write(name: str, title: str, request: type[Request], run: Callable[..., Awaitable[Any]]) -> Operation:
@@ -59,6 +64,31 @@ async def _restore(context: Context, given: RestoreRequest) -> Proposal:
     return await propose_status(context, appointment.id, status, (appointment.status,), reason=given.reason)
 
 
+async def _move_back(context: Context, given: MoveBackRequest) -> Proposal:
+    """Moves an appointment to a time that it had, even if the provider's time is blocked now. Whether the time is free
+    is checked by the statement that commits it."""
+    appointment = await existing_appointment(context, given.appointment_id)
+    require_state(appointment, RESCHEDULABLE, context.now, only_upcoming=True)
+    slot, patient_id = context.slot_ids.decode(given.slot_id), appointment.patient_id
+    checked = None if slot is None else await context.system.check_booking(slot, patient_id, context.now, appointment)
+    if slot is None or checked is None:
+        raise Problem("not_found", "There is no such slot.")
+    if slot.start * 60 <= context.now.timestamp():
+        raise Problem("conflict", "The time before has passed.")
+    if not checked.slot.directory.providers[slot.provider_id].active:
+        raise Problem("slot_unavailable")
+    change = Reschedule(
+        checked.slot.version,
+        appointment.id,
+        patient_id,
+        from_provider_id=appointment.provider_id,
+        from_states=RESCHEDULABLE,
+        booking=booking_of(slot, checked.slot),
+    )
+    read_back = {"appointmentId": appointment.id, **visit_read_back(slot, checked.slot.directory)}
+    return Proposal(read_back, change, patient_id)
+
+
 def _calling(name: str, title: str, *, called: bool) -> Operation:
     async def run(context: Context, given: Request) -> Proposal:
         appointment = await existing_appointment(context, given.appointment_id)
@@ -76,6 +106,7 @@ def _calling(name: str, title: str, *, called: bool) -> Operation:
 CALL_IN = _calling("call_in", "Record that a patient is with the provider", called=True)
 RETURN_TO_WAITING = _calling("return_to_waiting", "Record that a patient waits again", called=False)
 RESTORE = _staff_write("restore_appointment", "Take back a state or a cancellation", RestoreRequest, _restore)
+MOVE_BACK = _staff_write("move_back", "Move an appointment back to the time before", MoveBackRequest, _move_back)
 RECORDINGS: Mapping[str, Operation] = {
     "arrived": _recording("record_arrived", "Record an arrival", "arrived"),
     "completed": _recording("record_completed", "Record a completed visit", "completed"),

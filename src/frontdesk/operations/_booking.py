@@ -26,19 +26,27 @@ async def bookable(
         raise Problem("not_found", "There is no such patient.")
     if slot is None or checked is None:
         raise Problem("not_found", "There is no such slot.")
+    refused = booking_refusal(slot, checked)
+    if refused is not None:
+        raise refused
+    return slot, checked
+
+
+def booking_refusal(slot: SlotRef, checked: BookingCheck) -> Problem | None:
+    """Why a patient who exists cannot have the slot now; None: the patient can."""
     kind = checked.slot.visit_type.patient_kind
     if kind == "new" and checked.patient_seen:
-        raise declined("This visit type is for new patients, and the practice has already seen this patient.")
+        return declined("This visit type is for new patients, and the practice has already seen this patient.")
     if kind == "existing" and not checked.patient_seen:
-        raise declined("This visit type is for existing patients, and the practice has not seen this patient yet.")
+        return declined("This visit type is for existing patients, and the practice has not seen this patient yet.")
     provider = checked.slot.directory.providers[slot.provider_id]
     if not checked.patient_seen and not provider.accepts_new_patients:
-        raise declined("This provider does not accept new patients.")
+        return declined("This provider does not accept new patients.")
     if not checked.slot.available:
-        raise Problem("slot_unavailable")
+        return Problem("slot_unavailable")
     if checked.patient_busy:
-        raise declined("The patient already has an appointment that overlaps this time.")
-    return slot, checked
+        return declined("The patient already has an appointment that overlaps this time.")
+    return None
 
 
 def required_of_patient(slot: SlotRef, state: SlotState) -> bool | None:
@@ -66,11 +74,6 @@ def booking_of(slot: SlotRef, state: SlotState) -> Booking:
 def slot_of(hold: Hold) -> SlotRef:
     start, end = (int(moment.timestamp()) // 60 for moment in (hold.starts_at, hold.ends_at))
     return SlotRef(hold.provider_id, hold.location_id, hold.visit_type_id, hold.procedure_id, start, end - start)
-
-
-def slot_id(context: Context, slot: SlotRef) -> str:
-    ids = (slot.provider_id, slot.location_id, slot.visit_type_id, slot.procedure_id)
-    return context.slot_ids.encode_many(*ids, slot.duration_minutes, [slot.start])[0]
 
 
 async def own_hold(context: Context, hold_id: str) -> Hold | None:

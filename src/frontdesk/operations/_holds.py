@@ -6,7 +6,7 @@ from frontdesk.domain.errors import Problem
 from frontdesk.domain.holds import MOST_AT_ONCE, MOST_PER_HOUR, Hold, expiry
 from frontdesk.domain.ids import new_hold_id
 from frontdesk.domain.local_time import iso_utc
-from frontdesk.operations._booking import booking_of, own_hold, slot_id, slot_of
+from frontdesk.operations._booking import booking_of, own_hold, slot_of
 from frontdesk.operations._fields import HoldId, Input, SlotId, WriteInput
 from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import Record, SlotRecord, visit_ids, visit_names, visit_read_back, visit_times
@@ -63,7 +63,7 @@ async def get_hold(context: Context, given: ReadRequest) -> dict[str, Any]:
     hold = await _existing_hold(context, given.hold_id)
     slot, directory = slot_of(hold), await context.system.directory()
     return {
-        "id": slot_id(context, slot),
+        "id": context.slot_ids.encode(slot),
         **visit_times(slot, directory),
         **visit_ids(slot),
         **visit_names(slot, directory),

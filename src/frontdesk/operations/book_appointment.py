@@ -4,7 +4,7 @@ from frontdesk.domain.errors import Problem
 from frontdesk.domain.ids import PATIENT_ID, new_appointment_id
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.operations import _examples as examples
-from frontdesk.operations._booking import bookable, booking_of, own_hold, required_of_patient, slot_id, slot_of
+from frontdesk.operations._booking import bookable, booking_of, own_hold, required_of_patient, slot_of
 from frontdesk.operations._fields import HoldId, PatientId, SlotId, WriteInput
 from frontdesk.operations._operation import APPOINTMENTS, Context, Operation, Proposal
 from frontdesk.operations._records import Record, visit_read_back
@@ -48,7 +48,7 @@ async def run_held(context: Context, given: HeldRequest) -> Proposal:
     if hold is None:
         raise Problem("slot_unavailable", "The hold has expired, or was booked or released.")
     slot = slot_of(hold)
-    return await _checked(context, given.patient_id, slot_id(context, slot), slot, hold.id)
+    return await _checked(context, given.patient_id, context.slot_ids.encode(slot), slot, hold.id)
 
 
 async def _checked(

@@ -14,6 +14,7 @@ from frontdesk.access.clients.caller import Caller
 from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.names import Actor
+from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.availability import time_away
 from frontdesk.domain.directory import Directory, TimeOff
 from frontdesk.domain.errors import FieldError, Problem, invalid
@@ -91,18 +92,8 @@ class Blocks:
         system = await self.systems(context.staff.caller())
         directory = await system.directory()
         self._check_place(directory, block)
-        wanted = AppointmentFilter(
-            provider_id=block.provider_id,
-            location_id=block.location_id,
-            first=_day(block.starts) - timedelta(days=1),
-            last=_day(block.ends),
-        )
         found = [
-            each
-            async for page in appointment_pages(system, wanted)
-            for each in page
-            if each.status in ("booked", "confirmed")
-            and _overlaps(block, each.starts_at, each.ends_at, directory.locations[each.location_id].time_zone)
+            each for each in await appointments_in(system, directory, block) if each.status in ("booked", "confirmed")
         ]
         listed = found[:_MOST_LISTED]
         contacts = await system.contacts([each.patient_id for each in listed]) if listed else {}
@@ -158,6 +149,22 @@ class Blocks:
             raise Problem("not_found", "There is no such provider or location.")
 
 
+async def appointments_in(system: SchedulingSystem, directory: Directory, block: Block) -> list[Appointment]:
+    """Every appointment in blocked time, whatever its state, by its start."""
+    wanted = AppointmentFilter(
+        provider_id=block.provider_id,
+        location_id=block.location_id,
+        first=_day(block.starts) - timedelta(days=1),
+        last=_day(block.ends),
+    )
+    return [
+        each
+        async for page in appointment_pages(system, wanted)
+        for each in page
+        if overlaps(block, each.starts_at, each.ends_at, directory.locations[each.location_id].time_zone)
+    ]
+
+
 def read_block(kind: str, place: int, starts: str, ends: str, reason: str = "", now: datetime | None = None) -> Block:
     """Checks a form by the rules of the practice file; with `now`, the block must not be past."""
     from frontdesk.practice_file.model import ClosurePart, TimeOffPart  # slow to build
@@ -189,7 +196,8 @@ def _refused(error: ValidationError) -> Problem:
     )
 
 
-def _overlaps(block: Block, starts_at: datetime, ends_at: datetime, time_zone: str) -> bool:
+def overlaps(block: Block, starts_at: datetime, ends_at: datetime, time_zone: str) -> bool:
+    """Whether an appointment at a place in this zone takes blocked time."""
     if isinstance(block.starts, datetime) and isinstance(block.ends, datetime):
         start, end = time_away(TimeOff(block.starts, block.ends), time_zone)
     else:

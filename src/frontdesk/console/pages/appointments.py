@@ -26,6 +26,7 @@ DONE: Mapping[str, tuple[str, str]] = {
     "console.record_no_show": ("Recorded as no-show", "Recording a no-show"),
     "console.call_in": ("With the provider", "Calling in"),
     "console.return_to_waiting": ("Waiting again", "Returning to waiting"),
+    "console.move_back": ("Moved back", "Moving back"),
     "console.restore_appointment": ("Undone: booked again", "Undoing"),
 }
 

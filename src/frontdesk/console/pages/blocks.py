@@ -1,6 +1,6 @@
 """Blocked time: list, add, remove. Affected appointments are shown before time is blocked."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from starlette.responses import Response
 
@@ -11,13 +11,13 @@ from frontdesk.console.pages.calendar import read_day, read_id
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import FieldError, Problem, invalid
 
-_FIELDS = ("who", "from", "from_time", "to", "to_time", "reason")
-_LABELS = {"from": "From", "to": "To", "reason": "Reason", "who": "Who"}
+FIELDS = ("who", "from", "from_time", "to", "to_time", "reason")
+LABELS = {"from": "From", "to": "To", "reason": "Reason", "who": "Who"}
 
 
 async def _blocks(request: ConsoleRequest) -> Response:
     asked = request.http.query_params
-    given = dict.fromkeys(_FIELDS, "")
+    given = dict.fromkeys(FIELDS, "")
     provider_id = read_id(asked.get("provider", ""))
     if provider_id is not None:
         given["who"] = f"provider-{provider_id}"
@@ -29,9 +29,9 @@ async def _blocks(request: ConsoleRequest) -> Response:
 
 async def _block(request: ConsoleRequest) -> Response:
     form = request.form
-    given = {name: form.get(name) for name in _FIELDS}
+    given = {name: form.get(name) for name in FIELDS}
     try:
-        block = _read(given, request)
+        block = block_of(given, request.context.now)
         if form.get("anyway") != "yes":
             affected = await request.desk.blocks.affected(request.context, block)
             if affected.count:
@@ -65,7 +65,7 @@ async def _page(
         blocks=await request.desk.blocks.upcoming(request.context) if offered else [],
         given=given,
         affected=affected,
-        faults={} if problem is None else labelled_faults(problem, _LABELS),
+        faults={} if problem is None else labelled_faults(problem, LABELS),
     )
 
 
@@ -77,7 +77,7 @@ def _whom(directory: Directory) -> list[tuple[str, str]]:
     return [*providers, *locations]
 
 
-def _read(given: dict[str, str], request: ConsoleRequest) -> Block:
+def block_of(given: dict[str, str], now: datetime) -> Block:
     """Reads the form: a provider's time to the minute or whole days, a location's whole days."""
     kind, place = _place(given["who"])
     if place is None:
@@ -88,7 +88,7 @@ def _read(given: dict[str, str], request: ConsoleRequest) -> Block:
     if kind == "provider":
         starts = f"{starts}T{given['from_time'] or '00:00'}"
         ends = f"{ends}T{given['to_time']}" if given["to_time"] else f"{_day_after(ends)}T00:00"
-    return read_block(kind, place, starts, ends, given["reason"], request.context.now)
+    return read_block(kind, place, starts, ends, given["reason"], now)
 
 
 def _stored(form: Form) -> Block:

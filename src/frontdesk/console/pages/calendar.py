@@ -34,9 +34,11 @@ async def _calendar(request: ConsoleRequest) -> Response:
     waiting = await request.desk.confirmations.recent(request.context, state="pending")
     view = await request.desk.calendar.read(request.context, shown, beside=waiting)
     assert view is not None
+    absences = await request.desk.absences.current(request.context, view.days[0].date, view.days[-1].date)
     response = request.render(
         "calendar.html",
         title=_title(query, view),
+        absences=[{"id": each.absence_id, "provider": directory.providers[each.provider_id].name} for each in absences],
         books=await request.desk.patients.searchable(request.context),
         interval=directory.practice.slot_interval_minutes,
         native=await request.desk.blocks.offered(request.context),

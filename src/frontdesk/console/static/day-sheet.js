@@ -1,3 +1,3 @@
-// The day sheet's one button.
+// Prints the page: the day sheet, or the list of whom to call.
 
 document.querySelector("[data-print]").addEventListener("click", () => print());
