@@ -19,6 +19,9 @@ from tests.world import World, book
 RULES = "/console/practice/rules"
 PROVIDER = "/console/practice/providers/edit"
 CHEN = f"{PROVIDER}?id=10"
+LOCATION = "/console/practice/locations/edit"
+VISIT_TYPE = "/console/practice/visit-types/edit"
+PROCEDURE = "/console/practice/visit-types/procedure"
 
 
 async def directory(world: World) -> Directory:
@@ -69,7 +72,13 @@ async def test_forms_that_change_nothing_say_so_and_change_nothing(world: World,
     block = {"who": "provider-10", "from": "2026-12-01", "reason": "Dentist"}
     assert (await admin.post("/console/blocks", data=block)).status_code == 303
     before = await directory(world)
-    for page, action in ((RULES, RULES), (CHEN, PROVIDER), (f"{PROVIDER}?id=11", PROVIDER)):
+    for page, action in (
+        (RULES, RULES),
+        (CHEN, PROVIDER),
+        (f"{LOCATION}?id=1", LOCATION),
+        (f"{VISIT_TYPE}?id=21", VISIT_TYPE),
+        (f"{PROCEDURE}?visit_type=20&id=100", PROCEDURE),
+    ):
         opened = await admin.get(page)
         shown = await send(admin, opened, action)
         assert "Nothing: the practice is already like this." in shown.text, text_of(shown)
@@ -235,7 +244,56 @@ async def test_the_second_of_two_editors_is_refused_and_loses_nothing(world: Wor
     assert (await send(admin, opened, RULES)).status_code == 409
 
 
+async def test_records_are_added_changed_and_removed_with_what_refers_to_them(
+    world: World, admin: httpx.AsyncClient
+) -> None:
+    before = await directory(world)
+    address = {"line1": "2 Pier", "city": "Boston", "state": "MA", "postalCode": "02111", "country": "US"}
+    typed = {f"address__{key}": value for key, value in address.items()}
+    incomplete = await send(admin, await admin.get(LOCATION), LOCATION, name="Pier", address__city="Boston")
+    assert faults(incomplete)["address.line1"] == "Street and number is required."
+    shown = await send(admin, incomplete, LOCATION, **typed, aliases="Dock\n\n Quay ")
+    assert "Pier Added" in text_of(shown)
+    assert (await apply(admin, shown, LOCATION)).status_code == 303
+    visit_type = {"name": "Therapy", "description": "For you.\r\nBring a towel.", "patientKind": "existing"}
+    for action, query, fields in (
+        (VISIT_TYPE, "", visit_type),
+        (PROCEDURE, "?visit_type=23", {"name": "Massage", "durationMinutes": "50", "bufferAfterMinutes": "5"}),
+        (PROCEDURE, "?visit_type=22&id=103", {"name": "Flu jab"}),
+    ):
+        shown = await send(admin, await admin.get(action + query), action, **fields)
+        assert (await apply(admin, shown, action)).status_code == 303, query
+    after = await directory(world)
+    pier = after.locations[3]
+    assert (pier.name, pier.aliases, pier.address) == ("Pier", ("Dock", "Quay"), address)
+    assert pier.time_zone == before.practice.time_zone
+    assert after.visit_types[23].description == "For you.\nBring a towel."
+    assert [(each.id, each.name) for each in after.visit_types[23].procedures] == [(104, "Massage")]
+    assert after.visit_types[22].procedures[0].name == "Flu jab"
+    assert after.providers == before.providers
+
+    removed = await send(admin, await admin.get(f"{LOCATION}?id=2"), LOCATION, having="remove")
+    assert "Wednesday at Westside 09:00–12:00 nothing" in text_of(removed), "the hours of Dr. Núñez"
+    assert (await apply(admin, removed, LOCATION)).status_code == 303
+    page = await admin.get(f"{PROCEDURE}?visit_type=21&id=101")
+    removed = await send(admin, page, PROCEDURE, having="remove")
+    assert "Procedures Follow-up visit nothing" in text_of(removed), "of Dr. Okafor, who performs nothing else"
+    assert (await apply(admin, removed, PROCEDURE)).status_code == 303
+    last = await directory(world)
+    assert (last.locations[2].active, last.providers[11].location_ids) == (False, (1,))
+    assert last.providers[12].procedure_ids == frozenset()
+    listed = text_of(await admin.get("/console/practice/visit-types"))
+    assert "Massage 50 min, then 5 min free" in listed
+    assert "Follow-up visit" not in listed
+    done = [record["operation"] for record in await records(world) if record["operation"].endswith(("type", "edure"))]
+    expected = ["add_visit_type", "add_procedure", "change_procedure", "remove_procedure"]
+    assert done == [f"console.{name}" for name in expected]
+
+
 @pytest.mark.parametrize("number", ["99", "x", "9" * 30])
 async def test_a_form_of_a_record_that_nobody_has_is_not_found(admin: httpx.AsyncClient, number: str) -> None:
     assert (await admin.get(PROVIDER, params={"id": number})).status_code == 404
     assert (await admin.post(PROVIDER, data={"id": number, "version": "1"})).status_code == 404
+    assert (await admin.get(LOCATION, params={"id": number})).status_code == 404
+    assert (await admin.get(PROCEDURE, params={"visit_type": number})).status_code == 404
+    assert (await admin.post(PROCEDURE, data={"visit_type": number})).status_code == 404

@@ -29,8 +29,10 @@ from frontdesk.console.pages import (
     passkeys,
     patients,
     practice_file,
+    practice_locations,
     practice_providers,
     practice_rules,
+    practice_visit_types,
     reports,
     setup,
     staff,
@@ -51,7 +53,7 @@ async def _nothing(_visit: ConsoleRequest) -> Response:
 _MODULES = (
     account, lock, passkeys, calendar, live, chosen_time, appointments, arrivals, bookings, patients, notes, blocks,
     absences, staff, agent_view, assistants, clients, usage, reports, confirmations, connect, setup, practice_file,
-    practice_rules, practice_providers, health, audit,
+    practice_rules, practice_locations, practice_providers, practice_visit_types, health, audit,
 )  # fmt: skip
 PAGES: tuple[Page, ...] = (Page("GET", "/", _home), *(page for module in _MODULES for page in module.PAGES))
 # Matched last: 404 with a session, the sign-in without one.

@@ -19,8 +19,8 @@ from frontdesk.console.practice_forms.documents import (
     without,
 )
 from frontdesk.console.practice_forms.editor import Act, Editor
-from frontdesk.console.practice_forms.fields import Edited, Field, as_typed, put
-from frontdesk.console.practice_forms.records import PROVIDER
+from frontdesk.console.practice_forms.fields import Edited, as_typed, put
+from frontdesk.console.practice_forms.records import PROVIDER, fields_for
 from frontdesk.console.practice_forms.words import weekly_summary
 from frontdesk.domain.directory import Provider
 
@@ -35,11 +35,6 @@ async def _list(request: ConsoleRequest) -> Response:
         providers=[(each, weekly_summary(each, directory.locations)) for each in directory.providers.values()],
         keeps_own_calendar=directory.practice.keeps_own_calendar,
     )
-
-
-def _fields(opened: OpenedPractice) -> list[Field]:
-    own = opened.directory.practice.keeps_own_calendar
-    return [field for field in PROVIDER if own or not field.own_calendar]
 
 
 def _typed(opened: OpenedPractice, query: Mapping[str, str]) -> Form:
@@ -71,7 +66,7 @@ def _values(opened: OpenedPractice, form: Form) -> dict[str, Any]:
     }
     return {
         "provider": provider,
-        "fields": _fields(opened),
+        "fields": fields_for(PROVIDER, opened.directory.practice),
         "weeks": weeks,
         "other_places": [(each.id, each.name) for each in directory.locations.values() if each.id not in shown],
         "places": [(each.id, each.name) for each in directory.locations.values()],
@@ -104,8 +99,9 @@ def _edit(opened: OpenedPractice, form: Form) -> Edited:
         return Edited(document, {}, {})
     index = place_of(document, "providers", provider_id or next_id(opened.stored.providers))
     provider, path = document["providers"][index], f"providers[{index}]"
-    put(_fields(opened), provider, form)
-    edited = edited_fields(document, path, _fields(opened))
+    fields = fields_for(PROVIDER, opened.directory.practice)
+    put(fields, provider, form)
+    edited = edited_fields(document, path, fields)
     controls, labels = dict(edited.controls), dict(edited.labels)
     _put_procedures(provider, form)
     controls[f"{path}.procedures"], labels["procedures"] = "procedures", "Procedures"

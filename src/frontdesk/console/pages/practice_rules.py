@@ -9,14 +9,13 @@ from frontdesk.console.forms import Form
 from frontdesk.console.practice_forms.documents import copied, edited_fields
 from frontdesk.console.practice_forms.editor import Act, Editor
 from frontdesk.console.practice_forms.fields import Edited, Field, as_typed, put
-from frontdesk.console.practice_forms.records import AGENT_RULES, CONSENT, RULES
+from frontdesk.console.practice_forms.records import AGENT_RULES, CONSENT, RULES, fields_for
 
 _PATH = "/practice/rules"
 
 
 def _fields(opened: OpenedPractice) -> list[Field]:
-    own = opened.directory.practice.keeps_own_calendar
-    return [field for field in (*RULES, *AGENT_RULES, *CONSENT) if own or not field.own_calendar]
+    return fields_for((*RULES, *AGENT_RULES, *CONSENT), opened.directory.practice)
 
 
 def _typed(opened: OpenedPractice, _query: Mapping[str, str]) -> Form:

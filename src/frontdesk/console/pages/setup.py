@@ -47,7 +47,7 @@ def _steps(progress: Progress, request: ConsoleRequest) -> list[SetupStep]:
             "Describe the practice",
             imported,
             f"There are {_count(progress.locations, 'location')}, {_count(progress.providers, 'provider')} and "
-            f"{_count(progress.visit_types, 'visit type')}. They come with the practice file, as YAML or JSON.",
+            f"{_count(progress.visit_types, 'visit type')}. Enter them under Practice, or upload the practice file.",
             ("/console/practice", "Upload the practice file"),
             () if imported else (f"frontdesk practice import {slug}.yaml",),
         ),

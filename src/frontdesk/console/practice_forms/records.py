@@ -1,6 +1,9 @@
 """The fields of each kind of record, with their labels."""
 
+from collections.abc import Sequence
+
 from frontdesk.console.practice_forms.fields import Field
+from frontdesk.domain.directory import Practice
 
 _NAME = Field("name", "Name", required=True, hint="The name that callers hear.")
 _NAMES = Field("aliases", "Other names", "names", "Other names that callers use, one per line.")
@@ -83,3 +86,47 @@ PROVIDER = (
     ),
     Field("acceptsNewPatients", "Accepts patients who have not been seen here", "yes_no"),
 )
+
+LOCATION = (
+    _NAME,
+    _NAMES,
+    Field("timeZone", "Time zone", required=True, hint="Hours and closures are in this zone."),
+    Field("phone", "Phone"),
+    Field("address.line1", "Street and number"),
+    Field("address.line2", "Suite or floor"),
+    Field("address.city", "City"),
+    Field("address.state", "State or region"),
+    Field("address.postalCode", "Postal code"),
+    Field("address.country", "Country"),
+)
+
+VISIT_TYPE = (
+    _NAME,
+    _NAMES,
+    Field(
+        "patientKind",
+        "Who can book it",
+        "choice",
+        choices=(("any", "All patients"), ("new", "New patients"), ("existing", "Existing patients")),
+    ),
+    Field("description", "Description", "lines", "What callers are told about it."),
+)
+
+PROCEDURE = (
+    _NAME,
+    _NAMES,
+    Field("durationMinutes", "Duration in minutes", "number", required=True),
+    Field(
+        "bufferAfterMinutes",
+        "Minutes that stay free after it",
+        "number",
+        required=True,
+        own_calendar=True,
+    ),
+    Field("description", "Description", "lines", "What callers are told about it."),
+)
+
+
+def fields_for(fields: Sequence[Field], practice: Practice) -> list[Field]:
+    """Those that have an effect in this practice."""
+    return [field for field in fields if practice.keeps_own_calendar or not field.own_calendar]
