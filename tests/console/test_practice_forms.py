@@ -5,7 +5,6 @@ import re
 from dataclasses import replace
 
 import httpx
-import pytest
 
 from frontdesk.domain.directory import Directory, OpeningHours, TimeOff
 from frontdesk.practice_file import dump, parse
@@ -14,13 +13,15 @@ from tests.console.admin_pages import EVIL, check_harmless, text_of
 from tests.console.desk import records
 from tests.console.filled_forms import form_of, send
 from tests.console.signing_in import TEST_STAFF, signed_in
-from tests.world import World, book
+from tests.world import MONDAY, World, book
 
 RULES = "/console/practice/rules"
 PROVIDER = "/console/practice/providers/edit"
 CHEN = f"{PROVIDER}?id=10"
 LOCATION = "/console/practice/locations/edit"
 VISIT_TYPE = "/console/practice/visit-types/edit"
+CLOSURES = "/console/practice/closures"
+HOLIDAYS = "/console/practice/closures/holidays"
 PROCEDURE = "/console/practice/visit-types/procedure"
 
 
@@ -290,10 +291,58 @@ async def test_records_are_added_changed_and_removed_with_what_refers_to_them(
     assert done == [f"console.{name}" for name in expected]
 
 
-@pytest.mark.parametrize("number", ["99", "x", "9" * 30])
-async def test_a_form_of_a_record_that_nobody_has_is_not_found(admin: httpx.AsyncClient, number: str) -> None:
-    assert (await admin.get(PROVIDER, params={"id": number})).status_code == 404
-    assert (await admin.post(PROVIDER, data={"id": number, "version": "1"})).status_code == 404
-    assert (await admin.get(LOCATION, params={"id": number})).status_code == 404
-    assert (await admin.get(PROCEDURE, params={"visit_type": number})).status_code == 404
-    assert (await admin.post(PROCEDURE, data={"visit_type": number})).status_code == 404
+async def test_closures_are_added_and_removed_and_say_whom_they_strand(world: World, admin: httpx.AsyncClient) -> None:
+    await book(await world.client())
+    day = MONDAY.isoformat()
+    before = await directory(world)
+    nowhere = await send(admin, await admin.get(CLOSURES), CLOSURES, **{"location": [], "from": day})
+    assert faults(nowhere) == {"location": "Choose at least one location."}
+    wrong = await send(admin, await admin.get(CLOSURES), CLOSURES, **{"from": "2026-12-31", "to": "2026-12-30"})
+    assert faults(wrong) == {"to": "Last day must not be before from."}
+    shown = await send(admin, wrong, CLOSURES, **{"from": day, "to": "", "reason": "Flood"})
+    assert "1 booked appointment loses what it was booked for" in text_of(shown)
+    assert (await apply(admin, shown, CLOSURES, stranded="keep")).status_code == 303
+    closed = await directory(world)
+    assert [row.reason for each in closed.locations.values() for row in each.closures] == [
+        "Christmas Day", "Flood", "Flood",
+    ]  # fmt: skip
+    page = await admin.get(CLOSURES)
+    assert page.text.count("Open again</button>") == 3
+    for _ in range(2):
+        removed = await send(admin, await admin.get(CLOSURES), CLOSURES, having="remove")
+        assert (await apply(admin, removed, CLOSURES)).status_code == 303
+    assert (await directory(world)).locations == before.locations
+    assert len(await records(world, operation="console.change_closures")) == 3
+
+
+async def test_chosen_public_holidays_become_closures(world: World, admin: httpx.AsyncClient) -> None:
+    """The clock stands at 15 November 2026, and the first location is in the US and closed on Christmas Day."""
+    page = await admin.get(HOLIDAYS)
+    assert "Thanksgiving Day Thu 26 Nov 2026" in text_of(page)
+    assert "Christmas Day Fri 25 Dec 2026 · already closed: Downtown" in text_of(page)
+    assert "Veterans Day" not in text_of(page), "that is over"
+    assert faults(await send(admin, page, HOLIDAYS)) == {"day": "Choose at least one day."}
+    shown = await send(admin, page, HOLIDAYS, day=["2026-11-26", "2026-12-25", "2026-12-24"])
+    assert (await apply(admin, shown, HOLIDAYS)).status_code == 303
+    locations = (await directory(world)).locations
+    closures = [[(f"{row.first}", row.reason) for row in locations[key].closures] for key in (1, 2)]
+    thanks, christmas = ("2026-11-26", "Thanksgiving Day"), ("2026-12-25", "Christmas Day")
+    assert closures == [[christmas, thanks], [thanks, christmas]], "a day that is no holiday is not closed"
+    page = await admin.get(HOLIDAYS, params={"country": "DE", "region": "BY", "year": "2027"})
+    assert "Epiphany Wed 6 Jan 2027" in text_of(page)
+    assert "Epiphany" not in text_of(await admin.get(HOLIDAYS, params={"country": "DE", "year": "2027"}))
+    assert "Unity Day" in text_of(await admin.get(HOLIDAYS, params={"country": "DE", "region": "MA", "year": "2027"}))
+    for odd in ({"country": "XX"}, {"country": "../US"}, {"year": "9" * 40}):
+        assert (await admin.get(HOLIDAYS, params=odd)).status_code == 200
+
+
+async def test_a_form_of_a_record_that_nobody_has_is_not_found(admin: httpx.AsyncClient) -> None:
+    for number in ("99", "x", "9" * 30):
+        for action, asked in (
+            (PROVIDER, {"id": number}),
+            (LOCATION, {"id": number}),
+            (PROCEDURE, {"visit_type": number}),
+            (PROCEDURE, {"visit_type": "20", "id": number}),
+        ):
+            assert (await admin.get(action, params=asked)).status_code == 404
+            assert (await admin.post(action, data={**asked, "version": "1"})).status_code == 404

@@ -105,6 +105,7 @@ PHRASES: Mapping[str, Phrase] = {
     "console.disconnect_assistant": Phrase("disconnected", "disconnect", "the assistant", ""),
     "console.import_practice_file": Phrase("imported", "import", "the practice file"),
     "console.change_booking_rules": Phrase("changed", "change", "the booking rules"),
+    "console.change_closures": Phrase("changed", "change", "the closures of locations"),
     "console.add_location": Phrase("added", "add", "a location"),
     "console.change_location": Phrase("changed", "change", "a location"),
     "console.remove_location": Phrase("removed", "remove", "a location"),

@@ -7,12 +7,14 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from frontdesk.audit.trail import append_disclosure
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
+from frontdesk.domain.local_time import zone
 from frontdesk.domain.stranded import Stranded
 from frontdesk.practice_file import Fault, PracticeFile, PracticeFileError, dump, dump_json
 from frontdesk.store.database import Database
@@ -57,6 +59,7 @@ class OpenedPractice:
     directory: Directory  # active records
     stored: Directory  # also inactive ones, whose ids are taken
     document: dict[str, Any]  # as its practice file, without patients and time that was blocked in the console
+    today: date  # in the practice's zone
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,8 @@ class PracticeFiles:
         file = PracticeFile(active_only(as_written(stored.directory, stored.directory)))
         async with _reading:
             document = json.loads(await asyncio.to_thread(dump_json, file))
-        return OpenedPractice(stored.version, active_only(stored.directory), stored.directory, document)
+        today = context.now.astimezone(zone(stored.directory.practice.time_zone)).date()
+        return OpenedPractice(stored.version, active_only(stored.directory), stored.directory, document, today)
 
     async def export(self, context: ActionContext, *, as_json: bool) -> str:
         """Without patients: those are exported on the command line only."""

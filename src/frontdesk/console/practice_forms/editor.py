@@ -62,6 +62,8 @@ class Editor:
         edited, act = self.edit(opened, form), self.act(opened, form)
         if form.get("more") or form.get("step") == "edit":
             return self._form(request, opened, form, form.get("version"))
+        if edited.faults:
+            return self._form(request, opened, form, form.get("version"), faults=edited.faults)
         try:
             if form.get("version") != str(opened.version):
                 return await self._conflict(request, opened, edited)

@@ -29,6 +29,7 @@ class Edited:
     document: dict[str, Any]
     controls: Mapping[str, str]
     labels: Mapping[str, str]  # of controls
+    faults: Mapping[str, str] | None = None  # what the document cannot say, by control
 
 
 def as_typed(fields: Iterable[Field], record: object) -> dict[str, list[str]]:

@@ -1,0 +1,45 @@
+"""Public holidays of a country and its regions, from the library `holidays`."""
+
+from datetime import date
+from functools import cache, lru_cache
+from typing import Any
+
+Choices = list[tuple[str, str]]  # code and name
+
+
+def load() -> None:
+    """Imports the library, which takes a good part of a second: call it in a thread."""
+    countries()
+
+
+@cache
+def countries() -> Choices:
+    from holidays.registry import COUNTRIES
+
+    found = ((codes[1], module.replace("_", " ").title()) for module, codes in COUNTRIES.items())
+    return sorted(found, key=lambda each: each[1])
+
+
+def regions(country: str) -> Choices:
+    """Of a country that `countries` lists."""
+    kind = _kind(country)
+    names = {code: name for name, code in getattr(kind, "subdivisions_aliases", {}).items()}
+    return sorted(((code, names.get(code, code)) for code in kind.subdivisions), key=lambda each: each[1])
+
+
+@lru_cache(maxsize=100)
+def public_holidays(country: str, region: str, year: int) -> list[tuple[date, str]]:
+    """By date, with English names where the library has them."""
+    from holidays import country_holidays
+
+    kind = _kind(country)
+    language = next((each for each in kind.supported_languages if each.startswith("en")), None)
+    found = country_holidays(country, subdiv=region or None, years=year, language=language)
+    return sorted((day, name) for day, name in found.items() if day.year == year)
+
+
+@cache
+def _kind(country: str) -> Any:
+    from holidays import country_holidays
+
+    return type(country_holidays(country))
