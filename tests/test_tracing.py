@@ -21,9 +21,9 @@ from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.fhir.transport.exchange import Exchange, Request
 from frontdesk.tracing import Tracing, add_trace_id
 from tests.otlp_receiver import Collector, collecting
-from tests.webhooks.desk import build_desk
+from tests.webhooks.desk import Desk, build_desk
 from tests.webhooks.receiver import receiving
-from tests.world import World
+from tests.world import World, patient_id, slots
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 OTHER = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -128,6 +128,33 @@ async def test_webhooks_and_requests_to_fhir_servers_carry_their_trace(
         statuses = {each.key: each.value.int_value for each in span.attributes}
         assert statuses["http.response.status_code"] == status
     assert not any(b"Ada" in body or receiver.url().encode() in body for body in collector.bodies)
+
+
+async def test_the_webhook_of_a_write_continues_its_trace(world: World, collector: Collector) -> None:
+    tracing, sender = Tracing(collector.url), Sender(allow_private=True)
+    practice_id = await world.database.fetchval("SELECT practice_id FROM practice WHERE slug = 'harbor'")
+    desk = Desk(world.database, practice_id, world.clock)
+    node = Deliverer(desk.database, desk.cipher, sender, desk.paused.append, desk.clock, tracing=tracing)
+    service = build_service(world.service.settings, world.database, world.clock, tracing=tracing)
+    await service.ring.load()
+    caller = await world.client(grant="integration")
+    body = {"patientId": await patient_id(caller), "slotId": (await slots(caller))[0]["id"]}
+    async with receiving() as receiver:
+        await desk.endpoint(receiver.url())
+        traced = httpx.ASGITransport(app=build_app(service))
+        headers = {**caller.headers, "traceparent": f"00-{TRACE}-{PARENT}-01"}
+        async with httpx.AsyncClient(transport=traced, base_url="http://test", headers=headers) as client:
+            booked = await client.post("/api/appointments", json=body)
+        await asyncio.gather(*(await node.start_due()))
+        await node.close()
+    await asyncio.to_thread(tracing.close)
+
+    assert booked.status_code == 201, booked.text
+    (message,) = receiver.attempts
+    spans = collector.trace(TRACE)
+    sent = spans["webhook appointment.booked"]
+    assert sent.parent_span_id == spans["execute book_appointment"].span_id
+    assert message.headers["traceparent"] == f"00-{TRACE}-{sent.span_id.hex()}-01"
 
 
 def test_log_lines_inside_a_span_carry_its_trace_id_and_errors_no_message(collector: Collector) -> None:

@@ -46,13 +46,13 @@ class Tracing:
 
     def continuing(self, name: str, headers: Mapping[str, str], attributes: Attributes) -> AbstractContextManager[Span]:
         """A span below the one that the headers name, or below the current one."""
-        named = _HEADERS.extract(headers, Context())
-        is_named = trace.get_current_span(named).get_span_context().is_valid
-        return self._span(name, SpanKind.INTERNAL, attributes, named if is_named else None)
+        return self._span(name, SpanKind.INTERNAL, attributes, _named(headers))
 
-    def calling(self, name: str, attributes: Attributes) -> AbstractContextManager[Span]:
-        """A span around a request to another system."""
-        return self._span(name, SpanKind.CLIENT, attributes)
+    def calling(
+        self, name: str, attributes: Attributes, headers: Mapping[str, str] | None = None
+    ) -> AbstractContextManager[Span]:
+        """A span around a request to another system, below the span that the headers name, or below the current one."""
+        return self._span(name, SpanKind.CLIENT, attributes, _named(headers or {}))
 
     def statement(self, sql: str) -> AbstractContextManager[Span | None]:
         """A span around a statement of a call; those of periodic work are not traced."""
@@ -83,6 +83,12 @@ class Tracing:
                 if not is_answer:
                     span.set_status(StatusCode.ERROR)
                 raise
+
+
+def _named(headers: Mapping[str, str]) -> Context | None:
+    """The context of the span that the headers name."""
+    named = _HEADERS.extract(headers, Context())
+    return named if trace.get_current_span(named).get_span_context().is_valid else None
 
 
 def describe_current(name: str, attributes: Attributes) -> None:

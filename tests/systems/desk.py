@@ -16,6 +16,7 @@ from tests.world import MONDAY, World
 
 FOLLOW_UP, LONG_FOLLOW_UP, FLU_SHOT, EXAM = (21, 101), (21, 102), (22, 103), (20, 100)
 NINE = int(datetime(2026, 11, 16, 14, tzinfo=UTC).timestamp()) // 60  # nine o'clock on Monday at the location
+TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"
 _STATES = {"cancelled": CANCELLABLE, "confirmed": CONFIRMABLE, **RECORDABLE}
 
 
@@ -52,7 +53,8 @@ class Desk:
         return found
 
     def record(self, intent: Intent | None = None) -> WriteRecord:
-        return WriteRecord("client", "an_operation", "request", self.now, self.now + timedelta(hours=24), intent)
+        keep_until = self.now + timedelta(hours=24)
+        return WriteRecord("client", "an_operation", "request", self.now, keep_until, intent, traceparent=TRACEPARENT)
 
     async def book(
         self, patient: Patient, start: int = NINE, service: tuple[int, int] = FOLLOW_UP, intent: Intent | None = None

@@ -9,7 +9,7 @@ from frontdesk.domain.ids import new_appointment_id, new_patient_id
 from frontdesk.operations._booking import booking_of
 from frontdesk.systems.changes import Book, CreatePatient, PatientDetails
 from frontdesk.systems.port import AppointmentFilter, Intent, Outcome
-from tests.systems.desk import NINE, Desk, intent, ref
+from tests.systems.desk import NINE, TRACEPARENT, Desk, intent, ref
 
 Act = Callable[[Desk, str], Awaitable[Outcome]]
 
@@ -74,9 +74,15 @@ async def test_every_write_is_on_record_and_announced_once(desk: Desk, act: Act,
     appointment_id = await desk.booked(ada)
     assert (await act(desk, appointment_id)).kind == "executed"
     async with desk.world.database.transaction(desk.practice_id) as connection:
-        events = await connection.fetch("SELECT type, subject::text FROM outbox ORDER BY event_id")
+        events = await connection.fetch(
+            """SELECT o.type, o.subject::text, t.traceparent
+               FROM outbox o JOIN event_trace t USING (practice_id, event_id) ORDER BY o.event_id"""
+        )
         records = await connection.fetch("SELECT outcome, subject_ids FROM audit_record ORDER BY record_id")
-    assert [row["type"] for row in events] == ["appointment.booked", event]
+    assert [(row["type"], row["traceparent"]) for row in events] == [
+        ("appointment.booked", TRACEPARENT),
+        (event, TRACEPARENT),
+    ]
     assert all(appointment_id in row["subject"] and ada.id in row["subject"] for row in events)
     assert [(row["outcome"], set(row["subject_ids"])) for row in records] == [
         ("executed", {appointment_id, ada.id}),

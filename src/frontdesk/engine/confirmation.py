@@ -53,6 +53,7 @@ class Write:
     propose_unchecked: Callable[[], Awaitable[Proposal | None]]
     host: Collection[Consent] = ()  # ways, beside the token, in which the caller's host can ask a person
     agreed: str | None = None  # the token that the host's user has agreed to
+    traceparent: str | None = None
 
     @property
     def fingerprint(self) -> bytes:
@@ -183,6 +184,7 @@ class Writes:
             keep_until=context.now + KEEP_RESULTS,
             intent=intent,
             consent=write.consent,
+            traceparent=write.traceparent,
         )
         try:
             outcome = await context.system.perform(proposal.change, record)

@@ -50,6 +50,7 @@ class Call:
     host: Collection[Consent] = ()  # ways, beside the token, in which the caller's host can ask a person
     agreed: str | None = None  # the token of the challenge that the host's user has agreed to
     resource: str = ""  # the path of the door, if it takes tokens that are meant for it alone
+    traceparent: str | None = None  # of the span that executes it, if calls are traced
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +156,7 @@ class Engine:
                 propose_unchecked,
                 call.host,
                 call.agreed,
+                call.traceparent,
             )
             body = await self.write(call, write)
         elif operation.reads_phi:

@@ -166,7 +166,7 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class WriteRecord:
-    """What is committed together with a change: actor, operation, request, consent and the time to keep the result."""
+    """What is committed together with a change: who made it, how it was agreed to, and how long its result is kept."""
 
     actor: str
     operation: str
@@ -175,6 +175,7 @@ class WriteRecord:
     keep_until: datetime
     intent: Intent | None
     consent: Consent | None = None  # None: nobody was asked
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from frontdesk.outbound.webhooks.events import event_document, event_name
 from frontdesk.outbound.webhooks.outcomes import Outcome, Outcomes
 from frontdesk.outbound.webhooks.sender import Sender, Sent
 from frontdesk.outbound.webhooks.signing import signed_headers
-from frontdesk.store.database import Database
+from frontdesk.store.database import Database, DatabaseUnavailable
 from frontdesk.store.practice_work import for_each_practice
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ _LONGEST_WAIT = timedelta(hours=12)
 
 _LOOK = "SELECT * FROM look_for_webhooks($1, $2, $3)"
 _LEASE = "SELECT * FROM lease_webhook_deliveries($1, $2, $3, $4, $5, $6)"
+_TRACE = "SELECT traceparent FROM event_trace WHERE practice_id = $1 AND event_id = $2"
 _log = logging.getLogger(__name__)
 
 
@@ -128,12 +129,22 @@ class Deliverer:
             await self._attempt(practice_id, row)
             return
         facts = {"frontdesk.endpoint": row["endpoint_id"], "frontdesk.event": event_name(row["event_id"])}
-        with self._tracing.calling(f"webhook {row['type']}", facts) as span:
+        of_write = await self._trace_of(practice_id, row["event_id"])
+        with self._tracing.calling(f"webhook {row['type']}", facts, of_write) as span:
             sent = await self._attempt(practice_id, row)
             if sent.status is not None:
                 span.set_attribute("http.response.status_code", sent.status)
             if sent.failure is not None:
                 span.set_attribute("error.type", sent.failure)
+
+    async def _trace_of(self, practice_id: int, event_id: int) -> dict[str, str]:
+        """The headers that continue the trace of the write that the event tells of."""
+        try:
+            async with self._database.transaction(practice_id) as connection:
+                found = await connection.fetchval(_TRACE, practice_id, event_id)
+        except DatabaseUnavailable:
+            return {}  # the webhook is sent all the same
+        return {} if found is None else {"traceparent": found}
 
     async def _attempt(self, practice_id: int, row: Any) -> Sent:
         sent = await self._send(row)

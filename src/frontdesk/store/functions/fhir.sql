@@ -182,9 +182,7 @@ BEGIN
 
     IF p_outcome IN ('executed', 'unchanged') THEN
         IF p_event IS NOT NULL THEN
-            INSERT INTO outbox (practice_id, type, subject, occurred_at) VALUES (
-                p_practice, p_event, p_subject || consent_member(w.data), p_now
-            );
+            PERFORM add_event(p_practice, p_event, p_subject, w.data, p_now);
         END IF;
         UPDATE intent t SET state = 'consumed', result = p_result, executing_until = NULL, keep_until = p_keep_until
         WHERE t.practice_id = p_practice AND t.intent_id = w.intent_id;

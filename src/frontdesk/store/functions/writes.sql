@@ -338,8 +338,24 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN p_data ->> 'consent' IS NULL THEN '{}' ELSE jsonb_build_object('consent', p_data -> 'consent') END
 $$;
 
+-- Adds the event of a write. p_data is that of the write.
+CREATE OR REPLACE FUNCTION add_event(
+    p_practice bigint, p_type text, p_subject jsonb, p_data jsonb, p_now timestamptz
+)
+RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_event bigint;
+BEGIN
+    INSERT INTO outbox (practice_id, type, subject, occurred_at)
+    VALUES (p_practice, p_type, p_subject || consent_member(p_data), p_now) RETURNING event_id INTO v_event;
+    IF p_data ->> 'traceparent' IS NOT NULL THEN
+        INSERT INTO event_trace VALUES (p_practice, v_event, p_data ->> 'traceparent');
+    END IF;
+END $$;
+
 -- Executes one write exactly once. p_intent is null for a write that carries neither token nor key. p_data also has the
--- consent, if somebody was asked. Outcomes beside those of the change: 'replayed' (the stored result), 'mismatch',
+-- consent, if somebody was asked, and the trace, if the call is traced. Outcomes beside those of the change: 'replayed' (the stored result), 'mismatch',
 -- 'unrecognized', 'expired', 'incomplete', 'stale' (the directory or the patient changed since the caller looked, or the
 -- caller has not looked yet: look).
 CREATE OR REPLACE FUNCTION commit_write(
@@ -398,8 +414,7 @@ BEGIN
     END IF;
     IF done.outcome IN ('executed', 'unchanged') THEN
         IF done.event IS NOT NULL THEN
-            INSERT INTO outbox (practice_id, type, subject, occurred_at)
-            VALUES (p_practice, done.event, done.subject || consent_member(p_data), p_now);
+            PERFORM add_event(p_practice, done.event, done.subject, p_data, p_now);
         END IF;
         UPDATE intent t SET state = 'consumed', result = done.result, keep_until = p_keep_until
         WHERE t.practice_id = p_practice AND t.intent_id = p_intent;

@@ -188,7 +188,7 @@ class FhirSystem:
             phase="executing",
             change=change.kind,
             data=StoredWrite(self._upstream.server, self._practice, asked, self._patient(change)).data(
-                change, record.now, record.consent
+                change, record.now, record.consent, record.traceparent
             ),
             began_at=record.now,
         )

@@ -11,7 +11,7 @@ from frontdesk.store.rows import camel
 from frontdesk.systems.changes import Change
 
 
-def as_json(change: Change, consent: Consent | None) -> str:
+def as_json(change: Change, consent: Consent | None, traceparent: str | None = None) -> str:
     data = asdict(change)
     data |= data.pop("booking", {})
     if (details := data.pop("details", None)) is not None:
@@ -20,4 +20,6 @@ def as_json(change: Change, consent: Consent | None) -> str:
         data["phone_digits"] = digits(details["phone"])
     if consent is not None:
         data["consent"] = consent
+    if traceparent is not None:
+        data["traceparent"] = traceparent
     return orjson.dumps({camel(name): value for name, value in data.items()}).decode()

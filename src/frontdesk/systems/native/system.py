@@ -198,7 +198,7 @@ class NativeSystem:
             self._practice_id,
             change.version,
             change.kind,
-            as_json(change, record.consent),
+            as_json(change, record.consent, record.traceparent),
             record.actor,
             record.operation,
             record.request_id,

@@ -23,10 +23,14 @@ class StoredWrite:
         self._asked = asked
         self._patient = patient
 
-    def data(self, change: RecordChange, now: datetime, consent: Consent | None = None) -> dict[str, Any]:
+    def data(
+        self, change: RecordChange, now: datetime, consent: Consent | None = None, traceparent: str | None = None
+    ) -> dict[str, Any]:
         stored: dict[str, Any] = {"subject": _subject(change)}
         if consent is not None:
             stored["consent"] = consent
+        if traceparent is not None:
+            stored["traceparent"] = traceparent
         if self._asked.before is not None:
             stored["reference"] = reference_of(self._asked.before)
         if isinstance(change, CreatePatient | UpdatePatient):
