@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from playwright.sync_api import expect
 
 from tests.browser.browsing import Office, Window, arrive
+from tests.browser.callers import CHEN
 
 
 def _sign_in(window: Window, _place: Office) -> None:
@@ -34,6 +35,23 @@ def _appointment_beside_the_calendar(window: Window, place: Office) -> None:
     page = window.go(f"/calendar?date={slot.day}&location=1")
     page.get_by_role("region", name="Appointments").get_by_role("link", name="Panelled").first.click()
     expect(page.get_by_role("dialog", name="Appointment").get_by_role("heading").first).to_be_visible()
+
+
+def _provider_away(window: Window, place: Office) -> None:
+    slot = place.agent.slots(most=1, weeks_ahead=4)[0]  # a day that no other test uses
+    place.agent.book(place.agent.patient("Reassigned"), slot)
+    page = window.go(f"/away?provider={CHEN}&date={slot.day}")
+    page.get_by_role("button", name="Block the time and propose new times").click()
+    expect(page.get_by_role("button", name="Apply")).to_be_visible()
+
+
+def _whom_to_call(window: Window, place: Office) -> None:
+    _provider_away(window, place)
+    page = window.page
+    page.get_by_role("button", name="Apply").click()
+    expect(page.locator("[data-state=moved]").first).to_be_visible()
+    page.get_by_role("link", name="Whom to call").click()
+    expect(page.get_by_role("button", name="Called").first).to_be_visible()
 
 
 def _block_with_faults(window: Window, _place: Office) -> None:
@@ -132,6 +150,8 @@ BEHIND_FORMS: Mapping[str, tuple[str | None, Reach]] = {
     "agent's view: the challenge": ("admin", _challenge_in_the_agents_view),
     "appointment beside the calendar": ("staff", _appointment_beside_the_calendar),
     "audit: verified": ("admin", _trail_verified),
+    "away: whom to call": ("staff", _whom_to_call),
+    "away: with new times": ("staff", _provider_away),
     "blocked time: refused": ("staff", _block_with_faults),
     "client: new secret": ("admin", _new_secret_asked_for),
     "client: refused": ("admin", _client_refused),

@@ -59,14 +59,14 @@ class Agent:
         }
         return f"/connect?{urlencode(asked)}"
 
-    def slots(self, most: int = 40) -> list[Slot]:
+    def slots(self, most: int = 40, weeks_ahead: int = 0) -> list[Slot]:
         """None of today: it could come too close before a test has booked it."""
         found = self.api.find_first_available(
             visit_type_id=FIRST_VISIT,
             procedure_id=CONSULTATION,
             provider_id=CHEN,
             location_id=DOWNTOWN,
-            from_=datetime.now(UTC).date() + timedelta(days=1),
+            from_=datetime.now(UTC).date() + timedelta(days=1, weeks=weeks_ahead),
             limit=most,
         )
         return [Slot(item.id, item.start) for item in found]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
+from frontdesk.console.actions import absences
 from frontdesk.console.actions.absence_store import AbsenceStore
 from frontdesk.store.database import DatabaseUnavailable
 from tests.console.desk import Document, calendar, records, words
@@ -75,6 +76,13 @@ async def apply(desk: httpx.AsyncClient, path: str, form: dict[str, str] | None 
     answer = await desk.post(f"{path}/apply", data=as_proposed((await desk.get(path)).text) if form is None else form)
     assert answer.status_code == 303, answer.text
     return (await desk.get(path)).text
+
+
+async def continued(desk: httpx.AsyncClient, path: str) -> str:
+    """The page after its script has gone on as long as there is something to do."""
+    while "data-continue" in (html := (await desk.get(path)).text):
+        assert (await desk.post(f"{path}/apply")).status_code == 303
+    return html
 
 
 async def place(agent: httpx.AsyncClient, appointment: str) -> tuple[int, str, str]:
@@ -219,10 +227,11 @@ async def test_a_bulk_change_that_was_cut_off_is_finished_exactly_once(
     html = (await staff.get(path)).text
     assert [row.state for row in rows(html).values()] == ["moved", "pending", "pending"]
     assert "data-continue" in html
+    monkeypatch.setattr(absences, "AT_ONCE", 1)
     colleague = await signed_in(world, name="Ben")
     await asyncio.gather(*(each.post(f"{path}/apply", data={}) for each in (staff, colleague, staff)))
     await apply(colleague, path, form)
-    html = (await staff.get(path)).text
+    html = await continued(staff, path)
     assert [row.state for row in rows(html).values()] == ["moved"] * 3
     assert "data-continue" not in html
     for each in (booked.ada, booked.jose, booked.alan):
@@ -231,6 +240,12 @@ async def test_a_bulk_change_that_was_cut_off_is_finished_exactly_once(
         assert len({made["request_id"] for made in moves}) == 1
     html = await undo(staff, path, appointment=booked.ada)
     assert rows(html)[booked.ada].state == "left", "also what was cut off can be taken back"
+    html = await undo(staff, path, all="yes")
+    assert [row.state for row in rows(html).values()] == ["left", "left", "pending"]
+    assert await slots(booked.agent) == [], "the time is opened last"
+    html = await continued(staff, path)
+    assert {row.state for row in rows(html).values()} == {"left"}
+    assert await slots(booked.agent) != []
 
 
 async def test_what_cannot_be_taken_back_is_told(world: World, staff: httpx.AsyncClient, booked: Booked) -> None:

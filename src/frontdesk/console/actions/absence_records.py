@@ -105,6 +105,10 @@ class AbsenceView:
         return sum(row.state in states for row in self.rows)
 
     @property
+    def is_unfinished(self) -> bool:
+        return any(row.entry.choice not in (None, "leave") for row in self.rows)
+
+    @property
     def failed(self) -> int:
         return sum(row.state == "open" and row.entry.fault is not None for row in self.rows)
 
@@ -155,6 +159,8 @@ def state_of(absence: Absence, entry: AbsenceEntry, appointment: Appointment | N
     """The calendar decides: an appointment that is no longer in the time of the absence is done, whoever did it."""
     if appointment is None:
         return "gone"
+    if entry.choice == "back":
+        return "pending"
     if appointment.status == "cancelled":
         return "cancelled"
     time_zone = directory.locations[appointment.location_id].time_zone

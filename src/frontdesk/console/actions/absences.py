@@ -33,7 +33,7 @@ from frontdesk.operations import BY_NAME, MOVE_BACK, RESTORE, Operation
 from frontdesk.systems.port import Capability, SchedulingSystem
 
 LONGEST = timedelta(days=31)
-AT_ONCE = 10  # appointments that one request changes
+AT_ONCE = 5  # appointments that one request changes; a page goes on with the others
 _MOST_LISTED = 150  # to decide on, because the fields of a form are limited
 _LIVE = ("booked", "confirmed", "arrived")
 _CANCELLATION = "The provider is away."
@@ -133,14 +133,14 @@ class Absences:
         absence, _ = await self.store.find(context, absence_id)
         await self.store.take_back(context, absence, appointment_id)
 
-    async def work(self, context: ActionContext, absence_id: str, most: int = AT_ONCE) -> None:
-        """Executes choices, at most so many. After an absence was undone and everything taken back, opens the time.
+    async def work(self, context: ActionContext, absence_id: str) -> None:
+        """Executes some choices. After an absence was undone and everything taken back, opens the time.
 
         Raises Problem if an outcome is unknown; the choice stays, and the next call decides it.
         """
         absence, _ = await self.store.find(context, absence_id)
         system = await self._system(context)
-        for _ in range(most):
+        for _ in range(AT_ONCE):
             entry = await self.store.pending(context, absence_id)
             if entry is None:
                 break
