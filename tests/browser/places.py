@@ -50,6 +50,7 @@ PLACES = (
     "set-up",
     "staff",
     "usage",
+    "walk-in",
     "webhooks",
 )
 
@@ -108,5 +109,6 @@ def addresses(agent: Agent) -> dict[str, str]:
         "set-up": "/setup",
         "staff": "/staff",
         "usage": "/usage",
+        "walk-in": "/walk-in",
         "webhooks": "/practice/webhooks",
     }

@@ -39,6 +39,19 @@ async def test_the_calendar_shows_names_and_who_booked(world: World, staff: http
     assert shown == booked
     assert "booked by agent of harbor" in words(entry.text)
     assert "Block time" not in await calendar(staff)
+    assert "Walk-in" not in await calendar(staff)
+    refused = await staff.get("/console/walk-in")
+    assert refused.status_code == 503
+    assert "Walk-ins are booked in the practice&#39;s own system." in refused.text
+    full = {"provider": "10", "location": "1", "date": "2026-11-16", "time": "09:00", "visit": "21-101"}
+    agreed = {
+        **full,
+        "patient": await patient_id(await world.client()),
+        "reason": "Full",
+        "rule": "full",
+        "sure": "yes",
+    }
+    assert (await staff.post("/console/override", data={**agreed, "key": "k"})).status_code == 503
 
 
 async def test_hours_that_only_the_other_system_knows_are_not_drawn(staff: httpx.AsyncClient) -> None:

@@ -1,7 +1,7 @@
 """What an audit record says, as a sentence: the actor's name, what they did, and whom it was about."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from frontdesk.console.names import Actor
@@ -32,6 +32,7 @@ class Line:
     done: str
     joint: str
     about: Sequence[Named]
+    reason: str | None = None  # of an override, with its rules
     folded: "Sequence[Line]" = ()
 
 
@@ -52,6 +53,8 @@ PHRASES: Mapping[str, Phrase] = {
     "console.record_no_show": Phrase("recorded", "record", "a no-show", "of"),
     "console.call_in": Phrase("called", "call", "a patient in:", ""),
     "console.return_to_waiting": Phrase("sent", "send", "a patient back to wait:", ""),
+    "console.override_booking": Phrase("booked", "book", "an appointment against the rules"),
+    "console.override_move": Phrase("moved", "move", "an appointment against the rules", "of"),
     "console.restore_appointment": Phrase("took back", "take back", "a state of an appointment", "of"),
     "console.arrivals": Phrase(*_SHOWN, "the arrivals board", "with"),
     "console.add_note": Phrase("added", "add", "a note", "about"),
@@ -155,13 +158,13 @@ def operation_label(operation: str) -> str:
     return text[:1].upper() + text[1:].strip(" :")
 
 
-def line(record: Mapping[str, Any], actor: Actor, about: Sequence[Named]) -> Line:
+def line(record: Mapping[str, Any], actor: Actor, about: Sequence[Named], reason: str | None = None) -> Line:
     phrase = PHRASES.get(record["operation"]) or Phrase(_plain(record["operation"]), _plain(record["operation"]), "")
     begins = {True: phrase.past, False: f"tried to {phrase.infinitive}"}[record["outcome"] in _HAPPENED]
     if record["outcome"] == "confirmation_required":
         begins = f"asked to {phrase.infinitive}"
     others = [each for each in about if each.id != actor.id]
-    return Line(record, actor, f"{begins} {phrase.object}".strip(), phrase.joint, others)
+    return Line(record, actor, f"{begins} {phrase.object}".strip(), phrase.joint, others, reason)
 
 
 def folded(lines: Sequence[Line]) -> list[Line]:
@@ -173,7 +176,7 @@ def folded(lines: Sequence[Line]) -> list[Line]:
             found[-1].append(each)
         else:
             found.append([each])
-    return [Line(first.record, first.actor, first.done, first.joint, first.about, rest) for first, *rest in found]
+    return [replace(first, folded=rest) for first, *rest in found]
 
 
 def _is_view(shown: Line) -> bool:

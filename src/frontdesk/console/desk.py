@@ -24,6 +24,7 @@ from frontdesk.console.actions.confirmations import Confirmations
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.actions.health import SystemHealth
 from frontdesk.console.actions.notes import Notes
+from frontdesk.console.actions.overrides import Overrides
 from frontdesk.console.actions.patient_reads import PatientReads
 from frontdesk.console.actions.patients import Patients
 from frontdesk.console.actions.practice_files import PracticeFiles
@@ -48,6 +49,7 @@ class Desk:
     preferences: Preferences
     appointments: Appointments
     arrivals: Arrivals
+    overrides: Overrides
     patients: Patients
     patient_reads: PatientReads
     notes: Notes
@@ -94,6 +96,7 @@ def build_desk(
         preferences=Preferences(database),
         appointments=appointments,
         arrivals=Arrivals(database, engine.systems, appointments),
+        overrides=Overrides(engine, appointments),
         patients=Patients(database, engine.systems),
         patient_reads=PatientReads(database),
         notes=Notes(database),

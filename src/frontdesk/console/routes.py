@@ -26,6 +26,7 @@ from frontdesk.console.pages import (
     live,
     lock,
     notes,
+    overrides,
     passkeys,
     patients,
     practice_closures,
@@ -52,10 +53,10 @@ async def _nothing(_visit: ConsoleRequest) -> Response:
 
 
 _MODULES = (
-    account, lock, passkeys, calendar, live, chosen_time, appointments, arrivals, bookings, patients, notes, blocks,
-    absences, staff, agent_view, assistants, clients, usage, reports, confirmations, connect, setup, practice_file,
-    practice_rules, practice_locations, practice_providers, practice_visit_types, practice_closures, health,
-    audit,
+    account, lock, passkeys, calendar, live, chosen_time, overrides, appointments, arrivals, bookings, patients, notes,
+    blocks, absences, staff, agent_view, assistants, clients, usage, reports, confirmations, connect, setup,
+    practice_file, practice_rules, practice_locations, practice_providers, practice_visit_types, practice_closures,
+    health, audit,
 )  # fmt: skip
 PAGES: tuple[Page, ...] = (Page("GET", "/", _home), *(page for module in _MODULES for page in module.PAGES))
 # Matched last: 404 with a session, the sign-in without one.

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from heapq import merge
+from itertools import pairwise
 from math import ceil, floor
 
 from frontdesk.domain.directory import Location, OpeningHours, Practice, Procedure, Provider, TimeOff
@@ -32,6 +33,7 @@ _SHORTEST_DAY_MINUTES = 23 * 60
 _EPOCH_WEEKDAY = 3  # the epoch's date was a Thursday
 _LONG_AGO, _NEVER = -(2**62), 2**62
 _WALL_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - time off is naive local time
+OVERRIDE_LANE = 1001  # the first lane of appointments that staff booked against the rules; above any capacity
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Busy:
 
     starts: Sequence[int]
     ends: Sequence[int]
-    lanes: Sequence[int]  # 1..capacity; lanes beyond the capacity are ignored
+    lanes: Sequence[int]  # 1..capacity, or those of overrides; others beyond the capacity are ignored
 
     def starting(self, begin: int, end: int) -> "Busy":
         """Those that start in begin <= t < end."""
@@ -54,17 +56,33 @@ Gap = tuple[int, int]  # a slot and its buffer fit wherever first <= start <= la
 def room(busy: Busy, capacity: int, procedure: Procedure) -> Iterator[Gap]:
     """The gaps between one provider's appointments in which the procedure fits, ascending; the last one is unbounded.
 
-    The gaps are the same at every location, and are computed lazily.
+    The gaps are the same at every location, and are computed lazily. An override takes no lane of the capacity, but one
+    of its places: the time is full wherever appointments and overrides together reach the capacity.
     """
     taken = procedure.duration_minutes + procedure.buffer_after_minutes
     lanes = [_gaps(busy, lane, taken) for lane in range(1, capacity + 1)]
-    return lanes[0] if capacity == 1 else _united(merge(*lanes))
+    free = lanes[0] if capacity == 1 else _united(merge(*lanes))
+    if max(busy.lanes, default=0) < OVERRIDE_LANE:
+        return free
+    return _clear_of(free, _full_spans(busy, capacity), taken)
+
+
+def most_taken(busy: Busy, capacity: int, begin: int, end: int) -> int:
+    """The most places that are taken at the same time in begin <= t < end."""
+    taken = [count for since, until, count in _counted(busy, capacity) if since < end and until > begin]
+    return max(taken, default=0)
+
+
+def first_full(busy: Busy, capacity: int, begin: int, end: int) -> int | None:
+    """The first minute of begin <= t < end at which no place is free."""
+    spans = (span for span in _full_spans(busy, capacity) if span[0] < end and span[1] > begin)
+    return next((max(since, begin) for since, _ in spans), None)
 
 
 class OpenTimes:
     """The opening times of one provider at one location; caches days, so keep it as long as its directory."""
 
-    __slots__ = ("_absences", "_capacity", "_days", "_horizon", "_hours", "_interval", "_location", "_notice", "_zone")
+    __slots__ = ("_capacity", "_days", "_horizon", "_hours", "_interval", "_location", "_notice", "_time_off", "_zone")
 
     def __init__(self, practice: Practice, provider: Provider, location: Location) -> None:
         self._interval = practice.slot_interval_minutes
@@ -75,7 +93,7 @@ class OpenTimes:
         self._hours = [[hours for hours in here if weekday in hours.days] for weekday in range(7)]
         self._location = location
         self._zone = location.time_zone
-        self._absences = tuple(time_away(off, self._zone) for off in provider.time_off if off.starts < off.ends)
+        self._time_off = tuple((off, time_away(off, self._zone)) for off in provider.time_off if off.starts < off.ends)
         self._days: dict[tuple[int, int], array[int]] = {}
 
     def starts(
@@ -132,6 +150,14 @@ class OpenTimes:
         days = range(local_day_number(begin, self._zone), local_day_number(end - 1, self._zone) + 1)
         spans = _merged([span for day in days for span in self._open_spans(day)])
         return any(opens <= begin and end <= closes for opens, closes in spans)
+
+    def on_grid(self, duration: int, start: int) -> bool:
+        """Whether a slot may start there, regardless of appointments."""
+        return self.fitting(duration, start, start + 1, [(_LONG_AGO, _NEVER)], 1) == [start]
+
+    def time_off(self, begin: int, end: int) -> TimeOff | None:
+        """The provider's first absence in begin <= t < end."""
+        return next((off for off, (away, back) in self._time_off if away < end and back > begin), None)
 
     def fitting(self, duration: int, begin: int, end: int, free: Iterable[Gap], limit: int | None) -> list[int]:
         """Starts begin <= t < end whose whole slot is open and free, ascending, at most `limit`."""
@@ -204,7 +230,7 @@ class OpenTimes:
                 start, end = max(span_start, midnight + entry.opens), min(span_end, midnight + entry.closes)
                 if start < end:
                     spans.append((start, end))
-        for absence in self._absences:
+        for _, absence in self._time_off:
             spans = _without(spans, absence)
         return spans
 
@@ -244,6 +270,38 @@ def _united(gaps: Iterator[Gap]) -> Iterator[Gap]:
             yield first, last
             first, last = start, end
     yield first, last
+
+
+def _clear_of(gaps: Iterator[Gap], full: Sequence[tuple[int, int]], taken: int) -> Iterator[Gap]:
+    """The gaps without the starts of slots that would overlap a full span."""
+    for first, last in gaps:
+        for since, until in full:
+            if until <= first:
+                continue
+            if since - taken >= last:
+                break
+            if since - taken >= first:
+                yield first, since - taken
+            first = until
+        if first <= last:
+            yield first, last
+
+
+def _full_spans(busy: Busy, capacity: int) -> list[tuple[int, int]]:
+    return _merged([(since, until) for since, until, count in _counted(busy, capacity) if count >= capacity])
+
+
+def _counted(busy: Busy, capacity: int) -> Iterator[tuple[int, int, int]]:
+    """The spans between the starts and ends of appointments, ascending, and how many appointments each has."""
+    steps: dict[int, int] = {}
+    for start, end, lane in zip(busy.starts, busy.ends, busy.lanes, strict=True):
+        if lane <= capacity or lane >= OVERRIDE_LANE:
+            steps[start] = steps.get(start, 0) + 1
+            steps[end] = steps.get(end, 0) - 1
+    edges, count = sorted(steps), 0
+    for since, until in pairwise(edges):
+        count += steps[since]
+        yield since, until, count
 
 
 def time_away(off: TimeOff, zone: str) -> tuple[int, int]:

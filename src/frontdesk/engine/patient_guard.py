@@ -22,6 +22,7 @@ from frontdesk.systems.port import (
     ChallengeRecord,
     FoundSlots,
     Outcome,
+    OverrideCheck,
     PatientSearch,
     SchedulingSystem,
     SlotQuery,
@@ -80,6 +81,11 @@ class _Wrapped:
         hold_id: str | None = None,
     ) -> BookingCheck | None:
         return await self._system.check_booking(slot, patient_id, now, moved, hold_id)
+
+    async def check_override(
+        self, slot: SlotRef, patient_id: str, now: datetime, moved: Appointment | None = None
+    ) -> OverrideCheck | None:
+        return await self._system.check_override(slot, patient_id, now, moved)
 
     async def find_hold(self, hold_id: str, client_id: str, now: datetime) -> Hold | None:
         return await self._system.find_hold(hold_id, client_id, now)

@@ -31,6 +31,7 @@ from frontdesk.operations._attendance import CALL_IN, MOVE_BACK, RECORDINGS, RES
 from frontdesk.operations._booking import booking_refusal
 from frontdesk.operations._holds import GET_HOLD, HOLD_SLOT, RELEASE_HOLD
 from frontdesk.operations._operation import Context, Group, Operation, Proposal
+from frontdesk.operations._overrides import OVERRIDE_BOOKING, OVERRIDE_MOVE, check_override
 from frontdesk.operations._slot_json import SlotJson
 from frontdesk.systems.port import Capability
 
@@ -96,6 +97,8 @@ __all__ = [
     "MOVE_BACK",
     "NEEDS",
     "OPERATIONS",
+    "OVERRIDE_BOOKING",
+    "OVERRIDE_MOVE",
     "PRACTICE_IMPORTED",
     "RECORDINGS",
     "RELEASE_HOLD",
@@ -109,5 +112,6 @@ __all__ = [
     "Proposal",
     "SlotJson",
     "booking_refusal",
+    "check_override",
     "supported",
 ]

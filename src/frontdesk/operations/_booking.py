@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from frontdesk.domain.appointments import Appointment
+from frontdesk.domain.booking_rules import patient_rules
 from frontdesk.domain.errors import Problem, declined
 from frontdesk.domain.holds import Hold
 from frontdesk.domain.ids import HOLD_ID
@@ -34,14 +35,9 @@ async def bookable(
 
 def booking_refusal(slot: SlotRef, checked: BookingCheck) -> Problem | None:
     """Why a patient who exists cannot have the slot now; None: the patient can."""
-    kind = checked.slot.visit_type.patient_kind
-    if kind == "new" and checked.patient_seen:
-        return declined("This visit type is for new patients, and the practice has already seen this patient.")
-    if kind == "existing" and not checked.patient_seen:
-        return declined("This visit type is for existing patients, and the practice has not seen this patient yet.")
     provider = checked.slot.directory.providers[slot.provider_id]
-    if not checked.patient_seen and not provider.accepts_new_patients:
-        return declined("This provider does not accept new patients.")
+    for broken in patient_rules(provider, checked.slot.visit_type, seen=bool(checked.patient_seen)):
+        return declined(broken.text)
     if not checked.slot.available:
         return Problem("slot_unavailable")
     if checked.patient_busy:

@@ -28,6 +28,14 @@ class PatientDetails:
 
 
 @dataclass(frozen=True, slots=True)
+class Override:
+    """The rules that staff set aside for a booking, and why."""
+
+    rules: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Book:
     kind: ClassVar[str] = "book"
     version: int  # of the directory it was judged by
@@ -37,6 +45,7 @@ class Book:
     patient_seen: bool | None = None  # what the visit type requires of the patient; None: either
     unchecked: bool = False  # against appointments and the patient: what would be refused is stale
     hold_id: str | None = None  # the client's hold of this time, which the booking ends
+    override: Override | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +75,7 @@ class Reschedule:
     from_provider_id: int
     from_states: tuple[str, ...]
     booking: Booking
+    override: Override | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any, Literal, NamedTuple, Protocol
 
 from frontdesk.domain.appointments import Appointment
+from frontdesk.domain.booking_rules import BrokenRule
 from frontdesk.domain.consent import Consent
 from frontdesk.domain.directory import Directory, Procedure, VisitType
 from frontdesk.domain.holds import Hold
@@ -59,6 +60,7 @@ class Capability(Enum):
     RECORD_ATTENDANCE = "record that a patient arrived, was seen or did not come"
     BLOCK_TIME = "block the time of a provider or a location"
     OPENING_HOURS = "know when providers and locations are open"
+    OVERRIDE = "book for staff what the booking rules refuse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,13 @@ class BookingCheck:
     slot: SlotState
     patient_seen: bool | None
     patient_busy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OverrideCheck(BookingCheck):
+    """What staff decide by before they book against the rules. Empty `broken`: nothing forbids it."""
+
+    broken: Sequence[BrokenRule] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +263,14 @@ class SchedulingSystem(Protocol):
         hold_id: str | None = None,
     ) -> BookingCheck | None:
         """The appointment that is `moved` and the hold that is booked do not take the time."""
+        ...
+
+    async def check_override(
+        self, slot: SlotRef, patient_id: str, now: datetime, moved: Appointment | None = None
+    ) -> OverrideCheck | None:
+        """Like `check_booking`, with the rules that the booking would break. `available` says that the practice still
+        has the visit, the provider and the location, not that the time is open. Only for systems with
+        `Capability.OVERRIDE`."""
         ...
 
     async def find_hold(self, hold_id: str, client_id: str, now: datetime) -> Hold | None:

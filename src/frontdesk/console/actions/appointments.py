@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from frontdesk.console.actions.actors import actors_of
+from frontdesk.console.actions.applied_overrides import OVERRIDES, AppliedOverride, overrides_of, standing
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.actions.notes import Note, notes_on
 from frontdesk.console.names import Actor, names_of
@@ -47,7 +48,8 @@ class HistoryEntry:
     operation: str
     outcome: str
     consent: Consent | None  # None: nobody was asked
-    reason: str | None = None
+    reason: str | None = None  # of an undo
+    override: AppliedOverride | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ class AppointmentView:
     undo_without_reason: bool  # the last step was taken just now
     records_attendance: bool
     notes: Sequence[Note]  # on the appointment and its patient
+    override: AppliedOverride | None  # that the appointment stands by now
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,8 @@ class Appointments:
             self.database, context.practice_id, {*(row["actor"] for row in rows), *([booked_by] if booked_by else [])}
         )
         notes = await notes_on(self.database, context.practice_id, [found.patient_id])
+        overrides = await overrides_of(self.database, context.practice_id, [found.id])
+        applied = {each.at: each for each in overrides.get(found.id, ())}
         await context.record("console.appointment", found.id, found.patient_id, read=True)
         time_zone = directory.locations[found.location_id].time_zone
         return AppointmentView(
@@ -103,11 +108,19 @@ class Appointments:
             end=found.ends_at.astimezone(zone(time_zone)),
             booked_by=None if booked_by is None else actors[booked_by],
             history=[
-                from_row(HistoryEntry, row, actor=actors[row["actor"]], reason=reasons.get(row["at"])) for row in rows
+                from_row(
+                    HistoryEntry,
+                    row,
+                    actor=actors[row["actor"]],
+                    reason=reasons.get(row["at"]) if row["operation"] == RESTORE.name else None,
+                    override=applied.get(row["at"]) if row["operation"] in OVERRIDES else None,
+                )
+                for row in rows
             ],
             undo_without_reason=context.now - found.updated_at <= UNDO,
             may=allowed(found, directory, context.now, system.capabilities),
             notes=[note for note in notes if note.appointment_id in (None, found.id)],
+            override=standing(overrides).get(found.id),
             records_attendance=Capability.RECORD_ATTENDANCE in system.capabilities,
             **names_of(found, directory),
         )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, Literal
 
+from frontdesk.console.actions.applied_overrides import AppliedOverride, overrides_of, standing
 from frontdesk.console.actions.appointments import Appointments, allowed
 from frontdesk.console.actions.calendar import CalendarQuery, Systems, shown_appointments, shown_locations
 from frontdesk.console.actions.context import ActionContext
@@ -44,6 +45,7 @@ class Visit:
     steps: Sequence[str]  # that can be taken, the usual one first
     undo: str | None  # the step that takes back the last one
     notes: Sequence[Note]  # on the appointment and its patient
+    override: AppliedOverride | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ class Arrivals:
         directory = await system.directory()  # reading may have loaded a newer one
         contacts = await system.contacts(list({each.patient_id for each in found})) if found else {}
         attended = await self._attended(context, found)
+        overrides = standing(await overrides_of(self.database, context.practice_id, [each.id for each in found]))
         notes = await notes_on(self.database, context.practice_id, sorted(contacts))
         records_attendance = Capability.RECORD_ATTENDANCE in system.capabilities
         places: dict[Place, list[Visit]] = {place: [] for place in PLACES}
@@ -104,6 +107,7 @@ class Arrivals:
                         for note in notes
                         if note.patient_id == each.patient_id and note.appointment_id in (None, each.id)
                     ],
+                    override=overrides.get(each.id),
                     steps=_steps(place, may) if records_attendance else [],
                     undo=_undo(place, attended=each.id in attended) if records_attendance else None,
                 )

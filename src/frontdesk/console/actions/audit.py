@@ -19,6 +19,7 @@ from frontdesk.audit.heads import HeadKeys
 from frontdesk.audit.reading import AFTER_ALL, AuditFilter, exported_lines, find_records
 from frontdesk.audit.verify import ChainReport, verify_chain
 from frontdesk.console.actions.actors import actors_of
+from frontdesk.console.actions.applied_overrides import OVERRIDES, overrides_of
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.audit_sentences import Line, Named, folded, line
 from frontdesk.console.names import Actor
@@ -113,15 +114,30 @@ class AuditRecords:
             **{each: Named(each, name, f"/patients/{each}") for each, name in patients.items()},
             **{each.id: Named(each.id, each.name, _page_of(each)) for each in actors.values() if each.kind != "other"},
         }
+        reasons = await self._reasons(context, records)
         lines = [
             line(
                 record,
                 actors[record["actor"]],
                 [named[each] for each in record["subject_ids"][:SHOWN_SUBJECTS] if each in named],
+                reasons.get(record["record_id"]),
             )
             for record in records
         ]
         return RecordPage(folded(lines), next_page, patients, named.get(wanted.subject or wanted.actor or ""))
+
+    async def _reasons(self, context: ActionContext, records: Sequence[Mapping[str, Any]]) -> dict[int, str]:
+        """The rules and the reason of each override among the records, by record."""
+        overrides = [each for each in records if each["operation"] in OVERRIDES and each["outcome"] == "executed"]
+        ids = {subject for each in overrides for subject in each["subject_ids"]}
+        applied = await overrides_of(self.database, context.practice_id, sorted(ids))
+        return {
+            record["record_id"]: f"{each.words}: {each.reason}"
+            for record in overrides
+            for subject in record["subject_ids"]
+            for each in applied.get(subject, ())
+            if each.at == record["at"]
+        }
 
     async def _patients(self, context: ActionContext, ids: Sequence[str]) -> dict[str, str]:
         """Names by id, of the patients among these ids."""

@@ -11,6 +11,7 @@ from typing import Literal
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.console.actions.actors import actors_of
+from frontdesk.console.actions.applied_overrides import overrides_of, standing
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.calendar.layout import lay_out
 from frontdesk.console.calendar.view import CalendarView
@@ -71,10 +72,21 @@ class Calendar:
         holds = await _holds(system, query, locations, days, context.now) if purpose == "calendar" else []
         bookers = {each.booked_by for each in found if each.booked_by} | {each.client_id for each in holds}
         actors = await actors_of(self.database, context.practice_id, bookers)
+        overrides = standing(await overrides_of(self.database, context.practice_id, [each.id for each in found]))
+        against_rules = {each.appointment_id: each.words for each in overrides.values()}
         hours_known = Capability.OPENING_HOURS in system.capabilities
         entries: list[Appointment | Hold] = [*found, *holds]
         view = lay_out(
-            directory, locations, days, context.now, entries, contacts, actors, query.providers, hours_known=hours_known
+            directory,
+            locations,
+            days,
+            context.now,
+            entries,
+            contacts,
+            actors,
+            query.providers,
+            against_rules,
+            hours_known=hours_known,
         )
         view = replace(_tagged(view, beside), whole=whole)
         if known == view.tag:

@@ -6,6 +6,7 @@ A column is shown for each provider who has hours or an appointment on the day. 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from types import MappingProxyType
 from typing import Any
 
 from frontdesk.console.calendar.axis import HOUR, STEP, Axis, GridPosition
@@ -35,11 +36,12 @@ def lay_out(
     contacts: Mapping[str, Contact],
     actors: Mapping[str, Actor],
     provider_ids: Collection[int] = (),
+    against_rules: Mapping[str, str] = MappingProxyType({}),
     *,
     hours_known: bool,
 ) -> CalendarView:
-    """All locations share a zone. No provider ids are all. Without known hours nothing is shaded, and all their
-    providers are shown."""
+    """All locations share a zone. No provider ids are all. `against_rules` has the rules that staff set aside, by
+    appointment. Without known hours nothing is shaded, and all their providers are shown."""
     name = locations[0].time_zone
     minute = int(now.timestamp()) // 60
     today = local_date(minute, name)
@@ -60,7 +62,7 @@ def lay_out(
         for day in days
     }
     axis = Axis(days, name, *_hours(columns, appointments, name))
-    page = _Page(directory, axis, name, contacts, actors, hours_known)
+    page = _Page(directory, axis, name, contacts, actors, against_rules, hours_known)
     shown = []
     for day in days:
         closures = [
@@ -96,6 +98,7 @@ class _Page:
     zone: str
     contacts: Mapping[str, Contact]
     actors: Mapping[str, Actor]
+    against_rules: Mapping[str, str]
     hours_known: bool
 
     def column(
@@ -107,8 +110,8 @@ class _Page:
         appointments: Sequence[Appointment | Hold],
     ) -> Column:
         shades = self._shades(day, provider, spans, [] if spans else closures) if self.hours_known else []
-        entries = self._entries(day, appointments)
         capacity = min(provider.capacity, _LANES_KEPT_FREE)
+        entries = self._entries(day, capacity, appointments)
         lanes = max([capacity, *(entry.lane for entry in entries)])
         entries = [replace(entry, width=_width(entry, entries, capacity, lanes)) for entry in entries]
         opened = [(_local(start, self.zone), _local(end, self.zone)) for start, end in spans]
@@ -133,18 +136,23 @@ class _Page:
                 shades.append(Shade(kind, place, label, _local(start, self.zone), _local(end, self.zone)))
         return shades
 
-    def _entries(self, day: date, appointments: Sequence[Appointment | Hold]) -> list[CalendarEntry]:
-        """Appointments that overlap are side by side, cancelled ones last; those in a row share a lane."""
+    def _entries(self, day: date, capacity: int, appointments: Sequence[Appointment | Hold]) -> list[CalendarEntry]:
+        """Appointments that overlap are side by side; those in a row share a lane. Those against the rules have lanes
+        of their own, right of the capacity. Cancelled ones come last."""
         lanes: list[list[tuple[int, int, GridPosition]]] = []  # start, end and place of what is in each lane
         hues = {number: 1 + at % HUES for at, number in enumerate(self.directory.visit_types)}
         entries = []
-        for appointment in sorted(appointments, key=_order):
+        beside = capacity  # the first lane of those against the rules
+        for appointment in sorted(appointments, key=self._order):
             start, end = _minute(appointment.starts_at), _minute(appointment.ends_at)
             place = self.axis.place(day, start, end)
             if place is None:
                 continue
-            lane, place = _free_lane(lanes, start, end, place)
+            against = appointment.id in self.against_rules
+            lane, place = _free_lane(lanes, start, end, place, beside if against else 0)
             lanes[lane].append((start, end, place))
+            if not against:
+                beside = max(beside, len(lanes))
             entries.append(
                 CalendarEntry(
                     id=appointment.id,
@@ -172,19 +180,22 @@ class _Page:
             "patient": self.contacts.get(shown.patient_id),
             "booked_by": self.actors.get(shown.booked_by or ""),
             "moved": shown.rescheduled_from is not None,
+            "against_rules": self.against_rules.get(shown.id),
         }
 
-
-def _order(shown: Appointment | Hold) -> tuple[bool, datetime, str]:
-    return isinstance(shown, Appointment) and shown.status == "cancelled", shown.starts_at, shown.id
+    def _order(self, shown: Appointment | Hold) -> tuple[bool, bool, datetime, str]:
+        cancelled = isinstance(shown, Appointment) and shown.status == "cancelled"
+        return cancelled, shown.id in self.against_rules, shown.starts_at, shown.id
 
 
 def _free_lane(
-    lanes: list[list[tuple[int, int, GridPosition]]], start: int, end: int, place: GridPosition
+    lanes: list[list[tuple[int, int, GridPosition]]], start: int, end: int, place: GridPosition, beside: int
 ) -> tuple[int, GridPosition]:
-    """The first lane in which nothing overlaps, and the place there: a row begun by the one before is left to it."""
+    """The first lane from `beside` on in which nothing overlaps, and the place there: a row begun by the one before is
+    left to it."""
+    lanes.extend([] for _ in range(beside - len(lanes)))
     for number, taken in enumerate(lanes):
-        if any(begins < end and start < ends for begins, ends, _ in taken):
+        if number < beside or any(begins < end and start < ends for begins, ends, _ in taken):
             continue
         first, last = place.at, place.at + place.rows
         for begins, _, other in taken:

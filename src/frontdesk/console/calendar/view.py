@@ -35,6 +35,7 @@ class CalendarEntry:
     booked_by: Actor | None
     moved: bool
     held_until: datetime | None = None
+    against_rules: str | None = None  # which rules staff set aside; None: booked by the rules
 
 
 @dataclass(frozen=True, slots=True)

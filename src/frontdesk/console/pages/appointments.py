@@ -28,6 +28,8 @@ DONE: Mapping[str, tuple[str, str]] = {
     "console.return_to_waiting": ("Waiting again", "Returning to waiting"),
     "console.move_back": ("Moved back", "Moving back"),
     "console.restore_appointment": ("Undone: booked again", "Undoing"),
+    "console.override_booking": ("Booked against the rules", "Booking against the rules"),
+    "console.override_move": ("Moved against the rules", "Moving against the rules"),
 }
 
 

@@ -36,6 +36,7 @@ async def _arrivals(request: ConsoleRequest, refused: Problem | None = None) -> 
         title="Arrivals",
         status=200 if refused is None else refused.status,
         refused=refused,
+        overrides=await request.desk.overrides.offered(request.context),
         here=_address("/arrivals", asked),
         long_day=long_day(board.day),
         location_choices=_locations(directory),

@@ -1,5 +1,6 @@
 """Booking and moving an appointment to a time that was chosen in the calendar."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
@@ -10,11 +11,14 @@ from frontdesk.console.actions.patients import PatientHits
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.pages.calendar import read_day, read_id
 from frontdesk.console.pages.patients import searched
+from frontdesk.domain.appointments import Appointment
+from frontdesk.domain.booking_rules import BrokenRule
 from frontdesk.domain.directory import Directory, Location, Procedure, Provider, VisitType
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import zone
+from frontdesk.domain.slot_ids import SlotRef
 
-_SHOWN_AGAIN = ("slot_unavailable", "validation", "conflict", "upstream_unavailable")
+SHOWN_AGAIN = ("slot_unavailable", "validation", "conflict", "upstream_unavailable")
 _NEAREST = 6
 
 
@@ -31,11 +35,21 @@ class ChosenTime:
     def start(self) -> datetime:
         return datetime.combine(self.day, self.clock, zone(self.location.time_zone))
 
-    def slot_id(self, request: ConsoleRequest, visit_type: VisitType, procedure: Procedure) -> str:
-        ids = request.desk.engine.slot_ids(request.staff.practice_id)
+    def slot(self, visit_type: VisitType, procedure: Procedure) -> SlotRef:
         start = int(self.start.astimezone(UTC).timestamp()) // 60
-        minutes = procedure.duration_minutes
-        return ids.encode_many(self.provider.id, self.location.id, visit_type.id, procedure.id, minutes, [start])[0]
+        ids = (self.provider.id, self.location.id, visit_type.id, procedure.id)
+        return SlotRef(*ids, start, procedure.duration_minutes)
+
+    def slot_id(self, request: ConsoleRequest, visit_type: VisitType, procedure: Procedure) -> str:
+        ids, slot = request.desk.engine.slot_ids(request.staff.practice_id), self.slot(visit_type, procedure)
+        named = (slot.provider_id, slot.location_id, slot.visit_type_id, slot.procedure_id)
+        return ids.encode_many(*named, slot.duration_minutes, [slot.start])[0]
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """As forms carry it."""
+        place = {"provider": str(self.provider.id), "location": str(self.location.id)}
+        return {**place, "date": self.day.isoformat(), "time": f"{self.clock:%H:%M}"}
 
     async def nearest(self, request: ConsoleRequest, visit_type: VisitType, procedure: Procedure) -> list[str]:
         """Open times of the day next to this one, ascending."""
@@ -49,7 +63,7 @@ class ChosenTime:
 
 async def _ask_whom(request: ConsoleRequest) -> Response:
     directory = await request.desk.calendar.directory(request.context)
-    return await _book_page(request, directory, _chosen(directory, dict(request.http.query_params)))
+    return await _book_page(request, directory, chosen_time(directory, dict(request.http.query_params)))
 
 
 async def _book(request: ConsoleRequest) -> Response:
@@ -57,8 +71,8 @@ async def _book(request: ConsoleRequest) -> Response:
     form = request.form
     directory = await request.desk.calendar.directory(request.context)
     fields = {name: form.get(name) for name in ("provider", "location", "date", "time")}
-    chosen = _chosen(directory, fields | ({"time": form.get("at")} if form.get("at") else {}))
-    patient_id, visit = form.get("patient"), _visit(directory, form.get("visit"))
+    chosen = chosen_time(directory, fields | ({"time": form.get("at")} if form.get("at") else {}))
+    patient_id, visit = form.get("patient"), visit_of(directory, form.get("visit"))
     if not patient_id:
         hits, faults, status = await searched(request, form.get("search"))
         return await _book_page(request, directory, chosen, hits=hits, faults=faults, status=status)
@@ -68,11 +82,12 @@ async def _book(request: ConsoleRequest) -> Response:
     try:
         made = await request.run("book_appointment", {"patientId": patient_id, "slotId": slot_id})
     except Problem as problem:
-        if problem.code not in _SHOWN_AGAIN:
+        if problem.code not in SHOWN_AGAIN:
             raise
         hits, _, _ = await searched(request, form.get("search"))
         nearest = await chosen.nearest(request, *visit) if problem.code == "slot_unavailable" else []
-        return await _book_page(request, directory, chosen, hits=hits, refused=problem, nearest=nearest)
+        broken = await _broken_rules(request, chosen.slot(*visit), patient_id)
+        return await _book_page(request, directory, chosen, hits=hits, refused=problem, nearest=nearest, broken=broken)
     return request.redirect(f"/appointments/{made['appointmentId']}", notice="appointment_booked")
 
 
@@ -85,23 +100,25 @@ async def _book_page(
     faults: dict[str, str] | None = None,
     refused: Problem | None = None,
     nearest: list[str] | None = None,
+    broken: Sequence[BrokenRule] = (),
     status: int = 200,
 ) -> Response:
     if not await request.desk.patients.searchable(request.context):
         raise Problem("capability_not_supported")
     form = request.form
-    visits = [
-        (f"{visit_type.id}-{procedure.id}", procedure, visit_type)
-        for visit_type in directory.visit_types.values()
-        for procedure in visit_type.procedures
-        if visit_type.active and procedure.active and chosen.provider.performs(procedure.id)
-    ]
+    overrides = await request.desk.overrides.offered(request.context)
+    visits = all_visits(directory)
+    usual = [each for each in visits if chosen.provider.performs(each[1].id)]
     return request.render(
         "book_at.html",
         title="New booking",
         status=status if refused is None else refused.status,
         chosen=chosen,
-        visits=visits,
+        visits=usual,
+        other_visits=[each for each in visits if each not in usual] if overrides else [],
+        overrides=overrides,
+        broken=broken,
+        fields={**chosen.fields, "visit": form.get("visit"), "patient": form.get("patient")},
         visit=form.get("visit"),
         text=form.get("search"),
         patient_id=form.get("patient"),
@@ -122,18 +139,22 @@ async def _move(request: ConsoleRequest) -> Response:
     directory = await request.desk.calendar.directory(request.context)
     own = {"provider": appointment.provider_id, "location": appointment.location_id,
            "date": view.start.date().isoformat(), "time": f"{view.start:%H:%M}"}  # fmt: skip
-    chosen = _chosen(directory, {name: asked.get(name) or str(value) for name, value in own.items()})
-    visit = _visit(directory, f"{appointment.visit_type_id}-{appointment.procedure_id}")
+    chosen = chosen_time(directory, {name: asked.get(name) or str(value) for name, value in own.items()})
+    visit = visit_of(directory, f"{appointment.visit_type_id}-{appointment.procedure_id}")
     assert visit is not None
     slot: dict[str, Any] | None = None
     nearest: list[str] = []
+    broken: Sequence[BrokenRule] = ()
+    overrides = await request.desk.overrides.offered(request.context)
     stays = (chosen.provider.id, chosen.start) == (appointment.provider_id, view.start)
     if not stays:
         slot = dict(await request.run("get_slot", {"slotId": chosen.slot_id(request, *visit)}))
+        if overrides:
+            broken = await _broken_rules(request, chosen.slot(*visit), appointment.patient_id, appointment)
         overlaps_itself = chosen.provider.id == appointment.provider_id and abs(chosen.start - view.start) < timedelta(
             minutes=visit[1].duration_minutes + visit[1].buffer_after_minutes
         )
-        slot["available"] = slot["available"] or overlaps_itself
+        slot["available"] = not broken and (slot["available"] or overlaps_itself)
         if not slot["available"]:
             nearest = await chosen.nearest(request, *visit)
     return request.render(
@@ -143,6 +164,9 @@ async def _move(request: ConsoleRequest) -> Response:
         chosen=chosen,
         slot=slot,
         nearest=nearest,
+        overrides=overrides,
+        broken=broken,
+        fields={**chosen.fields, "appointment": appointment.id},
         providers=[
             (each.id, each.name)
             for each in directory.providers.values()
@@ -151,7 +175,29 @@ async def _move(request: ConsoleRequest) -> Response:
     )
 
 
-def _chosen(directory: Directory, given: dict[str, str]) -> ChosenTime:
+async def _broken_rules(
+    request: ConsoleRequest, slot: SlotRef, patient_id: str, moved: Appointment | None = None
+) -> Sequence[BrokenRule]:
+    """What an override would break; empty where there can be none."""
+    if not await request.desk.overrides.offered(request.context):
+        return ()
+    try:
+        return await request.desk.overrides.broken_rules(request.context, slot, patient_id, moved)
+    except Problem:
+        return ()
+
+
+def all_visits(directory: Directory) -> list[tuple[str, Procedure, VisitType]]:
+    """The practice's visits, and the key that a form has of each."""
+    return [
+        (f"{visit_type.id}-{procedure.id}", procedure, visit_type)
+        for visit_type in directory.visit_types.values()
+        for procedure in visit_type.procedures
+        if visit_type.active and procedure.active
+    ]
+
+
+def chosen_time(directory: Directory, given: Mapping[str, str]) -> ChosenTime:
     """Raises Problem where the practice has nothing of the kind."""
     provider = directory.providers.get(read_id(given.get("provider", "")) or -1)
     location = directory.locations.get(read_id(given.get("location", "")) or -1)
@@ -167,7 +213,7 @@ def _chosen(directory: Directory, given: dict[str, str]) -> ChosenTime:
     return ChosenTime(provider, location, day, clock.replace(second=0, microsecond=0))
 
 
-def _visit(directory: Directory, text: str) -> tuple[VisitType, Procedure] | None:
+def visit_of(directory: Directory, text: str) -> tuple[VisitType, Procedure] | None:
     visit_type_id, _, procedure_id = text.partition("-")
     visit_type = directory.visit_types.get(read_id(visit_type_id) or -1)
     procedure = None if visit_type is None else visit_type.procedure(read_id(procedure_id) or -1)

@@ -20,13 +20,14 @@ function line(words, kind) {
 }
 
 function show(entry) {
-  const { born, phone, procedure, location, moved } = entry.dataset;
+  const { born, phone, procedure, location, moved, override } = entry.dataset;
   const provider = entry.closest(".cal-column").querySelector("h3").textContent;
   card.replaceChildren(
     line(text(entry, ".entry-name"), "name"),
     line(`${text(entry, ".entry-time")}, ${text(entry, ".entry-state")}${moved === undefined ? "" : ", moved"}`, "state"),
     line([text(entry, ".entry-visit"), procedure].filter(Boolean).join(": ")),
     line([provider, location].filter(Boolean).join(", ")),
+    ...(override ? [line(`Override: ${override}`)] : []),
     ...[born && `Born ${born}`, phone, text(entry, ".entry-by").replace(/^booked/, "Booked")].filter(Boolean).map((words) => line(words)),
   );
   if (!card.matches(":popover-open")) card.showPopover();

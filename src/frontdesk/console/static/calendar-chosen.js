@@ -123,15 +123,21 @@ async function find(form) {
   putAgain();
 }
 
-dialog.addEventListener("change", (event) => event.target.name === "patient" && fitVisit());
+dialog.addEventListener("change", (event) => {
+  if (event.target.name === "patient") fitVisit();
+  if (event.target.name === "visit") event.target.setAttribute("data-chosen-visit", "");
+});
 
-/** Only visits that a new or a known patient can have. */
+/** A visit that a new or a known patient can have, unless one was chosen; others only where staff may override. */
 function fitVisit() {
   const kind = body.querySelector("[name=patient]:checked")?.dataset.kind;
   const visit = body.querySelector("[name=visit]");
   if (!kind || !visit) return;
-  for (const option of visit.options) option.disabled = !["any", kind].includes(option.dataset.kind);
-  if (visit.selectedOptions[0]?.disabled) visit.value = [...visit.options].find((option) => !option.disabled)?.value ?? "";
+  const fits = (option) => ["any", kind].includes(option.dataset.kind);
+  const anyVisit = visit.hasAttribute("data-any-visit");
+  for (const option of visit.options) option.disabled = !anyVisit && !fits(option);
+  if (anyVisit && visit.hasAttribute("data-chosen-visit")) return;
+  if (visit.selectedOptions[0] && !fits(visit.selectedOptions[0])) visit.value = [...visit.options].find(fits)?.value ?? "";
 }
 
 dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());

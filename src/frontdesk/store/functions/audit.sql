@@ -72,7 +72,7 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT p_operation IN (
         'book_appointment', 'cancel_appointment', 'confirm_attendance', 'reschedule_appointment',
         'console.record_arrived', 'console.record_completed', 'console.record_no_show', 'console.restore_appointment',
-        'console.call_in', 'console.return_to_waiting'
+        'console.call_in', 'console.return_to_waiting', 'console.override_booking', 'console.override_move'
     )
 $$;
 

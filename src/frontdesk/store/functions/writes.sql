@@ -5,8 +5,9 @@
 -- Every change_* function locks in the same order (provider, patient, appointment) and checks again what may have
 -- changed since the caller looked. An outcome other than 'executed' and 'unchanged' has changed nothing.
 
--- The smallest lane of the provider that is free for the whole of [p_from, p_to), or null. The appointment or the hold
--- p_except does not count. The caller has locked the provider's row, as everything does that takes a provider's time.
+-- The smallest lane of the provider's capacity that is free for the whole of [p_from, p_to), or null, also where overrides
+-- take the last place. The appointment or the hold p_except does not count. The caller has locked the provider's row, as
+-- everything does that takes a provider's time.
 CREATE OR REPLACE FUNCTION open_lane(
     p_practice bigint, p_provider integer, p_capacity integer, p_from timestamptz, p_to timestamptz, p_except text,
     p_now timestamptz
@@ -26,7 +27,9 @@ BEGIN
               AND h.live AND h.held_until > p_now AND h.starts_at >= p_from - interval '2 days' AND h.starts_at < p_to
               AND h.busy_until > p_from AND h.hold_id IS DISTINCT FROM p_except
         ) THEN
-            RETURN v_lane;
+            RETURN CASE
+                WHEN NOT is_full_by_override(p_practice, p_provider, p_capacity, p_from, p_to, p_except, p_now) THEN v_lane
+            END;
         END IF;
     END LOOP;
     RETURN NULL;
@@ -65,6 +68,7 @@ DECLARE
     v_patient    text := c ->> 'patientId';
     v_id         text := c ->> 'appointmentId';
     v_hold       text := c ->> 'holdId';  -- the previous release sends none
+    v_broken     text[];
 BEGIN
     SELECT capacity INTO v_capacity FROM provider
     WHERE practice_id = p_practice AND provider_id = v_provider FOR NO KEY UPDATE;
@@ -79,6 +83,10 @@ BEGIN
         RETURN ('declined', 'patient_overlap', NULL, ARRAY[v_patient], NULL, NULL)::change_outcome;
     END IF;
     v_lane := open_lane(p_practice, v_provider, v_capacity, v_starts, v_busy_until, v_hold, p_now);
+    v_broken := rules_broken(c, v_lane);
+    IF 'full' = ANY (v_broken) OR v_lane IS NOT NULL AND cardinality(v_broken) > 0 THEN
+        v_lane := override_lane(p_practice, v_provider, v_starts, v_busy_until, NULL);
+    END IF;
     IF v_lane IS NULL OR (v_hold IS NOT NULL AND NOT end_hold(p_practice, v_hold, p_actor, p_now)) THEN
         RETURN ('slot_unavailable', NULL, NULL, ARRAY[v_patient], NULL, NULL)::change_outcome;
     END IF;
@@ -89,6 +97,9 @@ BEGIN
         p_practice, v_id, v_patient, v_provider, (c ->> 'locationId')::integer, (c ->> 'visitTypeId')::integer,
         (c ->> 'procedureId')::integer, v_lane, v_starts, v_ends, v_busy_until, 'booked', p_actor, p_now, p_now
     );
+    IF cardinality(v_broken) > 0 THEN
+        PERFORM record_override(p_practice, v_id, p_actor, v_broken, c, p_now);
+    END IF;
     RETURN ('executed', NULL, jsonb_build_object('appointmentId', v_id), ARRAY[v_id, v_patient], 'appointment.booked',
             jsonb_build_object('appointmentId', v_id, 'patientId', v_patient))::change_outcome;
 EXCEPTION WHEN exclusion_violation THEN  -- a writer that does not lock providers was faster
@@ -139,6 +150,7 @@ DECLARE
     v_busy_until timestamptz := (c ->> 'busyUntil')::timestamptz;
     v_provider   integer := (c ->> 'providerId')::integer;
     v_id         text := c ->> 'appointmentId';
+    v_broken     text[];
 BEGIN
     PERFORM FROM provider
     WHERE practice_id = p_practice AND provider_id IN (v_provider, (c ->> 'fromProviderId')::integer)
@@ -164,6 +176,10 @@ BEGIN
         RETURN ('declined', 'patient_overlap', NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
     END IF;
     v_lane := open_lane(p_practice, v_provider, v_capacity, v_starts, v_busy_until, v_id, p_now);
+    v_broken := rules_broken(c, v_lane);
+    IF 'full' = ANY (v_broken) OR v_lane IS NOT NULL AND cardinality(v_broken) > 0 THEN
+        v_lane := override_lane(p_practice, v_provider, v_starts, v_busy_until, v_id);
+    END IF;
     IF v_lane IS NULL THEN
         RETURN ('slot_unavailable', NULL, NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
     END IF;
@@ -174,6 +190,9 @@ BEGIN
         attendance_confirmed_at = NULL, rescheduled_from = a.starts_at, updated_at = p_now
     WHERE practice_id = p_practice AND appointment_id = v_id;
     PERFORM record_appointment_move(p_practice, v_id, a.starts_at);
+    IF cardinality(v_broken) > 0 THEN
+        PERFORM record_override(p_practice, v_id, p_actor, v_broken, c, p_now);
+    END IF;
     RETURN ('executed', NULL, jsonb_build_object('appointmentId', v_id, 'status', 'booked'), ARRAY[v_id, a.patient_id],
             'appointment.rescheduled',
             jsonb_build_object('appointmentId', v_id, 'patientId', a.patient_id))::change_outcome;
@@ -182,7 +201,7 @@ EXCEPTION WHEN exclusion_violation THEN
 END $$;
 
 -- Cancel, confirm attendance, and what the practice itself records or takes back: a step from one of the given states
--- to another. A cancelled appointment gets its time back only if that is still free.
+-- to another. A cancelled appointment gets its time back only if that is still free, or was overbooked before.
 CREATE OR REPLACE FUNCTION change_status(p_practice bigint, c jsonb, p_actor text, p_now timestamptz)
 RETURNS change_outcome
 LANGUAGE plpgsql AS $$
@@ -220,6 +239,9 @@ BEGIN
             RETURN ('declined', 'patient_overlap', NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
         END IF;
         v_lane := open_lane(p_practice, a.provider_id, v_capacity, a.starts_at, a.busy_until, v_id, p_now);
+        IF a.lane >= first_override_lane() AND (v_lane IS NOT NULL OR is_overbooked(p_practice, v_id)) THEN
+            v_lane := override_lane(p_practice, a.provider_id, a.starts_at, a.busy_until, v_id);
+        END IF;
         IF v_lane IS NULL THEN
             RETURN ('slot_unavailable', NULL, NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
         END IF;

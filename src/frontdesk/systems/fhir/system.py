@@ -50,6 +50,7 @@ from frontdesk.systems.port import (
     ChallengeRecord,
     FoundSlots,
     Outcome,
+    OverrideCheck,
     PatientSearch,
     SlotQuery,
     SlotState,
@@ -137,6 +138,15 @@ class FhirSystem:
         available = offered(provider, visit_type, procedure, location) and opening is not None
         state = SlotState(available, self._practice.directory, visit_type, procedure, self._version)
         return BookingCheck(state, seen, busy)
+
+    async def check_override(
+        self,
+        slot: SlotRef,  # noqa: ARG002
+        patient_id: str,  # noqa: ARG002
+        now: datetime,  # noqa: ARG002
+        moved: Appointment | None = None,  # noqa: ARG002
+    ) -> OverrideCheck | None:
+        raise Problem("capability_not_supported")
 
     async def find_hold(self, hold_id: str, client_id: str, now: datetime) -> Hold | None:  # noqa: ARG002
         raise Problem("capability_not_supported")

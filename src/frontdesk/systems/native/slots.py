@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import partial
 
 from frontdesk.domain.availability import Busy
+from frontdesk.domain.booking_rules import ProposedVisit
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.store.calendar_versions import CurrentVersions, PracticeVersions
 from frontdesk.store.database import Database
@@ -88,6 +89,15 @@ class NativeSlots:
             )
         )
         return SlotState(available, stored.directory, visit_type, procedure, stored.version)
+
+    def proposed(self, slot: SlotRef, stored: StoredDirectory) -> ProposedVisit | None:
+        """The visit whether its time is open or not; None if the practice does not have what the slot id names."""
+        found = named(stored.directory, slot)
+        if found is None:
+            return None
+        provider, location, visit_type, procedure = found
+        times = self._calendar.opening.offer(self._practice_id, stored, provider, location).times
+        return ProposedVisit(stored.directory, provider, location, visit_type, procedure, slot.start, times)
 
     async def _current(self) -> tuple[StoredDirectory, PracticeVersions]:
         """The versions of this call, and the directory at that version."""

@@ -30,6 +30,7 @@ from frontdesk.systems.port import (
     ChallengeRecord,
     FoundSlots,
     Outcome,
+    OverrideCheck,
     PatientSearch,
     SlotQuery,
     SlotState,
@@ -83,6 +84,31 @@ class NativeSystem:
         moved: Appointment | None = None,
         hold_id: str | None = None,
     ) -> BookingCheck | None:
+        row = await self._booking_state(slot, patient_id, now, hold_id if moved is None else moved.id)
+        stored = await self._stored(row["version"])
+        slot_state = self._slots.judge(slot, stored, now, Busy(row["starts"], row["ends"], row["lanes"]))
+        if slot_state is None:
+            return None
+        return BookingCheck(slot_state, row["patient_seen"], row["patient_busy"])
+
+    async def check_override(
+        self, slot: SlotRef, patient_id: str, now: datetime, moved: Appointment | None = None
+    ) -> OverrideCheck | None:
+        row = await self._booking_state(slot, patient_id, now, None if moved is None else moved.id)
+        stored = await self._stored(row["version"])
+        visit = self._slots.proposed(slot, stored)
+        if visit is None:
+            return None
+        procedure = visit.procedure
+        exists = (
+            visit.provider.active and visit.location.active and visit.visit_type.active and procedure.active
+        ) and procedure.duration_minutes == slot.duration_minutes
+        busy, seen = Busy(row["starts"], row["ends"], row["lanes"]), bool(row["patient_seen"])
+        broken = visit.broken_rules(busy, now.timestamp(), seen=seen)
+        state = SlotState(exists, stored.directory, visit.visit_type, procedure, stored.version)
+        return OverrideCheck(state, row["patient_seen"], row["patient_busy"], broken)
+
+    async def _booking_state(self, slot: SlotRef, patient_id: str, now: datetime, except_id: str | None) -> Any:
         starts = datetime.fromtimestamp(slot.start * 60, tz=UTC)
         [row] = await self._fetch(
             "SELECT * FROM booking_state($1, $2, $3, $4, $5, $6, $7)",
@@ -91,14 +117,10 @@ class NativeSystem:
             slot.provider_id,
             starts,
             starts + timedelta(minutes=slot.duration_minutes),
-            hold_id if moved is None else moved.id,
+            except_id,
             now,
         )
-        stored = await self._stored(row["version"])
-        slot_state = self._slots.judge(slot, stored, now, Busy(row["starts"], row["ends"], row["lanes"]))
-        if slot_state is None:
-            return None
-        return BookingCheck(slot_state, row["patient_seen"], row["patient_busy"])
+        return row
 
     async def find_hold(self, hold_id: str, client_id: str, now: datetime) -> Hold | None:
         sql = "SELECT * FROM find_hold($1, $2, $3, $4)"

@@ -1,0 +1,75 @@
+"""Booking against the rules in a browser: at a full time by mouse, a walk-in by keyboard alone."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.accessibility import open_with_axe, require_accessible
+from tests.browser.browsing import Office, Window, tab_to
+from tests.browser.callers import CHEN
+from tests.browser.test_front_desk import calendar, entry, panel
+from tests.browser.test_grid_work import chosen, free_times, point
+
+pytestmark = pytest.mark.heavy
+
+
+def test_a_full_time_is_overbooked_by_mouse_and_looks_like_it(place: Office) -> None:
+    agent = place.agent
+    full, *_, free = free_times(agent)
+    agent.book(agent.patient("Seated"), full)
+    agent.patient("Squeezed")
+    window = open_with_axe(place, "staff")
+    window.faults.expected.append("Failed to load resource.*409")
+    page = calendar(window, full, provider=str(CHEN))
+    page.wait_for_load_state()
+    page.mouse.click(*point(page, free))
+    expect(chosen(page).get_by_label("Patient")).to_be_focused()
+    page.keyboard.type("squee")
+    expect(chosen(page).get_by_role("radio", name=re.compile("Squeezed, Mina"))).to_be_checked()
+    chosen(page).get_by_label("Time").fill(full.time)
+    chosen(page).get_by_label("Visit").select_option(label="Introductory consultation, 30 min")
+    chosen(page).get_by_role("button", name="Book", exact=True).click()
+    expect(chosen(page).get_by_text("places taken at")).to_be_visible()
+    require_accessible(page)
+    page.set_viewport_size({"width": 1280, "height": 900})
+    chosen(page).get_by_label("Reason").fill("In pain")
+    chosen(page).get_by_role("button", name="Continue").click()
+    anyway = chosen(page).get_by_role("button", name="Book anyway")
+    expect(anyway).to_be_focused()
+    expect(chosen(page).get_by_text("In pain")).to_be_visible()
+    require_accessible(page)
+    page.set_viewport_size({"width": 1280, "height": 900})
+    anyway.click()
+    expect(chosen(page)).to_be_hidden()
+    booked = entry(page, "Squeezed")
+    expect(booked).to_contain_text("override")
+    expect(booked.locator("xpath=ancestor::li[1]")).to_have_class(re.compile("is-override"))
+    booked.click()
+    expect(panel(page).get_by_text("Against the rules", exact=True)).to_be_visible()
+    expect(panel(page).locator(".badge-override")).to_be_visible()
+    window.context.close()
+    window.faults.check()
+
+
+def test_a_walk_in_is_booked_by_keyboard_alone(place: Office, window: Callable[..., Window]) -> None:
+    place.agent.patient("Strolling")
+    page = window("staff").go("/arrivals")
+    tab_to(page, page.get_by_role("link", name="Walk-in"))
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Patient")).to_be_focused()
+    page.keyboard.type("stroll")
+    page.keyboard.press("Enter")
+    found = page.get_by_role("radio", name=re.compile("Strolling, Mina"))
+    expect(found).to_be_focused()
+    expect(found).to_be_checked()
+    tab_to(page, page.get_by_label("Reason"))
+    page.keyboard.press("End")
+    page.keyboard.type(" with a cut")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Walk-in with a cut")).to_be_visible()
+    expect(page.get_by_text("Recorded as arrived")).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile("^Book"))).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("The walk-in is booked and has arrived.")).to_be_visible()
