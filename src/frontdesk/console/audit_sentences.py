@@ -16,7 +16,7 @@ class Phrase(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A person or client that a record is about."""
+    """A person, client or location that a record is about."""
 
     id: str
     name: str
@@ -68,13 +68,15 @@ PHRASES: Mapping[str, Phrase] = {
     "console.blocked_appointments": Phrase(*_SHOWN, "appointments in blocked time", "of"),
     "console.audit": Phrase(*_SHOWN, "the audit trail", "with"),
     "console.agent_view": Phrase("tried out", "try out", "the agent's view", "with"),
-    "console.block_time": Phrase("blocked", "block", "time"),
-    "console.unblock_time": Phrase("opened", "open", "blocked time"),
+    "console.block_time": Phrase("blocked", "block", "time", "of"),
+    "console.unblock_time": Phrase("opened", "open", "blocked time", "of"),
     "console.absence": Phrase(*_SHOWN, "an absence of a provider", "with"),
     "console.call_list": Phrase(*_SHOWN, "a call list", "with"),
-    "console.start_absence": Phrase("recorded", "record", "an absence of a provider"),
-    "console.reassign_appointments": Phrase("reassigned", "reassign", "the appointments of an absent provider"),
-    "console.undo_reassignment": Phrase("took back", "take back", "changes to appointments of an absent provider"),
+    "console.start_absence": Phrase("recorded", "record", "an absence", "of"),
+    "console.reassign_appointments": Phrase(
+        "reassigned", "reassign", "the appointments of a provider who is away:", ""
+    ),
+    "console.undo_reassignment": Phrase("took back", "take back", "new times of a provider who is away:", ""),
     "console.move_back": Phrase("moved", "move", "an appointment back", "of"),
     "console.record_call": Phrase("recorded", "record", "a call", "to"),
     "console.withdraw_call": Phrase("took back", "take back", "the record of a call", "to"),

@@ -112,6 +112,7 @@ class AuditRecords:
         )
         named = {
             **{each: Named(each, name, f"/patients/{each}") for each, name in patients.items()},
+            **await self._of_directory(context, shown),
             **{each.id: Named(each.id, each.name, _page_of(each)) for each in actors.values() if each.kind != "other"},
         }
         reasons = await self._reasons(context, records)
@@ -149,6 +150,15 @@ class AuditRecords:
         except SystemUnavailable:
             return {}  # the trail is shown with ids
         return {each: f"{contact.first_name} {contact.last_name}" for each, contact in contacts.items()}
+
+    async def _of_directory(self, context: ActionContext, subjects: set[str]) -> dict[str, Named]:
+        """The providers and locations among the subjects, such as "provider 10"."""
+        if not any(each.startswith(("provider ", "location ")) for each in subjects):
+            return {}
+        directory = await (await self.systems(context.staff.caller())).directory()
+        named = {f"provider {each.id}": (each.name, f"provider={each.id}") for each in directory.providers.values()}
+        named |= {f"location {each.id}": (each.name, f"location={each.id}") for each in directory.locations.values()}
+        return {each: Named(each, named[each][0], f"/calendar?{named[each][1]}") for each in subjects & named.keys()}
 
     async def export(self, context: ActionContext) -> AsyncIterator[str]:
         """Every sealed record as a line of JSON, the record of this export included."""
