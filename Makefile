@@ -76,7 +76,7 @@ screenshots: setup-dev ## every page of the console in both themes, and those of
 	PYTHONPATH=clients/python/src .venv/bin/python -m tests.browser.screenshots
 
 deploy-test: setup-dev ## the wheel as installed, image, proxies, unit, manifests and alerts (needs root and the Debian packages of .ci/run)
-	.venv/bin/python -m pytest -m heavy -o timeout=900 tests/deploy
+	.venv/bin/python -m pytest -m heavy -o timeout=1800 tests/deploy
 
 bench: setup-dev ## measures everything against floors of the same run; rewrites docs/performance.md and its curves
 	.venv/bin/python bench/run.py

@@ -1,12 +1,15 @@
 """The packages under test, what they need to be installed, and the checkers of files for other programs."""
 
+import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.deploy.containers import Engine, build_image, open_engine
 from tests.deploy.installing import OWN_PYTHON, ROOT, download_wheels
-from tests.deploy.programs import run
+from tests.deploy.programs import need, need_root, run
 from tests.previous_release import build_wheel
 
 
@@ -35,3 +38,17 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lock = ROOT / "requirements-deploy.lock"
     run(folder / "bin" / "pip", "install", "--quiet", "--no-compile", "--require-hashes", "--requirement", lock)
     return folder / "bin"
+
+
+@pytest.fixture(scope="session")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    need("mmdebstrap", "buildah", "podman", "runc")
+    need_root()
+    folder = tmp_path_factory.mktemp("containers")
+    yield open_engine(folder)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def image(engine: Engine, wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return build_image(engine, wheels, tmp_path_factory.mktemp("image"))
