@@ -105,7 +105,7 @@ QUIET_ACTIONS = {
     "Clients.connected_by", "AuditRecords.actors",
     "AuditRecords.last_check", "AuditRecords.close",
     "Blocks.offered", "Blocks.upcoming", "Calendar.directory", "Checklist.progress", "Clients.all", "Clients.one",
-    "Confirmations.recent", "Overrides.broken_rules", "Overrides.offered",
+    "Confirmations.recent", "Feeds.all", "Overrides.broken_rules", "Overrides.offered",
     "PracticeFiles.opened",
     "PatientReads.alarms", "PatientReads.of_client", "PatientReads.of_clients",
     "Patients.searchable", "Patients.supports", "Preferences.read", "Preferences.save", "Reports.read",

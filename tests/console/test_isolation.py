@@ -43,6 +43,7 @@ async def ids(world: World, theirs: Side) -> dict[str, str]:
         "staff_id": other.headers[TEST_STAFF],
         "client_id": theirs.agent.headers["X-Test-Client"],
         "endpoint_id": f"whk_{practice_id}_{'0' * 16}",
+        "feed_id": f"feed_{practice_id}_{'0' * 16}",
         "passkey_id": await passkey(world, other.headers[TEST_STAFF]),
         "number": await world.database.fetchval(
             "SELECT left(encode(digest, 'hex'), 8) FROM staff_session WHERE staff_id = $1", other.headers[TEST_STAFF]

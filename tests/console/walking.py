@@ -12,6 +12,7 @@ NOBODYS: Mapping[str, str] = {
     "staff_id": "op_" + "0" * 20,
     "client_id": "fd_" + "0" * 20,
     "endpoint_id": "whk_1_" + "0" * 16,
+    "feed_id": "feed_1_" + "0" * 16,
     "passkey_id": "pk_" + "0" * 20,
     "number": "0" * 8,
     "ending": "yaml",

@@ -133,6 +133,8 @@ PHRASES: Mapping[str, Phrase] = {
     "command.add_webhook": Phrase("added", "add", "a webhook"),
     "command.remove_webhook": Phrase("removed", "remove", "a webhook"),
     "command.rotate_webhook_secret": Phrase("made", "make", "a new secret of a webhook"),
+    "console.add_feed": Phrase("added", "add", "a calendar feed"),
+    "console.revoke_feed": Phrase("revoked", "revoke", "a calendar feed"),
     "command.add_feed": Phrase("added", "add", "a calendar feed"),
     "command.add_feed_with_names": Phrase("added", "add", "a calendar feed with names"),
     "command.revoke_feed": Phrase("revoked", "revoke", "a calendar feed"),

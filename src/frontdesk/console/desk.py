@@ -22,6 +22,7 @@ from frontdesk.console.actions.checklist import Checklist
 from frontdesk.console.actions.clients import Clients
 from frontdesk.console.actions.confirmations import Confirmations
 from frontdesk.console.actions.context import ActionContext
+from frontdesk.console.actions.feeds import Feeds
 from frontdesk.console.actions.health import SystemHealth
 from frontdesk.console.actions.notes import Notes
 from frontdesk.console.actions.overrides import Overrides
@@ -67,6 +68,7 @@ class Desk:
     checklist: Checklist
     health: SystemHealth
     webhooks: Webhooks
+    feeds: Feeds
     staff: Staff
 
     async def run(
@@ -114,6 +116,7 @@ def build_desk(
         checklist=Checklist(database),
         health=health,
         webhooks=Webhooks(database),
+        feeds=Feeds(database),
         staff=Staff(database, public_url),
     )
 

@@ -94,6 +94,7 @@ NOTICES = {
     "secret_shown": "This form was sent before. Its secret was shown then and cannot be shown again.",
     "practice_changed": "The practice has been changed.",
     "practice_file_applied": "The practice file has been applied.",
+    "feed_revoked": "The calendar feed is revoked: its address no longer works.",
     "webhook_replayed": "Undelivered events are being sent again.",
     "webhook_paused": "Nothing is sent to this endpoint until it is resumed.",
     "webhook_resumed": "The endpoint is active again. Waiting events are being sent.",

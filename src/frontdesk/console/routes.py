@@ -22,6 +22,7 @@ from frontdesk.console.pages import (
     clients,
     confirmations,
     connect,
+    feeds,
     health,
     live,
     lock,
@@ -56,7 +57,7 @@ _MODULES = (
     account, lock, passkeys, calendar, live, chosen_time, overrides, appointments, arrivals, bookings, patients, notes,
     blocks, absences, staff, agent_view, assistants, clients, usage, reports, confirmations, connect, setup,
     practice_file, practice_rules, practice_locations, practice_providers, practice_visit_types, practice_closures,
-    health, audit,
+    health, feeds, audit,
 )  # fmt: skip
 PAGES: tuple[Page, ...] = (Page("GET", "/", _home), *(page for module in _MODULES for page in module.PAGES))
 # Matched last: 404 with a session, the sign-in without one.

@@ -1,0 +1,37 @@
+"""Calendar feeds of providers: list, add and revoke them. An address is shown once."""
+
+from starlette.responses import Response
+
+from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.practice_forms.documents import read_number
+
+_LIST = "/practice/feeds"
+
+
+async def _list(request: ConsoleRequest, address: str | None = None) -> Response:
+    feeds, providers = await request.desk.feeds.all(request.context)
+    return request.render(
+        "feeds.html",
+        title="Calendar feeds",
+        feeds=feeds,
+        providers=[(provider.id, provider.name) for provider in providers],
+        slug=request.staff.practice_slug,
+        address=address,
+    )
+
+
+async def _add(request: ConsoleRequest) -> Response:
+    path = await request.desk.feeds.add(request.context, read_number(request.form.get("provider")) or 0)
+    return await _list(request, request.console.settings.public_url + path)
+
+
+async def _revoke(request: ConsoleRequest) -> Response:
+    await request.desk.feeds.revoke(request.context, request.param("feed_id"))
+    return request.redirect(_LIST, notice="feed_revoked")
+
+
+PAGES = (
+    Page("GET", _LIST, _list, role="admin"),
+    Page("POST", _LIST, _add, role="admin"),
+    Page("POST", "/practice/feeds/{feed_id}/revoke", _revoke, role="admin"),
+)
