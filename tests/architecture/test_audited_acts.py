@@ -108,7 +108,7 @@ QUIET_ACTIONS = {
     "Confirmations.recent", "Feeds.all", "Overrides.broken_rules", "Overrides.offered",
     "PracticeFiles.opened",
     "PatientReads.alarms", "PatientReads.of_client", "PatientReads.of_clients",
-    "Patients.searchable", "Patients.supports", "Preferences.read", "Preferences.save", "Reports.read",
+    "Months.read", "Patients.searchable", "Patients.supports", "Preferences.read", "Preferences.save", "Reports.read",
     "Staff.all", "Staff.one",
     "Staff.sign_ins", "SystemHealth.now",
     "Usage.of_clients", "Usage.over_time", "Webhooks.all",

@@ -28,7 +28,7 @@ def test_time_is_blocked_and_opened_again_by_keyboard(place: Office, window: Ope
     while who.evaluate("(who) => who.selectedOptions[0].text") != "Dr. Robert Chen":
         page.keyboard.press("ArrowDown")
     tab_to(page, page.get_by_label("From", exact=True))
-    page.keyboard.type(f"{month}{date}{year}")
+    page.keyboard.type(f"{date}{month}{year}")
     tab_to(page, page.get_by_label("From time"))
     page.keyboard.type("0300PM")
     tab_to(page, page.get_by_label("To time"))

@@ -12,6 +12,7 @@ import pytest
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.actions.usage import SPANS, UsageBucket, UsageReport
 from frontdesk.console.charts import HEIGHT, WIDTH, Chart, errors_chart, requests_chart, share
+from frontdesk.console.times import TimeFormats
 from frontdesk.domain.errors import Problem
 from tests.console.admin_pages import text_of
 from tests.console.signing_in import action_context
@@ -151,7 +152,9 @@ def check_fits(chart: Chart) -> None:
 
 @pytest.mark.parametrize("most", [0, 1, 2, 3, 7, 10, 11, 99, 100, 101, 999, 12_345, 10**9])
 def test_a_chart_holds_its_highest_column_under_a_round_even_number(most: int) -> None:
-    chart = requests_chart(counted({"succeeded": most}, {"succeeded": most // 2, "failed": most // 3}), ZONE)
+    chart = requests_chart(
+        counted({"succeeded": most}, {"succeeded": most // 2, "failed": most // 3}), ZONE, TimeFormats()
+    )
     check_fits(chart)
     assert chart.top >= max(2, most)
     assert chart.top % 2 == 0
@@ -161,7 +164,7 @@ def test_a_chart_holds_its_highest_column_under_a_round_even_number(most: int) -
 
 def test_errors_beyond_the_most_frequent_are_shown_together() -> None:
     many = Counter({(400 + number, f"code_{number}"): 10 - number for number in range(7)})
-    chart = errors_chart(counted({}, {}, errors=(many, Counter({(404, "x"): 1}))), ZONE)
+    chart = errors_chart(counted({}, {}, errors=(many, Counter({(404, "x"): 1}))), ZONE, TimeFormats())
     check_fits(chart)
     assert chart.series[0].name == "400 code_0"
     assert chart.series[-1].name == "Others"

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from frontdesk.domain.consent import Demand
 from frontdesk.domain.directory import (
     Closure,
+    DateFormat,
     Directory,
     Location,
     OpeningHours,
     Practice,
     Procedure,
     Provider,
+    TimeFormat,
     TimeOff,
     VisitType,
 )
@@ -122,6 +124,8 @@ practices = st.builds(
     known_patients_only=st.booleans(),
     consent=st.dictionaries(st.sampled_from([*ConsentPart.model_fields]), st.sampled_from(get_args(Demand))),
     assistants=st.booleans(),
+    time_format=st.sampled_from(get_args(TimeFormat)),
+    date_format=st.sampled_from(get_args(DateFormat)),
 )
 patients = st.builds(
     PatientRecord,

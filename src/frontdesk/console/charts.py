@@ -6,11 +6,12 @@ The SVG is stretched to fit, so labels are outside of it.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from math import floor, log10
 from zoneinfo import ZoneInfo
 
-from frontdesk.console.actions.usage import ENDINGS, Error, Span, UsageReport
+from frontdesk.console.actions.usage import ENDINGS, Error, UsageReport
+from frontdesk.console.times import TimeFormats
 from frontdesk.domain.errors import CATALOGUE
 
 WIDTH, HEIGHT = 1000, 200
@@ -58,14 +59,14 @@ class Chart:
         return not any(series.total for series in self.series)
 
 
-def requests_chart(counted: UsageReport, zone: ZoneInfo) -> Chart:
+def requests_chart(counted: UsageReport, zone: ZoneInfo, formats: TimeFormats) -> Chart:
     totals = counted.requests
     series = [Series(name.capitalize(), f"ends-{name}", totals[name]) for name in ENDINGS]
     rows = [[moment.requests[name] for name in ENDINGS] for moment in counted.moments]
-    return _usage_chart("requests-chart", "Requests over time", counted, series, rows, zone)
+    return _usage_chart("requests-chart", "Requests over time", counted, series, rows, _labels(counted, zone, formats))
 
 
-def errors_chart(counted: UsageReport, zone: ZoneInfo) -> Chart:
+def errors_chart(counted: UsageReport, zone: ZoneInfo, formats: TimeFormats) -> Chart:
     """The most frequent errors, and the others as one series."""
     totals = counted.errors
     shown = [error for error, _ in totals.most_common(_SHOWN_ERRORS)]
@@ -75,7 +76,9 @@ def errors_chart(counted: UsageReport, zone: ZoneInfo) -> Chart:
         series.append(Series("Others", "series-5", _rest(totals, shown)))
         for row, moment in zip(rows, counted.moments, strict=True):
             row.append(_rest(moment.errors, shown))
-    return _usage_chart("errors-chart", "Errors by code over time", counted, series, rows, zone)
+    return _usage_chart(
+        "errors-chart", "Errors by code over time", counted, series, rows, _labels(counted, zone, formats)
+    )
 
 
 def error_name(error: Error) -> str:
@@ -100,9 +103,8 @@ def _rest(errors: Counter[Error], shown: Sequence[Error]) -> int:
 
 
 def _usage_chart(
-    chart_id: str, title: str, counted: UsageReport, series: list[Series], rows: list[list[int]], zone: ZoneInfo
+    chart_id: str, title: str, counted: UsageReport, series: list[Series], rows: list[list[int]], labels: list[str]
 ) -> Chart:
-    labels = [_label(moment.began_at, counted.span, zone) for moment in counted.moments]
     return columns_chart(chart_id, title, f"In the last {counted.span.label}", series, labels, rows)
 
 
@@ -147,11 +149,13 @@ def _ceiling(most: int) -> int:
     return max(2, rounded)
 
 
-def _label(began_at: datetime, span: Span, zone: ZoneInfo) -> str:
-    local = began_at.astimezone(zone)
-    if span.step >= timedelta(days=1):
-        return f"{local:%a} {local.day} {local:%b}"
-    return f"{local:%H:%M}" if span.step < timedelta(minutes=30) else f"{local:%a %H:%M}"
+def _labels(counted: UsageReport, zone: ZoneInfo, formats: TimeFormats) -> list[str]:
+    moments = [moment.began_at.astimezone(zone) for moment in counted.moments]
+    if counted.span.step >= timedelta(days=1):
+        return [formats.short_day(each) for each in moments]
+    if counted.span.step >= timedelta(minutes=30):
+        return [f"{each:%a} {formats.clock(each)}" for each in moments]
+    return [formats.clock(each) for each in moments]
 
 
 def _spread(labels: Sequence[str]) -> list[str]:

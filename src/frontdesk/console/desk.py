@@ -24,6 +24,7 @@ from frontdesk.console.actions.confirmations import Confirmations
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.actions.feeds import Feeds
 from frontdesk.console.actions.health import SystemHealth
+from frontdesk.console.actions.month import Months
 from frontdesk.console.actions.notes import Notes
 from frontdesk.console.actions.overrides import Overrides
 from frontdesk.console.actions.patient_reads import PatientReads
@@ -47,6 +48,7 @@ _MAY_BE_SAVED = "The connection to the database was lost. Check whether the chan
 class Desk:
     engine: Engine
     calendar: Calendar
+    months: Months
     preferences: Preferences
     appointments: Appointments
     arrivals: Arrivals
@@ -95,6 +97,7 @@ def build_desk(
     return Desk(
         engine=engine,
         calendar=Calendar(database, engine.systems),
+        months=Months(database, engine.systems),
         preferences=Preferences(database),
         appointments=appointments,
         arrivals=Arrivals(database, engine.systems, appointments),

@@ -30,6 +30,7 @@ from frontdesk.console.forms import Form, read_form
 from frontdesk.console.navigation import NAV, NOTICES
 from frontdesk.console.rendering import render, with_headers
 from frontdesk.console.sealed_cookies import SealedCookies
+from frontdesk.console.times import TimeFormats
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.bodies import LARGEST_BODY
 from frontdesk.doors.error_handlers import unexpected_problem
@@ -108,6 +109,11 @@ class ConsoleRequest:
         """The practice's time zone."""
         return ZoneInfo(self.session.time_zone)
 
+    @cached_property
+    def formats(self) -> TimeFormats:
+        """How the practice writes dates and times."""
+        return TimeFormats(self.session.time_format, self.session.date_format)
+
     def param(self, name: str) -> str:
         """A part of the path."""
         return str(self.http.path_params[name])
@@ -127,6 +133,7 @@ class ConsoleRequest:
             self.http,
             template,
             status,
+            self.formats,
             title=title,
             staff=self.staff,
             practice_name=self.session.practice_name,
@@ -233,7 +240,7 @@ async def _answer(request: ConsoleRequest) -> Response:
 
 def _problem_page(request: Request, problem: Problem, attempt: RequestProgress) -> Response:
     """With the console's navigation where the request has a session."""
-    values = {"problem": problem, "request_id": attempt.request_id}
+    values: dict[str, Any] = {"problem": problem, "request_id": attempt.request_id}
     if attempt.request is not None:
         response = attempt.request.render("problem.html", title=problem.kind.title, status=problem.status, **values)
     else:

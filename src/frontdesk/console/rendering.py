@@ -10,7 +10,7 @@ from starlette.responses import HTMLResponse, Response
 
 from frontdesk.console.assets import asset
 from frontdesk.console.calendar.grid import MOST_COLUMNS
-from frontdesk.console.times import FILTERS
+from frontdesk.console.times import TimeFormats
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -29,10 +29,11 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 THEME_COOKIE = "frontdesk_theme"
+_OUTSIDE = TimeFormats()  # before a practice is known
 
 
 @cache
-def _templates() -> "Environment":
+def _templates(formats: TimeFormats) -> "Environment":
     from jinja2 import Environment, PackageLoader, StrictUndefined  # imported with the first page, because it is slow
 
     environment = Environment(
@@ -43,13 +44,15 @@ def _templates() -> "Environment":
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.globals.update(asset=asset, most_columns=MOST_COLUMNS, new_key=new_key)
-    environment.filters.update(FILTERS)
+    environment.globals.update(asset=asset, most_columns=MOST_COLUMNS, new_key=new_key, formats=formats)
+    environment.filters.update(formats.filters())
     return environment
 
 
-def render(request: Request, template: str, status: int = 200, **values: Any) -> Response:
-    html = _templates().get_template(template).render(theme=theme_of(request), **values)
+def render(
+    request: Request, template: str, status: int = 200, formats: TimeFormats = _OUTSIDE, **values: Any
+) -> Response:
+    html = _templates(formats).get_template(template).render(theme=theme_of(request), **values)
     return HTMLResponse(html, status)
 
 

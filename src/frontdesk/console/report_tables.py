@@ -8,7 +8,7 @@ from typing import Any
 
 from frontdesk.console.actions.reports import BOOKERS, LEADS, OUTCOMES, Report, Tally
 from frontdesk.console.charts import Chart, Series, columns_chart
-from frontdesk.console.times import short_day
+from frontdesk.console.times import TimeFormats
 
 _DRAWN_DAYS = 45  # more are added up by weeks
 _NAMED_CODES = 4
@@ -30,9 +30,9 @@ class Table:
     rows: Sequence[Sequence[Any]]  # the first cell names the row
 
 
-def chart_of(name: str, report: Report, when: str) -> Chart:
+def chart_of(name: str, report: Report, when: str, formats: TimeFormats) -> Chart:
     table = TABLES[name](report)
-    labels = [short_day(row[0]) if isinstance(row[0], date) else row[0] for row in table.rows]
+    labels = [formats.short_day(row[0]) if isinstance(row[0], date) else row[0] for row in table.rows]
     counts = [row[1:] for row in table.rows]
     totals = [sum(column) for column in zip(*counts, strict=True)]
     series = [Series(*each) for each in zip(table.headings[1:], _LOOKS[name], totals, strict=False)]

@@ -1,51 +1,128 @@
-"""Formats dates and times. Except for `when`, they are already in the right zone."""
+"""Writes dates and times as the practice wants them. Except in `when`, they are already in the right zone."""
 
-from collections.abc import Callable
-from datetime import date, datetime, time, timedelta
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, Self
 from zoneinfo import ZoneInfo
 
+from frontdesk.domain.directory import DateFormat, Practice, TimeFormat
 
-def clock(moment: datetime) -> str:
-    return f"{moment:%H:%M}"
-
-
-def time_span(start: datetime, end: datetime) -> str:
-    return f"{start:%H:%M}–{end:%H:%M}"
-
-
-def long_day(day: date) -> str:
-    return f"{day:%A}, {day.day} {day:%B %Y}"
+_FILTERS = (
+    "clock", "hour", "time_span", "brief_span", "long_day", "short_day", "dated", "month", "week_of", "block_span",
+    "when", "brief_when", "exact_when",
+)  # fmt: skip
 
 
-def short_day(day: date) -> str:
-    return f"{day:%a} {day.day} {day:%b}"
+@dataclass(frozen=True, slots=True)
+class TimeFormats:
+    times: TimeFormat = "24h"
+    dates: DateFormat = "dayFirst"
 
+    @classmethod
+    def of(cls, practice: Practice) -> Self:
+        return cls(practice.time_format, practice.date_format)
 
-def dated(day: date) -> str:
-    return f"{day.day} {day:%b %Y}"
+    def clock(self, moment: datetime) -> str:
+        return f"{moment:%H:%M}" if self.times == "24h" else f"{_twelve(moment)}:{moment:%M %p}"
 
+    def hour(self, number: int) -> str:
+        """A full hour of the day, for example 09:00 or 9 AM."""
+        start = time(number % 24)
+        return f"{start:%H:%M}" if self.times == "24h" else f"{_twelve(start)} {start:%p}"
 
-def week_of(first: date, last: date) -> str:
-    """For example 16–22 November 2026."""
-    if (first.year, first.month) == (last.year, last.month):
-        return f"{first.day}–{last.day} {last:%B %Y}"
-    if first.year == last.year:
-        return f"{first.day} {first:%b} – {last.day} {last:%b %Y}"
-    return f"{dated(first)} – {dated(last)}"
+    def time_span(self, start: datetime, end: datetime) -> str:
+        if self.times == "12h" and f"{start:%j %p}" == f"{end:%j %p}":
+            return f"{_twelve(start)}:{start:%M}–{self.clock(end)}"
+        return f"{self.clock(start)}–{self.clock(end)}"
 
+    def brief_span(self, start: datetime, end: datetime) -> str:
+        """Without the minutes of full hours, where they are not needed."""
+        span = self.time_span(start, end)
+        return span if self.times == "24h" else span.replace(":00", "")
 
-def block_span(starts: datetime | date, ends: datetime | date) -> str:
-    """Whole days as dates, anything else to the minute."""
-    if isinstance(starts, datetime) and isinstance(ends, datetime):
-        if starts.time() != time() or ends.time() != time():
-            if starts.date() == ends.date():
-                return f"{short_day(starts)} {starts.year}, {time_span(starts, ends)}"
-            return f"{short_day(starts)} {starts.year}, {clock(starts)} – {short_day(ends)} {ends.year}, {clock(ends)}"
-        starts, ends = starts.date(), ends.date() - timedelta(days=1)
-    if starts == ends:
-        return f"{short_day(starts)} {starts.year}"
-    return f"{short_day(starts)} {starts.year} – {short_day(ends)} {ends.year}"
+    def opening(self, opens: int, closes: int) -> str:
+        """Opening hours in minutes of the day, up to 24:00."""
+        if self.times == "24h":
+            return f"{opens // 60:02}:{opens % 60:02}–{closes // 60:02}:{closes % 60:02}"
+        midnight = datetime(2000, 1, 1, tzinfo=UTC)
+        return self.time_span(midnight + timedelta(minutes=opens), midnight + timedelta(minutes=closes))
+
+    def long_day(self, day: date) -> str:
+        match self.dates:
+            case "dayFirst":
+                return f"{day:%A}, {day.day} {day:%B %Y}"
+            case "monthFirst":
+                return f"{day:%A, %B} {day.day}, {day.year}"
+            case "yearFirst":
+                return f"{day:%A}, {_iso(day)}"
+
+    def short_day(self, day: date) -> str:
+        match self.dates:
+            case "dayFirst":
+                return f"{day:%a} {day.day} {day:%b}"
+            case "monthFirst":
+                return f"{day:%a, %b} {day.day}"
+            case "yearFirst":
+                return f"{day:%a %m-%d}"
+
+    def dated(self, day: date) -> str:
+        match self.dates:
+            case "dayFirst":
+                return f"{day.day} {day:%b %Y}"
+            case "monthFirst":
+                return f"{day:%b} {day.day}, {day.year}"
+            case "yearFirst":
+                return _iso(day)
+
+    def month(self, day: date) -> str:
+        return f"{day:%B %Y}"
+
+    def week_of(self, first: date, last: date) -> str:
+        """For example 16–22 November 2026."""
+        if self.dates == "yearFirst" or first.year != last.year:
+            return f"{self.dated(first)} – {self.dated(last)}"
+        if self.dates == "dayFirst":
+            if first.month == last.month:
+                return f"{first.day}–{last.day} {last:%B %Y}"
+            return f"{first.day} {first:%b} – {self.dated(last)}"
+        if first.month == last.month:
+            return f"{first:%B} {first.day}–{last.day}, {last.year}"
+        return f"{first:%b} {first.day} – {self.dated(last)}"
+
+    def block_span(self, starts: datetime | date, ends: datetime | date) -> str:
+        """Whole days as dates, anything else to the minute."""
+        if isinstance(starts, datetime) and isinstance(ends, datetime):
+            if starts.time() != time() or ends.time() != time():
+                if starts.date() == ends.date():
+                    return f"{self._full_day(starts)}, {self.time_span(starts, ends)}"
+                return f"{self._full_day(starts)}, {self.clock(starts)} – {self._full_day(ends)}, {self.clock(ends)}"
+            starts, ends = starts.date(), ends.date() - timedelta(days=1)
+        if starts == ends:
+            return self._full_day(starts)
+        return f"{self._full_day(starts)} – {self._full_day(ends)}"
+
+    def when(self, moment: datetime, zone: ZoneInfo) -> str:
+        """A date and time in the given zone."""
+        local = moment.astimezone(zone)
+        return f"{self._full_day(local)}, {self.clock(local)}"
+
+    def brief_when(self, moment: datetime, zone: ZoneInfo) -> str:
+        """Without the day of the week."""
+        local = moment.astimezone(zone)
+        return f"{self.dated(local)}, {self.clock(local)}"
+
+    def exact_when(self, moment: datetime, zone: ZoneInfo) -> str:
+        """Without the day of the week, to the second."""
+        local = moment.astimezone(zone)
+        clock = f"{local:%H:%M:%S}" if self.times == "24h" else f"{_twelve(local)}:{local:%M:%S %p}"
+        return f"{self.dated(local)}, {clock}"
+
+    def filters(self) -> Mapping[str, Callable[..., Any]]:
+        return {name: getattr(self, name) for name in _FILTERS} | {"moment": moment}
+
+    def _full_day(self, day: date) -> str:
+        return f"{day:%a}{',' if self.dates == 'monthFirst' else ''} {self.dated(day)}"
 
 
 def moment(text: str) -> datetime:
@@ -53,11 +130,9 @@ def moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def when(moment: datetime, zone: ZoneInfo) -> str:
-    """A date and time in the given zone."""
-    local = moment.astimezone(zone)
-    return f"{local:%a} {local.day} {local:%b %Y, %H:%M}"
+def _twelve(moment: datetime | time) -> int:
+    return (moment.hour + 11) % 12 + 1
 
 
-_FILTERS = (moment, clock, time_span, long_day, short_day, dated, week_of, block_span, when)
-FILTERS: dict[str, Callable[..., Any]] = {each.__name__: each for each in _FILTERS}
+def _iso(day: date) -> str:
+    return f"{day:%Y-%m-%d}"

@@ -9,6 +9,8 @@ from frontdesk.domain.consent import Demands
 from frontdesk.domain.names import word_parts
 
 PatientKind = Literal["new", "existing", "any"]
+TimeFormat = Literal["24h", "12h"]
+DateFormat = Literal["dayFirst", "monthFirst", "yearFirst"]
 
 _TITLES = frozenset({"dr", "doctor"})
 
@@ -120,6 +122,8 @@ class Practice:
     known_patients_only: bool = False
     consent: Demands = field(default_factory=dict)
     assistants: bool = True  # whether staff may connect any
+    time_format: TimeFormat = "24h"  # of the console, as is the next
+    date_format: DateFormat = "dayFirst"
 
     @property
     def keeps_own_calendar(self) -> bool:

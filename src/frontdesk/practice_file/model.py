@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo, mode
 from pydantic.alias_generators import to_camel
 
 from frontdesk.domain.consent import Demand
-from frontdesk.domain.directory import PatientKind
+from frontdesk.domain.directory import DateFormat, PatientKind, TimeFormat
 from frontdesk.practice_file import fields
 from frontdesk.practice_file.fields import broken, key, rule
 
@@ -123,6 +123,12 @@ class PracticePart(Part):
     )
     consent: ConsentPart | None = key("The least consent that each write needs.", {"cancelAppointment": "card"}, None)
     assistants: bool = key("Whether staff may connect assistants of their own.", False, True)
+    time_format: TimeFormat = key("How the console writes times: 14:30 (24h) or 2:30 PM (12h).", "12h", "24h")
+    date_format: DateFormat = key(
+        "How the console writes dates: 23 Nov 2026 (dayFirst), Nov 23, 2026 (monthFirst) or 2026-11-23 (yearFirst).",
+        "monthFirst",
+        "dayFirst",
+    )
 
 
 class AddressPart(Part):

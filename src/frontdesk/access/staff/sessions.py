@@ -13,6 +13,7 @@ from frontdesk.access.opaque_tokens import digest_of, new_token
 from frontdesk.access.outages import outage_as_problem, transaction_or_problem
 from frontdesk.access.staff.members import StaffError, StaffMember, delete_sessions_and_links, hold
 from frontdesk.audit.trail import AuditContext, append_audit
+from frontdesk.domain.directory import DateFormat, TimeFormat
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database
 
@@ -28,8 +29,8 @@ Means = Literal["link", "oidc", "passkey"]
 
 _SESSION = """
 SELECT s.digest, s.staff_id, m.name, m.role, m.practice_id, p.slug AS practice_slug, p.name AS practice_name,
-       p.time_zone, p.version AS directory_version, s.means, s.created_at, s.last_seen_at, s.expires_at,
-       s.locked_at, n.lock_after_minutes
+       p.time_zone, p.time_format, p.date_format, p.version AS directory_version, s.means, s.created_at, s.last_seen_at,
+       s.expires_at, s.locked_at, n.lock_after_minutes
 FROM staff_session s JOIN staff m USING (staff_id) JOIN practice p USING (practice_id)
 LEFT JOIN staff_pin n USING (staff_id)
 WHERE s.digest = $1 AND NOT (m.disabled OR p.suspended)
@@ -74,6 +75,8 @@ class StaffSession(StaffMember):
     digest: bytes
     practice_name: str
     time_zone: str
+    time_format: TimeFormat
+    date_format: DateFormat
     means: Means
     created_at: datetime
     last_seen_at: datetime

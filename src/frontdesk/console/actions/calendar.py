@@ -34,7 +34,7 @@ class CalendarQuery:
     """`day` None is today; `location_id` None is every location, if they share a zone."""
 
     day: date | None = None
-    span: Literal["day", "week"] = "day"
+    span: Literal["day", "week", "month"] = "day"
     location_id: int | None = None
     providers: tuple[int, ...] = ()  # none: all
     visit_types: tuple[int, ...] = ()  # none: all

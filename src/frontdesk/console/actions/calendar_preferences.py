@@ -14,6 +14,7 @@ Density = Literal["compact", "normal", "roomy"]
 Colours = Literal["state", "visit"]
 DENSITIES: tuple[Density, ...] = get_args(Density)
 COLOURS: tuple[Colours, ...] = get_args(Colours)
+ZOOMS = (60, 80, 100, 125, 150, 200, 300)  # percent of the row height
 
 _READ = "SELECT calendar FROM staff WHERE staff_id = $1"
 _SAVE = "UPDATE staff SET calendar = $2::jsonb WHERE staff_id = $1"
@@ -24,6 +25,7 @@ class CalendarPreferences:
     """No providers or visit types are all of them."""
 
     density: Density = "normal"
+    zoom: int = 100
     colours: Colours = "state"
     providers: tuple[int, ...] = ()
     visit_types: tuple[int, ...] = ()
@@ -50,6 +52,7 @@ def _checked(given: dict[str, Any], directory: Directory) -> CalendarPreferences
     active = [each.id for each in directory.providers.values() if each.active]
     return CalendarPreferences(
         next((each for each in DENSITIES if each == given.get("density")), default.density),
+        next((each for each in ZOOMS if each == given.get("zoom")), default.zoom),
         next((each for each in COLOURS if each == given.get("colours")), default.colours),
         _some(given.get("providers", ()), active),
         _some(given.get("visit_types", ()), directory.visit_types),

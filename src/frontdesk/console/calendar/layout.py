@@ -51,7 +51,7 @@ def lay_out(
         by_column.setdefault((day, appointment.provider_id), []).append(appointment)
     columns = {
         day: [
-            (provider, _open_spans(directory, provider, locations, day) if hours_known else [])
+            (provider, open_spans(directory, provider, locations, day) if hours_known else [])
             for provider in directory.providers.values()
             if (not provider_ids or provider.id in provider_ids)
             and (
@@ -241,9 +241,10 @@ def _hours(
     return min(opens, DAY_MINUTES - HOUR), min(closes, DAY_MINUTES)
 
 
-def _open_spans(
+def open_spans(
     directory: Directory, provider: Provider, locations: Sequence[Location], day: date
 ) -> list[tuple[int, int]]:
+    """When the provider is in at any of the locations, in minutes since 1970."""
     spans = sorted(
         span
         for location in locations

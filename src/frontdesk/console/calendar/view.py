@@ -81,3 +81,7 @@ class CalendarView:
     whole: bool = True  # False: there are more appointments than a page can hold
     tag: str = ""  # changes with what is shown, not with the time of day
     unchanged: frozenset[str] = frozenset()  # tags of columns that the reader has already
+
+    @property
+    def first(self) -> date:
+        return self.days[0].date

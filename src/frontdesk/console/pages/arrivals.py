@@ -9,7 +9,6 @@ from frontdesk.console.actions.notes import KINDS
 from frontdesk.console.guard import ConsoleRequest, Page, with_query
 from frontdesk.console.pages.calendar import read_id
 from frontdesk.console.rendering import compressed
-from frontdesk.console.times import long_day
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
 
@@ -38,7 +37,7 @@ async def _arrivals(request: ConsoleRequest, refused: Problem | None = None) -> 
         refused=refused,
         overrides=await request.desk.overrides.offered(request.context),
         here=_address("/arrivals", asked),
-        long_day=long_day(board.day),
+        long_day=request.formats.long_day(board.day),
         location_choices=_locations(directory),
         provider_choices=[(each.id, each.name) for each in directory.providers.values() if each.active],
         undone=next((each for place in PLACES for each in board.places[place] if each.id == done and each.undo), None),

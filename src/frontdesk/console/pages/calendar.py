@@ -2,24 +2,26 @@
 
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta
-from typing import Any
+from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
 from frontdesk.console.actions.calendar import CalendarQuery, shown_locations
-from frontdesk.console.actions.calendar_preferences import COLOURS, DENSITIES, CalendarPreferences
+from frontdesk.console.actions.calendar_preferences import COLOURS, DENSITIES, ZOOMS, CalendarPreferences
 from frontdesk.console.calendar.grid import LONGEST_SHORTEST
 from frontdesk.console.calendar.layout import HUES
+from frontdesk.console.calendar.month import MonthView
 from frontdesk.console.calendar.view import CalendarView
 from frontdesk.console.guard import ConsoleRequest, Page, with_query
 from frontdesk.console.rendering import compressed
-from frontdesk.console.times import long_day, week_of
+from frontdesk.console.times import TimeFormats
 from frontdesk.domain.directory import Directory
 
 KNOWN_COLUMNS = "X-Calendar-Columns"
 _FIRST, _LAST = date(1970, 1, 8), date(2200, 1, 1)
+_SPANS: tuple[Literal["week", "month"], ...] = ("week", "month")
 
 
 async def _calendar(request: ConsoleRequest) -> Response:
@@ -31,13 +33,15 @@ async def _calendar(request: ConsoleRequest) -> Response:
     shown = query
     if not (query.providers or query.visit_types):  # what the address names comes before what the person prefers
         shown = replace(query, providers=preferences.providers, visit_types=preferences.visit_types)
+    if query.span == "month":
+        return await _month(request, query, shown, directory, preferences)
     waiting = await request.desk.confirmations.recent(request.context, state="pending")
     view = await request.desk.calendar.read(request.context, shown, beside=waiting)
     assert view is not None
     absences = await request.desk.absences.current(request.context, view.days[0].date, view.days[-1].date)
     response = request.render(
         "calendar.html",
-        title=_title(query, view),
+        title=_title(query, view, request.formats),
         absences=[{"id": each.absence_id, "provider": directory.providers[each.provider_id].name} for each in absences],
         books=await request.desk.patients.searchable(request.context),
         interval=directory.practice.slot_interval_minutes,
@@ -46,8 +50,60 @@ async def _calendar(request: ConsoleRequest) -> Response:
         waiting=waiting,
         here=_address("/calendar", query),
         **_frame(query, shown, view, directory, preferences),
+        **_grid_frame(view, shown),
     )
     return compressed(request.http, response)
+
+
+async def _month(
+    request: ConsoleRequest,
+    query: CalendarQuery,
+    shown: CalendarQuery,
+    directory: Directory,
+    preferences: CalendarPreferences,
+) -> Response:
+    view = await request.desk.months.read(request.context, shown)
+    assert view is not None
+    return request.render(
+        "calendar.html",
+        title=request.formats.month(view.first),
+        absences=[],
+        native=await request.desk.blocks.offered(request.context),
+        here=_address("/calendar", query),
+        **_frame(query, shown, view, directory, preferences),
+        **_days(view, shown),
+    )
+
+
+async def _month_grid(request: ConsoleRequest) -> Response:
+    """The days of a month, for live updates and for choosing a day; 304 if nothing has changed."""
+    directory = await request.desk.calendar.directory(request.context)
+    query = asked(request.http.query_params, directory)
+    known = request.http.headers.get("if-none-match", "").strip('"')
+    view = await request.desk.months.read(request.context, query, known=known or None)
+    if view is None:
+        return Response(status_code=304, headers={"ETag": f'"{known}"'})
+    response = request.render("calendar_month.html", title="Month", **_days(view, query))
+    response.headers["ETag"] = f'"{view.tag}"'
+    return response
+
+
+def _days(view: MonthView, query: CalendarQuery) -> dict[str, Any]:
+    """A day of a month leads to the week if that is where it was chosen, else to the day."""
+    span = "week" if query.span == "week" else "day"
+    return {
+        "view": view,
+        "chosen": query.day or view.today,
+        "day_address": lambda day: _address("/calendar", query, day=day, span=span),
+        "month_before": _address("/calendar/month", query, day=_month_away(view.first, -1)),
+        "month_after": _address("/calendar/month", query, day=_month_away(view.first, 1)),
+    }
+
+
+def _month_away(day: date, step: int) -> date:
+    """The first of the month before or after."""
+    months = day.year * 12 + day.month - 1 + step
+    return min(max(date(months // 12, months % 12 + 1, 1), _FIRST), _LAST)
 
 
 async def _grid(request: ConsoleRequest) -> Response:
@@ -69,6 +125,7 @@ async def _grid(request: ConsoleRequest) -> Response:
         new="",
         waiting=waiting,
         **_frame(query, query, view, directory, preferences),
+        **_grid_frame(view, query),
     )
     response.headers["ETag"] = f'"{view.tag}"'
     return compressed(request.http, response)
@@ -81,6 +138,7 @@ async def _save_preferences(request: ConsoleRequest) -> Response:
     before = await request.desk.preferences.read(request.context, directory)
     wanted: dict[str, Any] = {
         "density": form.get("density") or before.density,
+        "zoom": read_id(form.get("zoom")) or before.zoom,
         "colours": form.get("colours") or before.colours,
         "providers": before.providers,
         "visit_types": before.visit_types,
@@ -99,8 +157,9 @@ async def _day_sheet(request: ConsoleRequest) -> Response:
     assert view is not None
     return request.render(
         "day_sheet.html",
-        title=f"Day sheet, {_title(query, view)}",
+        title=f"Day sheet, {_title(query, view, request.formats)}",
         **_frame(query, query, view, directory, CalendarPreferences()),
+        **_grid_frame(view, query),
     )
 
 
@@ -108,7 +167,7 @@ def asked(parameters: QueryParams, directory: Directory) -> CalendarQuery:
     """Reads the query string; invalid values and unknown providers and visit types count as absent."""
     return CalendarQuery(
         day=read_day(parameters.get("date", "")),
-        span="week" if parameters.get("view") == "week" else "day",
+        span=next((span for span in _SPANS if span == parameters.get("view")), "day"),
         location_id=read_id(parameters.get("location", "")),
         providers=tuple(sorted(_ids(parameters.getlist("provider")) & directory.providers.keys())),
         visit_types=tuple(sorted(_ids(parameters.getlist("visit")) & directory.visit_types.keys())),
@@ -132,38 +191,38 @@ def _ids(texts: list[str]) -> set[int]:
     return {number for number in map(read_id, texts) if number is not None}
 
 
-def _title(query: CalendarQuery, view: CalendarView) -> str:
+def _title(query: CalendarQuery, view: CalendarView, formats: TimeFormats) -> str:
     days = view.days
-    return long_day(days[0].date) if query.span == "day" else week_of(days[0].date, days[-1].date)
+    return formats.long_day(days[0].date) if query.span == "day" else formats.week_of(days[0].date, days[-1].date)
 
 
 def _frame(
     query: CalendarQuery,
     shown: CalendarQuery,
-    view: CalendarView,
+    view: CalendarView | MonthView,
     directory: Directory,
     preferences: CalendarPreferences,
 ) -> dict[str, Any]:
     """Links keep what the address asks for; the grid is read with the person's own filters, too."""
     day = query.day or view.today
-    step = timedelta(days=7 if query.span == "week" else 1)
+    before, after = _steps(query, day)
     active = [location for location in directory.locations.values() if location.active]
     one_zone = len({location.time_zone for location in active}) == 1
     location_id = query.location_id
     if location_id is None and not (one_zone and len(active) > 1):
         location_id = shown_locations(directory, None)[0].id
-    noon = datetime.combine(view.days[0].date, time(12), ZoneInfo(view.zone))
+    noon = datetime.combine(view.first, time(12), ZoneInfo(view.zone))
     return {
-        "view": view,
         "query": query,
         "shown": shown,
         "day": day,
-        "before": _address("/calendar", query, day=max(day - step, _FIRST)),
-        "after": _address("/calendar", query, day=min(day + step, _LAST)),
+        "before": _address("/calendar", query, day=before),
+        "after": _address("/calendar", query, day=after),
         "now_there": _address("/calendar", query, day=None),
         "as_day": _address("/calendar", query, span="day"),
         "as_week": _address("/calendar", query, span="week"),
-        "grid": _address("/calendar/grid", shown),
+        "as_month": _address("/calendar", query, span="month"),
+        "month": _address("/calendar/month", replace(shown, day=day)),
         "sheet": _address("/day-sheet", shown, span="day"),
         "locations": [*([("", "All locations")] if one_zone and len(active) > 1 else []),
                       *((location.id, location.name) for location in active)],
@@ -174,10 +233,26 @@ def _frame(
         "preferences": preferences,
         "densities": DENSITIES,
         "colourings": COLOURS,
-        "shortest": min(view.shortest, LONGEST_SHORTEST),
+        "zooms": ZOOMS,
         "zone_name": f"{view.zone.rpartition('/')[2].replace('_', ' ')} ({noon.tzname()})",
         "address": lambda **changes: _address("/calendar", query, **changes),
     }  # fmt: skip
+
+
+def _steps(query: CalendarQuery, day: date) -> tuple[date, date]:
+    """The day to show before and after this one."""
+    if query.span == "month":
+        return _month_away(day, -1), _month_away(day, 1)
+    step = timedelta(days=7 if query.span == "week" else 1)
+    return max(day - step, _FIRST), min(day + step, _LAST)
+
+
+def _grid_frame(view: CalendarView, shown: CalendarQuery) -> dict[str, Any]:
+    return {
+        "view": view,
+        "grid": _address("/calendar/grid", shown),
+        "shortest": min(view.shortest, LONGEST_SHORTEST),
+    }
 
 
 def _address(path: str, query: CalendarQuery, **changes: Any) -> str:
@@ -196,6 +271,7 @@ def _address(path: str, query: CalendarQuery, **changes: Any) -> str:
 PAGES = (
     Page("GET", "/calendar", _calendar),
     Page("GET", "/calendar/grid", _grid, counts_as_use=False),
+    Page("GET", "/calendar/month", _month_grid, counts_as_use=False),
     Page("POST", "/calendar/preferences", _save_preferences),
     Page("GET", "/day-sheet", _day_sheet),
 )

@@ -51,14 +51,14 @@ class ChosenTime:
         place = {"provider": str(self.provider.id), "location": str(self.location.id)}
         return {**place, "date": self.day.isoformat(), "time": f"{self.clock:%H:%M}"}
 
-    async def nearest(self, request: ConsoleRequest, visit_type: VisitType, procedure: Procedure) -> list[str]:
+    async def nearest(self, request: ConsoleRequest, visit_type: VisitType, procedure: Procedure) -> list[datetime]:
         """Open times of the day next to this one, ascending."""
         ids = {"providerId": self.provider.id, "locationId": self.location.id}
         visit = {"visitTypeId": visit_type.id, "procedureId": procedure.id}
         days = {"from": self.day.isoformat(), "to": self.day.isoformat()}
         found = await request.run("search_slots", {**ids, **visit, **days, "limit": 200})
         starts = [datetime.fromisoformat(item["start"]) for item in found["items"]]
-        return [f"{each:%H:%M}" for each in sorted(sorted(starts, key=lambda each: abs(each - self.start))[:_NEAREST])]
+        return sorted(sorted(starts, key=lambda each: abs(each - self.start))[:_NEAREST])
 
 
 async def _ask_whom(request: ConsoleRequest) -> Response:
@@ -99,7 +99,7 @@ async def _book_page(
     hits: PatientHits | None = None,
     faults: dict[str, str] | None = None,
     refused: Problem | None = None,
-    nearest: list[str] | None = None,
+    nearest: list[datetime] | None = None,
     broken: Sequence[BrokenRule] = (),
     status: int = 200,
 ) -> Response:
@@ -143,7 +143,7 @@ async def _move(request: ConsoleRequest) -> Response:
     visit = visit_of(directory, f"{appointment.visit_type_id}-{appointment.procedure_id}")
     assert visit is not None
     slot: dict[str, Any] | None = None
-    nearest: list[str] = []
+    nearest: list[datetime] = []
     broken: Sequence[BrokenRule] = ()
     overrides = await request.desk.overrides.offered(request.context)
     stays = (chosen.provider.id, chosen.start) == (appointment.provider_id, view.start)

@@ -137,7 +137,7 @@ async def _client_page(request: ConsoleRequest, client: ClientRecord, typed: For
         connected_by=await request.desk.clients.connected_by(request.context, client),
         overlaps=[(key, label) for key, (label, _) in _OVERLAPS.items()],
         use=next(use for use in uses if use.client.client_id == client.client_id),
-        chart=requests_chart(counted, request.zone),
+        chart=requests_chart(counted, request.zone, request.formats),
         share=share,
         now=request.context.now,
     )

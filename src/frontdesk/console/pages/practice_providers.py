@@ -22,6 +22,7 @@ from frontdesk.console.practice_forms.editor import Act, Editor
 from frontdesk.console.practice_forms.fields import Edited, as_typed, put
 from frontdesk.console.practice_forms.records import PROVIDER, fields_for
 from frontdesk.console.practice_forms.words import weekly_summary
+from frontdesk.console.times import TimeFormats
 from frontdesk.domain.directory import Provider
 
 _LIST, _EDIT = "/practice/providers", "/practice/providers/edit"
@@ -32,7 +33,9 @@ async def _list(request: ConsoleRequest) -> Response:
     return request.render(
         "practice_providers.html",
         title="Providers",
-        providers=[(each, weekly_summary(each, directory.locations)) for each in directory.providers.values()],
+        providers=[
+            (each, weekly_summary(each, directory.locations, request.formats)) for each in directory.providers.values()
+        ],
         keeps_own_calendar=directory.practice.keeps_own_calendar,
     )
 
@@ -75,7 +78,9 @@ def _values(opened: OpenedPractice, form: Form) -> dict[str, Any]:
         "absences": hours.absence_rows(form),
         "blocked": [] if provider is None else [row for row in provider.time_off if row.by is not None],
         "procedures": sorted(procedures.items()),
-        "summary": [] if provider is None else weekly_summary(provider, directory.locations),
+        "summary": []
+        if provider is None
+        else weekly_summary(provider, directory.locations, TimeFormats.of(directory.practice)),
     }
 
 

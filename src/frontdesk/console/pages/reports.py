@@ -13,7 +13,6 @@ from frontdesk.console.charts import share
 from frontdesk.console.guard import ConsoleRequest, Page, with_query
 from frontdesk.console.pages.calendar import read_day, read_id
 from frontdesk.console.report_tables import TABLES, chart_of
-from frontdesk.console.times import dated
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
 
@@ -34,7 +33,7 @@ async def _reports(request: ConsoleRequest) -> Response:
         period = _until_today(request, _USUAL, period)
         report = await request.desk.reports.read(request.context, period)
     spans = [(days, _until_today(request, days, period)) for days in _SPANS]
-    when = f"{dated(period.first)} to {dated(period.last)}"
+    when = f"{request.formats.dated(period.first)} to {request.formats.dated(period.last)}"
     drawn = ("outcomes", "bookings", "lead-time") if report.counts_appointments else ()
     listed = ("providers", "visit-types", "bookers") if report.counts_appointments else ()
     return request.render(
@@ -48,7 +47,7 @@ async def _reports(request: ConsoleRequest) -> Response:
         spans=[(days, _address("/reports", span), span == period) for days, span in spans],
         providers=[(each.id, each.name) for each in directory.providers.values()],
         visit_types=[(each.id, each.name) for each in directory.visit_types.values()],
-        charts={name: chart_of(name, report, when) for name in (*drawn, "failed-by-day")},
+        charts={name: chart_of(name, report, when, request.formats) for name in (*drawn, "failed-by-day")},
         tables={name: TABLES[name](report) for name in (*listed, "failed")},
         csv=lambda table: _address("/reports/csv", period, table=table),
         share=share,

@@ -14,6 +14,8 @@ _DEMANDS = (
     ("card", "A card that the person confirms"),
     ("staff", "A staff member"),
 )
+_TIMES = (("24h", "14:30"), ("12h", "2:30 PM"))
+_DATES = (("dayFirst", "23 Nov 2026"), ("monthFirst", "Nov 23, 2026"), ("yearFirst", "2026-11-23"))
 
 RULES = (
     Field("name", "Name of the practice", required=True, hint="The name that callers hear."),
@@ -41,6 +43,8 @@ RULES = (
         required=True,
         own_calendar=True,
     ),
+    Field("timeFormat", "Times in the console", "choice", required=True, choices=_TIMES),
+    Field("dateFormat", "Dates in the console", "choice", required=True, choices=_DATES),
 )
 AGENT_RULES = (
     Field(

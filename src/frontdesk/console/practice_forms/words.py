@@ -6,10 +6,11 @@ from itertools import groupby
 from typing import Any, Literal
 
 from frontdesk.console.practice_forms.hours import DAYS
-from frontdesk.console.times import block_span, dated
+from frontdesk.console.times import TimeFormats
 from frontdesk.domain.directory import Directory, Location, OpeningHours, Practice, Procedure, Provider, VisitType
 
 _PATIENTS = {"new": "new patients", "existing": "existing patients", "any": "all patients"}
+_DATES = {"dayFirst": "day first", "monthFirst": "month first", "yearFirst": "year first"}
 _ADDRESS = ("line1", "line2", "city", "state", "postalCode", "country")
 Facts = dict[str, str | tuple[str, ...]]  # by label; a tuple is a list of which only the differences are shown
 
@@ -30,9 +31,12 @@ class RecordChange:
 
 def changes_of(before: Directory, after: Directory) -> list[RecordChange]:
     """Both without inactive records."""
+    formats = TimeFormats.of(before.practice)
     found = [_record(before.practice.name, _practice(before.practice), _practice(after.practice))]
-    found += _records(before.locations, after.locations, lambda record, _: _location(record), before, after)
-    found += _records(before.providers, after.providers, _provider, before, after)
+    found += _records(before.locations, after.locations, lambda record, _: _location(record, formats), before, after)
+    found += _records(
+        before.providers, after.providers, lambda record, of: _provider(record, of, formats), before, after
+    )
     found += _records(before.visit_types, after.visit_types, lambda record, _: _visit_type(record), before, after)
     for key in before.visit_types.keys() | after.visit_types.keys():
         found += _records(
@@ -109,13 +113,15 @@ def _practice(practice: Practice) -> Facts:
         "Failed matches of a person": _limit(practice.match_misses),
         "Agents see": "only patients that they know" if practice.known_patients_only else "all patients",
         "Staff may connect assistants": _yes(practice.assistants),
+        "Times": practice.time_format,
+        "Dates": _DATES[practice.date_format],
         "Sandbox": _yes(practice.sandbox),
     }
     consent = {f"Consent to {operation.replace('_', ' ')}": demand for operation, demand in practice.consent.items()}
     return facts | consent
 
 
-def _location(location: Location) -> Facts:
+def _location(location: Location, formats: TimeFormats) -> Facts:
     address = location.address or {}
     return {
         "Name": location.name,
@@ -124,12 +130,13 @@ def _location(location: Location) -> Facts:
         "Phone": location.phone or "",
         "Address": ", ".join(address[key] for key in _ADDRESS if key in address),
         "Closed": tuple(
-            f"{block_span(row.first, row.last)}{f' ({row.reason})' if row.reason else ''}" for row in location.closures
+            f"{formats.block_span(row.first, row.last)}{f' ({row.reason})' if row.reason else ''}"
+            for row in location.closures
         ),
     }
 
 
-def _provider(provider: Provider, directory: Directory) -> Facts:
+def _provider(provider: Provider, directory: Directory, formats: TimeFormats) -> Facts:
     offered = {each.id: each.name for visit_type in directory.visit_types.values() for each in visit_type.procedures}
     facts: Facts = {
         "Name": provider.name,
@@ -143,15 +150,16 @@ def _provider(provider: Provider, directory: Directory) -> Facts:
     }
     for location_id in provider.location_ids:
         for number, day in enumerate(DAYS.values()):
-            facts[f"{day} at {_place(directory, location_id)}"] = _open(provider.hours, location_id, number)
+            facts[f"{day} at {_place(directory, location_id)}"] = _open(provider.hours, location_id, number, formats)
     facts["Hours for a period"] = tuple(
         f"{_place(directory, row.location_id)}, {', '.join([*DAYS.values()][day] for day in sorted(row.days))}, "
-        f"{_span(row)}, {_period(row)}"
+        f"{formats.opening(row.opens, row.closes)}, {_period(row, formats)}"
         for row in provider.hours
         if not _is_weekly(row)
     )
     facts["Away"] = tuple(
-        f"{block_span(row.starts, row.ends)}{f' ({row.reason})' if row.reason else ''}" for row in provider.time_off
+        f"{formats.block_span(row.starts, row.ends)}{f' ({row.reason})' if row.reason else ''}"
+        for row in provider.time_off
     )
     return facts
 
@@ -163,12 +171,14 @@ def _place(directory: Directory, location_id: int) -> str:
 
 
 def weekly_summary(
-    provider: Provider, locations: Mapping[int, Location]
+    provider: Provider, locations: Mapping[int, Location], formats: TimeFormats
 ) -> list[tuple[Location, list[tuple[str, str]]]]:
     """The weekly hours of a provider at each location: days that follow each other with the same times together."""
     found = []
     for location_id in provider.location_ids:
-        times = [(day[:3], _open(provider.hours, location_id, number)) for number, day in enumerate(DAYS.values())]
+        times = [
+            (day[:3], _open(provider.hours, location_id, number, formats)) for number, day in enumerate(DAYS.values())
+        ]
         lines = []
         for span, group in groupby(times, lambda each: each[1]):
             days = [day for day, _ in group]
@@ -178,28 +188,24 @@ def weekly_summary(
     return found
 
 
-def _open(hours: Iterable[OpeningHours], location_id: int, day: int) -> str:
+def _open(hours: Iterable[OpeningHours], location_id: int, day: int, formats: TimeFormats) -> str:
     rows = {
-        (row.opens, row.closes): row
+        (row.opens, row.closes)
         for row in hours
         if row.location_id == location_id and day in row.days and _is_weekly(row)
     }
-    return ", ".join(_span(row) for _, row in sorted(rows.items()))
+    return ", ".join(formats.opening(*span) for span in sorted(rows))
 
 
 def _is_weekly(row: OpeningHours) -> bool:
     return row.effective_from is None and row.effective_to is None
 
 
-def _span(row: OpeningHours) -> str:
-    return f"{row.opens // 60:02}:{row.opens % 60:02}–{row.closes // 60:02}:{row.closes % 60:02}"
-
-
-def _period(row: OpeningHours) -> str:
+def _period(row: OpeningHours, formats: TimeFormats) -> str:
     if row.effective_from == row.effective_to and row.effective_from is not None:
-        return f"on {dated(row.effective_from)}"
-    first = "" if row.effective_from is None else f"from {dated(row.effective_from)}"
-    last = "" if row.effective_to is None else f"until {dated(row.effective_to)}"
+        return f"on {formats.dated(row.effective_from)}"
+    first = "" if row.effective_from is None else f"from {formats.dated(row.effective_from)}"
+    last = "" if row.effective_to is None else f"until {formats.dated(row.effective_to)}"
     return f"{first} {last}".strip()
 
 

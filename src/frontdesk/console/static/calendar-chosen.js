@@ -3,6 +3,7 @@
 import { hideCard } from "./calendar-card.js";
 import { calendar, refresh } from "./calendar-grid.js";
 import { signedOut, toast } from "./console.js";
+import { readTime, writtenTime } from "./times.js";
 
 const STEP = 5; // minutes a row
 const DRAG_PIXELS = 6;
@@ -180,7 +181,7 @@ document.addEventListener("pointermove", (event) => {
   drag.ghost.style.left = `${box.left}px`;
   drag.ghost.style.width = `${box.width}px`;
   drag.ghost.style.top = `${box.top + drag.to.row * row}px`;
-  drag.ghost.textContent = drag.to.time;
+  drag.ghost.textContent = writtenTime(drag.to.time);
 });
 document.addEventListener("pointerup", (event) => {
   const { entry, ghost, to } = drag ?? {};
@@ -215,7 +216,7 @@ function moveTo(entry, to, beside) {
 
 export function bookAfter(entry) {
   if (!calendar.hasAttribute("data-books")) return false;
-  const until = entry.querySelector(".entry-until").textContent.trim().slice(1);
+  const until = readTime(entry.querySelector(".entry-until").textContent.trim().slice(1));
   const { provider } = entry.closest(".cal-body").dataset;
   const date = entry.closest("[data-day]").dataset.day;
   back = entry;

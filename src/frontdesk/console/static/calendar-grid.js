@@ -1,6 +1,6 @@
 // The grid of the calendar: brings changes in, and keeps the place and the focus.
 
-import { post, toast } from "./console.js";
+import { toast } from "./console.js";
 import { keepFresh } from "./live.js";
 
 const NEW_SECONDS = 8;
@@ -22,6 +22,7 @@ async function look() {
     cache: "no-store",
   }).catch(() => null);
   if (answer?.status === 200) replace(await answer.text(), answer.headers.get("ETag"));
+  calendar.dispatchEvent(new CustomEvent("looked"));
   return answer;
 }
 
@@ -107,15 +108,3 @@ export function scrollToNow() {
   const shown = scroll.querySelector(".is-new a");
   shown?.scrollIntoView({ block: "center", inline: "nearest" });
 }
-
-// Row height and colours, at once and kept for the person
-
-document.querySelector("[data-view-options]").addEventListener("change", (event) => {
-  const { name, value } = event.target;
-  const prefix = { density: "density-", colours: "by-" }[name];
-  if (!prefix) return;
-  const grid = calendar.querySelector("[data-cal]");
-  for (const each of [...grid.classList]) if (each.startsWith(prefix)) grid.classList.remove(each);
-  grid.classList.add(prefix + value);
-  post("/console/calendar/preferences", { [name]: value }).catch(() => toast("The service cannot be reached. This is not saved yet."));
-});

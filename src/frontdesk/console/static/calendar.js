@@ -4,7 +4,10 @@
 import "./calendar-card.js";
 import { awaitExpiry, calendar, entries, entryOf, listen, moveNow, oneTabStop, refresh, scrollToNow } from "./calendar-grid.js";
 import { bookAfter, bookAt, moveByKeys } from "./calendar-chosen.js";
+import { onLetters } from "./calendar-keys.js";
+import "./calendar-look.js";
 import { signedOut, toast } from "./console.js";
+import { daysOfMonth } from "./days-of-month.js";
 
 const panel = document.querySelector("[data-panel]");
 const panelBody = panel.querySelector("[data-panel-body]");
@@ -78,29 +81,27 @@ panel.addEventListener("close", () => {
 
 // Keys
 
-const lettersOn = document.querySelector("[data-keys-on]");
-lettersOn.checked = localStorage.getItem("frontdesk-letters") !== "off";
-lettersOn.addEventListener("change", () => localStorage.setItem("frontdesk-letters", lettersOn.checked ? "on" : "off"));
+onLetters((event) => {
+  const entry = document.activeElement?.closest?.("[data-entry]");
+  if (entry && event.key === "m") return moveByKeys(entry), true;
+  return Boolean(entry) && event.key === "b" && bookAfter(entry);
+});
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-  if (event.target.closest("input:not([type=checkbox]), select, textarea, [contenteditable]")) return;
-  if (event.key.startsWith("Arrow")) return walk(event);
-  if (!lettersOn.checked) return;
-  if (event.key === "?") {
-    event.preventDefault();
-    document.getElementById("keys").showModal();
-    return;
-  }
-  const entry = document.activeElement?.closest?.("[data-entry]");
-  if (entry && event.key === "m") return moveByKeys(entry);
-  if (entry && event.key === "b" && bookAfter(entry)) return event.preventDefault();
-  const link = /^[a-z]$/.test(event.key) ? document.querySelector(`[data-key="${event.key}"]`) : null;
-  if (link) {
-    event.preventDefault();
-    link.click();
-  }
+  if (event.key.startsWith("Arrow") && !event.target.closest("input:not([type=checkbox]), select, textarea, [contenteditable], [data-month]")) walk(event);
 });
+
+// The small month, fetched when it is opened
+
+const miniMonth = document.querySelector("[data-month]");
+const { look: lookAtMonth, goTo, focus } = daysOfMonth(miniMonth);
+miniMonth.addEventListener("toggle", async (event) => {
+  if (event.newState !== "open") return;
+  await goTo(miniMonth.dataset.month);
+  focus();
+});
+calendar.addEventListener("looked", () => miniMonth.matches(":popover-open") && lookAtMonth());
 
 function walk(event) {
   const current = document.activeElement?.closest?.("[data-entry]");

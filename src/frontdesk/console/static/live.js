@@ -1,12 +1,11 @@
 // Keeps a page fresh: looks again when the service says that something changed, and tells how fresh the page is.
 
 import { signedOut } from "./console.js";
+import { writtenTime } from "./times.js";
 
 const PAUSE_MS = 300;
 const RETRY_MS = 3000;
 const MOST_RETRY_MS = 10_000;
-
-const clock = (moment) => moment.toTimeString().slice(0, 5);
 
 /** `look` fetches what the page shows and takes it in; it returns the answer, or null if there was none. */
 export function keepFresh(address, look) {
@@ -65,7 +64,7 @@ export function keepFresh(address, look) {
     document.body.toggleAttribute("data-away", !on);
     if (on !== state.classList.contains("is-live")) {
       state.classList.toggle("is-live", on);
-      state.querySelector("[data-live-text]").textContent = on ? "Live" : `As of ${clock(new Date())}, reconnecting`;
+      state.querySelector("[data-live-text]").textContent = on ? "Live" : `As of ${writtenTime(new Date().toTimeString().slice(0, 5))}, reconnecting`;
     }
   }
 

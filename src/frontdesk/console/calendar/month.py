@@ -1,0 +1,88 @@
+"""The month view: for each day how many appointments there are, how full it is, and whether it is closed."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from frontdesk.console.calendar.layout import open_spans
+from frontdesk.domain.directory import Directory, Location
+
+_WEEKS = 6  # always: a month that needs fewer takes the same room
+FULL_STEPS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class DayCount:
+    appointments: int = 0  # without cancelled ones
+    minutes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MonthDay:
+    date: date
+    in_month: bool
+    appointments: int
+    percent: int  # booked, of the opening hours
+    closed: str | None  # why nobody is in
+
+    @property
+    def step(self) -> int:
+        """From 0 to FULL_STEPS; 0 only for an empty day."""
+        return min(FULL_STEPS, -(-self.percent * FULL_STEPS // 100))
+
+
+@dataclass(frozen=True, slots=True)
+class MonthView:
+    first: date
+    weeks: Sequence[Sequence[MonthDay]]
+    today: date
+    zone: str
+    locations: Sequence[Location]
+    counted: bool  # False: the appointments are in the practice's own system
+    tag: str = ""
+
+
+def days_shown(day: date) -> list[date]:
+    """Whole weeks from the Monday on or before the first of the month."""
+    first = day.replace(day=1)
+    monday = first - timedelta(days=first.weekday())
+    return [monday + timedelta(days=number) for number in range(7 * _WEEKS)]
+
+
+def lay_out_month(
+    directory: Directory,
+    locations: Sequence[Location],
+    day: date,
+    today: date,
+    counts: Mapping[date, DayCount],
+    provider_ids: Collection[int] = (),
+    *,
+    counted: bool,
+) -> MonthView:
+    """No provider ids are all."""
+    providers = [
+        each for each in directory.providers.values() if each.active and (not provider_ids or each.id in provider_ids)
+    ]
+    days = []
+    for shown in days_shown(day):
+        count = counts.get(shown, DayCount())
+        minutes = sum(
+            provider.capacity * (end - start)
+            for provider in providers
+            for start, end in open_spans(directory, provider, locations, shown)
+        )
+        percent = min(100, round(100 * count.minutes / minutes)) if minutes else 100 if count.appointments else 0
+        closed = _why_closed(locations, shown) if counted and not minutes else None
+        days.append(MonthDay(shown, shown.month == day.month, count.appointments, percent, closed))
+    weeks = [days[at : at + 7] for at in range(0, len(days), 7)]
+    return MonthView(day.replace(day=1), weeks, today, locations[0].time_zone, locations, counted)
+
+
+def _why_closed(locations: Sequence[Location], day: date) -> str:
+    reasons = {
+        closure.reason or "Closed"
+        for location in locations
+        for closure in location.closures
+        if closure.first <= day <= closure.last
+    }
+    return ", ".join(sorted(reasons)) or "Nobody in"
