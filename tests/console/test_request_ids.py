@@ -8,9 +8,11 @@ import pytest
 
 from frontdesk.access.staff.sessions import LONGEST
 from frontdesk.console.guard import Page
+from frontdesk.console.practice_forms.editor import Editor
 from frontdesk.console.routes import PAGES
 from tests.assistants.connecting import connected, registered
 from tests.console.desk import records, stored
+from tests.console.filled_forms import form_of
 from tests.console.signing_in import TEST_STAFF, link_token, signed_in, staff_member, use_link
 from tests.console.test_webhook_pages import endpoint
 from tests.console.walking import address_of
@@ -37,12 +39,17 @@ READS_OF_PATIENTS = {
     "/patients/{patient_id}",
     "/patients/{patient_id}/edit",
 }
+# Like that of the booking rules, these forms are applied by Editor.
+OTHER_EDITORS = {
+    "/practice/closures/holidays",  # an Editor behind the import of a library
+    *(page.path for page in PAGES if isinstance(getattr(page.handler, "__self__", None), Editor)),
+} - {"/practice/rules"}
 EXPORTS = {"/audit/export", "/practice/file.{ending}"}
 RECORDED = [
     page
     for page in PAGES
     if page.path in READS_OF_PATIENTS | EXPORTS
-    or (page.method == "POST" and page.path not in SILENT_FORMS | NEEDS_AN_AUTHENTICATOR)
+    or (page.method == "POST" and page.path not in SILENT_FORMS | NEEDS_AN_AUTHENTICATOR | OTHER_EDITORS)
 ]
 PIN = {"pin": "2580", "again": "2580", "minutes": "5"}
 CLIENT = {"name": "Phone", "grant": "agent", "scopes": "slots:read", "per_minute": "10", "quota": "10"}
@@ -147,6 +154,9 @@ async def form_for(world: World, page: Page, browser: httpx.AsyncClient, agent: 
     if page.path == "/practice/apply":
         version = await world.database.fetchval("SELECT version FROM practice WHERE slug = 'harbor'")
         return {"text": (await browser.get("/console/practice/file.yaml")).text, "version": str(version)}
+    if page.path == "/practice/rules":
+        address = "/console/practice/rules"
+        return {**form_of(await browser.get(address), address), "step": "apply"}
     if page.path == "/lock":
         await browser.post("/console/pin", data=PIN)
     if page.path == "/connect":
