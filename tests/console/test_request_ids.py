@@ -89,6 +89,9 @@ async def ids_for(world: World, page: Page, agent: httpx.AsyncClient, own_id: st
         ids["client_id"] = await world.database.fetchval(select, assistant.client_id)
     elif "{client_id}" in page.path:
         ids["client_id"] = (await world.client()).headers["X-Test-Client"]
+    if "{feed_id}" in page.path:
+        added = await (await signed_in(world, role="admin")).post("/console/practice/feeds", data={"provider": "10"})
+        ids["feed_id"] = added.text.partition('action="/console/practice/feeds/')[2].partition("/revoke")[0]
     if "{endpoint_id}" in page.path:
         ids["endpoint_id"] = await endpoint(world)
     return ids
@@ -145,6 +148,7 @@ async def form_for(world: World, page: Page, browser: httpx.AsyncClient, agent: 
         "/patients/{patient_id}/notes": {"kind": "reason", "text": "Knee", "key": "fourth key"},
         "/patients/{patient_id}/notes/remove": {"note": "note"},
         "/patients": {"search": "lovelace"},
+        "/practice/feeds": {"provider": "10"},
         "/pin": PIN,
         "/patients/new": {"firstName": "Mary", "lastName": "Moe", "dob": "1980-12-26", "phone": "+1 555 010 0180"},
         "/patients/{patient_id}/edit": {"phone": "+1 555 010 0111"},
