@@ -47,7 +47,8 @@ async def overbooked(staff: httpx.AsyncClient, agent: httpx.AsyncClient, reason:
 async def test_a_full_time_is_booked_after_its_rules_were_named_a_reason_given_and_all_read_back(
     world: World, staff: httpx.AsyncClient, agent: httpx.AsyncClient, admin: httpx.AsyncClient
 ) -> None:
-    ordinary = await book(agent, "Alan")  # at nine
+    nine = (await slots(agent))[0]["id"]
+    ordinary = await book(agent, "Alan")
     offered = await slots(agent)
     ada = await patient_id(agent)
     form = {**NINE, "search": "lovel", "patient": ada, "visit": "21-101", "key": "k1"}
@@ -55,6 +56,8 @@ async def test_a_full_time_is_booked_after_its_rules_were_named_a_reason_given_a
     assert refused.status_code == 409
     assert FULL in said(refused.text)
     asked = form_in(refused.text)
+    taken = await staff.get(f"/console/book/{ada}/confirm", params={"slot": nine})
+    assert form_in(taken.text) == asked, "the booking step by step leads there, too"
     blank = await staff.post("/console/override", data=asked)
     assert "Book anyway" not in blank.text, "a reason is asked for first"
     shown = await staff.post("/console/override", data={**asked, "reason": "In pain <b>"})

@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from frontdesk.console.actions.notes import KINDS
 from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.pages.chosen_time import NO_OVERRIDE, override_of
 from frontdesk.console.pages.slot_choice import slot_choice
 from frontdesk.domain.errors import Problem
 
@@ -119,6 +120,9 @@ async def _confirm_move(request: ConsoleRequest, refused: Problem | None = None)
     slot_id = request.form.get("slot") or request.http.query_params.get("slot", "")
     view = await request.desk.appointments.read(request.context, request.param("appointment_id"))
     slot = await request.run("get_slot", {"slotId": slot_id})
+    override = NO_OVERRIDE
+    if refused or not slot["available"]:
+        override = await override_of(request, slot, view.appointment.patient_id, view.appointment)
     return request.render(
         "move_confirm.html",
         title="Move appointment",
@@ -126,6 +130,7 @@ async def _confirm_move(request: ConsoleRequest, refused: Problem | None = None)
         view=view,
         slot=slot,
         refused=refused,
+        **override,
     )
 
 

@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from frontdesk.console.actions.patients import PatientHits
 from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.pages.chosen_time import NO_OVERRIDE, override_of
 from frontdesk.console.pages.patients import searched
 from frontdesk.console.pages.slot_choice import carried, slot_choice
 from frontdesk.domain.directory import Directory
@@ -67,6 +68,7 @@ async def _confirm(request: ConsoleRequest, refused: Problem | None = None) -> R
     slot_id = request.form.get("slot") or request.http.query_params.get("slot", "")
     body = await request.run("get_patient", {"patientId": patient_id})
     slot = await request.run("get_slot", {"slotId": slot_id})
+    override = await override_of(request, slot, body["id"]) if refused or not slot["available"] else NO_OVERRIDE
     visited = f"{slot['visitTypeId']}-{slot['procedureId']}"
     return request.render(
         "book_confirm.html",
@@ -75,6 +77,7 @@ async def _confirm(request: ConsoleRequest, refused: Problem | None = None) -> R
         patient=body,
         slot=slot,
         refused=refused,
+        **override,
         again="/console/book/"
         + patient_id
         + "?"

@@ -20,6 +20,7 @@ from frontdesk.domain.slot_ids import SlotRef
 
 SHOWN_AGAIN = ("slot_unavailable", "validation", "conflict", "upstream_unavailable")
 _NEAREST = 6
+NO_OVERRIDE: Mapping[str, Any] = {"broken": (), "fields": {}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +186,19 @@ async def _broken_rules(
         return await request.desk.overrides.broken_rules(request.context, slot, patient_id, moved)
     except Problem:
         return ()
+
+
+async def override_of(
+    request: ConsoleRequest, slot: Mapping[str, Any], patient_id: str, moved: Appointment | None = None
+) -> Mapping[str, Any]:
+    """What a page shows of an override for a slot that is not open: the broken rules, and the fields of its form."""
+    directory = await request.desk.calendar.directory(request.context)
+    place = {"provider": str(slot["providerId"]), "location": str(slot["locationId"])}
+    chosen = chosen_time(directory, {**place, "date": slot["start"][:10], "time": slot["start"][11:16]})
+    visit = visit_of(directory, f"{slot['visitTypeId']}-{slot['procedureId']}")
+    broken = () if visit is None else await _broken_rules(request, chosen.slot(*visit), patient_id, moved)
+    what = {"visit": f"{slot['visitTypeId']}-{slot['procedureId']}", "patient": patient_id}
+    return {"broken": broken, "fields": {**chosen.fields, **(what if moved is None else {"appointment": moved.id})}}
 
 
 def all_visits(directory: Directory) -> list[tuple[str, Procedure, VisitType]]:
