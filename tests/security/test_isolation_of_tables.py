@@ -20,6 +20,7 @@ SOMETHING = {
     "jsonb": "'{}'",
     "date": "now()",
     "timestamp with time zone": "now()",
+    "timestamp without time zone": "now()",
     "ARRAY": "'{}'",
 }
 # Looked up before anybody knows the practice. Every other table belongs to practices.
