@@ -3,6 +3,7 @@
 No name and no statement comes from a backup: what a backup names is compared with the tables that are there.
 """
 
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'r' AND c.relname <> ALL
 AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
 GROUP BY c.relname ORDER BY c.relname
 """
+_EVENT_IDS = "outbox_event_id_seq"
 _SEQUENCES = "SELECT sequencename::text AS name, last_value FROM pg_sequences WHERE schemaname = $1"
 _REFERENCES = """
 SELECT conrelid::regclass::text AS child, confrelid::regclass::text AS parent FROM pg_constraint
@@ -88,7 +90,10 @@ async def copy_in(dsn: str, content: Content, table_file: TableFile) -> None:
         await connection.execute(f"TRUNCATE {names}")  # a migration may have inserted rows
         for name in await _parents_first(connection, tables):
             await _fill(connection, name, content.tables[name], table_file)
-        for name, last_value in content.sequences.items():
+        # Receivers of webhooks ignore an event whose id they have seen, and some were sent after the backup was made.
+        # Milliseconds since 1970 are beyond all of them: nobody has a thousand events a second.
+        beyond = max(content.sequences[_EVENT_IDS] or 0, time.time_ns() // 1_000_000)
+        for name, last_value in {**content.sequences, _EVENT_IDS: beyond}.items():
             if last_value is not None:
                 await connection.execute("SELECT setval($1::regclass, $2)", f'{SCHEMA}."{name}"', last_value)
 
