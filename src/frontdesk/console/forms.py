@@ -16,6 +16,7 @@ from frontdesk.doors.http_request import request_of
 
 _MOST_FIELDS = 2_000  # the hours of a provider at many locations take hundreds
 _DIGITS = 18  # more than any valid number has
+_LARGEST_ID = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,11 @@ def labelled_faults(problem: Problem, labels: Mapping[str, str]) -> dict[str, st
     return {
         error.field: error.message.replace(error.field, labels.get(error.field, "This"), 1) for error in problem.errors
     }
+
+
+def read_id(text: str) -> int | None:
+    """The number of a location, provider, visit type or procedure; None for any other text."""
+    return int(text) if text.isascii() and text.isdecimal() and int(text[:11]) <= _LARGEST_ID else None
 
 
 def whole_number(form: Form, name: str, label: str, faults: dict[str, str]) -> int:

@@ -6,8 +6,8 @@ from starlette.responses import Response
 
 from frontdesk.console.actions.arrivals import PLACES, Board
 from frontdesk.console.actions.notes import KINDS
+from frontdesk.console.forms import read_id
 from frontdesk.console.guard import ConsoleRequest, Page, with_query
-from frontdesk.console.pages.calendar import read_id
 from frontdesk.console.rendering import compressed
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem

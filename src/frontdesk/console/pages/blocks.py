@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 from starlette.responses import Response
 
 from frontdesk.console.actions.blocks import NOT_HERE, Affected, Block, read_block
-from frontdesk.console.forms import Form, labelled_faults
+from frontdesk.console.forms import Form, labelled_faults, read_id
 from frontdesk.console.guard import ConsoleRequest, Page
-from frontdesk.console.pages.calendar import read_day, read_id
+from frontdesk.console.pages.calendar import read_day
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import FieldError, Problem, invalid
 

@@ -14,6 +14,7 @@ from frontdesk.console.calendar.grid import LONGEST_SHORTEST
 from frontdesk.console.calendar.layout import HUES
 from frontdesk.console.calendar.month import MonthView
 from frontdesk.console.calendar.view import CalendarView
+from frontdesk.console.forms import read_id
 from frontdesk.console.guard import ConsoleRequest, Page, with_query
 from frontdesk.console.rendering import compressed
 from frontdesk.console.times import TimeFormats
@@ -181,10 +182,6 @@ def read_day(text: str) -> date | None:
     except ValueError:
         return None
     return day if _FIRST <= day <= _LAST else None
-
-
-def read_id(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
 
 
 def _ids(texts: list[str]) -> set[int]:

@@ -8,8 +8,9 @@ from typing import Any
 from starlette.responses import Response
 
 from frontdesk.console.actions.patients import PatientHits
+from frontdesk.console.forms import read_id
 from frontdesk.console.guard import ConsoleRequest, Page
-from frontdesk.console.pages.calendar import read_day, read_id
+from frontdesk.console.pages.calendar import read_day
 from frontdesk.console.pages.patients import searched
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.booking_rules import BrokenRule

@@ -2,8 +2,8 @@
 
 from starlette.responses import Response
 
+from frontdesk.console.forms import read_id
 from frontdesk.console.guard import ConsoleRequest, Page
-from frontdesk.console.practice_forms.documents import read_number
 
 _LIST = "/practice/feeds"
 
@@ -21,7 +21,7 @@ async def _list(request: ConsoleRequest, address: str | None = None) -> Response
 
 
 async def _add(request: ConsoleRequest) -> Response:
-    path = await request.desk.feeds.add(request.context, read_number(request.form.get("provider")) or 0)
+    path = await request.desk.feeds.add(request.context, read_id(request.form.get("provider")) or 0)
     return await _list(request, request.console.settings.public_url + path)
 
 

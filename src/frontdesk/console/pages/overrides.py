@@ -9,9 +9,8 @@ from starlette.responses import Response
 from frontdesk.console.actions.appointments import AppointmentView
 from frontdesk.console.actions.calendar import shown_locations
 from frontdesk.console.actions.patients import PatientHits
-from frontdesk.console.forms import labelled_faults
+from frontdesk.console.forms import labelled_faults, read_id
 from frontdesk.console.guard import ConsoleRequest, Page, with_query
-from frontdesk.console.pages.calendar import read_id
 from frontdesk.console.pages.chosen_time import SHOWN_AGAIN, ChosenTime, all_visits, chosen_time, visit_of
 from frontdesk.console.pages.patients import searched
 from frontdesk.domain.booking_rules import BrokenRule

@@ -9,10 +9,10 @@ from typing import Any
 from starlette.responses import Response
 
 from frontdesk.console.actions.practice_files import OpenedPractice
-from frontdesk.console.forms import Form
+from frontdesk.console.forms import Form, read_id
 from frontdesk.console.guard import ConsoleRequest
 from frontdesk.console.practice_forms import public_holidays
-from frontdesk.console.practice_forms.documents import copied, read_number, require_own_calendar
+from frontdesk.console.practice_forms.documents import copied, require_own_calendar
 from frontdesk.console.practice_forms.editor import Act, Editor
 from frontdesk.console.practice_forms.fields import Edited
 
@@ -52,7 +52,7 @@ def _act(opened: OpenedPractice, form: Form) -> Act:
 
 
 def _chosen(opened: OpenedPractice, form: Form) -> list[int]:
-    chosen = {read_number(key) for key in form.all("location")}
+    chosen = {read_id(key) for key in form.all("location")}
     return [key for key in opened.directory.locations if key in chosen]
 
 

@@ -5,9 +5,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from frontdesk.console.forms import Form
+from frontdesk.console.forms import Form, read_id
 from frontdesk.console.guard import ConsoleRequest, Page
-from frontdesk.console.practice_forms.documents import read_number
 from frontdesk.console.practice_forms.record_editor import RecordKind
 from frontdesk.console.practice_forms.records import PROCEDURE, VISIT_TYPE
 from frontdesk.domain.directory import Directory, Procedure, VisitType
@@ -36,7 +35,7 @@ def _forget_unoffered(document: dict[str, Any], _removed: int) -> None:
 
 
 def _procedures(directory: Directory, form: Form) -> Mapping[int, Procedure]:
-    visit_type = directory.visit_types.get(read_number(form.get("visit_type")) or 0)
+    visit_type = directory.visit_types.get(read_id(form.get("visit_type")) or 0)
     if visit_type is None:
         raise Problem("not_found", "There is no such visit type.")
     return {each.id: each for each in visit_type.procedures}
@@ -48,7 +47,7 @@ def _all_procedures(directory: Directory) -> Iterator[int]:
 
 def _visit_type(document: dict[str, Any], form: Form) -> tuple[dict[str, Any], str]:
     for index, row in enumerate(document.get("visitTypes", [])):
-        if row["id"] == read_number(form.get("visit_type")):
+        if row["id"] == read_id(form.get("visit_type")):
             return row, f"visitTypes[{index}].procedures"
     raise Problem("not_found", "There is no such visit type.")
 

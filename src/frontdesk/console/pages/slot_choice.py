@@ -6,8 +6,9 @@ from datetime import date, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
+from frontdesk.console.forms import read_id
 from frontdesk.console.guard import ConsoleRequest
-from frontdesk.console.pages.calendar import read_day, read_id
+from frontdesk.console.pages.calendar import read_day
 from frontdesk.domain.directory import Directory, Provider
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import local_date

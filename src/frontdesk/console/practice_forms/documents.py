@@ -5,7 +5,7 @@ from copy import deepcopy
 from typing import Any
 
 from frontdesk.console.actions.practice_files import OpenedPractice
-from frontdesk.console.forms import Form
+from frontdesk.console.forms import Form, read_id
 from frontdesk.console.practice_forms.fields import Edited, Field
 from frontdesk.domain.errors import Problem
 
@@ -15,16 +15,11 @@ NOT_HERE = (
 )
 
 
-def read_number(text: str) -> int | None:
-    """The id of a record."""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 10 else None
-
-
 def known_id(form: Form, stored: Mapping[int, Any], noun: str) -> int | None:
     """The id that a form is about; None: a new record."""
     if not form.get("id"):
         return None
-    number = read_number(form.get("id"))
+    number = read_id(form.get("id"))
     if number is None or number not in stored:
         raise Problem("not_found", f"There is no such {noun}.")
     return number

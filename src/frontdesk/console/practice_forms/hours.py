@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date, time, timedelta
 from typing import Any
 
-from frontdesk.console.forms import Form
+from frontdesk.console.forms import Form, read_id
 from frontdesk.domain.directory import Location, OpeningHours, Provider, TimeOff
 
 DAYS = {
@@ -121,7 +121,8 @@ def weeks(form: Form, locations: Mapping[int, Location]) -> list[Week]:
     places = dict.fromkeys([*form.all("place"), *([form.get("new_place")] if added == "place" else ())])
     found = []
     for key in places:
-        location = locations.get(int(key)) if key.isascii() and key.isdecimal() and len(key) < 11 else None
+        number = read_id(key)
+        location = None if number is None else locations.get(number)
         if location is None:
             continue
         names = [f"hours.{location.id}.{day}" for day in DAYS]
@@ -210,9 +211,8 @@ _ABSENCE = (("from", "from", "The beginning"), ("to", "to", "The end"), ("reason
 
 def _period(form: Form, name: str) -> Row:
     closes = form.get(f"{name}.to")
-    location = form.get(f"{name}.location")
     values: dict[str, Any] = {
-        "location": int(location) if location.isascii() and location.isdecimal() and len(location) < 11 else 0,
+        "location": read_id(form.get(f"{name}.location")) or 0,
         "days": [day for day in DAYS if day in form.all(f"{name}.days")] or _weekdays(form, name),
         **_times_typed(form.get(f"{name}.from"), "24:00" if closes == "00:00" else closes),
     }
