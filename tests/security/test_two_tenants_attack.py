@@ -4,6 +4,7 @@ Both practices work on; whatever either of them was answered goes into one pool,
 at any door with any of it. It never learns anything of the other practice and never changes a row of it.
 """
 
+import os
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
@@ -174,7 +175,7 @@ async def test_an_attacker_of_another_practice_learns_and_changes_nothing(data: 
 
 @pytest.mark.heavy
 @pytest.mark.timeout(3600)
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=int(os.environ.get("ATTACKERS", "200")), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 async def test_an_attacker_with_more_time_learns_and_changes_nothing_either(data: st.DataObject, arena: Arena) -> None:
     await run(data, arena, 40)
