@@ -92,6 +92,11 @@ def test_a_database_is_restored_to_a_point_between_two_bookings(archived: Archiv
     with running(command, folder=tmp_path, variables=variables, url=url):
         agent = json.loads((data / "demo-credentials.json").read_text())["agent"]
         archived.pgbackrest("--type=full", "backup")
+        ended = cluster.sql("SELECT clock_timestamp()")
+        # pgBackRest counts in seconds, and the moment must be after that of the backup.
+        wait_until(
+            lambda: cluster.sql(f"SELECT clock_timestamp() > '{ended}'::timestamptz + interval '1 second'") == "t"
+        )
         with calling(url, agent) as http:
             kept = book(http)
             point = cluster.sql("SELECT clock_timestamp()")
