@@ -136,7 +136,7 @@ def test_a_restored_database_holds_every_row_of_every_table(saved: Saved, restor
         made = restored.json("audit", "list", "--limit", "2")
     assert [record["operation"] for record in made] == ["command.restore", "command.backup"]
     kept = every_table(saved.line)
-    for name in TRAIL:  # backups and restores add to it
+    for name in (*TRAIL, "outbox_event_id_seq"):  # backups and restores add to the trail; events get new ids
         rows.pop(name), kept.pop(name)
     assert rows == kept
     assert len(rows["appointment"]) >= 1
