@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.accessibility import open_with_axe, require_accessible
 from tests.browser.browsing import DESKTOP, Office, Window
@@ -56,6 +56,30 @@ def test_a_month_counts_visits_live_and_leads_to_its_days(desk: Window, agent: A
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/calendar?date={day}*")
     expect(page.locator("[data-cal]")).to_be_visible()
+
+
+def test_the_focus_stays_where_it_was_moved_while_the_small_month_was_fetched(desk: Window, agent: Agent) -> None:
+    first = agent.slots()[0].start.date().replace(day=15)
+    page = go(desk, f"/calendar?date={first}&location={DOWNTOWN}")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    page.keyboard.press("g")
+    focused = page.locator("#mini-month [data-date]:focus")
+    expect(focused).to_have_attribute("data-date", str(first))
+    page.evaluate("document.querySelector('#mini-month table').dataset.old = ''")
+    held: list[Route] = []
+    page.route("**/calendar/month*", lambda route: held.append(route))
+    agent.book(agent.patient("Mover"), agent.slots()[0])
+    for _ in range(300):
+        if held:
+            break
+        page.wait_for_timeout(100)
+    page.keyboard.press("ArrowRight")
+    expect(focused).to_have_attribute("data-date", str(first + timedelta(days=1)))
+    for route in held:
+        route.continue_()
+    page.unroute("**/calendar/month*")
+    expect(page.locator("#mini-month [data-old]")).to_have_count(0)
+    expect(focused).to_have_attribute("data-date", str(first + timedelta(days=1)))
 
 
 def test_a_day_is_chosen_in_the_small_month_by_keys(desk: Window, agent: Agent) -> None:

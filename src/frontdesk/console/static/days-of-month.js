@@ -19,12 +19,13 @@ export function daysOfMonth(place) {
   }
 
   async function look() {
-    const focused = document.activeElement?.dataset?.date;
-    const stop = place.querySelector('[data-date][tabindex="0"]')?.dataset.date;
     const asked = address;
     const answer = await fetch(asked, { headers: { "If-None-Match": `"${tag}"` }, cache: "no-store" }).catch(() => null);
     if (answer?.status === 200 && asked === address) {
-      show(place, await answer.text());
+      const html = await answer.text();
+      const focused = place.contains(document.activeElement) ? document.activeElement.dataset.date : null; // after the wait: it may have moved
+      const stop = place.querySelector('[data-date][tabindex="0"]')?.dataset.date;
+      show(place, html);
       tag = answer.headers.get("ETag")?.replaceAll('"', "") ?? "";
       oneTabStop(focused ?? stop);
       if (focused) dayOf(focused)?.focus();
