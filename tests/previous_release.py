@@ -36,6 +36,6 @@ def build_wheel(tree: Path, folder: Path) -> Path:
 
 
 def _git(*arguments: str) -> subprocess.CompletedProcess[str]:
-    # Whoever owns the checkout: tests also run as root, or as an account of their own.
+    # The checkout may belong to another account than the one that runs the tests.
     command = ["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT), *arguments]
     return subprocess.run(command, capture_output=True, text=True)

@@ -80,6 +80,7 @@ from frontdesk.store.database import READY_SECONDS, WATCH_SECONDS, Database
 from frontdesk.store.directories import DirectoryCache
 from frontdesk.store.hosts import Hosts
 from frontdesk.store.migrate import unreadiness
+from frontdesk.store.notes import notes_for_agents
 from frontdesk.store.notifications import NotificationListener
 from frontdesk.store.queues import QUEUES, QueueMeter
 from frontdesk.systems.fhir import FhirSystems
@@ -191,6 +192,7 @@ def build_service(
         patient_guard=PatientGuard(database, MatchAttempts(database, ring)),
         slot_json=SlotJson(),
         hold_lifetime=timedelta(seconds=settings.hold_seconds),
+        notes=partial(notes_for_agents, database),
         clock=now,
     )
     return Service(
@@ -214,10 +216,12 @@ def build_service(
         desk=build_desk(
             engine=engine,
             database=database,
+            cipher=cipher,
             ring=ring,
             tokens=tokens,
             applications=applications,
             public_url=settings.public_url,
+            allow_private_webhooks=settings.webhook_allow_private,
             health=SystemHealth(database, fhir.condition, os.environ),
             on_calendar_change=calendar_notifier.changed,
         ),
@@ -306,7 +310,7 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
     )
     health = Health(partial(unreadiness, service.database), background.failing if background else list)
     routes: list[BaseRoute] = [
-        *page_routes(settings),
+        *page_routes(settings, service.authenticator, service.invalid_tokens),
         *oauth_routes(check_credentials, assistants.exchange, service.tokens, service.ring, settings, service.requests),
         *assistants.routes(service.requests),
         *feed_routes(service.feeds),

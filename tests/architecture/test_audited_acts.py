@@ -108,7 +108,8 @@ QUIET_ACTIONS = {
     "Confirmations.recent", "Feeds.all", "Overrides.broken_rules", "Overrides.offered",
     "PracticeFiles.opened",
     "PatientReads.alarms", "PatientReads.of_client", "PatientReads.of_clients",
-    "Months.read", "Patients.searchable", "Patients.supports", "Preferences.read", "Preferences.save", "Reports.read",
+    "Months.read", "Patients.searchable", "Patients.supports", "Preferences.choose_language",
+    "Preferences.read", "Preferences.save", "Reports.read",
     "Staff.all", "Staff.one",
     "Staff.sign_ins", "SystemHealth.now",
     "Usage.of_clients", "Usage.over_time", "Webhooks.all",
@@ -118,7 +119,7 @@ RECORDED_BY = {
     "Absences.choose": "store.choose", "Absences.record_call": "store.record_call", "Absences.start": "store.start",
     "Absences.take_back": "store.take_back", "Absences.work": "_execute",
 }  # fmt: skip
-RECORDS = re.compile(r"context\.(record|record_in|audit|call)\b|self\._recorded\(context|context\.staff\.staff_id,\n")
+RECORDS = re.compile(r"context\.(record|record_in|audit|call)\b|recorded_once\(context|context\.staff\.staff_id,\n")
 
 
 def leaves(parser: argparse.ArgumentParser, *words: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ ADD = ("client", "add", "--practice", "harbor", "--name", "Voice agent")
 NO_SCOPE = (
     "frontdesk client add: give --scope for each scope that the client needs (practices:read, slots:read, "
     "patients:read, patients:write, appointments:read, appointments:book, appointments:cancel, "
-    "appointments:confirm), or --scope all."
+    "appointments:confirm, notes:read), or --scope all for all but notes:read."
 )
 
 pytestmark = pytest.mark.usefixtures("harbor")
@@ -153,7 +153,7 @@ def test_keys_are_rotated_listed_and_resealed_and_never_shown(line: CommandLine)
     assert line.run("keys", "rotate", "--purpose", "signing").status == 2
 
 
-def test_whoever_changes_a_client_here_is_in_the_audit_trail(line: CommandLine) -> None:
+def test_the_account_that_changes_a_client_is_in_the_audit_trail(line: CommandLine) -> None:
     client = line.json(*ADD, "--grant", "agent", "--scope", "all")["clientId"]
     line.run("client", "set-limits", client, "--quota", "5")
     line.run("client", "rotate-secret", client)

@@ -3,7 +3,7 @@
 import json
 import stat
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from frontdesk.audit.trail import COMMAND_LINE, AuditContext
 from frontdesk.cli.connection import CommandContext
 from frontdesk.cli.demo_data import CREDENTIALS_FILE, Demo, prepare_demo
 from frontdesk.demo import demo_practice
+from frontdesk.domain.availability import OVERRIDE_LANE
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
 from frontdesk.store.practices import import_practice, practice_id_of, stored_directory
@@ -71,15 +72,28 @@ async def test_the_first_start_brings_a_practice_a_living_calendar_and_two_clien
     assert len(ahead) >= 60
     assert {row["status"] for row in past} <= {"completed", "cancelled"}
     assert all((row["cancelled_at"] is None) == (row["status"] != "cancelled") for row in past + ahead)
-    assert {row["lane"] for row in ahead} == {1, 2}
+    assert {row["lane"] for row in ahead} == {1, 2, OVERRIDE_LANE}
+    [overbooked] = [row for row in ahead if row["lane"] == OVERRIDE_LANE]
+    beside = [row for row in ahead if row["starts_at"] == overbooked["starts_at"]]
+    assert overbooked["provider_id"] in [row["provider_id"] for row in beside if row is not overbooked]
     for grant in ("agent", "integration"):
         client = getattr(demo, grant)
         assert (await authenticate(desk.database, desk.ring, client.client_id, client.client_secret)).grant == grant
     practice = await practice_id_of(desk.database, "demo")
     async with desk.database.transaction(practice) as connection:
         rows = await connection.fetch("SELECT operation FROM audit_record WHERE practice_id = $1", practice)
+        [reason] = await connection.fetch("SELECT * FROM appointment_override WHERE practice_id = $1", practice)
+    assert (reason["appointment_id"], reason["rules"]) == (overbooked["appointment_id"], ["full"])
     made = ["console.add_client", "console.add_client", "console.add_staff", "console.import_practice_file"]
     assert sorted(row["operation"] for row in rows) == made
+
+
+async def test_visits_of_the_same_evening_are_still_ahead_when_it_is_tomorrow_in_utc(desk: Desk) -> None:
+    tuesday_evening = datetime(2026, 12, 2, 0, 10, tzinfo=UTC)  # Lakeside is open until 02:00 UTC
+    demo = await desk.prepare(tuesday_evening)
+    assert demo.placed_on == date(2026, 12, 1)
+    assert await stored_directory(desk.database, "demo") == demo_practice(demo.placed_on).directory
+    assert "completed" not in [row["status"] for row in await desk.appointments(tuesday_evening)]
 
 
 async def test_a_later_start_changes_nothing_while_the_calendar_lasts(desk: Desk) -> None:
@@ -96,6 +110,7 @@ async def test_a_calendar_that_has_run_out_is_filled_again_around_the_day(desk: 
     await desk.prepare(LATER)
     assert desk.steps == ["Filling the demo practice's calendar"]
     assert len(await desk.appointments(LATER)) >= 60
+    assert [row["lane"] for row in await desk.appointments(LATER)].count(OVERRIDE_LANE) == 1
     assert [row for row in await desk.appointments() if row["starts_at"] <= LATER] == before
     assert await stored_directory(desk.database, "demo") == demo_practice(LATER.date()).directory
     await desk.prepare(LATER)
@@ -112,6 +127,7 @@ async def test_what_people_changed_in_the_directory_stays(desk: Desk) -> None:
     assert stored is not None
     assert stored.locations[1].name == "Renamed"
     assert len(await desk.appointments(LATER)) >= 60
+    assert [row["lane"] for row in await desk.appointments(LATER)].count(OVERRIDE_LANE) == 1
 
 
 async def test_new_bookings_keep_out_of_the_way_of_those_that_people_made(desk: Desk) -> None:

@@ -4,6 +4,7 @@ import os
 import signal
 
 import httpx
+import pytest
 
 from tests.cli.command_line import CommandLine, Served
 from tests.cli.test_serve import children
@@ -25,6 +26,7 @@ def total(series: dict[str, float], start: str) -> float:
     return sum(value for name, value in series.items() if name.startswith(start))
 
 
+@pytest.mark.heavy
 def test_totals_cover_all_workers_and_survive_one_that_was_killed(line: CommandLine) -> None:
     refused, pools = 'frontdesk_requests_total{code="401"', "frontdesk_database_connections{"
     with line.serving("--workers", "2", FRONTDESK_METRICS_TOKEN=TOKEN) as served:
@@ -56,6 +58,7 @@ def test_gauges_of_a_dead_worker_are_removed(line: CommandLine) -> None:
         assert (folder / f"counter_{worker}.db").exists()
 
 
+@pytest.mark.heavy
 def test_a_new_server_counts_from_zero(line: CommandLine) -> None:
     port = str(free_port())
     for _ in range(2):

@@ -78,6 +78,7 @@ def test_a_newcomer_gets_a_service_and_a_first_request_that_works_as_it_is_paste
     assert stat.S_IMODE(credentials.stat().st_mode) == 0o600
 
 
+@pytest.mark.heavy
 def test_data_and_credentials_survive_every_way_of_ending(own: CommandLine) -> None:
     with own.serving("--demo") as served, served.client("integration") as client:
         first = served.document["demo"]
@@ -142,6 +143,7 @@ def test_a_host_that_is_not_this_machine_is_one_sentence(own: CommandLine) -> No
     assert refused.err == "nowhere.invalid is not an address of this machine: choose another with --host.\n"
 
 
+@pytest.mark.heavy
 def test_a_worker_that_is_killed_is_replaced(own: CommandLine) -> None:
     with own.serving() as served:
         (worker,) = children(served.process.pid)
@@ -230,6 +232,7 @@ def test_a_client_that_never_finishes_its_request_does_not_hold_up_the_end(own: 
         assert time.monotonic() - started < 30
 
 
+@pytest.mark.heavy
 def test_a_database_given_by_url_needs_no_embedded_server(line: CommandLine, tmp_path: Path) -> None:
     server = EmbeddedPostgres(line.data_dir / "postgres")
     urls = {

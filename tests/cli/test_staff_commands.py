@@ -80,6 +80,7 @@ def test_a_staff_member_who_cannot_be_added_is_bad_input(line: CommandLine) -> N
     assert line.run("staff", "list", "--practice", "nowhere").status == 2
 
 
+@pytest.mark.heavy
 def test_the_demo_prints_a_link_that_signs_its_admin_in(line: CommandLine) -> None:
     links = []
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Reading the pages for whoever runs a practice, as a person would."""
+"""Reading the pages for admins as a person would."""
 
 import html
 import re
@@ -13,7 +13,7 @@ EVIL = '"><img src=x onerror=alert(1)><script>alert(1)</script>'
 def text_of(page: httpx.Response) -> str:
     """What a person reads, on one line."""
     body = page.text.replace("<wbr>", "")
-    body = re.sub(r"<(script|style)\b.*?</\1>", " ", body, flags=re.DOTALL)
+    body = re.sub(r"<(script|style|template)\b.*?</\1>", " ", body, flags=re.DOTALL)
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
 

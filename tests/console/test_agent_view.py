@@ -1,4 +1,4 @@
-"""The page "see what an agent sees": real messages of both doors, writes in sandboxes only, whoever looks recorded."""
+"""The page "see what an agent sees": real messages of both doors, writes in sandboxes only, the person recorded."""
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -231,7 +231,9 @@ async def test_the_access_token_is_never_shown(world: World, admin: httpx.AsyncC
     assert not ACCESS_TOKEN.search(page.text)
 
 
-async def test_whoever_looks_is_recorded_beside_the_client(world: World, admin: httpx.AsyncClient, rows: Rows) -> None:
+async def test_the_staff_member_is_recorded_beside_the_client(
+    world: World, admin: httpx.AsyncClient, rows: Rows
+) -> None:
     client = await world.client()
     await run(admin, await start(admin, client, "soonest"), **arguments(ADA))
     stored = await rows("SELECT actor, operation, request_id, subject_ids FROM audit_record")

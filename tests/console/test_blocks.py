@@ -1,5 +1,8 @@
 """Blocked time: made and taken back at the desk, in force at once, told with whom it hits, kept by an import."""
 
+import asyncio
+from typing import Any
+
 import httpx
 import orjson
 import pytest
@@ -218,3 +221,29 @@ async def test_what_the_file_says_can_be_opened_until_the_next_import(
     assert await first_open(agent) == "2026-11-16T09:00"
     await world.import_file(file)
     assert await first_open(agent) == "2026-11-16T11:00"
+
+
+async def blocked_behind(opened: Any, answer: asyncio.Task[httpx.Response]) -> None:
+    """Returns once the block waits for the open transaction."""
+    waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND transactionid = pg_current_xact_id()::xid"
+    while not await opened.fetchval(waiting):
+        assert not answer.done(), "it did not wait"
+        await asyncio.sleep(0.01)
+
+
+async def test_closing_a_location_waits_for_a_booking_in_progress(world: World, staff: httpx.AsyncClient) -> None:
+    """The booking has seen the location open. It is committed before the location closes, never after."""
+    async with asyncio.timeout(30), world.database.transaction(1) as booking:
+        await booking.execute("SELECT pg_current_xact_id() FROM provider WHERE provider_id = 10 FOR NO KEY UPDATE")
+        answer = asyncio.create_task(block(staff, who="location-1", **{"from": "2026-11-16", "to": "2026-11-17"}))
+        await blocked_behind(booking, answer)
+    assert (await answer).headers["Location"] == "/console/blocks?notice=time_blocked"
+
+
+async def test_a_block_and_an_import_do_not_deadlock(world: World, staff: httpx.AsyncClient) -> None:
+    async with asyncio.timeout(30), world.database.transaction(1) as importing:
+        await importing.execute("SELECT pg_current_xact_id() FROM practice WHERE practice_id = 1 FOR NO KEY UPDATE")
+        answer = asyncio.create_task(block(staff, **MORNING))
+        await blocked_behind(importing, answer)
+        await importing.execute("SELECT FROM provider WHERE provider_id = 10 FOR NO KEY UPDATE NOWAIT")
+    assert (await answer).headers["Location"] == "/console/blocks?notice=time_blocked"

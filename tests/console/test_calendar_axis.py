@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.console.calendar.axis import STEP, Axis, GridPosition
-from frontdesk.domain.local_time import local_day_bounds
+from frontdesk.domain.local_time import local_day_bounds, minute_of
 
 NEW_YORK = "America/New_York"
 SPRING, AUTUMN, ORDINARY = date(2026, 3, 8), date(2026, 11, 1), date(2026, 11, 16)
@@ -16,7 +16,7 @@ SPRING, AUTUMN, ORDINARY = date(2026, 3, 8), date(2026, 11, 1), date(2026, 11, 1
 
 def minute(text: str, zone: str = NEW_YORK, fold: int = 0) -> int:
     local = datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone), fold=fold)
-    return int(local.timestamp()) // 60
+    return minute_of(local)
 
 
 def labels(axis: Axis) -> list[tuple[int, str | None]]:

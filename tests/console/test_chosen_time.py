@@ -53,6 +53,9 @@ async def test_a_time_that_is_not_open_is_refused_with_open_ones_beside_it(
     assert len(entries(await calendar(staff))) == 1
     again = await staff.post("/console/book/at", data={**form, "at": "09:15", "key": "k2"})
     assert again.status_code == 303
+    assert "notice" not in (await staff.get("/console/book/at", params=NINE)).text
+    shown = (await staff.get("/console/book/at", params={**NINE, "time": "03:00"})).text
+    assert "This is outside the hours of Dr. Robert Chen at Downtown. You can still book it" in shown
     night = await staff.post("/console/book/at", data={**form, "time": "03:00", "key": "k3"})
     assert night.status_code == 409, "closed at night"
     stranger = await staff.post("/console/book/at", data={**form, "at": "10:00", "visit": "20-100", "key": "k4"})

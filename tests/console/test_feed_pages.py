@@ -6,6 +6,7 @@ import httpx
 
 from tests.console.admin_pages import text_of
 from tests.console.desk import records
+from tests.console.filled_forms import send
 from tests.console.signing_in import TEST_STAFF
 from tests.world import World, book
 
@@ -17,7 +18,10 @@ async def test_a_feed_is_added_read_and_revoked(
 ) -> None:
     await book(await world.client())
     assert "There is no calendar feed." in (await admin.get(FEEDS)).text
-    shown = await admin.post(FEEDS, data={"provider": "10"})
+    form = await admin.get(FEEDS)
+    shown = await send(admin, form, FEEDS, provider="10")
+    again = await send(admin, form, FEEDS, provider="10")
+    assert again.headers["Location"].endswith("?notice=address_shown"), "pressed twice, it adds one feed"
     found = re.search(r'<code id="feed-address">https?://[^/]+(/feeds/\S+?)</code>', shown.text)
     assert found is not None
     assert found.group(1) not in (await admin.get(FEEDS)).text, "it is shown once"

@@ -9,6 +9,8 @@ import pytest
 
 from frontdesk.store.database import Database
 from frontdesk.store.practices import stored_directory
+from frontdesk.systems.fhir.system import FhirSystem
+from frontdesk.systems.port import SystemUnavailable
 from tests.console.desk import Document, calendar, entries, words
 from tests.console.filled_forms import form_of, send
 from tests.console.signing_in import signed_in
@@ -164,3 +166,25 @@ async def test_appointments_of_a_provider_who_is_away_are_moved_and_the_page_tel
     assert back[moved].state == "left"
     assert back[cancelled].state == "cancelled"
     assert "cannot perform this operation" in back[cancelled].text
+
+
+async def test_a_patient_cancels_by_a_link_and_an_outage_is_no_wrong_date(
+    world: World, staff: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = await world.client()
+    booked, patient = await book(agent), world.anonymous()
+    made = await staff.post(f"/console/appointments/{booked}/link")
+    token = made.text.partition("/my-appointment#")[2].partition("<")[0]
+    born = {"link": token, "day": "10", "month": "12", "year": "1985"}
+    with monkeypatch.context() as patch:
+        patch.setattr(FhirSystem, "get_patient", unavailable)
+        for _ in range(6):
+            assert (await patient.post("/my-appointment", data=born)).status_code == 502
+    page = await patient.post("/my-appointment", data=born)
+    review = await send(patient, page, "/my-appointment/cancel/review")
+    assert "The appointment is cancelled." in (await send(patient, review, "/my-appointment/cancel")).text
+    assert (await agent.get(f"/api/appointments/{booked}")).json()["status"] == "cancelled"
+
+
+async def unavailable(*_: object) -> None:
+    raise SystemUnavailable

@@ -13,7 +13,7 @@ from tests.shared_database import world_of_a_module
 from tests.world import World
 
 WITH_IDS = [page for page in PAGES if "{" in page.path and "{ending}" not in page.path]
-# What differs from answer to answer, whoever asks: request ids and fresh keys.
+# What differs from answer to answer for everyone: request ids and fresh keys.
 PASSING = re.compile(r"[0-9a-f]{32}|[A-Za-z0-9_-]{32}")
 
 

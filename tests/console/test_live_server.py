@@ -41,7 +41,7 @@ async def book_first(server: RealServer) -> str:
         return str(slot["start"][:10])
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.heavy)])
 async def test_bookings_reach_open_streams_of_every_worker_and_a_stop_does_not_wait_for_them(
     database: Database, database_dsn: str, owner_dsn: str, tmp_path: Path, number: signal.Signals
 ) -> None:

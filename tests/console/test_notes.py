@@ -1,4 +1,4 @@
-"""Notes of the desk: on a patient and on an appointment, shown to staff, and given to nobody else."""
+"""Notes of the desk: on a patient and on an appointment, shown to staff, and to clients only if they are marked so."""
 
 import re
 from dataclasses import replace
@@ -8,8 +8,11 @@ import httpx
 import pytest
 
 import frontdesk
+from frontdesk.access.clients.records import PatientAccess
+from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.app import build_app
 from frontdesk.doors.fhir.addresses import fhir_id
+from frontdesk.operations.list_notes import Output
 from frontdesk.practice_file import dump
 from frontdesk.store.practices import export_practice
 from tests.console.desk import Document, records, stored, words
@@ -143,7 +146,73 @@ async def test_no_door_event_or_export_has_a_note(
         assert "7531902" not in text
 
 
-def test_only_the_console_reads_the_table_of_notes() -> None:
+READS_NOTES = (*SCOPES, "notes:read")
+CALL = {"jsonrpc": "2.0", "id": 1}
+MCP = {"Accept": "application/json, text/event-stream"}
+
+
+async def test_a_client_with_the_scope_reads_the_notes_that_are_marked_for_agents(
+    world: World, staff: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    booked, ada = await book(agent), await patient_id(agent)
+    path, marked = f"/console/appointments/{booked}/notes", {"for_agents": "yes"}
+    await staff.post(path, data={**NOTE, "about": "patient"})
+    world.clock.advance(minutes=1)
+    text = "Deaf in the left ear"
+    await staff.post(path, data={"kind": "other", "text": text, "key": "2", "about": "patient", **marked})
+    world.clock.advance(minutes=1)
+    await staff.post(
+        path, data={"kind": "mobility", "text": "Wheelchair", "key": "3", "about": "appointment", **marked}
+    )
+    shown = notes((await staff.get(f"/console/appointments/{booked}")).text)
+    assert ["Agents may read it" in each for each in shown] == [False, True, True]
+
+    reader = await world.client(scopes=READS_NOTES)
+    answer = await reader.get(f"/api/patients/{ada}/notes")
+    assert answer.json() == {
+        "items": [
+            {"kind": "other", "text": text, "writtenAt": "2026-11-15T08:01:00Z"},
+            {"kind": "mobility", "text": "Wheelchair", "appointmentId": booked, "writtenAt": "2026-11-15T08:02:00Z"},
+        ]
+    }
+    Output.model_validate(answer.json())
+    call = CALL | {"method": "tools/call", "params": {"name": "list_notes", "arguments": {"patientId": ada}}}
+    result = (await reader.post("/mcp", json=call, headers=MCP)).text
+    assert text in result
+    assert SECRET not in result
+    client_id = reader.headers["X-Test-Client"]
+    read = [each for each in await records(world, operation="list_notes") if each["actor"] == client_id]
+    assert [(each["subject_ids"], each["outcome"]) for each in read] == [([ada], "executed")] * 2
+
+
+async def test_other_clients_are_refused_and_do_not_see_the_operation(world: World, agent: httpx.AsyncClient) -> None:
+    ada = await patient_id(agent)
+    refused = await agent.get(f"/api/patients/{ada}/notes")
+    assert (refused.status_code, refused.json()["code"]) == (403, "forbidden_scope")
+    reader = await world.client(scopes=READS_NOTES)
+    listing = CALL | {"method": "tools/list"}
+    for client, seen in ((agent, False), (reader, True)):
+        tools = (await client.post("/mcp", json=listing, headers=MCP)).text
+        described = (await client.get("/openapi/v1.json")).json()
+        assert ('"list_notes"' in tools) is seen
+        assert ("/patients/{patientId}/notes" in described["paths"]) is seen
+        assert ("extensions" in [tag["name"] for tag in described["tags"]]) is seen
+        scopes = described["components"]["securitySchemes"]["clientCredentials"]["flows"]["clientCredentials"]["scopes"]
+        assert ("notes:read" in scopes) is seen
+    assert "notes:read" not in (await world.anonymous().get("/.well-known/oauth-authorization-server")).text
+    stranger = await world.client("other", scopes=READS_NOTES)
+    assert (await stranger.get(f"/api/patients/{ada}/notes")).status_code == 404
+
+
+async def test_a_client_that_knows_no_patient_reads_no_notes(world: World, agent: httpx.AsyncClient) -> None:
+    ada = await patient_id(agent)
+    careful = await world.client(scopes=READS_NOTES, patient_access=PatientAccess(known_patients_only=True))
+    assert (await careful.get(f"/api/patients/{ada}/notes")).status_code == 404
+    await patient_id(careful)
+    assert (await careful.get(f"/api/patients/{ada}/notes")).json() == {"items": []}
+
+
+def test_only_the_console_and_one_operation_read_the_table_of_notes() -> None:
     source = Path(frontdesk.__file__).parent
     naming = {
         path.relative_to(source).as_posix()
@@ -151,4 +220,6 @@ def test_only_the_console_reads_the_table_of_notes() -> None:
         if "desk_note" in path.read_text(encoding="utf-8")
     }
     removed_with_the_practice = "store/functions/removal.sql"
-    assert naming == {"console/actions/notes.py", "store/migrations/115_desk_notes.sql", removed_with_the_practice}
+    marked_for_agents = {"store/notes.py", "store/migrations/120_notes_for_agents.sql"}
+    staff_only = {"console/actions/notes.py", "store/migrations/115_desk_notes.sql", removed_with_the_practice}
+    assert naming == staff_only | marked_for_agents

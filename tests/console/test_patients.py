@@ -119,16 +119,30 @@ async def test_a_search_that_says_nothing_is_refused_with_its_text_kept(staff: h
 
 @pytest.mark.parametrize(
     "text",
-    ["1985-12-10", "12/10/1985", "10.12.1985", "10-12-1985", "10 Dec 1985", "10th december, 1985", "Dec 10, 1985",
-     "1985/12/10", "December 10th 1985"],
+    ["1985-12-10", "10 Dec 1985", "10th december, 1985", "Dec 10, 1985", "1985/12/10", "December 10th 1985",
+     "10. Dez. 1985", "10 dic 1985", "10 de diciembre de 1985"],
 )  # fmt: skip
 def test_a_date_of_birth_is_read_in_any_usual_form(text: str) -> None:
-    assert parse_search(f"love {text}") == PatientSearch((("", "love"), ("love", "")), None, date(1985, 12, 10))
+    expected = PatientSearch((("", "love"), ("love", "")), None, date(1985, 12, 10))
+    assert parse_search(f"love {text}", "dayFirst") == [expected]
 
 
-def test_a_day_that_is_no_month_is_the_day() -> None:
-    assert parse_search("31/12/1985").dob == parse_search("12/31/1985").dob == date(1985, 12, 31)
-    assert parse_search("30/02/1985").dob is None
+def test_a_date_is_read_in_both_orders_first_in_that_of_the_practice() -> None:
+    april, march = date(1980, 4, 3), date(1980, 3, 4)
+    for text in ("03/04/1980", "3-4-1980", "03.04.1980"):
+        assert [each.dob for each in parse_search(text, "dayFirst")] == [april, march]
+        assert [each.dob for each in parse_search(text, "monthFirst")] == [march, april]
+    for text in ("31/12/1985", "12/31/1985", "31.12.1985"):
+        assert [each.dob for each in parse_search(text, "dayFirst")] == [date(1985, 12, 31)]
+    assert [each.dob for each in parse_search("04/04/1980", "dayFirst")] == [date(1980, 4, 4)]
+    assert parse_search("30/02/1985", "dayFirst") == [PatientSearch()]
+    assert parse_search("31/31/1985", "dayFirst") == [PatientSearch()]
+
+
+async def test_patients_are_found_by_a_date_of_birth_in_either_order(staff: httpx.AsyncClient) -> None:
+    """Ada Lovelace was born on 10 December, Grace Hopper on 9 December 1986."""
+    assert await found(staff, "12/10/1985") == await found(staff, "10/12/1985") == await found(staff, "10.12.1985")
+    assert len(await found(staff, "12/10/1985")) == 1
 
 
 async def test_a_patient_is_found_by_number(staff: httpx.AsyncClient) -> None:
@@ -137,7 +151,7 @@ async def test_a_patient_is_found_by_number(staff: httpx.AsyncClient) -> None:
 
 
 def test_the_readings_of_a_text_are_few() -> None:
-    assert len(parse_search(" ".join(["word"] * 60)).names) <= 12
+    assert len(parse_search(" ".join(["word"] * 60), "dayFirst")[0].names) <= 12
 
 
 async def test_a_search_finds_nobody_of_another_practice(world: World) -> None:

@@ -203,7 +203,7 @@ async def test_another_practices_file_is_refused_without_a_word_about_it(
 
 
 async def test_the_scheduling_system_is_not_changed_from_here(world: World, admin: httpx.AsyncClient) -> None:
-    """Its settings name secrets of the server: whoever could set them could have those sent anywhere."""
+    """Its settings name secrets of the server: staff who could set them could have those sent anywhere."""
     text = file_text("harbor", "https://evil.example/fhir", auth={"kind": "bearer", "tokenEnv": "HOME"})
     told = faults(await preview(admin, text))
     assert told == [("practice.schedulingSystem", "is changed with frontdesk practice import, on the server")]

@@ -14,14 +14,15 @@ from tests.assistants.connecting import connected, registered
 from tests.console.desk import records, stored
 from tests.console.filled_forms import form_of
 from tests.console.signing_in import TEST_STAFF, link_token, signed_in, staff_member, use_link
-from tests.console.test_webhook_pages import endpoint
+from tests.console.test_webhook_pages import endpoint, names
 from tests.console.walking import address_of
 from tests.shared_database import world_of_a_module
 from tests.world import World, book, patient_id, slots
 
+__all__ = ["names"]
 world = world_of_a_module
 
-SILENT_FORMS = {"/theme", "/calendar/preferences", "/practice/preview", "/passkeys/options"}
+SILENT_FORMS = {"/theme", "/account/language", "/calendar/preferences", "/practice/preview", "/passkeys/options"}
 NEEDS_AN_AUTHENTICATOR = {"/passkeys"}
 READS_OF_PATIENTS = {
     "/away/{absence_id}",
@@ -149,6 +150,7 @@ async def form_for(world: World, page: Page, browser: httpx.AsyncClient, agent: 
         "/patients/{patient_id}/notes/remove": {"note": "note"},
         "/patients": {"search": "lovelace"},
         "/practice/feeds": {"provider": "10"},
+        "/practice/webhooks": {"url": "https://hooks.example.com/in", "events": "appointment.booked", "once": "three"},
         "/pin": PIN,
         "/patients/new": {"firstName": "Mary", "lastName": "Moe", "dob": "1980-12-26", "phone": "+1 555 010 0180"},
         "/patients/{patient_id}/edit": {"phone": "+1 555 010 0111"},
@@ -170,8 +172,9 @@ async def form_for(world: World, page: Page, browser: httpx.AsyncClient, agent: 
 
 @pytest.mark.parametrize("page", RECORDED, ids=lambda page: f"{page.method} {page.path}")
 async def test_every_record_of_a_page_carries_the_trace_id_of_its_answer(
-    world: World, agent: httpx.AsyncClient, page: Page
+    world: World, agent: httpx.AsyncClient, page: Page, names: dict[str, str]
 ) -> None:
+    names["hooks.example.com"] = "93.184.216.34"
     browser = await signed_in(world, role="admin")
     address = address_of(page, await ids_for(world, page, agent, browser.headers[TEST_STAFF]))
     if page.path.endswith("/confirm") and page.method == "GET":

@@ -100,7 +100,7 @@ async def test_a_role_that_changes_holds_from_the_next_request_on(world: World, 
 
 
 async def test_a_session_that_was_planted_is_not_taken_over(world: World) -> None:
-    """Fixation: whoever knew the cookie before the sign-in knows nothing after it."""
+    """Session fixation: a cookie known before the sign-in is worth nothing after it."""
     member = await staff_member(world)
     browser = world.anonymous()
     browser.cookies.set("frontdesk_session", "planted" * 7, domain="test.local", path="/console")

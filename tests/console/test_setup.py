@@ -57,7 +57,10 @@ async def test_the_next_step_has_its_link_and_its_command(world: World, admin: h
     page = await admin.get("/console/setup")
     assert 'aria-current="step"' in page.text
     assert "frontdesk practice import empty.yaml" in text_of(page)
-    assert 'class="button" href="/console/practice"' in page.text
+    assert 'class="button" href="/console/practice/locations"' in page.text
+    for form in ("/console/practice/visit-types", "/console/practice/providers", "/console/practice"):
+        assert f'<a href="{form}">' in page.text
+        assert (await admin.get(form)).status_code == 200, "where there is nothing yet"
     await world.import_file(HARBOR)
     page = await admin.get("/console/setup")
     assert 'frontdesk client add --practice empty --name "Phone agent" --grant agent --scope all' in text_of(page)

@@ -189,7 +189,7 @@ async def test_after_signing_in_one_is_where_one_wanted_to_be_within_the_console
     assert answer.headers["location"] == reached
 
 
-async def test_whoever_opens_a_page_signed_out_is_led_back_to_it(world: World) -> None:
+async def test_signing_in_leads_back_to_the_page_that_was_opened(world: World) -> None:
     browser = world.anonymous()
     answer = await browser.get("/console/account?tab=1")
     assert answer.status_code == 303

@@ -1,22 +1,34 @@
-"""Webhooks at the console: who is told, what could not be delivered, and sending it once more."""
+"""Webhooks at the console: who is told, at public addresses only, and what could not be delivered."""
+
+import asyncio
+import re
+import socket
+from dataclasses import replace
+from typing import Any
 
 import httpx
 import pytest
 
-from frontdesk.access.keys.encryption import KeyCipher
 from frontdesk.domain.errors import Problem
 from frontdesk.outbound.webhooks.deliveries import list_deliveries
-from frontdesk.outbound.webhooks.endpoints import add_endpoint, show_endpoint
-from tests.console.admin_pages import practice_id, text_of
+from frontdesk.outbound.webhooks.endpoints import add_endpoint, list_endpoints, show_endpoint
+from tests.console.admin_pages import EVIL, practice_id, text_of
+from tests.console.filled_forms import send
 from tests.console.signing_in import TEST_STAFF, action_context, audited
+from tests.webhooks.receiver import receiving
 from tests.world import World
+
+WEBHOOKS = "/console/practice/webhooks"
+SECRET = re.compile(r"whsec_[A-Za-z0-9+/=]+")
 
 
 async def endpoint(world: World, slug: str = "harbor") -> str:
     """An endpoint with one dead letter."""
     practice = await practice_id(world, slug)
     url = f"https://{slug}.example.com/hook?a=1&b=<i>"
-    added, _ = await add_endpoint(world.database, KeyCipher(["k" * 43]), practice, url, [], world.clock.now)
+    added, _ = await add_endpoint(
+        world.database, world.service.desk.webhooks.cipher, practice, url, [], world.clock.now
+    )
     async with world.database.transaction(practice) as connection:
         event = await connection.fetchval(
             """INSERT INTO outbox (practice_id, type, subject, occurred_at)
@@ -35,9 +47,101 @@ async def endpoint(world: World, slug: str = "harbor") -> str:
     return added.endpoint_id
 
 
-async def test_a_practice_without_endpoints_is_told_how_to_add_one(admin: httpx.AsyncClient) -> None:
-    said = text_of(await admin.get("/console/practice/webhooks"))
-    assert "frontdesk webhook add --practice harbor" in said
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The address of each name below example.com; others are looked up as usual."""
+    known: dict[str, str] = {}
+    usual = socket.getaddrinfo
+
+    def lookup(host: Any, port: Any, *given: Any, **more: Any) -> Any:
+        if not str(host).endswith(".example.com"):
+            return usual(host, port, *given, **more)
+        if host not in known:
+            raise socket.gaierror(socket.EAI_NONAME, "unknown")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (known[host], port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
+    return known
+
+
+async def test_an_endpoint_is_added_once_tested_given_a_new_secret_and_removed(
+    world: World, admin: httpx.AsyncClient, names: dict[str, str]
+) -> None:
+    page = await admin.get(WEBHOOKS)
+    assert "frontdesk webhook add --practice harbor" in text_of(page), "for private networks"
+    names["hooks.example.com"] = "93.184.216.34"
+    typed = {"url": "https://hooks.example.com/in", "events": ["appointment.booked", "patient.created"]}
+    both = await asyncio.gather(*(send(admin, page, WEBHOOKS, having="url", **typed) for _ in range(2)))
+    [made] = [each for each in both if each.status_code == 200]
+    [again] = [each for each in both if each.status_code != 200]
+    assert (again.status_code, "notice=secret_shown" in again.headers["Location"]) == (303, True)
+    [secret] = SECRET.findall(made.text)
+    [added] = await list_endpoints(world.database, await practice_id(world, "harbor"))
+    assert (added.url, list(added.events), added.public_only) == (typed["url"], typed["events"], True)
+    listed = await admin.get(WEBHOOKS)
+    assert secret not in listed.text
+
+    one = f"{WEBHOOKS}/{added.endpoint_id}"
+    names["hooks.example.com"] = "127.0.0.1"
+    tested = await admin.post(f"{one}/test")
+    assert "was not received: forbidden address, after" in text_of(tested)
+    first = await send(admin, listed, f"{one}/rotate")
+    second = await send(admin, listed, f"{one}/rotate")
+    [rotated] = SECRET.findall(first.text)
+    assert rotated != secret
+    assert (second.status_code, SECRET.findall(second.text)) == (303, [])
+    assert (await admin.post(f"{one}/remove")).status_code == 303
+    assert await list_endpoints(world.database, await practice_id(world, "harbor")) == []
+    mine = [record for record in await audited(world) if "webhook" in record[0]]
+    assert mine == [
+        (f"console.{act}", "executed", admin.headers[TEST_STAFF])
+        for act in ("add_webhook", "test_webhook", "rotate_webhook_secret", "remove_webhook")
+    ]
+
+
+async def test_only_public_https_addresses_are_added_and_names_inside_the_network_stay_unknown(
+    world: World, admin: httpx.AsyncClient, names: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names["inside.example.com"] = "10.0.0.7"
+    page = await admin.get(WEBHOOKS)
+    told = []
+    for url in (
+        "https://inside.example.com/x",
+        "https://unknown.example.com/x",
+        "https://127.0.0.1/",
+        "https://[::ffff:169.254.169.254]/",
+        "http://93.184.216.34/",
+        "https://user@93.184.216.34/",
+        f"https://{EVIL}/",
+        "",
+    ):
+        refused = await send(admin, page, WEBHOOKS, having="url", url=url)
+        assert refused.status_code == 422, url
+        told += re.findall(r'id="url-fault">.*?<span>(.*?)</span>', refused.text, re.DOTALL)
+        assert "<img src=x" not in refused.text
+    assert len(told) == 8
+    assert told[0] == told[1] == "The address must be a public address."
+    names["hooks.example.com"] = "93.184.216.34"
+    wrong = await send(admin, page, WEBHOOKS, having="url", url="https://hooks.example.com/", events="x")
+    assert "There is no event 'x'" in text_of(wrong)
+    monkeypatch.setattr("frontdesk.console.actions.webhooks.MOST_ENDPOINTS", 0)
+    full = await send(admin, page, WEBHOOKS, having="url", url="https://hooks.example.com/")
+    assert "remove one first" in full.text
+    assert await list_endpoints(world.database, await practice_id(world, "harbor")) == []
+
+
+async def test_a_test_message_reaches_an_endpoint_of_the_operator_and_tells_only_its_status(world: World) -> None:
+    desk = replace(world.service.desk.webhooks, allow_private=True)
+    context = await action_context(world, "admin")
+    async with receiving() as receiver:
+        receiver.status["/bad"] = 418
+        for path, expected in (("/hook", (200, None)), ("/bad", (418, "refused"))):
+            added, _ = await add_endpoint(
+                world.database, desk.cipher, context.practice_id, receiver.url(path), [], world.clock.now
+            )
+            sent = await desk.test(context, added.endpoint_id)
+            assert (sent.status, sent.failure) == expected
+        assert [message.document["type"] for message in receiver.attempts] == ["webhook.test"] * 2
 
 
 async def test_dead_letters_are_shown_and_sent_once_more(world: World, admin: httpx.AsyncClient) -> None:
@@ -69,7 +173,7 @@ async def test_an_endpoint_is_paused_and_resumed_under_the_staff_id(world: World
 async def test_another_practices_endpoint_does_not_exist(world: World, admin: httpx.AsyncClient) -> None:
     theirs = await endpoint(world, "other")
     assert "other.example.com" not in (await admin.get("/console/practice/webhooks")).text
-    for action in ("replay", "pause", "resume"):
+    for action in ("replay", "pause", "resume", "test", "rotate", "remove"):
         for endpoint_id in (theirs, "whk_1_0000000000000000", "nothing"):
             answer = await admin.post(f"/console/practice/webhooks/{endpoint_id}/{action}")
             assert answer.status_code == 404, (action, endpoint_id)
@@ -87,6 +191,10 @@ async def test_staff_reach_nothing_of_it_whatever_a_page_forgets(world: World, s
         desk.all(context),
         desk.replay_dead(context, endpoint_id),
         desk.set_paused(context, endpoint_id, paused=True),
+        desk.add(context, "https://hooks.example.com/", [], once="1"),
+        desk.rotate(context, endpoint_id, once="2"),
+        desk.test(context, endpoint_id),
+        desk.remove(context, endpoint_id),
     ):
         with pytest.raises(Problem):
             await attempt

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 
 from frontdesk.domain.availability import Busy, OpenTimes
 from frontdesk.domain.directory import Closure, Location, OpeningHours, Practice, Procedure, Provider, TimeOff
-from frontdesk.domain.local_time import iso_local
+from frontdesk.domain.local_time import iso_local, minute_of
 
 NEW_YORK = "America/New_York"
 EVERY_DAY = frozenset(range(7))
@@ -16,7 +16,7 @@ LONG_BEFORE = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
 
 
 def minute(*when: int) -> int:
-    return int(datetime(*when, tzinfo=UTC).timestamp()) // 60
+    return minute_of(datetime(*when, tzinfo=UTC))
 
 
 def local(*when: int) -> datetime:

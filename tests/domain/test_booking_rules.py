@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from frontdesk.domain.availability import OVERRIDE_LANE, Busy, OpenTimes, room
-from frontdesk.domain.booking_rules import RULES, ProposedVisit
+from frontdesk.domain.booking_rules import RULES, ProposedVisit, why_closed
 from frontdesk.domain.directory import (
     Closure,
     Directory,
@@ -18,25 +18,33 @@ from frontdesk.domain.directory import (
     Practice,
     Procedure,
     Provider,
+    TimeFormat,
     TimeOff,
     VisitType,
 )
+from frontdesk.domain.local_time import minute_of
 
 VISIT = Procedure(1, "Visit", 30, buffer_after_minutes=5)
 FREE = Busy((), (), ())
 
 
 def minute(text: str) -> int:
-    return int(datetime.fromisoformat(f"2026-11-{text}:00+00:00").timestamp()) // 60
+    return minute_of(datetime.fromisoformat(f"2026-11-{text}:00+00:00"))
 
 
 NOW = minute("16T08:00") * 60.0  # a Monday
 
 
 def proposed(
-    start: str, *, capacity: int = 1, kind: PatientKind = "any", accepts: bool = True, performs: bool = True
+    start: str,
+    *,
+    capacity: int = 1,
+    kind: PatientKind = "any",
+    accepts: bool = True,
+    performs: bool = True,
+    times: TimeFormat = "24h",
 ) -> ProposedVisit:
-    practice = Practice("p", "P", "UTC", minimum_notice_minutes=120, booking_horizon_days=7)
+    practice = Practice("p", "P", "UTC", minimum_notice_minutes=120, booking_horizon_days=7, time_format=times)
     location = Location(1, "Downtown", "UTC", closures=(Closure(date(2026, 11, 19), date(2026, 11, 19), "Training"),))
     off = TimeOff(datetime(2026, 11, 18, 9), datetime(2026, 11, 18, 11), "Congress")  # noqa: DTZ001
     provider = Provider(
@@ -46,8 +54,8 @@ def proposed(
     )  # fmt: skip
     visit_type = VisitType(1, "Type", kind, procedures=(VISIT,))
     directory = Directory(practice, {1: location}, {1: provider}, {1: visit_type})
-    times = OpenTimes(practice, provider, location)
-    return ProposedVisit(directory, provider, location, visit_type, VISIT, minute(start), times)
+    open_times = OpenTimes(practice, provider, location)
+    return ProposedVisit(directory, provider, location, visit_type, VISIT, minute(start), open_times)
 
 
 def broken(start: str, busy: Busy = FREE, *, seen: bool = True, **given: Any) -> dict[str, str]:
@@ -82,6 +90,15 @@ def test_each_rule_is_named_with_its_own_sentence() -> None:
     }
     assert said.keys() == RULES.keys()
     assert broken("17T10:00") == {}
+    assert broken("17T10:10", times="12h")["interval"].endswith("not at 10:10 AM.")
+    assert broken("16T08:00", times="12h")["begun"] == "8:00 AM has already begun."
+
+
+def test_a_minute_at_which_nobody_is_in_tells_why() -> None:
+    for start, rule in (("19T09:00", "closed"), ("18T09:00", "away"), ("17T17:00", "hours"), ("17T16:59", None)):
+        visit = proposed(start)
+        found = why_closed(visit.directory, visit.provider, visit.location, visit.start)
+        assert (None if found is None else found.rule) == rule
 
 
 def any_day(chosen: random.Random, capacity: int) -> Busy:
@@ -96,7 +113,7 @@ def any_day(chosen: random.Random, capacity: int) -> Busy:
 
 
 def test_overrides_take_places_and_what_is_open_breaks_no_rule() -> None:
-    """Whoever is in whichever lane: an open start never puts more people at a time than the capacity."""
+    """In any assignment of lanes, an open start never puts more people at a time than the capacity."""
     chosen = random.Random(11)
     taken = VISIT.duration_minutes + VISIT.buffer_after_minutes
     seen = set()

@@ -8,7 +8,7 @@ import pytest
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Closure, Directory, OpeningHours, TimeOff
-from frontdesk.domain.stranded import stranded
+from frontdesk.domain.stranded import may_strand, stranded
 from frontdesk.practice_file import parse
 from tests.world import PRACTICE
 
@@ -46,11 +46,16 @@ CASES = [
     ("hours", changed("providers", 10, time_off=(OFF,))),
     ("hours", changed("locations", 1, closures=(Closure(date(2026, 11, 17), date(2026, 11, 17)),))),
     ("hours", changed("locations", 1, time_zone="Asia/Tokyo")),
-    (
-        "scheduling system",
-        replace(BEFORE, practice=replace(BEFORE.practice, scheduling_system={"kind": "fhir"})),
-    ),
 ]
+
+
+def at_server(directory: Directory, **settings: Any) -> Directory:
+    system = {"kind": "fhir", "baseUrl": "https://ehr.example.com/fhir", "procedures": {"101": CODE}, **settings}
+    return replace(directory, practice=replace(directory.practice, scheduling_system=system))
+
+
+CODE = {"system": "https://ehr.example.com/visits", "code": "FU15"}
+AT_SERVER = at_server(BEFORE)
 
 
 @pytest.mark.parametrize(("loss", "after"), CASES)
@@ -59,6 +64,24 @@ def test_an_appointment_tells_what_it_loses(loss: str, after: Directory) -> None
     assert (found.appointment_id, found.starts_at, found.loses) == ("appt_1", START, (loss,))
     assert stranded(after, after, [APPOINTMENT]) == [], "what was lost before is not lost again"
     assert stranded(after, BEFORE, [APPOINTMENT]) == []
+
+
+def test_appointments_at_a_fhir_server_lose_records_and_the_server_but_no_hours() -> None:
+    for expected, after in (
+        ((), at_server(BEFORE, baseUrl="https://ehr.example.com/fhir/", procedures={"101": {**CODE, "display": "15"}})),
+        ((), at_server(LOSING["hours"])),
+        (("provider",), at_server(changed("providers", 10, active=False))),
+        (("location",), at_server(changed("providers", 10, hours=(OpeningHours(2, frozenset({1}), 0, 60),)))),
+        (("procedure",), at_server(LOSING["procedure"])),
+        (("procedure",), at_server(BEFORE, procedures={"101": "HealthcareService/shots"})),
+        (("procedure",), at_server(BEFORE, procedures=None)),
+        (("scheduling system",), at_server(BEFORE, baseUrl="https://other.example.com/fhir")),
+        (("scheduling system",), BEFORE),
+    ):
+        assert [each.loses for each in stranded(AT_SERVER, after, [APPOINTMENT])] == ([expected] if expected else [])
+        assert may_strand(AT_SERVER, after) == bool(expected)
+    (lost,) = stranded(BEFORE, AT_SERVER, [APPOINTMENT])
+    assert lost.loses == ("scheduling system",)
 
 
 def test_changes_that_leave_an_appointment_alone_strand_nobody() -> None:

@@ -6,10 +6,12 @@ import asyncpg
 import httpx
 import orjson
 import pytest
+from pydantic.alias_generators import to_camel
 
 from frontdesk.access.staff.members import Role
 from frontdesk.audit.trail import seal
 from frontdesk.audit.verify import verify_chain
+from frontdesk.console.actions.appointments import BY_LINK
 from frontdesk.domain.consent import CONSENTS, consent_required, meets
 from frontdesk.operations import OPERATIONS
 from frontdesk.outbound.webhooks.events import event_document, newest_events
@@ -126,13 +128,15 @@ def test_a_demand_can_name_every_write_and_nothing_else() -> None:
     assert set(ConsentPart.model_fields) == {each.name for each in OPERATIONS if each.kind == "write"}
 
 
-def test_a_consent_that_nothing_gives_cannot_be_demanded() -> None:
-    text = PRACTICE.replace("SLUG", "harbor").replace("timeZone", "consent: {cancelAppointment: link}, timeZone", 1)
-    with pytest.raises(PracticeFileError):
-        parse(text)
-    # A demand that an earlier release has stored holds: staff meet it.
-    assert meets("staff", "link")
-    assert "staff member in the console" in consent_required("link").detail
+def test_only_what_patients_do_by_their_links_can_demand_one() -> None:
+    text = PRACTICE.replace("SLUG", "harbor").replace("timeZone", "consent: {KEY: link}, timeZone", 1)
+    for name in ConsentPart.model_fields:
+        written = text.replace("KEY", to_camel(name))
+        if name in BY_LINK:
+            assert parse(written).directory.practice.consent == {name: "link"}
+        else:
+            with pytest.raises(PracticeFileError, match=r"practice\.consent\..+'card' or 'staff'"):
+                parse(written)
 
 
 def test_a_stronger_consent_meets_a_weaker_demand() -> None:

@@ -117,7 +117,7 @@ async def test_one_patient_cannot_be_in_two_places_at_once(world: World) -> None
 
 
 async def test_two_appointments_cannot_swap_into_each_other(world: World) -> None:
-    """Both want the other's time at once: no deadlock, no double booking, whoever is refused keeps the old time."""
+    """Both want the other's time at once: no deadlock, no double booking, and the refused one keeps its old time."""
     integration = await world.client(grant="integration")
     ada, alan = await patient_id(integration), await patient_id(integration, "Alan")
     first, second = (await slots(integration))[:2]

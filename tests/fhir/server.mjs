@@ -127,4 +127,4 @@ const server = createServer(async (request, response) => {
 
 server.keepAliveTimeout = 600_000; // longer than any test: only who asks closes a connection
 server.listen(0, '127.0.0.1', () => console.log(`listening on ${server.address().port}`));
-process.stdin.on('end', () => process.exit(0)).resume(); // whoever started us has gone
+process.stdin.on('end', () => process.exit(0)).resume(); // the parent process has ended

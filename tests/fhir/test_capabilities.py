@@ -141,7 +141,7 @@ async def test_a_server_that_is_away_at_first_is_asked_again(
         assert (refused.status_code, refused.json()["code"]) == (503, "capability_not_supported")
 
 
-async def test_whoever_calls_first_knows_already_what_is_not_supported(
+async def test_the_first_caller_is_told_what_is_not_supported(
     database: Database, tmp_path: Path, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also of several who come at once, before the server has said it."""

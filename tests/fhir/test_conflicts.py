@@ -123,5 +123,5 @@ async def test_a_slot_that_an_ended_write_still_holds_is_not_somebody_elses(
     booked = await agent.post("/api/appointments", json=body)
     assert booked.status_code == 201, booked.text
     await settle(fhir)
-    assert await upstream.busy_slots() == {f"{CHEN}540"}, "whoever ended does not free it"
+    assert await upstream.busy_slots() == {f"{CHEN}540"}, "the cancelled one does not free it"
     assert len(await upstream.live_appointments()) == 1

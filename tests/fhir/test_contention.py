@@ -1,4 +1,4 @@
-"""Several who want the same: one gets it, whoever stands between them and the FHIR server."""
+"""Several callers want the same slot: one gets it, over any number of nodes."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""A server that refuses us for good, or an address where no FHIR server is: told as such, and to whoever can help."""
+"""A server that refuses us for good, or an address where no FHIR server is: told as such, to the operator."""
 
 import asyncio
 import logging

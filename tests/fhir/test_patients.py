@@ -94,7 +94,7 @@ births = st.dates(date(1900, 1, 1), date(2026, 1, 1))
 
 
 @given(names, names, births, phones, st.none() | st.emails())
-def test_whoever_is_created_is_found_again(first: str, last: str, dob: date, phone: str, email: str | None) -> None:
+def test_a_created_patient_is_found_again(first: str, last: str, dob: date, phone: str, email: str | None) -> None:
     details = PatientDetails(first, last, dob, phone, email)
     created = new_patient(details, "intent")
     assert not differs(created, details)

@@ -90,7 +90,7 @@ async def test_a_patient_who_was_stored_otherwise_is_put_back(fhir: World, upstr
     assert {**after, "meta": None} == {**before, "meta": None}
 
 
-# Whoever finds a lost write compares, too.
+# The reconciler compares a lost write with the record it finds, too.
 
 
 async def test_a_lost_booking_that_is_not_what_was_asked_is_undone_when_it_is_found(

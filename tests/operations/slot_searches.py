@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 
+from frontdesk.domain.local_time import minute_of
 from frontdesk.store.practices import practice_id_of
 from tests.world import PRACTICE, World, slots
 
@@ -37,4 +38,4 @@ async def slot_ids_at(world: World, minutes: list[int], **ids: int) -> list[str]
 
 
 def minute(text: str) -> int:
-    return int(datetime.fromisoformat(text).timestamp()) // 60
+    return minute_of(datetime.fromisoformat(text))

@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
+from frontdesk.domain.local_time import minute_of
 from tests.doors.mcp_speech import call
 from tests.world import MONDAY, PRACTICE, World, book, confirmed, patient_id, slots
 
@@ -182,7 +183,7 @@ async def test_an_appointment_can_move_into_a_time_that_overlaps_its_own(
 def _minutes(start: str) -> int:
     from datetime import datetime
 
-    return int(datetime.fromisoformat(start).timestamp()) // 60
+    return minute_of(datetime.fromisoformat(start))
 
 
 async def test_a_move_that_is_refused_keeps_the_old_time(integration: httpx.AsyncClient) -> None:

@@ -243,7 +243,7 @@ async def test_an_import_is_seen_although_its_announcement_was_lost(world: World
     callers.on_change = lambda *_: None  # type: ignore[method-assign]
     await world.import_file(PRACTICE.replace("SLUG", "harbor").replace("name: Downtown", "name: Uptown"))
     callers.on_change = silent  # type: ignore[method-assign]
-    # A search reads the directory's version with its data, and whoever reads next sees what it loaded.
+    # A search reads the directory's version with its data, and the next read sees what it loaded.
     query = {"visitTypeId": 21, "procedureId": 101}
     assert (await agent.get("/api/slots/first-available", params=query)).status_code == 200
     assert (await agent.get("/api/locations/1")).json()["name"] == "Uptown"

@@ -36,7 +36,7 @@ UNKNOWN = {
     "visitTypeId": 999_003,
     "procedureId": 999_004,
 }
-# What differs from call to call, whoever asks.
+# What differs from call to call for every caller.
 PASSING = re.compile(
     r'"(requestId|confirmationToken|expiresAt)":"[^"]*"|(requestId|confirmationToken|expiresAt)[\\": ]+[\w:.-]+'
 )

@@ -89,6 +89,7 @@ async def until_alone(database: Database) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to find the workers")
+@pytest.mark.heavy
 async def test_the_quota_survives_kill_9_and_charges_nothing_that_was_not_made(
     cluster: EmbeddedPostgres, template: str, tmp_path: Path
 ) -> None:

@@ -52,7 +52,7 @@ async def test_a_gigabyte_is_refused_without_being_read(
     await alive(server)
 
 
-async def test_whoever_asks_before_sending_a_gigabyte_is_told_not_to(server: RealServer, bearer: str) -> None:
+async def test_expect_continue_for_a_gigabyte_is_refused(server: RealServer, bearer: str) -> None:
     head = (
         f"POST /api/patients/match HTTP/1.1\r\nHost: 127.0.0.1\r\n{bearer}{JSON}"
         f"Content-Length: {GIGABYTE}\r\nExpect: 100-continue\r\n\r\n"

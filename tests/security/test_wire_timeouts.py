@@ -104,7 +104,7 @@ async def test_space_around_a_header_is_no_part_of_it(connection: Connection, ma
     assert (await next_answer(reader)).status == 200
 
 
-async def test_whoever_asks_before_sending_a_body_is_told_to_go_on(connection: Connection, match: str) -> None:
+async def test_expect_continue_is_answered_before_the_body(connection: Connection, match: str) -> None:
     reader, writer = connection
     writer.write(announced(match, "Expect: 100-continue\r\n"))
     assert (await next_answer(reader)).status == 100
@@ -161,7 +161,7 @@ async def test_requests_before_a_broken_one_are_answered_and_then_the_connection
     assert await is_at_its_end(reader)
 
 
-async def test_an_answer_reaches_whoever_is_still_sending(server: RealServer) -> None:
+async def test_an_answer_reaches_a_client_that_is_still_sending(server: RealServer) -> None:
     """To close while something is unread would take it from them: they get the answer and an orderly end."""
     reader, writer = await server.wire()
     writer.write(b"POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 300000\r\n\r\n" + b"x" * 200_000)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gc
+import socket
 import weakref
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -59,9 +60,12 @@ async def serving(app: Served, instead: Any = None) -> AsyncIterator[tuple[async
         app.connections.append(weakref.ref(wire))
         return wire
 
-    server = await asyncio.get_running_loop().create_server(connection, "127.0.0.1", 0)
+    listener, client = with_small_buffers(), with_small_buffers()
+    listener.bind(("127.0.0.1", 0))
+    server = await asyncio.get_running_loop().create_server(connection, sock=listener)
     async with server:
-        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2], limit=1 << 20)
+        await asyncio.get_running_loop().sock_connect(client, listener.getsockname())
+        reader, writer = await asyncio.open_connection(sock=client, limit=1 << 20)
         try:
             async with asyncio.timeout(60):
                 yield reader, writer
@@ -69,6 +73,15 @@ async def serving(app: Served, instead: Any = None) -> AsyncIterator[tuple[async
             writer.close()
             with contextlib.suppress(ConnectionError):
                 await writer.wait_closed()
+
+
+def with_small_buffers() -> socket.socket:
+    """A socket whose buffers do not grow: what they hold of an answer is the same on every machine."""
+    made = socket.socket()
+    made.setblocking(False)
+    for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+        made.setsockopt(socket.SOL_SOCKET, option, 64 * 1024)
+    return made
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -298,7 +298,7 @@ def test_a_few_bytes_that_expand_without_end_are_not_read_to_it(
 
 
 async def test_only_tables_that_our_migrations_make_are_restored(made: Made, empty_database: str) -> None:
-    """An archive that names something else, with a valid manifest: whoever wrote it may have had the secret key."""
+    """An archive that names something else, with a valid manifest: the attacker may have the secret key."""
     program = "COPY (SELECT 1) TO PROGRAM 'touch /tmp/run-by-a-backup'"
 
     def add(manifest: Any) -> None:

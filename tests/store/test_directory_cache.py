@@ -1,4 +1,4 @@
-"""Directories in memory: as many as there is room for, and whoever was dropped is loaded again."""
+"""Directories in memory: as many as there is room for; an evicted one is loaded again."""
 
 import asyncio
 

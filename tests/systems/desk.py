@@ -7,6 +7,7 @@ from typing import Any
 from frontdesk.access.clients.caller import Caller
 from frontdesk.domain.appointments import CANCELLABLE, CONFIRMABLE, RECORDABLE, RESCHEDULABLE
 from frontdesk.domain.ids import new_appointment_id
+from frontdesk.domain.local_time import minute_of
 from frontdesk.domain.patients import Patient
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.operations._booking import booking_of
@@ -15,7 +16,7 @@ from frontdesk.systems.port import Intent, Outcome, SchedulingSystem, SlotQuery,
 from tests.world import MONDAY, World
 
 FOLLOW_UP, LONG_FOLLOW_UP, FLU_SHOT, EXAM = (21, 101), (21, 102), (22, 103), (20, 100)
-NINE = int(datetime(2026, 11, 16, 14, tzinfo=UTC).timestamp()) // 60  # nine o'clock on Monday at the location
+NINE = minute_of(datetime(2026, 11, 16, 14, tzinfo=UTC))  # nine o'clock on Monday at the location
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"
 _STATES = {"cancelled": CANCELLABLE, "confirmed": CONFIRMABLE, **RECORDABLE}
 

@@ -115,7 +115,7 @@ async def test_a_slip_in_the_record_of_a_visit_is_put_right(desk: Desk) -> None:
         assert found.status == status
 
 
-async def test_whoever_came_is_no_new_patient_any_more(desk: Desk) -> None:
+async def test_a_patient_who_came_is_no_longer_new(desk: Desk) -> None:
     appointment_id = await desk.booked(await desk.person("Grace"), NINE, EXAM)
     assert not (await desk.person("Grace")).seen
     await desk.set_status(appointment_id, "arrived")

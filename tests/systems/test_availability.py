@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from frontdesk.domain.local_time import minute_of
 from frontdesk.systems.port import Capability
 from tests.systems.desk import FLU_SHOT, LONG_FOLLOW_UP, NINE, Desk, query, ref
 from tests.world import MONDAY
@@ -59,7 +60,7 @@ async def test_search_over_everybody_is_ordered_by_start_provider_and_location(d
 async def test_slots_are_found_at_the_location_that_was_asked_for(desk: Desk) -> None:
     wednesday = MONDAY + timedelta(days=2)
     starts = await desk.open_starts(provider_id=11, location_id=2, first=wednesday, last=wednesday)
-    nine_in_los_angeles = int(datetime(2026, 11, 18, 17, tzinfo=UTC).timestamp()) // 60
+    nine_in_los_angeles = minute_of(datetime(2026, 11, 18, 17, tzinfo=UTC))
     assert starts[0] == nine_in_los_angeles
     assert await desk.open_starts(provider_id=11, location_id=1, first=wednesday, last=wednesday) == []
 

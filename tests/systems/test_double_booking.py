@@ -1,4 +1,4 @@
-"""Double booking is impossible in the database itself, whoever writes."""
+"""The database itself refuses a double booking by any writer."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,8 +1,9 @@
 """Paging through appointments while others move, book and cancel them."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from random import Random
 
+from frontdesk.domain.local_time import instant_at
 from frontdesk.systems.port import AppointmentFilter, AppointmentPosition
 from tests.systems.desk import NINE, Desk
 from tests.world import MONDAY
@@ -12,7 +13,7 @@ STARTS = [NINE + day * DAY + quarter * 15 for day in range(5) for quarter in ran
 
 
 def _moment(minutes: int) -> datetime:
-    return datetime.fromtimestamp(minutes * 60, tz=UTC)
+    return instant_at(minutes)
 
 
 async def test_an_appointment_that_existed_throughout_is_listed_exactly_once(desk: Desk) -> None:

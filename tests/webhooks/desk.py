@@ -32,9 +32,11 @@ class Desk:
     async def another_practice(self, slug: str = "other") -> "Desk":
         return Desk(self.database, await _practice(self.database, slug, self.clock), self.clock)
 
-    async def endpoint(self, url: str, *events: str) -> tuple[str, str]:
+    async def endpoint(self, url: str, *events: str, public_only: bool = False) -> tuple[str, str]:
         """The id of a new endpoint, and its secret."""
-        added, secret = await add_endpoint(self.database, self.cipher, self.practice_id, url, events, self.clock.now)
+        added, secret = await add_endpoint(
+            self.database, self.cipher, self.practice_id, url, events, self.clock.now, public_only=public_only
+        )
         return added.endpoint_id, secret
 
     async def shown(self, endpoint_id: str) -> Endpoint:

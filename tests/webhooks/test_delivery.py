@@ -31,6 +31,15 @@ async def test_a_message_is_signed_and_says_what_happened(desk: Desk, receiver: 
         Webhook(secret).verify(message.body.replace(b"apt_1", b"apt_2"), message.headers)
 
 
+async def test_webhooks_are_sent_while_an_import_holds_the_practice(desk: Desk, receiver: Receiver) -> None:
+    await desk.endpoint(receiver.url())
+    event = await desk.happen("apt_1")
+    async with desk.database.transaction(desk.practice_id) as importing:
+        await importing.execute("SELECT FROM practice WHERE practice_id = $1 FOR NO KEY UPDATE", desk.practice_id)
+        await desk.deliver()
+    assert [message.id for message in receiver.received] == [event]
+
+
 async def test_nothing_but_ids_and_times_leaves_even_if_an_event_holds_more(desk: Desk, receiver: Receiver) -> None:
     await desk.endpoint(receiver.url())
     await desk.happen("apt_1", startsAt="2026-11-16T14:00:00Z", firstName="Ada", reason="chest pain")

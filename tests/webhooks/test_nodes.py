@@ -137,7 +137,7 @@ async def test_a_node_whose_clock_is_wrong_leases_and_retries_by_the_clock_of_th
 
     answered = asyncio.Event()
 
-    async def send(_node: Deliverer, _row: Any) -> Sent:
+    async def send(_node: Deliverer, _practice_id: int, _row: Any) -> Sent:
         await answered.wait()
         return Sent(503, 1, "http_503")
 
@@ -167,7 +167,7 @@ async def test_attempts_that_end_together_are_recorded_in_one_statement(
 ) -> None:
     answered = asyncio.Event()
 
-    async def send(_node: Deliverer, row: Any) -> Sent:
+    async def send(_node: Deliverer, _practice_id: int, row: Any) -> Sent:
         await answered.wait()
         return Sent(410, 1, "refused") if row["url"].endswith("/gone") else Sent(200, 1, None)
 

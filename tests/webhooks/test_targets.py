@@ -129,6 +129,22 @@ async def test_nothing_is_sent_to_an_endpoint_whose_name_now_leads_to_loopback(
     assert attempt["failure"] == "forbidden address"
 
 
+async def test_an_endpoint_of_the_console_stays_public_where_the_operator_allows_private_addresses(
+    desk: Desk, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An admin who lets the name lead to loopback later gets no message into the network."""
+    resolving(monkeypatch, ["127.0.0.1"])
+    of_console = f"https://hooks.example.com:{receiver.port}/console"
+    endpoint, _ = await desk.endpoint(of_console, public_only=True)
+    plain, _ = await desk.endpoint(receiver.url("/console"), public_only=True)
+    await desk.endpoint(receiver.url("/operator"))
+    await desk.happen("apt_1")
+    await desk.deliver(desk.node(allow_private=True))
+    assert [message.path for message in receiver.attempts] == ["/operator"]
+    attempts = await desk.rows("SELECT * FROM webhook_attempt WHERE endpoint_id = ANY ($1)", [endpoint, plain])
+    assert [attempt["failure"] for attempt in attempts] == ["forbidden address"] * 2
+
+
 async def test_the_address_that_was_checked_is_the_one_that_is_connected_to(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

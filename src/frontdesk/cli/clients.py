@@ -38,7 +38,9 @@ def add_commands(commands: Commands) -> None:
         required=True,
         help="agent: every write needs a confirmation; integration: writes are executed immediately",
     )
-    command.add_argument("--scope", metavar="SCOPE", action="append", help="repeatable; all: every scope of the API")
+    command.add_argument(
+        "--scope", metavar="SCOPE", action="append", help="repeatable; all: the scopes of the 22 operations"
+    )
     command.add_argument("--jwks", metavar="FILE|URL", help=_JWKS_HELP)
     _add_limits(command)
 
@@ -139,13 +141,13 @@ def _add(args: argparse.Namespace) -> None:
 
 
 def _scopes(given: Sequence[str]) -> list[str]:
-    """The scopes that were given; `all` stands for every scope."""
-    from frontdesk.access.clients.scopes import SCOPES
+    """The scopes that were given; `all` stands for every scope of the contract."""
+    from frontdesk.access.clients.scopes import EVERY_SCOPE, EXTENSION_SCOPES, SCOPES
 
     if not given:
         raise BadInput(
-            f"frontdesk client add: give --scope for each scope that the client needs ({', '.join(SCOPES)}), "
-            "or --scope all."
+            f"frontdesk client add: give --scope for each scope that the client needs ({', '.join(EVERY_SCOPE)}), "
+            f"or --scope all for all but {', '.join(EXTENSION_SCOPES)}."
         )
     named = [scope for scope in given if scope != "all"]
     return [*named, *SCOPES] if len(named) < len(given) else named

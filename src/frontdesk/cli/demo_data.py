@@ -21,8 +21,9 @@ from frontdesk.access.keys.ring import KeyRing
 from frontdesk.access.staff.members import StaffError, add_staff, show_staff
 from frontdesk.audit.trail import append_audit
 from frontdesk.cli.connection import CommandContext, Progress, prepare_data_dir
-from frontdesk.demo import demo_practice
+from frontdesk.demo import TIME_ZONE, demo_practice
 from frontdesk.domain.errors import Problem
+from frontdesk.domain.local_time import zone
 from frontdesk.store.practices import export_practice, import_practice, practice_id_of
 from frontdesk.systems.native.demo_calendar import count_ahead, fill_calendar
 
@@ -79,7 +80,7 @@ async def _prepare_practice(context: CommandContext, known: Demo | None, now: da
     async def also(connection: Any, practice_id: int) -> None:
         await append_audit(connection, context.audit.entry(practice_id, "console.import_practice_file"))
 
-    database, today = context.database, now.date()
+    database, today = context.database, now.astimezone(zone(TIME_ZONE)).date()
     practice_id = await practice_id_of(database, SLUG)
     if practice_id is None:
         progress("Importing the demo practice")

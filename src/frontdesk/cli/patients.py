@@ -84,7 +84,7 @@ def _read(name: str) -> str:
 async def _imported(context: CommandContext, args: argparse.Namespace, text: str) -> _Result:
     from frontdesk.audit.trail import append_disclosure
     from frontdesk.cli.patient_csv import CsvError, CsvFault, read_patients
-    from frontdesk.domain.local_time import local_date
+    from frontdesk.domain.local_time import local_date, minute_of
     from frontdesk.store.patient_import import add_patients, compare_patients
     from frontdesk.store.practices import list_practices
 
@@ -94,7 +94,7 @@ async def _imported(context: CommandContext, args: argparse.Namespace, text: str
     if practice.scheduling_system != "native":
         raise BadInput(f"The patients of {practice.slug} are kept in its scheduling system: add them there.")
     now = context.audit.now
-    listed = read_patients(text, local_date(int(now.timestamp()) // 60, practice.time_zone))
+    listed = read_patients(text, local_date(minute_of(now), practice.time_zone))
     lines = [line for line, _ in listed]
     patients: list[PatientRecord] = [patient for _, patient in listed]
 

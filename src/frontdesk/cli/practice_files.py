@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,17 +14,20 @@ from frontdesk.cli.output import BAD_INPUT, BadInput, CommandError, answer, coun
 from frontdesk.cli.practice_preview import (
     answer_preview,
     counted_stranded,
+    not_looked_at,
     previewed,
     stranded_choice,
     stranded_document,
     stranded_table,
+    way_out,
 )
 from frontdesk.cli.service_address import with_recorded_address
 from frontdesk.privileges import as_caller
 
 if TYPE_CHECKING:
-    from frontdesk.domain.stranded import Stranded
     from frontdesk.practice_file import PracticeFile, PracticeFileError
+    from frontdesk.store.directories import StoredDirectory
+    from frontdesk.systems.stranding import Found
 
 _NEXT_STEPS = """
 
@@ -81,7 +85,7 @@ def _schema(_: argparse.Namespace) -> None:
 
 def _import(args: argparse.Namespace) -> int | None:
     from frontdesk.practice_file import PracticeFileError
-    from frontdesk.systems.stranding import PatientsStranded
+    from frontdesk.systems.stranding import StrandingRefused
 
     try:
         text = _read(args.file)
@@ -91,42 +95,68 @@ def _import(args: argparse.Namespace) -> int | None:
             _answer_import(args, *_imported(args, text))
     except PracticeFileError as error:
         return _answer_faults(args, error)
-    except PatientsStranded as refusal:
+    except StrandingRefused as refusal:
         return _answer_refusal(args, refusal.found)
     return None
 
 
-def _imported(args: argparse.Namespace, text: str) -> "tuple[PracticeFile, bool, list[Stranded]]":
+def _imported(args: argparse.Namespace, text: str) -> "tuple[PracticeFile, bool, Found]":
     """The file, whether it created the practice, and the appointments that it stranded."""
 
-    async def work(context: CommandContext) -> "tuple[PracticeFile, bool, list[Stranded]]":
-        from frontdesk.audit.trail import append_audit
-        from frontdesk.store.practice_import import after_import, checked_file
-        from frontdesk.store.practices import PracticeChanged, import_practice
-        from frontdesk.systems.stranding import Stranding
+    async def work(context: CommandContext) -> "tuple[PracticeFile, bool, Found]":
+        from frontdesk.store.practice_import import checked_file
 
-        now = context.audit.now
-        found: list[Stranded] = []
-        file, stored = await checked_file(context.database, text, now, prune=args.prune)
-
-        async def also(connection: Any, practice_id: int) -> None:
-            await append_audit(connection, context.audit.entry(practice_id, "console.import_practice_file"))
-            if stored is not None:
-                after = after_import(stored.directory, file.directory, prune=args.prune)
-                change = Stranding(stored.directory, after)
-                found.extend(await change.settle(connection, practice_id, stranded_choice(args), context.audit))
-
-        version = None if stored is None else stored.version
-        try:
-            await import_practice(context.database, file, now, prune=args.prune, version=version, also=also)
-        except PracticeChanged:
-            raise CommandError("The practice was changed meanwhile, and nothing was imported: try again.") from None
-        return file, stored is None, found
+        file, stored = await checked_file(context.database, text, context.audit.now, prune=args.prune)
+        if stored is None:
+            return file, True, await _create(context, file)
+        return file, False, await _update(args, context, file, stored)
 
     return with_database(work, creates=True)
 
 
-def _answer_import(args: argparse.Namespace, file: "PracticeFile", is_new: bool, found: "list[Stranded]") -> None:
+async def _create(context: CommandContext, file: "PracticeFile") -> "Found":
+    from frontdesk.store.practices import import_practice
+    from frontdesk.systems.stranding import Found
+
+    await import_practice(context.database, file, context.audit.now, also=partial(_record, context))
+    return Found()
+
+
+async def _update(
+    args: argparse.Namespace, context: CommandContext, file: "PracticeFile", stored: "StoredDirectory"
+) -> "Found":
+    from frontdesk.store.practice_import import after_import
+    from frontdesk.store.practices import PracticeChanged, import_practice
+    from frontdesk.systems.stranding import Stranding, opened_system
+
+    now, choice, prune = context.audit.now, stranded_choice(args), args.prune
+    after = after_import(stored.directory, file.directory, prune=prune)
+    practice_id = await context.practice_id(file.directory.practice.slug)
+    async with opened_system(context.database, practice_id, stored, os.environ) as system:
+        change = Stranding(stored.directory, after, system)
+        found = await change.settle_upstream(choice, now)
+
+    async def also(connection: Any, practice_id: int) -> None:
+        nonlocal found
+        await _record(context, connection, practice_id)
+        if found is None:
+            found = await change.settle(connection, practice_id, choice, context.audit)
+
+    try:
+        await import_practice(context.database, file, now, prune=prune, version=stored.version, also=also)
+    except PracticeChanged:
+        raise CommandError("The practice was changed meanwhile, and nothing was imported: try again.") from None
+    assert found is not None
+    return found
+
+
+async def _record(context: CommandContext, connection: Any, practice_id: int) -> None:
+    from frontdesk.audit.trail import append_audit
+
+    await append_audit(connection, context.audit.entry(practice_id, "console.import_practice_file"))
+
+
+def _answer_import(args: argparse.Namespace, file: "PracticeFile", is_new: bool, found: "Found") -> None:
     directory = file.directory
     counts = {
         "locations": len(directory.locations),
@@ -142,22 +172,28 @@ def _answer_import(args: argparse.Namespace, file: "PracticeFile", is_new: bool,
     document: dict[str, Any] = {"practice": directory.practice.slug, **counts}
     if is_new:
         text += _NEXT_STEPS.format(slug=directory.practice.slug)
-    if found:
+    if found.stranded:
         became = "cancelled" if stranded_choice(args) == "cancel" else "kept"
-        document[became] = stranded_document(found)
+        document[became] = stranded_document(found.stranded)
         fate = "cancelled" if became == "cancelled" else "still booked"
-        text += f"\n\n{counted_stranded(found, 'lost')}, {fate}:\n{stranded_table(found)}"
+        text += f"\n\n{counted_stranded(found.stranded, 'lost')}, {fate}:\n{stranded_table(found.stranded)}"
+    if found.unanswered is not None:
+        document["notLookedAt"] = found.unanswered
+        text += f"\n\n{not_looked_at(found.unanswered)}"
     answer(args, document, text)
 
 
-def _answer_refusal(args: argparse.Namespace, found: "list[Stranded]") -> int:
-    sentence = (
-        f"Nothing was imported: {counted_stranded(found, 'would lose')}. "
-        "Give --stranded keep or --stranded cancel to say what becomes of them."
-    )
+def _answer_refusal(args: argparse.Namespace, found: "Found") -> int:
+    document: dict[str, Any] = {"stranded": stranded_document(found.stranded)}
+    if found.unanswered is not None:
+        document["notLookedAt"] = found.unanswered
+        sentence = f"Nothing was imported. {not_looked_at(found.unanswered)} Try again, or give --stranded keep."
+    else:
+        sentence = f"Nothing was imported: {counted_stranded(found.stranded, 'would lose')}. {way_out(found)}"
     if args.json:
-        print(to_json({"error": sentence, "stranded": stranded_document(found)}))
-    print(f"{sentence}\n{stranded_table(found)}", file=sys.stderr)
+        print(to_json({"error": sentence, **document}))
+    lines = [sentence, stranded_table(found.stranded)] if found.stranded else [sentence]
+    print("\n".join(lines), file=sys.stderr)
     return BAD_INPUT
 
 

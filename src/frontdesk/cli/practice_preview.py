@@ -1,6 +1,7 @@
 """`frontdesk practice import --dry-run`: what a file would change, and which booked patients it would strand."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,14 +13,17 @@ if TYPE_CHECKING:
     from frontdesk.domain.stranded import Stranded
     from frontdesk.practice_file import PracticeFile
     from frontdesk.store.practice_import import Difference
-    from frontdesk.systems.stranding import Choice
+    from frontdesk.systems.stranding import Choice, Found
 
 _CONSEQUENCES = {
-    "refuse": "The import would be refused. Give --stranded keep or --stranded cancel to say what becomes of them.",
     "keep": "They would stay booked. Give --stranded refuse or --stranded cancel if they must not.",
     "cancel": "They would be cancelled.",
 }
-_ELSEWHERE = "Appointments are kept in the practice's own scheduling system, and were not looked at."
+_STAY = "They would stay booked at the practice's FHIR server. Give --stranded refuse if they must not."
+_UNKNOWN = {
+    "keep": "The import would go ahead, and such appointments would stay booked.",
+    "refuse": "The import would be refused. Try again, or give --stranded keep.",
+}
 
 
 def stranded_choice(args: argparse.Namespace) -> "Choice":
@@ -35,8 +39,7 @@ class _Preview:
     is_new: bool
     differences: "Sequence[Difference]"
     text_diff: str
-    stranded: "Sequence[Stranded]" = ()
-    appointments_elsewhere: bool = False
+    found: "Found | None" = None  # None: there is no practice yet
 
 
 def previewed(args: argparse.Namespace, text: str) -> _Preview:
@@ -51,7 +54,7 @@ def previewed(args: argparse.Namespace, text: str) -> _Preview:
         from frontdesk.audit.trail import append_disclosure
         from frontdesk.store.practice_import import after_import, checked_file, differences, text_diff
         from frontdesk.store.practices import stored_patient_ids, stored_patients
-        from frontdesk.systems.stranding import Stranding
+        from frontdesk.systems.stranding import Stranding, opened_system
 
         now = context.audit.now
         file, stored = await checked_file(context.database, text, now, prune=args.prune)
@@ -67,14 +70,14 @@ def previewed(args: argparse.Namespace, text: str) -> _Preview:
                 await append_disclosure(connection, entry)
         patients = {row.number: row for row in await stored_patients(context.database, practice_id, numbers)}
         after = after_import(stored.directory, file.directory, prune=args.prune)
-        change = Stranding(stored.directory, after)
+        async with opened_system(context.database, practice_id, stored, os.environ) as system:
+            found = await Stranding(stored.directory, after, system).preview(context.database, practice_id, now)
         return _Preview(
             slug,
             is_new=False,
             differences=differences(stored.directory, patients, file, prune=args.prune),
             text_diff=text_diff(stored.directory, file.directory, prune=args.prune),
-            stranded=await change.preview(context.database, practice_id, now),
-            appointments_elsewhere=not change.is_looked_up,
+            found=found,
         )
 
     return with_database(work)
@@ -87,8 +90,8 @@ def _as_new(file: "PracticeFile") -> _Preview:
 
 
 def answer_preview(args: argparse.Namespace, preview: _Preview) -> None:
-    choice = stranded_choice(args)
-    document = {
+    choice, found = stranded_choice(args), preview.found
+    document: dict[str, Any] = {
         "practice": preview.slug,
         "new": preview.is_new,
         "differences": [
@@ -103,19 +106,40 @@ def answer_preview(args: argparse.Namespace, preview: _Preview) -> None:
             for each in preview.differences
         ],
         "diff": preview.text_diff,
-        "stranded": stranded_document(preview.stranded),
-        "refused": bool(preview.stranded) and choice == "refuse",
+        "stranded": [] if found is None else stranded_document(found.stranded),
+        "refused": found is not None and found.must_be_refused(choice),
     }
     parts = [_summary(preview), preview.text_diff.rstrip()]
-    if preview.stranded:
+    if found is not None and found.stranded:
         parts += [
-            f"{counted_stranded(preview.stranded, 'would lose')}:\n{stranded_table(preview.stranded)}",
-            _CONSEQUENCES[choice],
+            f"{counted_stranded(found.stranded, 'would lose')}:\n{stranded_table(found.stranded)}",
+            _consequence(found, choice),
         ]
-    if preview.appointments_elsewhere:
-        parts.append(_ELSEWHERE)
+    if found is not None and found.unanswered is not None:
+        document["notLookedAt"] = found.unanswered
+        unknown = _UNKNOWN["refuse" if found.must_be_refused(choice) else "keep"]
+        parts.append(f"{not_looked_at(found.unanswered)} {unknown}")
     parts.append("This was a dry run: nothing was changed.")
     answer(args, document, "\n\n".join(part for part in parts if part))
+
+
+def _consequence(found: "Found", choice: "Choice") -> str:
+    if found.must_be_refused(choice):
+        return f"The import would be refused. {way_out(found)}"
+    return _CONSEQUENCES[choice] if found.can_cancel else _STAY
+
+
+def way_out(found: "Found") -> str:
+    if found.can_cancel:
+        return "Give --stranded keep or --stranded cancel to say what becomes of them."
+    return (
+        "They are at the practice's FHIR server, where an import cancels nothing: cancel or move them first, or give "
+        "--stranded keep."
+    )
+
+
+def not_looked_at(reason: str) -> str:
+    return f"The appointments at the practice's FHIR server could not be looked at: {reason}."
 
 
 def _summary(preview: _Preview) -> str:
@@ -146,12 +170,10 @@ def stranded_document(found: "Sequence[Stranded]") -> list[dict[str, Any]]:
 
 
 def stranded_table(found: "Sequence[Stranded]") -> str:
-    from frontdesk.domain.local_time import zone
-
     rows = [
         (
             each.appointment_id,
-            f"{each.starts_at.astimezone(zone(each.time_zone)):%Y-%m-%d %H:%M}",
+            f"{each.start:%Y-%m-%d %H:%M}",
             each.time_zone,
             ", ".join(each.loses),
         )

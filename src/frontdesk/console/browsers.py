@@ -1,5 +1,7 @@
 """Names of browsers for the list of sessions."""
 
+from frontdesk.console.language import N_
+
 _BROWSERS = (
     ("Edg/", "Edge"),
     ("OPR/", "Opera"),
@@ -19,6 +21,6 @@ _SYSTEMS = (
 
 def browser_name(user_agent: str) -> str:
     """One of the names above, so that nothing from the request is stored."""
-    browser = next((name for mark, name in _BROWSERS if mark in user_agent), "A browser")
+    browser = next((name for mark, name in _BROWSERS if mark in user_agent), N_("A browser"))
     system = next((name for mark, name in _SYSTEMS if mark in user_agent), None)
     return browser if system is None else f"{browser} on {system}"

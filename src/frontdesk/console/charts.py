@@ -10,7 +10,9 @@ from datetime import timedelta
 from math import floor, log10
 from zoneinfo import ZoneInfo
 
-from frontdesk.console.actions.usage import ENDINGS, Error, UsageReport
+from frontdesk.console.actions.usage import ENDING_NAMES, ENDINGS, Error, UsageReport
+from frontdesk.console.language import gettext as _
+from frontdesk.console.language import weekdays
 from frontdesk.console.times import TimeFormats
 from frontdesk.domain.errors import CATALOGUE
 
@@ -52,7 +54,7 @@ class Chart:
     columns: Sequence[Column]
     top: int
     labels: Sequence[str]  # evenly spaced
-    heading: str = "From"  # of the labels, in the table
+    heading: str  # of the labels, in the table
 
     @property
     def is_empty(self) -> bool:
@@ -61,23 +63,25 @@ class Chart:
 
 def requests_chart(counted: UsageReport, zone: ZoneInfo, formats: TimeFormats) -> Chart:
     totals = counted.requests
-    series = [Series(name.capitalize(), f"ends-{name}", totals[name]) for name in ENDINGS]
+    series = [Series(_(ENDING_NAMES[name]), f"ends-{name}", totals[name]) for name in ENDINGS]
     rows = [[moment.requests[name] for name in ENDINGS] for moment in counted.moments]
-    return _usage_chart("requests-chart", "Requests over time", counted, series, rows, _labels(counted, zone, formats))
+    return _usage_chart(
+        "requests-chart", _("Requests over time"), counted, series, rows, _labels(counted, zone, formats)
+    )
 
 
 def errors_chart(counted: UsageReport, zone: ZoneInfo, formats: TimeFormats) -> Chart:
     """The most frequent errors, and the others as one series."""
     totals = counted.errors
-    shown = [error for error, _ in totals.most_common(_SHOWN_ERRORS)]
+    shown = [error for error, _count in totals.most_common(_SHOWN_ERRORS)]
     series = [Series(error_name(error), f"series-{place}", totals[error]) for place, error in enumerate(shown, 1)]
     rows = [[moment.errors[error] for error in shown] for moment in counted.moments]
     if len(totals) > len(shown):
-        series.append(Series("Others", "series-5", _rest(totals, shown)))
+        series.append(Series(_("Others"), "series-5", _rest(totals, shown)))
         for row, moment in zip(rows, counted.moments, strict=True):
             row.append(_rest(moment.errors, shown))
     return _usage_chart(
-        "errors-chart", "Errors by code over time", counted, series, rows, _labels(counted, zone, formats)
+        "errors-chart", _("Errors by code over time"), counted, series, rows, _labels(counted, zone, formats)
     )
 
 
@@ -88,7 +92,7 @@ def error_name(error: Error) -> str:
 
 def error_meaning(error: Error) -> str:
     kind = CATALOGUE.get(error[1])
-    return "" if kind is None else kind.title
+    return "" if kind is None else _(kind.title)
 
 
 def share(used: int, of: int) -> float:
@@ -105,7 +109,8 @@ def _rest(errors: Counter[Error], shown: Sequence[Error]) -> int:
 def _usage_chart(
     chart_id: str, title: str, counted: UsageReport, series: list[Series], rows: list[list[int]], labels: list[str]
 ) -> Chart:
-    return columns_chart(chart_id, title, f"In the last {counted.span.label}", series, labels, rows)
+    when = _("In the last %(span)s", span=counted.span.label)
+    return columns_chart(chart_id, title, when, series, labels, rows, _("From"))
 
 
 def columns_chart(
@@ -115,7 +120,7 @@ def columns_chart(
     series: Sequence[Series],
     labels: Sequence[str],
     rows: Sequence[Sequence[int]],
-    heading: str = "From",
+    heading: str,
 ) -> Chart:
     """One column for each label, with a count for each series."""
     top = _ceiling(max((sum(row) for row in rows), default=0))
@@ -125,8 +130,8 @@ def columns_chart(
         x = round((number + _GAP / 2) * place, 2)
         width = round(place * (1 - _GAP), 2)
         columns.append(Column(label, row, x, width, _stacked(series, row, top)))
-    said = ", ".join(f"{one.total} {one.name.lower()}" for one in series if one.total) or "none"
-    description = f"{when}: {said}. The table below the chart has every number."
+    said = ", ".join(f"{one.name} {one.total}" for one in series if one.total) or _("none")
+    description = _("%(when)s: %(counts)s. The table below the chart has every number.", when=when, counts=said)
     return Chart(chart_id, title, description, series, columns, top, _spread(labels), heading)
 
 
@@ -154,7 +159,8 @@ def _labels(counted: UsageReport, zone: ZoneInfo, formats: TimeFormats) -> list[
     if counted.span.step >= timedelta(days=1):
         return [formats.short_day(each) for each in moments]
     if counted.span.step >= timedelta(minutes=30):
-        return [f"{each:%a} {formats.clock(each)}" for each in moments]
+        days = weekdays("abbreviated")
+        return [f"{days[each.weekday()]} {formats.clock(each)}" for each in moments]
     return [formats.clock(each) for each in moments]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from frontdesk.access.assistants.applications import Applications
 from frontdesk.access.clients.tokens import Tokens
+from frontdesk.access.keys.encryption import KeyCipher
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.console.actions.absence_store import AbsenceStore
 from frontdesk.console.actions.absences import Absences
@@ -25,8 +26,10 @@ from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.actions.feeds import Feeds
 from frontdesk.console.actions.health import SystemHealth
 from frontdesk.console.actions.month import Months
+from frontdesk.console.actions.my_appointments import MyAppointments
 from frontdesk.console.actions.notes import Notes
 from frontdesk.console.actions.overrides import Overrides
+from frontdesk.console.actions.patient_links import PatientLinks
 from frontdesk.console.actions.patient_reads import PatientReads
 from frontdesk.console.actions.patients import Patients
 from frontdesk.console.actions.practice_files import PracticeFiles
@@ -34,6 +37,7 @@ from frontdesk.console.actions.reports import Reports
 from frontdesk.console.actions.staff import Staff
 from frontdesk.console.actions.usage import Usage
 from frontdesk.console.actions.webhooks import Webhooks
+from frontdesk.console.language import N_
 from frontdesk.console.live_updates import LiveCalendars
 from frontdesk.domain.errors import Problem
 from frontdesk.engine.execute import Engine
@@ -41,7 +45,7 @@ from frontdesk.operations import BY_NAME
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.port import SystemUnavailable
 
-_MAY_BE_SAVED = "The connection to the database was lost. Check whether the change was saved before you try again."
+_MAY_BE_SAVED = N_("The connection to the database was lost. Check whether the change was saved before you try again.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,8 @@ class Desk:
     appointments: Appointments
     arrivals: Arrivals
     overrides: Overrides
+    patient_links: PatientLinks
+    my_appointments: MyAppointments
     patients: Patients
     patient_reads: PatientReads
     notes: Notes
@@ -85,10 +91,12 @@ def build_desk(
     *,
     engine: Engine,
     database: Database,
+    cipher: KeyCipher,
     ring: KeyRing,
     tokens: Tokens,
     applications: Applications,
     public_url: str,
+    allow_private_webhooks: bool,
     health: SystemHealth,
     on_calendar_change: Callable[[int], None],
 ) -> Desk:
@@ -102,6 +110,8 @@ def build_desk(
         appointments=appointments,
         arrivals=Arrivals(database, engine.systems, appointments),
         overrides=Overrides(engine, appointments),
+        patient_links=PatientLinks(database, public_url),
+        my_appointments=MyAppointments(database, engine),
         patients=Patients(database, engine.systems),
         patient_reads=PatientReads(database),
         notes=Notes(database),
@@ -115,10 +125,10 @@ def build_desk(
         reports=Reports(database, engine.systems),
         confirmations=Confirmations(database),
         audit=AuditRecords(database, ring, engine.systems, engine.clock),
-        practice_file=PracticeFiles(database),
+        practice_file=PracticeFiles(database, engine.systems),
         checklist=Checklist(database),
         health=health,
-        webhooks=Webhooks(database),
+        webhooks=Webhooks(database, cipher, allow_private_webhooks),
         feeds=Feeds(database),
         staff=Staff(database, public_url),
     )

@@ -10,6 +10,9 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
+from frontdesk.console.domain_texts import field_fault, translated
+from frontdesk.console.language import N_
+from frontdesk.console.language import gettext as _
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.doors.bodies import read_body
 from frontdesk.doors.http_request import request_of
@@ -17,6 +20,7 @@ from frontdesk.doors.http_request import request_of
 _MOST_FIELDS = 2_000  # the hours of a provider at many locations take hundreds
 _DIGITS = 18  # more than any valid number has
 _LARGEST_ID = 2**31 - 1
+_NO_LABEL = N_("This")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,9 @@ async def read_form(request: Request, largest: int) -> Form:
         body = await read_body(request_of(request.scope), request.receive, largest)
     except Problem as problem:
         if problem.code == "payload_too_large":
-            raise Problem("payload_too_large", f"The form is larger than {largest // 1024} KiB.") from None
+            raise Problem(
+                "payload_too_large", _("The form is larger than %(size)s KiB.", size=largest // 1024)
+            ) from None
         raise
     content_type = request.headers.get("content-type", "")
     try:
@@ -53,15 +59,20 @@ def faults_of(problem: Problem) -> dict[str, str]:
     """Messages by field; `$` is shown at the top of the form."""
     found: dict[str, str] = {}
     for error in problem.errors:
-        found.setdefault(error.field, error.message)
-    return found or {"$": problem.detail}
+        found.setdefault(error.field, translated(error.message))
+    return found or {"$": translated(problem.detail)}
 
 
 def labelled_faults(problem: Problem, labels: Mapping[str, str]) -> dict[str, str]:
     """Messages by field, with the labels of the form."""
-    return {
-        error.field: error.message.replace(error.field, labels.get(error.field, "This"), 1) for error in problem.errors
-    }
+    return {error.field: _labelled(error, _(labels.get(error.field, _NO_LABEL))) for error in problem.errors}
+
+
+def _labelled(error: FieldError, label: str) -> str:
+    field, _space, message = error.message.partition(" ")
+    if field == error.field:
+        return field_fault(label, message)
+    return translated(error.message).replace(error.field, label, 1)
 
 
 def read_id(text: str) -> int | None:
@@ -74,7 +85,7 @@ def whole_number(form: Form, name: str, label: str, faults: dict[str, str]) -> i
     text = re.sub(r"[\s,]", "", form.get(name))
     if text.isascii() and text.isdecimal() and len(text) <= _DIGITS:
         return int(text)
-    faults[name] = f"{label} must be a whole number."
+    faults[name] = _("%(field)s must be a whole number.", field=label)
     return 1
 
 

@@ -7,7 +7,7 @@ import hashlib
 import hmac
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -27,7 +27,9 @@ from frontdesk.console.actions.context import ActionContext, Role
 from frontdesk.console.cookies import SESSION, read_cookie
 from frontdesk.console.desk import Desk, outages_as_problems
 from frontdesk.console.forms import Form, read_form
-from frontdesk.console.navigation import NAV, NOTICES
+from frontdesk.console.language import accepted, speak, spoken
+from frontdesk.console.language import gettext as _
+from frontdesk.console.navigation import NAV, NOTICES, NavItem
 from frontdesk.console.rendering import render, with_headers
 from frontdesk.console.sealed_cookies import SealedCookies
 from frontdesk.console.times import TimeFormats
@@ -140,7 +142,7 @@ class ConsoleRequest:
             zone=self.zone,
             nav=_navigation(self.staff, self.page),
             csrf=self.csrf,
-            notice=NOTICES.get(self.http.query_params.get("notice", "")),
+            notice=_(NOTICES.get(self.http.query_params.get("notice", ""), "")),
             idle_seconds=int(self.session.idle.total_seconds()),
             may_lock=self.session.lock_after_minutes is not None,
             **values,
@@ -186,9 +188,14 @@ class RequestProgress:
 
 
 def answered(console: Console, path: str, work: Callable[[Request, RequestProgress], Awaitable[Response]]) -> Endpoint:
-    """Turns errors into pages, adds the console's headers, and notes the request in the request log."""
+    """Turns errors into pages, adds the console's headers, and notes the request in the request log. Texts are in the
+    language that the browser prefers, until the work knows who asks."""
 
     async def endpoint(request: Request) -> Response:
+        with spoken(accepted(request.headers.get("accept-language", ""))):
+            return await answer(request)
+
+    async def answer(request: Request) -> Response:
         began, code = time.monotonic(), None
         attempt = RequestProgress(request_of(request.scope).request_id)
         try:
@@ -217,6 +224,7 @@ def _endpoint(page: Page, console: Console) -> Endpoint:
         session = await console.sign_in.find(token, in_use=page.counts_as_use)
         if session is None:
             return _signed_out(request)
+        speak(session.language)
         context = ActionContext(session, console.clock(), attempt.request_id, console.desk.engine.audit)
         attempt.request = ConsoleRequest(request, context, session, console, page)
         return await _answer(attempt.request)
@@ -227,7 +235,7 @@ def _endpoint(page: Page, console: Console) -> Endpoint:
 async def _answer(request: ConsoleRequest) -> Response:
     page, settings = request.page, request.console.settings
     if not request.staff.may(page.role):
-        raise Problem("forbidden_scope", f"This page requires the role {page.role}.")
+        raise Problem("forbidden_scope", _("This page requires the role %(role)s.", role=page.role))
     if request.http.method == "POST":
         check_same_origin(request.http, settings)
         request.form = await read_form(request.http, page.largest_body)
@@ -242,9 +250,9 @@ def _problem_page(request: Request, problem: Problem, attempt: RequestProgress) 
     """With the console's navigation where the request has a session."""
     values: dict[str, Any] = {"problem": problem, "request_id": attempt.request_id}
     if attempt.request is not None:
-        response = attempt.request.render("problem.html", title=problem.kind.title, status=problem.status, **values)
+        response = attempt.request.render("problem.html", title=_(problem.kind.title), status=problem.status, **values)
     else:
-        response = render(request, "problem_outside.html", problem.status, title=problem.kind.title, **values)
+        response = render(request, "problem_outside.html", problem.status, title=_(problem.kind.title), **values)
     if problem.retry_after is not None:
         response.headers["Retry-After"] = str(problem.retry_after)
     return response
@@ -256,7 +264,7 @@ def _signed_out(request: Request) -> Response:
     if request.method in ("GET", "HEAD") and destination == "document":
         return RedirectResponse(f"{PREFIX}/sign-in?next={quote(here(request), safe='')}", 303)
     problem = Problem("unauthorized", "You are no longer signed in. Sign in and try again.")
-    return render(request, "problem_outside.html", 401, title="Signed out", problem=problem, request_id=None)
+    return render(request, "problem_outside.html", 401, title=_("Signed out"), problem=problem, request_id=None)
 
 
 def _navigation(staff: StaffMember, page: Page) -> list[dict[str, Any]]:
@@ -264,7 +272,11 @@ def _navigation(staff: StaffMember, page: Page) -> list[dict[str, Any]]:
     part = "/" + page.path.split("/")[1]
     groups = [(label, [place for place in places if staff.may(place.role)]) for label, places in NAV]
     return [
-        {"label": label, "places": [(place, part == place.path or part in place.covers) for place in places]}
+        {"label": _(label), "places": [(_shown(place), part == place.path or part in place.covers) for place in places]}
         for label, places in groups
         if places
     ]
+
+
+def _shown(place: NavItem) -> NavItem:
+    return replace(place, label=_(place.label))

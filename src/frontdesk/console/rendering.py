@@ -10,6 +10,8 @@ from starlette.responses import HTMLResponse, Response
 
 from frontdesk.console.assets import asset
 from frontdesk.console.calendar.grid import MOST_COLUMNS
+from frontdesk.console.domain_texts import translated
+from frontdesk.console.language import gettext, grouped, language, months, pgettext, plural_form, weekdays
 from frontdesk.console.times import TimeFormats
 
 if TYPE_CHECKING:
@@ -43,9 +45,21 @@ def _templates(formats: TimeFormats) -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
+        extensions=["jinja2.ext.i18n"],
     )
-    environment.globals.update(asset=asset, most_columns=MOST_COLUMNS, new_key=new_key, formats=formats)
-    environment.filters.update(formats.filters())
+    environment.policies["ext.i18n.trimmed"] = True
+    environment.install_gettext_callables(gettext, plural_form, newstyle=True, pgettext=pgettext)  # type: ignore[attr-defined]
+    environment.globals.update(
+        asset=asset,
+        most_columns=MOST_COLUMNS,
+        new_key=new_key,
+        formats=formats,
+        grouped=grouped,
+        language=language,
+        months=months,
+        weekdays=weekdays,
+    )
+    environment.filters.update(formats.filters(), translated=translated)
     return environment
 
 
@@ -53,13 +67,13 @@ def render(
     request: Request, template: str, status: int = 200, formats: TimeFormats = _OUTSIDE, **values: Any
 ) -> Response:
     html = _templates(formats).get_template(template).render(theme=theme_of(request), **values)
-    return HTMLResponse(html, status)
+    return HTMLResponse(html, status, {"Vary": "Accept-Language"})
 
 
 def compressed(request: Request, response: Response) -> Response:
     """Compressed if accepted. Only for a page that repeats nothing of the request that a stranger can choose freely:
     the size would tell what else is on the page."""
-    response.headers["Vary"] = "Accept-Encoding"
+    response.headers.add_vary_header("Accept-Encoding")
     if "gzip" in request.headers.get("accept-encoding", ""):
         response.body = gzip.compress(response.body, 6, mtime=0)
         response.headers["Content-Encoding"] = "gzip"

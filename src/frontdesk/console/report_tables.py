@@ -8,13 +8,15 @@ from typing import Any
 
 from frontdesk.console.actions.reports import BOOKERS, LEADS, OUTCOMES, Report, Tally
 from frontdesk.console.charts import Chart, Series, columns_chart
+from frontdesk.console.language import N_
+from frontdesk.console.language import gettext as _
 from frontdesk.console.times import TimeFormats
 
 _DRAWN_DAYS = 45  # more are added up by weeks
 _NAMED_CODES = 4
-_OUTCOMES = ("Completed", "No-show", "Cancelled", "Open")
-_BOOKERS = ("By agents", "By integrations", "By staff", "By others")
-_KINDS = {"agent": "Agent", "integration": "Integration", "staff": "Staff", "other": "Other"}
+_OUTCOMES = (N_("Completed"), N_("No-show"), N_("Cancelled"), N_("Open"))
+_BOOKERS = (N_("By agents"), N_("By integrations"), N_("By staff"), N_("By others"))
+_KINDS = {"agent": N_("Agent"), "integration": N_("Integration"), "staff": N_("Staff"), "other": N_("Other")}
 _LOOKS = {
     "outcomes": ("ends-succeeded", "series-1", "series-2", "series-5"),
     "bookings": ("ends-succeeded", "series-3", "series-1", "series-5"),
@@ -44,7 +46,7 @@ def _outcomes(report: Report) -> Table:
         [days[0], *(sum(report.by_day[day].outcomes[each] for day in days) for each in OUTCOMES)]
         for days in _steps(report)
     ]
-    return Table("Appointments by outcome", ["From", *_OUTCOMES], rows)
+    return Table(_("Appointments by outcome"), [_("From"), *map(_, _OUTCOMES)], rows)
 
 
 def _bookings(report: Report) -> Table:
@@ -52,16 +54,16 @@ def _bookings(report: Report) -> Table:
         [days[0], *(sum(report.by_day[day].bookers[each] for day in days) for each in BOOKERS)]
         for days in _steps(report)
     ]
-    return Table("Appointments by who booked them", ["From", *_BOOKERS], rows)
+    return Table(_("Appointments by who booked them"), [_("From"), *map(_, _BOOKERS)], rows)
 
 
 def _lead_time(report: Report) -> Table:
-    rows = [[each, report.leads[each]] for each in LEADS]
-    return Table("Time between booking and visit", ["Booked before", "Appointments"], rows)
+    rows = [[_(each), report.leads[each]] for each in LEADS]
+    return Table(_("Time between booking and visit"), [_("Booked before"), _("Appointments")], rows)
 
 
 def _providers(report: Report) -> Table:
-    headings = ["Provider", *_TALLIED, "Hours open", "Hours booked", "Utilisation %"]
+    headings = [_("Provider"), *map(_, _TALLIED), _("Hours open"), _("Hours booked"), _("Utilisation %")]
     rows = [
         [
             name,
@@ -72,35 +74,35 @@ def _providers(report: Report) -> Table:
         ]
         for name, tally in report.providers
     ]
-    return Table("By provider", headings, rows)
+    return Table(_("By provider"), headings, rows)
 
 
 def _visit_types(report: Report) -> Table:
     rows = [[name, *_tallied(tally)] for name, tally in report.visit_types]
-    return Table("By visit type", ["Visit type", *_TALLIED], rows)
+    return Table(_("By visit type"), [_("Visit type"), *map(_, _TALLIED)], rows)
 
 
 def _bookers(report: Report) -> Table:
     rows = [
-        [actor.name, _KINDS[actor.kind], tally.appointments, *(tally.outcomes[each] for each in OUTCOMES)]
+        [actor.name, _(_KINDS[actor.kind]), tally.appointments, *(tally.outcomes[each] for each in OUTCOMES)]
         for actor, tally in report.bookers
     ]
-    return Table("By who booked", ["Booked by", "Kind", "Appointments", *_OUTCOMES], rows)
+    return Table(_("By who booked"), [_("Booked by"), _("Kind"), _("Appointments"), *map(_, _OUTCOMES)], rows)
 
 
 def _failed(report: Report) -> Table:
-    rows = [[each.client, each.operation or "none", each.status, each.code, each.requests] for each in report.failed]
-    return Table("Failed calls of agents", ["Agent", "Operation", "Status", "Code", "Calls"], rows)
+    rows = [[each.client, each.operation or _("none"), each.status, each.code, each.requests] for each in report.failed]
+    return Table(_("Failed calls of agents"), [_("Agent"), _("Operation"), _("Status"), _("Code"), _("Calls")], rows)
 
 
 def _failed_by_day(report: Report) -> Table:
     totals: Counter[str] = sum(report.failed_by_day.values(), Counter())
-    codes = [code for code, _ in totals.most_common(_NAMED_CODES)]
+    codes = [code for code, _count in totals.most_common(_NAMED_CODES)]
     rows = []
     for days in _steps(report):
         counts: Counter[str] = sum((report.failed_by_day[day] for day in days), Counter())
         rows.append([days[0], *(counts[code] for code in codes), _rest(counts, codes)])
-    return Table("Failed calls of agents over time", ["From", *codes, "Others"], rows)
+    return Table(_("Failed calls of agents over time"), [_("From"), *codes, _("Others")], rows)
 
 
 def _steps(report: Report) -> list[list[date]]:
@@ -110,7 +112,7 @@ def _steps(report: Report) -> list[list[date]]:
     return [days[at : at + length] for at in range(0, len(days), length)]
 
 
-_TALLIED = ("Appointments", *_OUTCOMES, "No-show %", "Median days ahead", *_BOOKERS)
+_TALLIED = (N_("Appointments"), *_OUTCOMES, N_("No-show %"), N_("Median days ahead"), *_BOOKERS)
 
 
 def _tallied(tally: Tally) -> list[Any]:

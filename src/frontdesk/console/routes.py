@@ -26,9 +26,11 @@ from frontdesk.console.pages import (
     health,
     live,
     lock,
+    my_appointment,
     notes,
     overrides,
     passkeys,
+    patient_links,
     patients,
     practice_closures,
     practice_file,
@@ -40,6 +42,7 @@ from frontdesk.console.pages import (
     setup,
     staff,
     usage,
+    webhooks,
 )
 from frontdesk.console.pages.sign_in import sign_in_routes
 from frontdesk.domain.errors import Problem
@@ -49,15 +52,15 @@ async def _home(request: ConsoleRequest) -> Response:
     return request.redirect(HOME)
 
 
-async def _nothing(_visit: ConsoleRequest) -> Response:
+async def _nothing(_request: ConsoleRequest) -> Response:
     raise Problem("not_found", "There is no such page.")
 
 
 _MODULES = (
-    account, lock, passkeys, calendar, live, chosen_time, overrides, appointments, arrivals, bookings, patients, notes,
-    blocks, absences, staff, agent_view, assistants, clients, usage, reports, confirmations, connect, setup,
-    practice_file, practice_rules, practice_locations, practice_providers, practice_visit_types, practice_closures,
-    health, feeds, audit,
+    account, lock, passkeys, calendar, live, chosen_time, overrides, appointments, arrivals, bookings, patients,
+    patient_links, notes, blocks, absences, staff, agent_view, assistants, clients, usage, reports, confirmations,
+    connect, setup, practice_file, practice_rules, practice_locations, practice_providers, practice_visit_types,
+    practice_closures, health, webhooks, feeds, audit,
 )  # fmt: skip
 PAGES: tuple[Page, ...] = (Page("GET", "/", _home), *(page for module in _MODULES for page in module.PAGES))
 # Matched last: 404 with a session, the sign-in without one.
@@ -75,6 +78,7 @@ def console_routes(console: Console) -> list[Route]:
         *lock.unlock_routes(console),
         *(() if console.passkeys is None else passkeys.passkey_sign_in_routes(console, console.passkeys)),
         *connect.authorization_routes(console),
+        *my_appointment.my_appointment_routes(console),
         *guarded(PAGES, console),
         *guarded(_REST, console),
     ]

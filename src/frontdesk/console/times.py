@@ -1,4 +1,7 @@
-"""Writes dates and times as the practice wants them. Except in `when`, they are already in the right zone."""
+"""Writes dates and times as the practice wants them, in the language of the request.
+
+Except in `when`, they are already in the right zone.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -6,7 +9,10 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Self
 from zoneinfo import ZoneInfo
 
+from frontdesk.console.language import Width, months, weekdays
+from frontdesk.console.language import gettext as _
 from frontdesk.domain.directory import DateFormat, Practice, TimeFormat
+from frontdesk.domain.local_time import clock_text, twelve_hour
 
 _FILTERS = (
     "clock", "hour", "time_span", "brief_span", "long_day", "short_day", "dated", "month", "week_of", "block_span",
@@ -24,16 +30,16 @@ class TimeFormats:
         return cls(practice.time_format, practice.date_format)
 
     def clock(self, moment: datetime) -> str:
-        return f"{moment:%H:%M}" if self.times == "24h" else f"{_twelve(moment)}:{moment:%M %p}"
+        return clock_text(moment, twelve_hours=self.times == "12h")
 
     def hour(self, number: int) -> str:
         """A full hour of the day, for example 09:00 or 9 AM."""
         start = time(number % 24)
-        return f"{start:%H:%M}" if self.times == "24h" else f"{_twelve(start)} {start:%p}"
+        return f"{start:%H:%M}" if self.times == "24h" else f"{twelve_hour(start)} {start:%p}"
 
     def time_span(self, start: datetime, end: datetime) -> str:
         if self.times == "12h" and f"{start:%j %p}" == f"{end:%j %p}":
-            return f"{_twelve(start)}:{start:%M}–{self.clock(end)}"
+            return f"{twelve_hour(start)}:{start:%M}–{self.clock(end)}"
         return f"{self.clock(start)}–{self.clock(end)}"
 
     def brief_span(self, start: datetime, end: datetime) -> str:
@@ -51,32 +57,32 @@ class TimeFormats:
     def long_day(self, day: date) -> str:
         match self.dates:
             case "dayFirst":
-                return f"{day:%A}, {day.day} {day:%B %Y}"
+                return _("%(weekday)s, %(day)s %(month)s %(year)s", **_named(day, "wide"))
             case "monthFirst":
-                return f"{day:%A, %B} {day.day}, {day.year}"
+                return _("%(weekday)s, %(month)s %(day)s, %(year)s", **_named(day, "wide"))
             case "yearFirst":
-                return f"{day:%A}, {_iso(day)}"
+                return f"{weekdays('wide')[day.weekday()]}, {_iso(day)}"
 
     def short_day(self, day: date) -> str:
         match self.dates:
             case "dayFirst":
-                return f"{day:%a} {day.day} {day:%b}"
+                return _("%(weekday)s %(day)s %(month)s", **_named(day))
             case "monthFirst":
-                return f"{day:%a, %b} {day.day}"
+                return _("%(weekday)s, %(month)s %(day)s", **_named(day))
             case "yearFirst":
-                return f"{day:%a %m-%d}"
+                return f"{weekdays('abbreviated')[day.weekday()]} {day:%m-%d}"
 
     def dated(self, day: date) -> str:
         match self.dates:
             case "dayFirst":
-                return f"{day.day} {day:%b %Y}"
+                return _("%(day)s %(month)s %(year)s", **_named(day))
             case "monthFirst":
-                return f"{day:%b} {day.day}, {day.year}"
+                return _("%(month)s %(day)s, %(year)s", **_named(day))
             case "yearFirst":
                 return _iso(day)
 
     def month(self, day: date) -> str:
-        return f"{day:%B %Y}"
+        return _("%(month)s %(year)s", **_named(day, "wide"))
 
     def week_of(self, first: date, last: date) -> str:
         """For example 16–22 November 2026."""
@@ -84,11 +90,13 @@ class TimeFormats:
             return f"{self.dated(first)} – {self.dated(last)}"
         if self.dates == "dayFirst":
             if first.month == last.month:
-                return f"{first.day}–{last.day} {last:%B %Y}"
-            return f"{first.day} {first:%b} – {self.dated(last)}"
+                return _("%(first)s–%(day)s %(month)s %(year)s", first=first.day, **_named(last, "wide"))
+            begins = _("%(day)s %(month)s", **_named(first))
+            return f"{begins} – {self.dated(last)}"
         if first.month == last.month:
-            return f"{first:%B} {first.day}–{last.day}, {last.year}"
-        return f"{first:%b} {first.day} – {self.dated(last)}"
+            return _("%(month)s %(first)s–%(day)s, %(year)s", first=first.day, **_named(last, "wide"))
+        begins = _("%(month)s %(day)s", **_named(first))
+        return f"{begins} – {self.dated(last)}"
 
     def block_span(self, starts: datetime | date, ends: datetime | date) -> str:
         """Whole days as dates, anything else to the minute."""
@@ -115,14 +123,15 @@ class TimeFormats:
     def exact_when(self, moment: datetime, zone: ZoneInfo) -> str:
         """Without the day of the week, to the second."""
         local = moment.astimezone(zone)
-        clock = f"{local:%H:%M:%S}" if self.times == "24h" else f"{_twelve(local)}:{local:%M:%S %p}"
+        clock = f"{local:%H:%M:%S}" if self.times == "24h" else f"{twelve_hour(local)}:{local:%M:%S %p}"
         return f"{self.dated(local)}, {clock}"
 
     def filters(self) -> Mapping[str, Callable[..., Any]]:
         return {name: getattr(self, name) for name in _FILTERS} | {"moment": moment}
 
     def _full_day(self, day: date) -> str:
-        return f"{day:%a}{',' if self.dates == 'monthFirst' else ''} {self.dated(day)}"
+        separator = ", " if self.dates == "monthFirst" else " "
+        return f"{weekdays('abbreviated')[day.weekday()]}{separator}{self.dated(day)}"
 
 
 def moment(text: str) -> datetime:
@@ -130,8 +139,14 @@ def moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def _twelve(moment: datetime | time) -> int:
-    return (moment.hour + 11) % 12 + 1
+def _named(day: date, width: Width = "abbreviated") -> dict[str, object]:
+    """The parts of a date, with the names of the language."""
+    return {
+        "weekday": weekdays(width)[day.weekday()],
+        "day": day.day,
+        "month": months(width)[day.month - 1],
+        "year": f"{day:%Y}",
+    }
 
 
 def _iso(day: date) -> str:

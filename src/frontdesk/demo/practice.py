@@ -10,11 +10,12 @@ from frontdesk.practice_file import PatientRecord, PracticeFile, parse
 # The patient of the examples in the documentation. She has no appointments, so every example can book for her.
 ADA = PatientRecord(1, "Ada", "Lovelace", date(1985, 12, 10), "+1 555 010 0199", seen=True)
 
+TIME_ZONE = "America/New_York"
 _DIRECTORY = Template("""
 practice:
   slug: demo
   name: Harborside Medical Group
-  timeZone: America/New_York
+  timeZone: $zone
   phone: +1 781 555 0100
   minimumNoticeMinutes: 60
   bookingHorizonDays: 90
@@ -170,6 +171,7 @@ _BORN = (date(1938, 1, 1).toordinal(), date(2022, 12, 31).toordinal())
 
 def demo_practice(today: date) -> PracticeFile:
     text = _DIRECTORY.substitute(
+        zone=TIME_ZONE,
         training=_weekday_from(today + timedelta(days=9)),
         conference=_weekday_from(today + timedelta(days=2)),
         conference_end=_weekday_from(today + timedelta(days=2)) + timedelta(days=2),

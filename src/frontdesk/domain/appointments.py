@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from frontdesk.domain.local_time import local_date
+from frontdesk.domain.local_time import local_date, minute_of
 
 # Legal states before each transition. Confirming a confirmed appointment changes nothing.
 CANCELLABLE = ("booked", "confirmed")
@@ -44,7 +44,7 @@ def has_come(appointment: Appointment, time_zone: str, now: datetime, status: st
     """Patients arrive on the day; whether a visit took place shows once it should have begun."""
     if status != "arrived":
         return appointment.starts_at <= now
-    day, today = (local_date(int(moment.timestamp()) // 60, time_zone) for moment in (appointment.starts_at, now))
+    day, today = (local_date(minute_of(moment), time_zone) for moment in (appointment.starts_at, now))
     return day <= today
 
 

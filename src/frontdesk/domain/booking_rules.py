@@ -1,13 +1,13 @@
 """The rules of booking that staff may override, and why a time or a patient breaks each of them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Literal
 
 from frontdesk.domain.availability import Busy, OpenTimes, first_full, most_taken, room
 from frontdesk.domain.directory import Directory, Location, Procedure, Provider, VisitType
-from frontdesk.domain.local_time import local_date, zone
+from frontdesk.domain.local_time import clock_text, instant_at, local_date, zone
 
 Rule = Literal[
     "begun", "notice", "horizon", "closed", "away", "hours", "interval", "full", "patient", "new_patients", "procedure"
@@ -35,17 +35,30 @@ FURTHEST = timedelta(days=730)  # as far as a practice can set its horizon
 @dataclass(frozen=True, slots=True)
 class BrokenRule:
     rule: Rule
-    text: str  # a sentence for the person who decides
+    sentence: str  # for the person who decides, with placeholders for the values
+    values: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        return self.sentence % self.values
+
+
+def why_closed(directory: Directory, provider: Provider, location: Location, start: int) -> BrokenRule | None:
+    """Why nothing can begin at a minute, whatever the visit; None if the provider is in."""
+    times = OpenTimes(directory.practice, provider, location)
+    return None if times.covers(start, start + 1) else _not_open(provider, location, times, start, start + 1)
 
 
 def patient_rules(provider: Provider, visit_type: VisitType, *, seen: bool) -> Iterator[BrokenRule]:
     """Those that a patient whom the practice has seen, or not, breaks."""
     if visit_type.patient_kind == "new" and seen:
-        text = "This visit type is for new patients, and the practice has already seen this patient."
-        yield BrokenRule("patient", text)
+        yield BrokenRule(
+            "patient", "This visit type is for new patients, and the practice has already seen this patient."
+        )
     if visit_type.patient_kind == "existing" and not seen:
-        text = "This visit type is for existing patients, and the practice has not seen this patient yet."
-        yield BrokenRule("patient", text)
+        yield BrokenRule(
+            "patient", "This visit type is for existing patients, and the practice has not seen this patient yet."
+        )
     if not seen and not provider.accepts_new_patients:
         yield BrokenRule("new_patients", "This provider does not accept new patients.")
 
@@ -80,32 +93,22 @@ class ProposedVisit:
         practice = self.directory.practice
         begin, end = self.times.reach(None, None, now)
         if self.start * 60 <= now:
-            yield BrokenRule("begun", f"{self._clock(self.start)} has already begun.")
+            yield BrokenRule("begun", "%(time)s has already begun.", {"time": self._clock(self.start)})
         elif self.start < begin:
-            asked = _span(practice.minimum_notice_minutes)
-            yield BrokenRule("notice", f"This is less than the {asked} notice that this practice asks for.")
+            yield _short_notice(practice.minimum_notice_minutes)
         if self.start >= end:
-            days = practice.booking_horizon_days
-            text = f"This is more than {days} {'day' if days == 1 else 'days'} ahead, the furthest that can be booked."
-            yield BrokenRule("horizon", text)
+            yield _far_ahead(practice.booking_horizon_days)
 
     def _hours(self) -> Iterator[BrokenRule]:
         if self.times.covers(self.start, self._end):
             if not self.times.on_grid(self.procedure.duration_minutes, self.start):
-                minutes = self.directory.practice.slot_interval_minutes
-                text = (
-                    f"Visits begin every {minutes} minutes from the start of hours, not at {self._clock(self.start)}."
+                yield BrokenRule(
+                    "interval",
+                    "Visits begin every %(minutes)s minutes from the start of hours, not at %(time)s.",
+                    {"minutes": self.directory.practice.slot_interval_minutes, "time": self._clock(self.start)},
                 )
-                yield BrokenRule("interval", text)
             return
-        day = local_date(self.start, self.location.time_zone)
-        closure = next((each for each in self.location.closures if each.first <= day <= each.last), None)
-        if closure is not None:
-            yield BrokenRule("closed", f"{self.location.name} is closed on this day{_because(closure.reason)}.")
-        elif (off := self.times.time_off(self.start, self._end)) is not None:
-            yield BrokenRule("away", f"{self.provider.name} is away at this time{_because(off.reason)}.")
-        else:
-            yield BrokenRule("hours", f"This is outside the hours of {self.provider.name} at {self.location.name}.")
+        yield _not_open(self.provider, self.location, self.times, self.start, self._end)
 
     def _full(self, busy: Busy) -> Iterator[BrokenRule]:
         capacity, end = self.provider.capacity, self._end + self.procedure.buffer_after_minutes
@@ -113,28 +116,82 @@ class ProposedVisit:
             return
         at = first_full(busy, capacity, self.start, end)
         if at is None:
-            text = f"{self.provider.name} has no place that is free for the whole of this visit."
+            yield BrokenRule(
+                "full",
+                "%(provider)s has no place that is free for the whole of this visit.",
+                {"provider": self.provider.name},
+            )
         else:
             taken = most_taken(busy, capacity, at, at + 1)
-            text = f"{self.provider.name} has {taken} of {capacity} places taken at {self._clock(at)}."
-        yield BrokenRule("full", text)
+            yield BrokenRule(
+                "full",
+                "%(provider)s has %(taken)s of %(places)s places taken at %(time)s.",
+                {"provider": self.provider.name, "taken": taken, "places": capacity, "time": self._clock(at)},
+            )
 
     def _procedure(self) -> Iterator[BrokenRule]:
         if not self.provider.performs(self.procedure.id):
-            yield BrokenRule("procedure", f"{self.provider.name} does not perform {self.procedure.name}.")
+            yield BrokenRule(
+                "procedure",
+                "%(provider)s does not perform %(procedure)s.",
+                {"provider": self.provider.name, "procedure": self.procedure.name},
+            )
 
     def _clock(self, minute: int) -> str:
-        return f"{datetime.fromtimestamp(minute * 60, tz=UTC).astimezone(zone(self.location.time_zone)):%H:%M}"
+        local = instant_at(minute).astimezone(zone(self.location.time_zone))
+        return clock_text(local, twelve_hours=self.directory.practice.time_format == "12h")
+
+
+def _not_open(provider: Provider, location: Location, times: OpenTimes, start: int, end: int) -> BrokenRule:
+    day = local_date(start, location.time_zone)
+    closure = next((each for each in location.closures if each.first <= day <= each.last), None)
+    if closure is not None:
+        return BrokenRule(
+            "closed",
+            "%(location)s is closed on this day%(because)s.",
+            {"location": location.name, "because": _because(closure.reason)},
+        )
+    if (off := times.time_off(start, end)) is not None:
+        return BrokenRule(
+            "away",
+            "%(provider)s is away at this time%(because)s.",
+            {"provider": provider.name, "because": _because(off.reason)},
+        )
+    return BrokenRule(
+        "hours",
+        "This is outside the hours of %(provider)s at %(location)s.",
+        {"provider": provider.name, "location": location.name},
+    )
 
 
 def _because(reason: str | None) -> str:
     return f" ({reason})" if reason else ""
 
 
-def _span(minutes: int) -> str:
-    """Such as "2 hours'": a possessive, before "notice"."""
-    for size, unit in ((24 * 60, "day"), (60, "hour"), (1, "minute")):
-        if minutes % size == 0:
-            count = minutes // size
-            return f"{count} {unit}'s" if count == 1 else f"{count} {unit}s'"
-    raise AssertionError(minutes)
+def _short_notice(minutes: int) -> BrokenRule:
+    days, hours = minutes // (24 * 60), minutes // 60
+    if minutes == 24 * 60:
+        return BrokenRule("notice", "This is less than the 1 day's notice that this practice asks for.")
+    if minutes % (24 * 60) == 0:
+        return BrokenRule(
+            "notice", "This is less than the %(count)s days' notice that this practice asks for.", {"count": days}
+        )
+    if minutes == 60:
+        return BrokenRule("notice", "This is less than the 1 hour's notice that this practice asks for.")
+    if minutes % 60 == 0:
+        return BrokenRule(
+            "notice", "This is less than the %(count)s hours' notice that this practice asks for.", {"count": hours}
+        )
+    if minutes == 1:
+        return BrokenRule("notice", "This is less than the 1 minute's notice that this practice asks for.")
+    return BrokenRule(
+        "notice", "This is less than the %(count)s minutes' notice that this practice asks for.", {"count": minutes}
+    )
+
+
+def _far_ahead(days: int) -> BrokenRule:
+    if days == 1:
+        return BrokenRule("horizon", "This is more than 1 day ahead, the furthest that can be booked.")
+    return BrokenRule(
+        "horizon", "This is more than %(count)s days ahead, the furthest that can be booked.", {"count": days}
+    )

@@ -8,14 +8,14 @@ from frontdesk.domain.errors import Problem
 # From the weakest proof to the strongest: a stronger one meets the demand for a weaker one.
 Consent = Literal["token", "elicitation", "card", "link", "staff"]
 CONSENTS: tuple[Consent, ...] = get_args(Consent)
-Demand = Literal["token", "elicitation", "card", "staff"]  # no link: there is none yet that a patient could use
+Demand = Literal["token", "elicitation", "card", "staff"]  # no link: it confirms and cancels, and nothing else
 Demands = Mapping[str, Consent]  # by operation; an operation that is not listed needs no more than it always did
 
 _WHAT_WOULD_DO: Mapping[Consent, str] = {
     "token": "a caller that confirms its writes with a confirmationToken",
     "elicitation": "an MCP host that asks its user (elicitation) or shows app cards",
     "card": "an MCP host that shows app cards, where a person presses the button",
-    "link": "a staff member in the console",
+    "link": "the patient, by their own link, which the practice sends to them",
     "staff": "a staff member in the console",
 }
 

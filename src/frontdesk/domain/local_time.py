@@ -5,7 +5,7 @@ contiguous stretch of time.
 """
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import cache, lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -43,6 +43,15 @@ class _TextSpan(NamedTuple):
 @cache
 def zone(name: str) -> ZoneInfo:
     return ZoneInfo(name)
+
+
+def minute_of(moment: datetime) -> int:
+    """The whole minutes since the epoch."""
+    return int(moment.timestamp()) // 60
+
+
+def instant_at(minute: int) -> datetime:
+    return datetime.fromtimestamp(minute * 60, tz=UTC)
 
 
 def day_number(day: date) -> int:
@@ -105,6 +114,16 @@ def first_instant(local_minute: int, name: str) -> int:
 def last_instant(local_minute: int, name: str) -> int:
     """The last occurrence of a local time, or the end of the gap if it is skipped."""
     return max(min(e, local_minute - o) for s, e, o in _spans_around(local_minute, name) if s <= local_minute - o)
+
+
+def clock_text(moment: datetime | time, *, twelve_hours: bool) -> str:
+    """The time of day, for example 14:05 or 2:05 PM."""
+    return f"{twelve_hour(moment)}:{moment:%M %p}" if twelve_hours else f"{moment:%H:%M}"
+
+
+def twelve_hour(moment: datetime | time) -> int:
+    """The hour on a clock of twelve hours."""
+    return (moment.hour + 11) % 12 + 1
 
 
 def iso_local(minutes: Sequence[int], zone: str) -> list[str]:

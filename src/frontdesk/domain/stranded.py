@@ -1,13 +1,14 @@
 """Future appointments that a change of the directory strands: without what they were booked for."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.availability import OpenTimes
 from frontdesk.domain.directory import Directory
+from frontdesk.domain.local_time import minute_of, zone
 
 Loss = Literal["scheduling system", "provider", "location", "procedure", "hours"]
 
@@ -19,10 +20,15 @@ class Stranded:
     time_zone: str
     loses: tuple[Loss, ...]
 
+    @property
+    def start(self) -> datetime:
+        """As the clock of its location shows it."""
+        return self.starts_at.astimezone(zone(self.time_zone))
+
 
 def stranded(before: Directory, after: Directory, appointments: Iterable[Appointment]) -> list[Stranded]:
     """The appointments that lose something. What an appointment lacks already, it cannot lose."""
-    known, coming = _Offers(before), _Offers(after)
+    known, coming = _Offers(before, before), _Offers(after, before)
     found = []
     for each in appointments:
         lacks = known.lacking(each)
@@ -35,32 +41,69 @@ def stranded(before: Directory, after: Directory, appointments: Iterable[Appoint
     return found
 
 
+def may_strand(before: Directory, after: Directory) -> bool:
+    """Whether an appointment can lose anything but hours."""
+    known, coming = _Offers(before, before), _Offers(after, before)
+    return any(
+        set(coming.lacking_records(*ids)) - set(known.lacking_records(*ids))
+        for ids in (
+            (provider_id, location_id, visit_type.id, procedure.id)
+            for provider_id in before.providers
+            for location_id in before.locations
+            for visit_type in before.visit_types.values()
+            for procedure in visit_type.procedures
+        )
+    )
+
+
 class _Offers:
     """What one directory offers; opening times are computed once per provider and location."""
 
-    def __init__(self, directory: Directory) -> None:
+    def __init__(self, directory: Directory, booked_in: Directory) -> None:
         self._directory = directory
+        self._booked_in = booked_in.practice.scheduling_system
         self._open: dict[tuple[int, int], OpenTimes] = {}
 
     def lacking(self, appointment: Appointment) -> list[Loss]:
-        provider = self._directory.providers[appointment.provider_id]
-        location = self._directory.locations[appointment.location_id]
-        visit_type = self._directory.visit_types[appointment.visit_type_id]
-        procedure = visit_type.procedure(appointment.procedure_id)
+        lacks = self.lacking_records(
+            appointment.provider_id, appointment.location_id, appointment.visit_type_id, appointment.procedure_id
+        )
+        return lacks if self._is_open(appointment) else [*lacks, "hours"]
+
+    def lacking_records(self, provider_id: int, location_id: int, visit_type_id: int, procedure_id: int) -> list[Loss]:
+        practice = self._directory.practice
+        provider, location = self._directory.providers[provider_id], self._directory.locations[location_id]
+        visit_type = self._directory.visit_types[visit_type_id]
+        procedure = visit_type.procedure(procedure_id)
         offered = visit_type.active and procedure is not None and procedure.active
+        # A FHIR server keeps the hours; those of the file only say where a provider works.
+        works_there = practice.keeps_own_calendar or location_id in provider.location_ids
+        stays = _calendar(practice.scheduling_system) == _calendar(self._booked_in)
+        is_known = _service(practice.scheduling_system, procedure_id) == _service(self._booked_in, procedure_id)
         present: dict[Loss, bool] = {
-            "scheduling system": self._directory.practice.keeps_own_calendar,
+            "scheduling system": stays,
             "provider": provider.active,
-            "location": location.active,
-            "procedure": offered and provider.performs(appointment.procedure_id),
-            "hours": self._is_open(appointment),
+            "location": location.active and works_there,
+            "procedure": offered and (is_known or not stays) and provider.performs(procedure_id),
         }
         return [loss for loss, is_there in present.items() if not is_there]
 
     def _is_open(self, appointment: Appointment) -> bool:
+        if not self._directory.practice.keeps_own_calendar:
+            return True
         key = (appointment.provider_id, appointment.location_id)
         if key not in self._open:
             provider, location = self._directory.providers[key[0]], self._directory.locations[key[1]]
             self._open[key] = OpenTimes(self._directory.practice, provider, location)
-        starts, ends = (int(moment.timestamp()) // 60 for moment in (appointment.starts_at, appointment.ends_at))
+        starts, ends = (minute_of(moment) for moment in (appointment.starts_at, appointment.ends_at))
         return self._open[key].covers(starts, ends)
+
+
+def _calendar(system: Mapping[str, Any]) -> tuple[str, str]:
+    return system["kind"], system.get("baseUrl", "").rstrip("/")
+
+
+def _service(system: Mapping[str, Any], procedure_id: int) -> Any:
+    """How a FHIR server's appointments name the procedure."""
+    given = (system.get("procedures") or {}).get(str(procedure_id))
+    return (given["system"], given["code"]) if isinstance(given, Mapping) else given

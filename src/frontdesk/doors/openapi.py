@@ -1,9 +1,9 @@
 """Generates the OpenAPI 3.1 document from OPERATIONS and the error catalogue."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from frontdesk.access.clients.scopes import SCOPES
+from frontdesk.access.clients.scopes import EVERY_SCOPE
 from frontdesk.doors.negotiation import OFFERED
 from frontdesk.doors.openapi_errors import (
     HEADERS,
@@ -20,7 +20,7 @@ from frontdesk.doors.openapi_errors import (
 from frontdesk.doors.rest import PREFIX
 from frontdesk.engine.intents import LONGEST_KEY
 from frontdesk.engine.sandbox import HEADER as SIMULATE
-from frontdesk.operations import GROUPS, OPERATIONS, Operation
+from frontdesk.operations import OPERATIONS, Operation
 from frontdesk.operations._records import Page
 from frontdesk.operations._schemas import linked_schemas, plain_schema
 from frontdesk.settings import Settings
@@ -48,17 +48,20 @@ The same operations are tools of the Model Context Protocol at `POST {url}/mcp`.
 """
 
 
-def openapi_document(settings: Settings) -> dict[str, Any]:
+def openapi_document(settings: Settings, extensions: Sequence[Operation] = ()) -> dict[str, Any]:
+    """All operations, and these extensions."""
+    operations = (*OPERATIONS, *extensions)
+    groups = dict.fromkeys(operation.group for operation in operations if operation.group is not None)
     docs_url = settings.documentation_url
     components: dict[str, dict[str, Any]] = {
-        "securitySchemes": {SECURITY: _security_scheme(settings)},
+        "securitySchemes": {SECURITY: _security_scheme(settings, operations)},
         "schemas": dict(SCHEMAS),
         "responses": {},
         "examples": {},
         "headers": dict(HEADERS),
     }
     paths: dict[str, dict[str, Any]] = {}
-    for operation in OPERATIONS:
+    for operation in operations:
         entry = _operation_entry(operation, components, docs_url)
         paths.setdefault(operation.path, {})[operation.method.lower()] = entry
     return {
@@ -72,7 +75,7 @@ def openapi_document(settings: Settings) -> dict[str, Any]:
         },
         "servers": [{"url": settings.public_url + PREFIX}],
         "externalDocs": {"description": "Every error code", "url": f"{docs_url}/errors.html"},
-        "tags": [{"name": group.name, "description": group.description} for group in GROUPS],
+        "tags": [{"name": group.name, "description": group.description} for group in groups],
         "paths": paths,
         "components": components,
     }
@@ -229,10 +232,9 @@ def _in_path(operation: Operation, name: str) -> bool:
     return f"{{{name}}}" in operation.path
 
 
-def _security_scheme(settings: Settings) -> Mapping[str, Any]:
-    needed = {
-        scope: ", ".join(operation.title for operation in OPERATIONS if operation.scope == scope) for scope in SCOPES
-    }
+def _security_scheme(settings: Settings, operations: Sequence[Operation]) -> Mapping[str, Any]:
+    titles = {scope: [operation.title for operation in operations if operation.scope == scope] for scope in EVERY_SCOPE}
+    needed = {scope: ", ".join(each) for scope, each in titles.items() if each}
     return {
         "type": "oauth2",
         "description": "Client credentials, provisioned by the practice. Any valid token may call getCapabilities.",

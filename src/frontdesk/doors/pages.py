@@ -1,6 +1,6 @@
 """Serves the OpenAPI document, the documentation pages and their assets, rendered once on first use."""
 
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import orjson
 from starlette.endpoints import HTTPEndpoint
@@ -8,11 +8,14 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from frontdesk.access.clients.authentication import Authenticator
+from frontdesk.access.limits.invalid_tokens import InvalidTokens
 from frontdesk.domain.errors import CATALOGUE, Problem
-from frontdesk.doors.http_request import request_of
+from frontdesk.doors.http_request import address_of, request_of
 from frontdesk.doors.responses import TRACE_HEADER
 from frontdesk.doors.rest import PREFIX
 from frontdesk.doors.static_files import Assets, StaticFile, published
+from frontdesk.operations import Operation, extensions_for
 from frontdesk.practice_file.published_schema import SCHEMA_PATH, schema_text
 from frontdesk.settings import Settings
 
@@ -24,9 +27,19 @@ PROBLEM_PAGES = f"{PREFIX}/problems/"  # the only pages under the prefix of REST
 ASSETS = Assets("frontdesk.doors.docs", "assets")
 
 
-def page_routes(settings: Settings) -> list[Route]:
+def page_routes(settings: Settings, authenticator: Authenticator, invalid_tokens: InvalidTokens) -> list[Route]:
     async def document(request: Request) -> Response:
         return _answer(request, _document(request.scope["path"], settings))
+
+    async def openapi(request: Request) -> Response:
+        """Describes also the extensions whose scopes the token holds, if one is sent."""
+        token, address, caller = request_of(request.scope).token, address_of(request) or "", None
+        if token:
+            caller = await authenticator.identify_or_none(token, on_invalid=lambda: invalid_tokens.count(address))
+        extensions = () if caller is None else extensions_for(caller.scopes)
+        answer = _answer(request, _openapi(settings, extensions))
+        answer.headers.add_vary_header("Authorization")
+        return answer
 
     async def guide(request: Request) -> Response:
         from frontdesk.doors.docs.guide_pages import GUIDES
@@ -61,7 +74,8 @@ def page_routes(settings: Settings) -> list[Route]:
         Route("/docs/", to_docs),
         Route("/docs/assets/{name}", asset),
         Route("/docs/guides/{name}", guide),
-        *(Route(path, document) for path in ("/docs", "/docs/guides", "/errors.html", "/openapi/v1.json", SCHEMA_PATH)),
+        *(Route(path, document) for path in ("/docs", "/docs/guides", "/errors.html", SCHEMA_PATH)),
+        Route("/openapi/v1.json", openapi),
         Route("/favicon.ico", icon),
         Route(f"{PROBLEM_PAGES}{{code}}", ProblemType),
     ]
@@ -73,13 +87,10 @@ def _document(path: str, settings: Settings) -> StaticFile:
     from frontdesk.doors.docs.errors_page import errors_page
     from frontdesk.doors.docs.guide_pages import guide_page, index_page
     from frontdesk.doors.docs.reference_page import reference_page
-    from frontdesk.doors.openapi import openapi_document
 
     if path == SCHEMA_PATH:
         return published("application/schema+json", schema_text().encode())
     match path:
-        case "/openapi/v1.json":
-            return published("application/json", orjson.dumps(openapi_document(settings)))
         case "/docs":
             html = reference_page(settings, ASSETS.names)
         case "/errors.html":
@@ -89,6 +100,13 @@ def _document(path: str, settings: Settings) -> StaticFile:
         case _:
             html = guide_page(path.removeprefix("/docs/guides/"), settings, ASSETS.names)
     return published("text/html; charset=utf-8", html.encode())
+
+
+@cache
+def _openapi(settings: Settings, extensions: tuple[Operation, ...]) -> StaticFile:
+    from frontdesk.doors.openapi import openapi_document
+
+    return published("application/json", orjson.dumps(openapi_document(settings, extensions)))
 
 
 def _answer(request: Request, document: StaticFile) -> Response:

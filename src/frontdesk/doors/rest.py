@@ -16,7 +16,7 @@ from frontdesk.doors.request_log import RequestLog
 from frontdesk.doors.responses import TRACE, door_problem
 from frontdesk.engine.arguments import Arguments, from_http
 from frontdesk.engine.execute import Call, Engine
-from frontdesk.operations import OPERATIONS, Operation
+from frontdesk.operations import EXTENSIONS, OPERATIONS, Operation
 from frontdesk.settings import Settings
 
 PREFIX = "/api"
@@ -30,7 +30,7 @@ class RestDoor:
         self._engine = engine
         self._settings = settings
         self._requests = requests
-        self._routes = Routes(OPERATIONS)
+        self._routes = Routes((*OPERATIONS, *EXTENSIONS))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = request_of(scope)

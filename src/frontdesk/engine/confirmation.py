@@ -22,9 +22,16 @@ from frontdesk.engine.consent import Challenge, consent_of, is_elicited, new_tok
 from frontdesk.engine.intents import Intents, check_key, intent_of_key, intent_of_token, mismatch
 from frontdesk.operations import Context, Operation, Proposal
 from frontdesk.operations._fields import WriteInput
-from frontdesk.systems.port import Capability, ChallengeRecord, Intent, Outcome, SystemUnavailable, WriteRecord
+from frontdesk.systems.port import (
+    KEEP_RESULTS,
+    Capability,
+    ChallengeRecord,
+    Intent,
+    Outcome,
+    SystemUnavailable,
+    WriteRecord,
+)
 
-KEEP_RESULTS = timedelta(hours=24)
 _STALE_ATTEMPTS = 5
 
 _REASONS = {

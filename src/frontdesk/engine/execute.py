@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
@@ -18,7 +18,8 @@ from frontdesk.audit.trail import AuditTrail
 from frontdesk.domain.consent import Consent
 from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.errors import UNREADABLE, Problem, unreadable
-from frontdesk.domain.local_time import local_date
+from frontdesk.domain.local_time import local_date, minute_of
+from frontdesk.domain.notes import SharedNote
 from frontdesk.domain.slot_ids import SlotIds
 from frontdesk.engine.answer_cache import Answer, AnswerCache, CacheKey
 from frontdesk.engine.arguments import Arguments, read
@@ -67,6 +68,7 @@ class Engine:
     patient_guard: PatientGuard
     slot_json: SlotJson
     hold_lifetime: timedelta
+    notes: Callable[[int, str], Awaitable[Sequence[SharedNote]]]  # of a practice, on a patient, marked for agents
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     refusals: Counter[str] = field(default_factory=Counter)  # by the limit on patients that was exceeded
 
@@ -139,6 +141,7 @@ class Engine:
             cursors=self.cursors(caller.practice_id),
             supports=supported(system.capabilities),
             hold_lifetime=self.hold_lifetime,
+            notes=partial(self.notes, caller.practice_id),
             subjects=subjects,
         )
         today = await _today(context) if operation.input.needs_today else None
@@ -219,7 +222,7 @@ def _read(call: Call, today: date | None) -> Any:
 async def _today(context: Context) -> date:
     """Today's date at the practice."""
     practice = (await context.system.directory()).practice
-    return local_date(int(context.now.timestamp()) // 60, practice.time_zone)
+    return local_date(minute_of(context.now), practice.time_zone)
 
 
 async def _run(operation: Operation, context: Context, given: Any) -> Any:

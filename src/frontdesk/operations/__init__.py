@@ -1,6 +1,6 @@
 """The operations, one file each, and the registry that all published interfaces are generated from."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 
 from frontdesk.operations import (
@@ -19,6 +19,7 @@ from frontdesk.operations import (
     get_visit_type,
     list_appointments,
     list_locations,
+    list_notes,
     list_procedures,
     list_providers,
     list_visit_types,
@@ -60,6 +61,9 @@ OPERATIONS: tuple[Operation, ...] = (
     reschedule_appointment.OPERATION,
 )
 
+# Beyond the contract: listed only to tokens that hold their scopes.
+EXTENSIONS: tuple[Operation, ...] = (list_notes.OPERATION,)
+
 # Wider forms of published operations, for the FHIR door: same scope, limits and audit.
 ALL_PROCEDURES = list_procedures.ALL_PROCEDURES
 APPOINTMENTS_IN_FULL = list_appointments.IN_FULL
@@ -69,11 +73,16 @@ PRACTICE_IMPORTED = get_practice.IMPORTED
 SLOT_WITH_HOLDS = get_slot.WITH_HOLDS
 WIDE_SLOT_SEARCH = search_slots.WIDE_SEARCH
 
-BY_NAME: Mapping[str, Operation] = {operation.name: operation for operation in OPERATIONS}
+BY_NAME: Mapping[str, Operation] = {operation.name: operation for operation in (*OPERATIONS, *EXTENSIONS)}
 GROUPS: tuple[Group, ...] = tuple(dict.fromkeys(operation.group for operation in OPERATIONS if operation.group))
 NEEDS: Mapping[str, Capability] = {
     operation.name: operation.needs for operation in OPERATIONS if operation.needs is not None
 }
+
+
+def extensions_for(scopes: Collection[str]) -> tuple[Operation, ...]:
+    """The extensions that a token with these scopes may call."""
+    return tuple(operation for operation in EXTENSIONS if operation.scope in scopes)
 
 
 @cache
@@ -90,6 +99,7 @@ __all__ = [
     "BOOK_HELD",
     "BY_NAME",
     "CALL_IN",
+    "EXTENSIONS",
     "GET_HOLD",
     "GROUPS",
     "HOLD_SLOT",
@@ -113,5 +123,6 @@ __all__ = [
     "SlotJson",
     "booking_refusal",
     "check_override",
+    "extensions_for",
     "supported",
 ]

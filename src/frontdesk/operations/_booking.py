@@ -1,12 +1,13 @@
 """What booking, rescheduling and holding share: whether a patient may have a slot now, and the slots of holds."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.booking_rules import patient_rules
 from frontdesk.domain.errors import Problem, declined
 from frontdesk.domain.holds import Hold
 from frontdesk.domain.ids import HOLD_ID
+from frontdesk.domain.local_time import instant_at, minute_of
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.operations._operation import Context
 from frontdesk.systems.changes import Booking
@@ -54,7 +55,7 @@ def required_of_patient(slot: SlotRef, state: SlotState) -> bool | None:
 
 
 def booking_of(slot: SlotRef, state: SlotState) -> Booking:
-    starts = datetime.fromtimestamp(slot.start * 60, tz=UTC)
+    starts = instant_at(slot.start)
     ends = starts + timedelta(minutes=slot.duration_minutes)
     return Booking(
         provider_id=slot.provider_id,
@@ -68,7 +69,7 @@ def booking_of(slot: SlotRef, state: SlotState) -> Booking:
 
 
 def slot_of(hold: Hold) -> SlotRef:
-    start, end = (int(moment.timestamp()) // 60 for moment in (hold.starts_at, hold.ends_at))
+    start, end = (minute_of(moment) for moment in (hold.starts_at, hold.ends_at))
     return SlotRef(hold.provider_id, hold.location_id, hold.visit_type_id, hold.procedure_id, start, end - start)
 
 

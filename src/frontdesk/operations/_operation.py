@@ -1,12 +1,13 @@
 """The definition of an operation, and the context it runs in."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.domain.cursors import Cursors
+from frontdesk.domain.notes import SharedNote
 from frontdesk.domain.slot_ids import SlotIds
 from frontdesk.operations._fields import Input
 from frontdesk.operations._records import Record
@@ -27,6 +28,7 @@ class Context:
     cursors: Cursors
     supports: frozenset[str]  # names of the operations that the practice's system can perform
     hold_lifetime: timedelta
+    notes: Callable[[str], Awaitable[Sequence[SharedNote]]]  # those on a patient that are marked for agents
     subjects: list[str] = field(default_factory=list)
 
 
@@ -54,6 +56,7 @@ VISIT_TYPES = Group("Visit types", "The kinds of visit, and the procedures under
 SLOTS = Group("Slots", "Open times: computed on request, never stored.")
 PATIENTS = Group("Patients", "Finding people, and putting them on file.")
 APPOINTMENTS = Group("Appointments", "Booking, moving, confirming and cancelling.")
+EXTENSIONS = Group("extensions", "Beyond version 1 of the API, for tokens that hold the scopes of these operations.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

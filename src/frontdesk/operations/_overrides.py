@@ -1,13 +1,14 @@
 """Bookings against the booking rules, which only staff make: no door offers them, and no scope leads to them."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from frontdesk.domain.appointments import RESCHEDULABLE, Appointment
 from frontdesk.domain.booking_rules import FURTHEST, LATEST, BrokenRule, Rule
 from frontdesk.domain.errors import FieldError, Problem, declined, invalid
 from frontdesk.domain.ids import PATIENT_ID, new_appointment_id
+from frontdesk.domain.local_time import instant_at
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.operations._booking import booking_of
 from frontdesk.operations._fields import AppointmentId, PatientId, Reason, SlotId, WriteInput
@@ -46,7 +47,7 @@ async def check_override(
         raise Problem("not_found", "There is no such patient.")
     if slot is None or checked is None:
         raise Problem("not_found", "There is no such slot.")
-    starts = datetime.fromtimestamp(slot.start * 60, tz=UTC)
+    starts = instant_at(slot.start)
     if starts < now - LATEST:
         raise declined(f"This began more than {LATEST.seconds // 60} minutes ago, and can no longer be booked.")
     if starts > now + FURTHEST:

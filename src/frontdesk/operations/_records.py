@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
-from frontdesk.domain.local_time import iso_local, iso_utc, weekday
+from frontdesk.domain.local_time import iso_local, iso_utc, minute_of, weekday
 from frontdesk.domain.slot_ids import SlotRef
 
 LocalTime = Annotated[
@@ -32,7 +32,7 @@ DirectoryId = Annotated[
 PatientId = Annotated[str, Field(pattern="^pat_[0-9A-Za-z]{22}$")]
 AppointmentId = Annotated[str, Field(pattern="^apt_[0-9A-Za-z]{22}$")]
 SlotId = Annotated[str, Field(pattern="^slt_", description="The slotId for get_slot and book_appointment.")]
-ConsoleRequest = Appointment | SlotRef
+Visit = Appointment | SlotRef
 T = TypeVar("T")
 AppointmentStatus = Literal["booked", "confirmed", "cancelled", "arrived", "completed", "noShow"]
 
@@ -164,7 +164,7 @@ def _members(model: type[Record]) -> tuple[tuple[str, str], ...]:
     return tuple((name, to_camel(name)) for name in model.model_fields)
 
 
-def visit_ids(visit: ConsoleRequest) -> dict[str, Any]:
+def visit_ids(visit: Visit) -> dict[str, Any]:
     return {
         "providerId": visit.provider_id,
         "locationId": visit.location_id,
@@ -173,7 +173,7 @@ def visit_ids(visit: ConsoleRequest) -> dict[str, Any]:
     }
 
 
-def visit_names(visit: ConsoleRequest, directory: Directory) -> dict[str, Any]:
+def visit_names(visit: Visit, directory: Directory) -> dict[str, Any]:
     """The names that the ids stand for, and the time zone."""
     visit_type = directory.visit_types[visit.visit_type_id]
     procedure = visit_type.procedure(visit.procedure_id)
@@ -188,12 +188,12 @@ def visit_names(visit: ConsoleRequest, directory: Directory) -> dict[str, Any]:
     }
 
 
-def visit_times(visit: ConsoleRequest, directory: Directory) -> dict[str, Any]:
+def visit_times(visit: Visit, directory: Directory) -> dict[str, Any]:
     start, end = iso_local(_minutes(visit), directory.locations[visit.location_id].time_zone)
     return {"start": start, "end": end}
 
 
-def visit_read_back(visit: ConsoleRequest, directory: Directory) -> dict[str, Any]:
+def visit_read_back(visit: Visit, directory: Directory) -> dict[str, Any]:
     """What is read to the patient before a write."""
     names = visit_names(visit, directory)
     return {**visit_times(visit, directory), **names, "weekday": weekday(_minutes(visit)[0], names["timeZone"])}
@@ -217,7 +217,7 @@ def appointment_body(appointment: Appointment, directory: Directory) -> dict[str
         "attendanceConfirmedAt": _utc(appointment.attendance_confirmed_at),
         "cancelledAt": _utc(appointment.cancelled_at),
         "cancellationReason": appointment.cancellation_reason,
-        "rescheduledFrom": None if moved_from is None else iso_local([_minute(moved_from)], zone)[0],
+        "rescheduledFrom": None if moved_from is None else iso_local([minute_of(moved_from)], zone)[0],
     }
     return {
         **appointment_summary_body(appointment, directory),
@@ -226,14 +226,10 @@ def appointment_body(appointment: Appointment, directory: Directory) -> dict[str
     }
 
 
-def _minutes(visit: ConsoleRequest) -> tuple[int, int]:
+def _minutes(visit: Visit) -> tuple[int, int]:
     if isinstance(visit, SlotRef):
         return visit.start, visit.start + visit.duration_minutes
-    return _minute(visit.starts_at), _minute(visit.ends_at)
-
-
-def _minute(moment: datetime) -> int:
-    return int(moment.timestamp()) // 60
+    return minute_of(visit.starts_at), minute_of(visit.ends_at)
 
 
 def _utc(moment: datetime | None) -> str | None:

@@ -1,6 +1,7 @@
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from frontdesk.domain.appointments import RESCHEDULABLE, Appointment
+from frontdesk.domain.local_time import instant_at
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._booking import bookable, booking_of
@@ -53,7 +54,7 @@ async def run(context: Context, given: Request) -> Proposal:
 
 
 def _is_own(slot: SlotRef, appointment: Appointment) -> bool:
-    starts = datetime.fromtimestamp(slot.start * 60, tz=UTC)
+    starts = instant_at(slot.start)
     return (
         slot.provider_id == appointment.provider_id
         and slot.location_id == appointment.location_id

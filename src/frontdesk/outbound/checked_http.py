@@ -40,10 +40,11 @@ class CheckedHttp:
         with contextlib.suppress(OSError, UnicodeError):
             await addresses_of(target, self._lookups, allow_private=self._allow_private)
 
-    async def resolve(self, url: str) -> tuple[Target, list[str]]:
+    async def resolve(self, url: str, *, public_only: bool = False) -> tuple[Target, list[str]]:
         """The parsed URL, and the addresses of its host, which are all allowed."""
-        target = parse_target(url, allow_private=self._allow_private)
-        return target, await addresses_of(target, self._lookups, allow_private=self._allow_private)
+        allow_private = self._allow_private and not public_only
+        target = parse_target(url, allow_private=allow_private)
+        return target, await addresses_of(target, self._lookups, allow_private=allow_private)
 
     async def open(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None

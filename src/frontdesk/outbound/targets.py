@@ -11,6 +11,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from urllib.parse import SplitResult, urlsplit
 
 LONGEST_URL = 2000
+NOT_PUBLIC = "The address must be a public address."
 _PORTS = {"http": 80, "https": 443}
 _NAT64 = ip_network("64:ff9b::/96")
 _GLOBAL_UNICAST = ip_network("2000::/3")
@@ -57,7 +58,7 @@ async def addresses_of(target: Target, executor: Executor, *, allow_private: boo
     )
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     if not allow_private and not all(_is_public(address) for address in addresses):
-        raise TargetError("The address must be a public address.")
+        raise TargetError(NOT_PUBLIC)
     return addresses
 
 

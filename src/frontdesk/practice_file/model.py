@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo, model_validator
 from pydantic.alias_generators import to_camel
 
-from frontdesk.domain.consent import Demand
+from frontdesk.domain.consent import Consent, Demand
 from frontdesk.domain.directory import DateFormat, PatientKind, TimeFormat
 from frontdesk.practice_file import fields
 from frontdesk.practice_file.fields import broken, key, rule
@@ -85,13 +85,13 @@ class SchedulingSystemPart(Part):
 
 
 class ConsentPart(Part):
-    """The least consent that each write needs, from the weakest: token, elicitation, card, staff."""
+    """The least consent that each write needs, from the weakest: token, elicitation, card, link, staff."""
 
     create_patient: Demand | None = key("To create a patient.", "token", None)
     update_patient: Demand | None = key("To change a patient.", "token", None)
     book_appointment: Demand | None = key("To book an appointment.", "elicitation", None)
-    cancel_appointment: Demand | None = key("To cancel an appointment.", "card", None)
-    confirm_attendance: Demand | None = key("To confirm that the patient will come.", "token", None)
+    cancel_appointment: Consent | None = key("To cancel an appointment.", "card", None)
+    confirm_attendance: Consent | None = key("To confirm that the patient will come.", "token", None)
     reschedule_appointment: Demand | None = key("To move an appointment.", "card", None)
 
 

@@ -1,12 +1,12 @@
 """The port that every scheduling system implements."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from enum import Enum
 from typing import Any, Literal, NamedTuple, Protocol
 
-from frontdesk.domain.appointments import Appointment
+from frontdesk.domain.appointments import CANCELLABLE, Appointment
 from frontdesk.domain.booking_rules import BrokenRule
 from frontdesk.domain.consent import Consent
 from frontdesk.domain.directory import Directory, Procedure, VisitType
@@ -16,6 +16,7 @@ from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.systems.changes import Change
 
 PAGE_OF_APPOINTMENTS = 500
+KEEP_RESULTS = timedelta(hours=24)  # of writes, for their resends
 
 
 class SystemUnavailable(Exception):  # noqa: N818 - a state, not an error
@@ -324,6 +325,24 @@ async def appointment_pages(system: SchedulingSystem, wanted: AppointmentFilter)
     while True:
         page = await system.list_appointments(wanted, limit=PAGE_OF_APPOINTMENTS, after=after)
         yield page.appointments
+        if page.last is None:
+            return
+        after = page.last
+
+
+async def upcoming_pages(
+    system: Callable[[], Awaitable[SchedulingSystem]], now: datetime
+) -> AsyncIterator[list[Appointment]]:
+    """The future appointments that patients still expect, page by page. Each page is a call of its own, because the
+    time limit of a call does not grow with the length of the list."""
+    wanted = AppointmentFilter(first=now.date() - timedelta(days=1))  # today's date in no zone is earlier
+    after: AppointmentPosition | None = None
+    while True:
+        opened = await system()
+        if Capability.LIST_APPOINTMENTS not in opened.capabilities:
+            raise Misconfigured("it does not list appointments")
+        page = await opened.list_appointments(wanted, limit=PAGE_OF_APPOINTMENTS, after=after)
+        yield [each for each in page.appointments if each.status in CANCELLABLE and each.starts_at > now]
         if page.last is None:
             return
         after = page.last

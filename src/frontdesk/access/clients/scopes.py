@@ -13,6 +13,10 @@ SCOPES = (
     "appointments:confirm",
 )
 
+# Of operations beyond the contract. No client holds one that was not named when its scopes were chosen.
+EXTENSION_SCOPES = ("notes:read",)
+EVERY_SCOPE = SCOPES + EXTENSION_SCOPES
+
 # What an assistant may reach at most, by the role of the staff member who connected it. Callers are identified by the
 # data that patients:write changes, so only admins can hand it to an assistant.
 ROLE_SCOPES: Mapping[str, frozenset[str]] = {

@@ -14,8 +14,8 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from frontdesk.access.clients.caller import Grant
-from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.clients.secrets import AuthenticatedClient
+from frontdesk.access.clients.validation import ordered
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.cache import BoundedCache
 from frontdesk.domain.errors import Problem
@@ -72,7 +72,7 @@ class Tokens:
     ) -> IssuedToken:
         """A token with the default lifetime, or for `lifetime` seconds, for all doors or the one of `resource`."""
         now, lifetime = int(self.clock().timestamp()), lifetime or self._lifetime
-        ordered = tuple(scope for scope in SCOPES if scope in scopes)
+        held = ordered(scopes)
         key = self._ring.signing_key
         claims: dict[str, Any] = {
             "iss": self._address,
@@ -80,7 +80,7 @@ class Tokens:
             "sub": client.client_id,
             "client_id": client.client_id,
             "practice": client.practice_slug,
-            "scope": " ".join(ordered),
+            "scope": " ".join(held),
             "grant": client.grant,
             "iat": now,
             "exp": now + lifetime,
@@ -89,7 +89,7 @@ class Tokens:
         if client.tokens_not_before is not None:
             claims["tokens_not_before"] = microseconds(client.tokens_not_before)
         text = jwt.encode(claims, key.private, algorithm=_ALGORITHM, headers={"kid": key.kid, "typ": _TYPE})
-        return IssuedToken(text, lifetime, ordered)
+        return IssuedToken(text, lifetime, held)
 
     async def verify(self, token: str) -> Claims:
         """The claims of the token; Problem `unauthorized` if it is invalid. Verified tokens cost one cache lookup."""

@@ -1,4 +1,4 @@
-"""Limits failed token requests and failed console sign-ins per client id and per address, across all nodes.
+"""Limits failed token requests, console sign-ins and patients' links per name and per address, across all nodes.
 
 The credentials are checked first: right ones are refused only where the same address has failed too often with the same
 client id. Only hashes of client ids and addresses are stored, for a minute.
@@ -27,6 +27,7 @@ REGISTRATIONS = 100
 REVOCATIONS_PER_ADDRESS = 100  # a minute
 MAILS_PER_RECIPIENT = 3  # a minute
 MAILS_PER_ADDRESS = 20
+LINK_USES = 30  # a minute, of one patient's link
 _CACHED = 10_000
 _PRUNE_SECONDS = 60.0
 _CHECKED_AT_ONCE = 4
@@ -34,9 +35,10 @@ _FAILED = "Too many token calls have failed for this client or from this address
 _ISSUED = "This client has requested too many tokens in this minute. A token can be used until it expires."
 _MAILED = "Too many sign-in links have been requested in this minute."
 _REVOKED = "Too many tokens have been revoked from this address in this minute."
+_USED = "This link was used too often in this minute."
 _REGISTERED = "Too many applications have been registered in this minute."
 
-Door = Literal["token", "sign-in"]  # each has counters of its own
+Door = Literal["token", "sign-in", "link"]  # each has counters of its own
 T = TypeVar("T")
 
 
@@ -97,6 +99,12 @@ class FailedAttempts:
         ]
         if self._blocked_until(*subjects) or not await self._count(subjects, [MAILS_PER_RECIPIENT, MAILS_PER_ADDRESS]):
             raise self._limited(_MAILED, *subjects)
+
+    async def count_link_use(self, link_id: str) -> None:
+        """Count a page that is shown by a patient's link."""
+        used = _hash("link", "uses", link_id)
+        if self._blocked_until(used) or not await self._count([used], [LINK_USES]):
+            raise self._limited(_USED, used)
 
     async def prune(self) -> None:
         """Removes expired counts, a bounded number at a time."""

@@ -28,9 +28,9 @@ _OUTAGE = "Signing in is not possible at the moment."
 Means = Literal["link", "oidc", "passkey"]
 
 _SESSION = """
-SELECT s.digest, s.staff_id, m.name, m.role, m.practice_id, p.slug AS practice_slug, p.name AS practice_name,
-       p.time_zone, p.time_format, p.date_format, p.version AS directory_version, s.means, s.created_at, s.last_seen_at,
-       s.expires_at, s.locked_at, n.lock_after_minutes
+SELECT s.digest, s.staff_id, m.name, m.role, m.language, m.practice_id, p.slug AS practice_slug,
+       p.name AS practice_name, p.time_zone, p.time_format, p.date_format, p.version AS directory_version,
+       s.means, s.created_at, s.last_seen_at, s.expires_at, s.locked_at, n.lock_after_minutes
 FROM staff_session s JOIN staff m USING (staff_id) JOIN practice p USING (practice_id)
 LEFT JOIN staff_pin n USING (staff_id)
 WHERE s.digest = $1 AND NOT (m.disabled OR p.suspended)
@@ -77,6 +77,7 @@ class StaffSession(StaffMember):
     time_zone: str
     time_format: TimeFormat
     date_format: DateFormat
+    language: str | None  # chosen by the staff member; None: as the browser prefers
     means: Means
     created_at: datetime
     last_seen_at: datetime

@@ -8,9 +8,9 @@ from typing import Literal
 from frontdesk.console.actions.blocks import Block, overlaps
 from frontdesk.console.actions.proposed_times import ProposedTime
 from frontdesk.console.names import Actor
-from frontdesk.domain.appointments import Appointment
+from frontdesk.domain.appointments import RESCHEDULABLE, Appointment
 from frontdesk.domain.directory import Directory
-from frontdesk.domain.local_time import zone
+from frontdesk.domain.local_time import minute_of, zone
 from frontdesk.domain.patients import Contact
 from frontdesk.domain.slot_ids import SlotIds, SlotRef
 
@@ -56,7 +56,7 @@ class AbsenceEntry:
     called_at: datetime | None = None
 
     def slot(self, provider_id: int) -> SlotRef:
-        start, end = (int(moment.timestamp()) // 60 for moment in (self.starts_at, self.ends_at))
+        start, end = (minute_of(moment) for moment in (self.starts_at, self.ends_at))
         return SlotRef(provider_id, self.location_id, self.visit_type_id, self.procedure_id, start, end - start)
 
 
@@ -137,7 +137,7 @@ def place_of(appointment: Appointment) -> str:
     """Where an appointment is, as a text to compare."""
     if appointment.status == "cancelled":
         return _CANCELLED
-    return _place(appointment.provider_id, appointment.location_id, int(appointment.starts_at.timestamp()) // 60)
+    return _place(appointment.provider_id, appointment.location_id, minute_of(appointment.starts_at))
 
 
 def place_before(absence: Absence, entry: AbsenceEntry) -> str:
@@ -156,7 +156,7 @@ def place_wanted(absence: Absence, entry: AbsenceEntry, slot_ids: SlotIds) -> st
 
 
 def state_of(absence: Absence, entry: AbsenceEntry, appointment: Appointment | None, directory: Directory) -> State:
-    """The calendar decides: an appointment that is no longer in the time of the absence is done, whoever did it."""
+    """The calendar decides: an appointment that is no longer in the time of the absence is done."""
     if appointment is None:
         return "gone"
     if entry.choice == "back":
@@ -168,7 +168,7 @@ def state_of(absence: Absence, entry: AbsenceEntry, appointment: Appointment | N
         absence.block, appointment.starts_at, appointment.ends_at, time_zone
     ):
         return "moved"
-    if appointment.status not in ("booked", "confirmed"):
+    if appointment.status not in RESCHEDULABLE:
         return "seen"
     if entry.choice is None:
         return "open"

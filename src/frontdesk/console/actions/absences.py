@@ -26,6 +26,7 @@ from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.blocks import Block, Blocks, appointments_in
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.actions.proposed_times import ProposedTimes
+from frontdesk.console.language import N_
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.engine.execute import Engine
@@ -36,15 +37,15 @@ LONGEST = timedelta(days=31)
 AT_ONCE = 5  # appointments that one request changes; a page goes on with the others
 _MOST_LISTED = 150  # to decide on, because the fields of a form are limited
 _LIVE = ("booked", "confirmed", "arrived")
-_CANCELLATION = "The provider is away."
-_RESTORATION = "The provider is in after all."
+_CANCELLATION = N_("The provider is away.")
+_RESTORATION = N_("The provider is in after all.")
 # The write was not executed but can be, or it is not known: the choice stays.
 _UNDECIDED = ("upstream_unavailable", "confirmation_incomplete", "internal", "rate_limited")
-_TAKEN = "The chosen time has been taken by somebody else."
-_TAKEN_BEFORE = "It cannot be taken back: the time before is no longer free."
-_CHANGED = "It cannot be taken back: the appointment has been changed since."
-_PASSED = "It cannot be taken back: the time before has passed."
-_GONE = "The practice's system no longer has this appointment."
+_TAKEN = N_("The chosen time has been taken by somebody else.")
+_TAKEN_BEFORE = N_("It cannot be taken back: the time before is no longer free.")
+_CHANGED = N_("It cannot be taken back: the appointment has been changed since.")
+_PASSED = N_("It cannot be taken back: the time before has passed.")
+_GONE = N_("The practice's system no longer has this appointment.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from frontdesk.console.actions.actors import actors_of
+from frontdesk.console.language import gettext as _
 from frontdesk.console.names import Actor
 from frontdesk.domain.booking_rules import RULES
 from frontdesk.operations import OVERRIDE_BOOKING, OVERRIDE_MOVE
@@ -27,7 +28,7 @@ class AppliedOverride:
 
     @property
     def words(self) -> str:
-        return ", ".join(text for rule, text in RULES.items() if rule in self.rules)
+        return ", ".join(_(text) for rule, text in RULES.items() if rule in self.rules)
 
 
 async def overrides_of(

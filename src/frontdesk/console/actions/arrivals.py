@@ -1,6 +1,5 @@
 """The arrivals board: today's appointments by where the patient is, and the steps between."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -12,9 +11,10 @@ from frontdesk.console.actions.calendar import CalendarQuery, Systems, shown_app
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.actions.notes import Note, notes_on
 from frontdesk.console.names import names_of
+from frontdesk.console.tags import tag_of
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Location
-from frontdesk.domain.local_time import local_date, zone
+from frontdesk.domain.local_time import local_date, minute_of, zone
 from frontdesk.domain.patients import Contact
 from frontdesk.operations import CALL_IN, RETURN_TO_WAITING
 from frontdesk.store.database import Database
@@ -77,7 +77,7 @@ class Arrivals:
         directory = await system.directory()
         locations = shown_locations(directory, location_id)
         time_zone = locations[0].time_zone
-        day = local_date(int(context.now.timestamp()) // 60, time_zone)
+        day = local_date(minute_of(context.now), time_zone)
         found, whole = await shown_appointments(system, CalendarQuery(providers=providers), locations, [day])
         directory = await system.directory()  # reading may have loaded a newer one
         contacts = await system.contacts(list({each.patient_id for each in found})) if found else {}
@@ -113,7 +113,7 @@ class Arrivals:
                 )
             )
         board = Board(day, time_zone, locations, places, records_attendance, whole)
-        board = replace(board, tag=hashlib.sha256(repr(board).encode()).hexdigest()[:32])
+        board = replace(board, tag=tag_of(board))
         if known == board.tag:
             return None
         await context.record("console.arrivals", *sorted(contacts), read=True)

@@ -5,7 +5,7 @@ It is stored in the directory and raises its version, so that bookings use the n
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 
 import orjson
 from pydantic import ValidationError
@@ -13,19 +13,21 @@ from pydantic import ValidationError
 from frontdesk.access.clients.caller import Caller
 from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.context import ActionContext
+from frontdesk.console.language import N_
+from frontdesk.console.language import gettext as _
 from frontdesk.console.names import Actor
-from frontdesk.domain.appointments import Appointment
+from frontdesk.domain.appointments import CANCELLABLE, Appointment
 from frontdesk.domain.availability import time_away
 from frontdesk.domain.directory import Directory, TimeOff
 from frontdesk.domain.errors import FieldError, Problem, invalid
-from frontdesk.domain.local_time import local_date, local_day_bounds, zone
+from frontdesk.domain.local_time import instant_at, local_date, local_day_bounds, minute_of, zone
 from frontdesk.store.database import Database
 from frontdesk.store.notifications import notify
 from frontdesk.systems.port import AppointmentFilter, Capability, SchedulingSystem, appointment_pages
 
 LONGEST = timedelta(days=366)
 _MOST_LISTED = 50
-NOT_HERE = "Time is blocked in the practice's own system."
+NOT_HERE = N_("Time is blocked in the practice's own system.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class Blocks:
     async def upcoming(self, context: ActionContext) -> list[Block]:
         """Current and future blocks, by their start."""
         directory = await (await self.systems(context.staff.caller())).directory()
-        today = local_date(int(context.now.timestamp()) // 60, directory.practice.time_zone) - timedelta(days=1)
+        today = local_date(minute_of(context.now), directory.practice.time_zone) - timedelta(days=1)
         found = [
             (Block(provider.id, None, row.starts, row.ends, row.reason), row.by)
             for provider in directory.providers.values()
@@ -92,9 +94,7 @@ class Blocks:
         system = await self.systems(context.staff.caller())
         directory = await system.directory()
         self._check_place(directory, block)
-        found = [
-            each for each in await appointments_in(system, directory, block) if each.status in ("booked", "confirmed")
-        ]
+        found = [each for each in await appointments_in(system, directory, block) if each.status in CANCELLABLE]
         listed = found[:_MOST_LISTED]
         contacts = await system.contacts([each.patient_id for each in listed]) if listed else {}
         if contacts:
@@ -103,7 +103,7 @@ class Blocks:
             AffectedAppointment(
                 each.id,
                 each.starts_at.astimezone(zone(directory.locations[each.location_id].time_zone)),
-                contacts[each.patient_id].name if each.patient_id in contacts else "A patient",
+                contacts[each.patient_id].name if each.patient_id in contacts else _("A patient"),
                 directory.providers[each.provider_id].name,
             )
             for each in listed
@@ -203,7 +203,7 @@ def overlaps(block: Block, starts_at: datetime, ends_at: datetime, time_zone: st
     else:
         start = local_day_bounds(_day(block.starts), time_zone)[0]
         end = local_day_bounds(_day(block.ends), time_zone)[1]
-    return starts_at < datetime.fromtimestamp(end * 60, tz=UTC) and ends_at > datetime.fromtimestamp(start * 60, tz=UTC)
+    return starts_at < instant_at(end) and ends_at > instant_at(start)
 
 
 def _day(moment: datetime | date) -> date:

@@ -3,10 +3,9 @@
 Showing names of patients is recorded. A request that finds nothing new shows nothing and leaves no record.
 """
 
-import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Literal
 
 from frontdesk.access.clients.caller import Caller
@@ -15,11 +14,12 @@ from frontdesk.console.actions.applied_overrides import overrides_of, standing
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.calendar.layout import lay_out
 from frontdesk.console.calendar.view import CalendarView
+from frontdesk.console.tags import tag_of
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory, Location
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.holds import Hold
-from frontdesk.domain.local_time import local_date, local_day_bounds
+from frontdesk.domain.local_time import instant_at, local_date, local_day_bounds, minute_of
 from frontdesk.store.database import Database
 from frontdesk.systems.port import AppointmentFilter, Capability, SchedulingSystem, appointment_pages
 
@@ -64,7 +64,7 @@ class Calendar:
         system = await self.systems(context.staff.caller())
         directory = await system.directory()
         locations = shown_locations(directory, query.location_id)
-        days = _days(query, local_date(int(context.now.timestamp()) // 60, locations[0].time_zone))
+        days = _days(query, local_date(minute_of(context.now), locations[0].time_zone))
         found, whole = await shown_appointments(system, query, locations, days)
         found = await self._with_bookers(context, found)
         directory = await system.directory()  # reading may have loaded a newer one
@@ -163,7 +163,7 @@ async def _holds(
         return []
     zone, places = locations[0].time_zone, {location.id for location in locations}
     first, last = (local_day_bounds(days[at], zone)[at] for at in (0, -1))
-    begin, end = (datetime.fromtimestamp(minute * 60, tz=UTC) for minute in (first, last))
+    begin, end = (instant_at(minute) for minute in (first, last))
     return [
         each
         for each in await system.list_holds(begin, end, now)
@@ -174,12 +174,8 @@ async def _holds(
 def _tagged(view: CalendarView, beside: object) -> CalendarView:
     """With tags that change with what the page shows, not with the time of day."""
     days = [
-        replace(day, columns=[replace(column, tag=_tag((day.date, column), 12)) for column in day.columns])
+        replace(day, columns=[replace(column, tag=tag_of((day.date, column), 12)) for column in day.columns])
         for day in view.days
     ]
     still = [(day.date, day.closures, day.begins, [column.tag for column in day.columns]) for day in days]
-    return replace(view, days=days, tag=_tag((still, view.zone, view.rows, view.shortest, view.today, beside), 32))
-
-
-def _tag(shown: object, length: int) -> str:
-    return hashlib.sha256(repr(shown).encode()).hexdigest()[:length]
+    return replace(view, days=days, tag=tag_of((still, view.zone, view.rows, view.shortest, view.today, beside)))

@@ -1,4 +1,4 @@
-"""How a staff member wants the calendar, kept with the staff member."""
+"""How a staff member wants the calendar, and in which language the console, kept with the staff member."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 import orjson
 
 from frontdesk.console.actions.context import ActionContext
+from frontdesk.console.language import LANGUAGES
 from frontdesk.domain.directory import Directory
 from frontdesk.store.database import Database
 
@@ -18,6 +19,8 @@ ZOOMS = (60, 80, 100, 125, 150, 200, 300)  # percent of the row height
 
 _READ = "SELECT calendar FROM staff WHERE staff_id = $1"
 _SAVE = "UPDATE staff SET calendar = $2::jsonb WHERE staff_id = $1"
+
+_SAVE_LANGUAGE = "UPDATE staff SET language = $2 WHERE staff_id = $1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,11 @@ class Preferences:
         checked = _checked(wanted, directory)
         await self.database.fetchval(_SAVE, context.staff.staff_id, orjson.dumps(asdict(checked)).decode())
         return checked
+
+    async def choose_language(self, context: ActionContext, wanted: str) -> None:
+        """Anything but a language that is offered follows the browser."""
+        chosen = wanted if wanted in LANGUAGES else None
+        await self.database.fetchval(_SAVE_LANGUAGE, context.staff.staff_id, chosen)
 
 
 def _checked(given: dict[str, Any], directory: Directory) -> CalendarPreferences:

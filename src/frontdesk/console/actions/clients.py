@@ -1,14 +1,9 @@
-"""Admins manage the clients of their practice: add, change, disable, rotate secrets, revoke tokens.
+"""Admins manage the clients of their practice: add, change, disable, rotate secrets, revoke tokens."""
 
-A form that makes a secret works once: sent again, it changes nothing and shows no secret.
-"""
-
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from functools import partial
-from typing import Any
 
 from frontdesk.access.clients.records import (
     AS_THE_PRACTICE,
@@ -32,29 +27,12 @@ from frontdesk.access.clients.validation import (
     checked_scopes,
 )
 from frontdesk.access.keys.ring import KeyRing
-from frontdesk.audit.trail import Also
 from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.context import ActionContext
+from frontdesk.console.actions.form_uses import recorded_once
 from frontdesk.domain.errors import FieldError, Problem, invalid
-from frontdesk.engine.confirmation import KEEP_RESULTS
 from frontdesk.store.database import Database
 from frontdesk.store.rows import field_names
-
-_CLAIM = """
-INSERT INTO intent (practice_id, intent_id, client_id, operation, fingerprint, state, result, created_at, expires_at,
-    keep_until)
-VALUES ($1, $2, $3, $4, '', 'consumed', jsonb_build_object('clientId', $5::text), $6, $7, $7)
-ON CONFLICT DO NOTHING RETURNING true
-"""
-_CLAIMED = "SELECT result ->> 'clientId' FROM intent WHERE practice_id = $1 AND intent_id = $2"
-
-
-class SecretShown(Exception):  # noqa: N818 - an answer
-    """The form was sent before, and its secret was shown then."""
-
-    def __init__(self, client_id: str) -> None:
-        super().__init__(client_id)
-        self.client_id = client_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +81,7 @@ class Clients:
             self.database,
             self.ring,
             practice=context.staff.practice_slug,
-            also=self._recorded(context, "console.add_client", once),
+            also=recorded_once(context, "console.add_client", once),
             clock=lambda: context.now,
             **{name: getattr(fields, name) for name in field_names(ClientFields)},
         )
@@ -116,7 +94,7 @@ class Clients:
         """The client and its new secret. The previous one works for the given time."""
         if (await self.one(context, client_id)).staff_id is not None:
             raise Problem("conflict", "An assistant that staff have connected has no secret.")
-        also = self._recorded(context, "console.rotate_client_secret", once)
+        also = recorded_once(context, "console.rotate_client_secret", once)
         rotated = await rotate_secret(
             self.database, self.ring, client_id, retire_old_after=retire_old_after, also=also, clock=lambda: context.now
         )
@@ -137,7 +115,7 @@ class Clients:
                 per_minute=fields.per_minute,
                 quota=fields.quota,
                 patient_access=fields.patient_access,
-                also=self._recorded(context, "console.change_client"),
+                also=context.audit.recorded("console.change_client"),
                 clock=lambda: context.now,
             )
         except ClientError as error:
@@ -148,33 +126,17 @@ class Clients:
     async def set_disabled(self, context: ActionContext, client_id: str, *, disabled: bool) -> ClientRecord:
         await self.one(context, client_id)
         change = disable_client if disabled else enable_client
-        also = self._recorded(context, "console.disable_client" if disabled else "console.enable_client")
+        also = context.audit.recorded("console.disable_client" if disabled else "console.enable_client")
         changed = await change(self.database, client_id, also=also, clock=lambda: context.now)
         context.seal_soon()
         return changed
 
     async def revoke_tokens(self, context: ActionContext, client_id: str) -> ClientRecord:
         await self.one(context, client_id)
-        also = self._recorded(context, "console.revoke_client_tokens")
+        also = context.audit.recorded("console.revoke_client_tokens")
         changed = await revoke_tokens(self.database, client_id, also=also, clock=lambda: context.now)
         context.seal_soon()
         return changed
-
-    def _recorded(self, context: ActionContext, operation: str, once: str | None = None) -> Also:
-        """Commits the audit record, and the use of the form, with the change."""
-
-        async def also(connection: Any, practice_id: int, client_id: str) -> None:
-            await context.record_in(connection, operation, client_id)
-            if once is None:
-                return
-            staff_id, now = context.staff.staff_id, context.now
-            form = hashlib.sha256(f"{staff_id}\n{once}".encode()).digest()
-            if not await connection.fetchval(
-                _CLAIM, practice_id, form, staff_id, operation, client_id, now, now + KEEP_RESULTS
-            ):
-                raise SecretShown(await connection.fetchval(_CLAIMED, practice_id, form))
-
-        return also
 
 
 def check_client(fields: ClientFields) -> None:

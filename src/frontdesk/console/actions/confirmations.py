@@ -11,8 +11,8 @@ from typing import Literal
 from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.names import Actor
-from frontdesk.engine.confirmation import KEEP_RESULTS
 from frontdesk.store.database import Database
+from frontdesk.systems.port import KEEP_RESULTS
 
 State = Literal["pending", "executing", "executed", "expired"]
 STATES: tuple[State, ...] = ("pending", "executing", "executed", "expired")

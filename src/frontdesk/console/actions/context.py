@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from frontdesk.access.clients.caller import Caller
 from frontdesk.access.staff.members import Role as Role
 from frontdesk.access.staff.members import StaffMember
 from frontdesk.audit.trail import AuditContext, AuditTrail, append_audit
+from frontdesk.console.language import gettext as _
 from frontdesk.domain.errors import Problem
 from frontdesk.engine.arguments import from_tool
 from frontdesk.engine.execute import Call
@@ -34,18 +36,11 @@ class ActionContext:
     def require(self, role: Role) -> None:
         """Checks the role again: the guard has checked it for the page."""
         if not self.staff.may(role):
-            raise Problem("forbidden_scope", f"This requires the role {role}.")
+            raise Problem("forbidden_scope", _("This requires the role %(role)s.", role=role))
 
     def call(self, operation: Operation, arguments: Mapping[str, Any], idempotency_key: str | None) -> Call:
         """A call of an operation by this staff member, in this request."""
-        return Call(
-            operation,
-            None,
-            lambda: from_tool(operation, arguments),
-            self.request_id,
-            idempotency_key=idempotency_key,
-            caller=self.staff.caller(),
-        )
+        return call_of(self.staff.caller(), operation, arguments, self.request_id, idempotency_key)
 
     async def record(self, operation: str, *subjects: str, read: bool = False) -> None:
         """Adds an audit record of its own, for an action that commits nothing else."""
@@ -57,3 +52,17 @@ class ActionContext:
 
     def seal_soon(self) -> None:
         self.trail.seal_soon(self.practice_id)
+
+
+def call_of(
+    caller: Caller, operation: Operation, arguments: Mapping[str, Any], request_id: str, idempotency_key: str | None
+) -> Call:
+    """A call of an operation by a caller whom the console has identified."""
+    return Call(
+        operation,
+        None,
+        lambda: from_tool(operation, arguments),
+        request_id,
+        idempotency_key=idempotency_key,
+        caller=caller,
+    )

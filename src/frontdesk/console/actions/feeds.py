@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from frontdesk.console.actions.context import ActionContext
+from frontdesk.console.actions.form_uses import recorded_once
 from frontdesk.domain.directory import Provider
 from frontdesk.domain.errors import Problem
 from frontdesk.outbound.feeds import Feed, add_feed, list_feeds, revoke_feed
@@ -32,14 +33,14 @@ class Feeds:
         shown = [FeedView(feed, providers[feed.provider_id].name) for feed in feeds if feed.revoked_at is None]
         return shown, [provider for provider in providers.values() if provider.active]
 
-    async def add(self, context: ActionContext, provider_id: int) -> str:
-        """The path of the new feed, which cannot be shown again."""
+    async def add(self, context: ActionContext, provider_id: int, *, once: str) -> str:
+        """The path of the new feed, which cannot be shown again. Raises SecretShown if the form was sent before."""
         context.require("admin")
         directory = (await load_directory(self.database, context.practice_id)).directory
         provider = directory.providers.get(provider_id)
         if provider is None or not provider.active:
             raise Problem("not_found", "There is no such provider.")
-        also = context.audit.recorded("console.add_feed")
+        also = recorded_once(context, "console.add_feed", once)
         _, path = await add_feed(
             self.database, context.practice_id, directory, provider_id, with_names=False, now=context.now, also=also
         )

@@ -1,13 +1,13 @@
 """How full each day of a month is. It contains nothing about patients, and leaves no record."""
 
-import hashlib
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import date
 
 from frontdesk.console.actions.calendar import CalendarQuery, Systems, shown_locations
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.calendar.month import DayCount, MonthView, days_shown, lay_out_month
-from frontdesk.domain.local_time import local_date, local_day_bounds
+from frontdesk.console.tags import tag_of
+from frontdesk.domain.local_time import instant_at, local_date, local_day_bounds, minute_of
 from frontdesk.store.database import Database
 from frontdesk.systems.port import Capability
 
@@ -31,7 +31,7 @@ class Months:
         system = await self.systems(context.staff.caller())
         directory = await system.directory()
         locations = shown_locations(directory, query.location_id)
-        today = local_date(int(context.now.timestamp()) // 60, locations[0].time_zone)
+        today = local_date(minute_of(context.now), locations[0].time_zone)
         day = query.day or today
         counted = Capability.OPENING_HOURS in system.capabilities
         counts = (
@@ -40,7 +40,7 @@ class Months:
             else {}
         )
         view = lay_out_month(directory, locations, day, today, counts, query.providers, counted=counted)
-        tag = hashlib.sha256(repr((view.weeks, view.today, view.zone)).encode()).hexdigest()[:32]
+        tag = tag_of((view.weeks, view.today, view.zone))
         return None if tag == known else replace(view, tag=tag)
 
     async def _counts(
@@ -48,7 +48,7 @@ class Months:
     ) -> dict[date, DayCount]:
         days = days_shown(day)
         bounds = local_day_bounds(days[0], time_zone)[0], local_day_bounds(days[-1], time_zone)[1]
-        begin, end = (datetime.fromtimestamp(minute * 60, tz=UTC) for minute in bounds)
+        begin, end = (instant_at(minute) for minute in bounds)
         async with self.database.transaction(context.practice_id) as connection:
             rows = await connection.fetch(
                 _COUNTED,

@@ -1,4 +1,4 @@
-"""Notes of the desk on a patient or an appointment, such as "needs an interpreter". Only the console reads them."""
+"""Notes of the desk on a patient or an appointment, such as "needs an interpreter". Staff may mark one for agents."""
 
 import hashlib
 from collections.abc import Sequence
@@ -7,27 +7,30 @@ from datetime import datetime
 
 from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.context import ActionContext
+from frontdesk.console.language import N_
+from frontdesk.console.language import gettext as _
 from frontdesk.console.names import Actor
 from frontdesk.domain.errors import FieldError, Problem, invalid
+from frontdesk.domain.notes import NoteKind
 from frontdesk.domain.text import character_fault
 from frontdesk.store.database import Database
 
-KINDS = {
-    "interpreter": "Interpreter",
-    "mobility": "Mobility",
-    "reason": "Reason for the visit",
-    "other": "Other",
+_KINDS: dict[NoteKind, str] = {
+    "interpreter": N_("Interpreter"),
+    "mobility": N_("Mobility"),
+    "reason": N_("Reason for the visit"),
+    "other": N_("Other"),
 }
 LONGEST = 500
 _MOST = 50  # on a patient, with those on appointments
 _OF_PATIENTS = """
-SELECT patient_id, note_id, appointment_id, kind, text, written_by, written_at FROM desk_note
+SELECT patient_id, note_id, appointment_id, kind, text, written_by, written_at, for_agents FROM desk_note
 WHERE practice_id = $1 AND patient_id = ANY ($2) ORDER BY written_at, note_id
 """
 _COUNT = "SELECT count(*) FROM desk_note WHERE practice_id = $1 AND patient_id = $2"
 _ADD = """
-INSERT INTO desk_note (practice_id, patient_id, note_id, appointment_id, kind, text, written_by, written_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING RETURNING note_id
+INSERT INTO desk_note (practice_id, patient_id, note_id, appointment_id, kind, text, written_by, written_at, for_agents)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING RETURNING note_id
 """
 _REMOVE = """
 DELETE FROM desk_note WHERE practice_id = $1 AND patient_id = $2 AND note_id = $3 RETURNING appointment_id
@@ -43,6 +46,7 @@ class Note:
     text: str
     by: Actor
     at: datetime
+    for_agents: bool  # clients with the scope notes:read may read it
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +56,20 @@ class Notes:
     database: Database
 
     async def add(
-        self, context: ActionContext, patient_id: str, appointment_id: str | None, kind: str, text: str, key: str
+        self,
+        context: ActionContext,
+        patient_id: str,
+        appointment_id: str | None,
+        kind: str,
+        text: str,
+        key: str,
+        *,
+        for_agents: bool,
     ) -> None:
         """The same key adds one note."""
         text = text.strip()
         faults = []
-        if kind not in KINDS:
+        if kind not in _KINDS:
             faults.append(FieldError("kind", "required", "kind must be chosen"))
         if not text:
             faults.append(FieldError("text", "notBlank", "text must not be blank"))
@@ -71,7 +83,9 @@ class Notes:
         about = [patient_id, *([] if appointment_id is None else [appointment_id])]
         async with self.database.transaction(context.practice_id) as connection:
             if await connection.fetchval(_COUNT, context.practice_id, patient_id) >= _MOST:
-                raise Problem("conflict", f"There are {_MOST} notes on this patient already. Remove one first.")
+                raise Problem(
+                    "conflict", _("There are %(number)s notes on this patient already. Remove one first.", number=_MOST)
+                )
             added = await connection.fetchval(
                 _ADD,
                 context.practice_id,
@@ -82,6 +96,7 @@ class Notes:
                 text,
                 context.staff.staff_id,
                 context.now,
+                for_agents,
             )
             if added is not None:
                 await context.record_in(connection, "console.add_note", *about)
@@ -95,6 +110,11 @@ class Notes:
             about = removed["appointment_id"]
             await context.record_in(connection, "console.remove_note", patient_id, *([] if about is None else [about]))
         context.seal_soon()
+
+
+def kinds() -> dict[str, str]:
+    """What a note can be about, with the name to show."""
+    return {kind: _(name) for kind, name in _KINDS.items()}
 
 
 async def notes_on(database: Database, practice_id: int, patient_ids: Sequence[str]) -> list[Note]:
@@ -113,6 +133,7 @@ async def notes_on(database: Database, practice_id: int, patient_ids: Sequence[s
             row["text"],
             actors[row["written_by"]],
             row["written_at"],
+            row["for_agents"],
         )
         for row in rows
     ]

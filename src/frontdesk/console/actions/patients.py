@@ -1,5 +1,6 @@
 """Patients in the console: searched by fragments, and shown with their appointments."""
 
+import contextlib
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.actions.notes import Note, notes_on
 from frontdesk.console.names import names_of
 from frontdesk.domain.appointments import Appointment
-from frontdesk.domain.directory import Directory
+from frontdesk.domain.directory import DateFormat, Directory
 from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.domain.ids import PATIENT_ID
 from frontdesk.domain.local_time import zone
@@ -26,14 +27,23 @@ _MOST_WORDS = 6
 _FEWEST_DIGITS, _TAIL_DIGITS = 3, 7
 _MOST_APPOINTMENTS = 200
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH = rf"(?P<name>(?:{'|'.join(_MONTHS)})[a-z]*)\.?"
+_OTHER_MONTHS = {
+    "mär": "mar",
+    "mai": "may",
+    "okt": "oct",
+    "dez": "dec",
+    "ene": "jan",
+    "abr": "apr",
+    "ago": "aug",
+    "dic": "dec",
+}
+_MONTH = rf"(?:de\s+)?(?P<name>(?:{'|'.join((*_MONTHS, *_OTHER_MONTHS))})[a-z]*)\.?"
 _DATES = tuple(
     re.compile(pattern, re.ASCII | re.IGNORECASE)
     for pattern in (
         r"\b(?P<year>\d{4})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})\b",
-        r"\b(?P<month>\d{1,2})/(?P<day>\d{1,2})/(?P<year>\d{4})\b",
-        r"\b(?P<day>\d{1,2})[.-]\s?(?P<month>\d{1,2})[.-]\s?(?P<year>\d{4})\b",
-        rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.)?\s+{_MONTH},?\s+(?P<year>\d{{4}})\b",
+        r"\b(?P<one>\d{1,2})(?:/|[.-]\s?)(?P<other>\d{1,2})(?:/|[.-]\s?)(?P<year>\d{4})\b",
+        rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.)?\s+{_MONTH},?\s+(?:de\s+)?(?P<year>\d{{4}})\b",
         rf"\b{_MONTH}\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<year>\d{{4}})\b",
     )
 )
@@ -91,14 +101,16 @@ class Patients:
             )
         if len(text) > LONGEST_TEXT:
             raise invalid([FieldError("search", "maxLength", f"search must be at most {LONGEST_TEXT} characters")])
-        search, number = parse_search(text), _NUMBER.match(text.strip())
-        if search == PatientSearch() and number is None:
+        date_format = (await system.directory()).practice.date_format
+        searches, number = parse_search(text, date_format), _NUMBER.match(text.strip())
+        if searches == [PatientSearch()] and number is None:
             message = "search needs part of a name, the last digits of a phone number, a date of birth, or a number"
             raise invalid([FieldError("search", "notBlank", message)])
         numbered = None if number is None else await system.get_patient(int(number[1]))
         found = [] if numbered is None else [numbered]
-        if search != PatientSearch():
-            found += [each for each in await system.search_patients(search, most=SHOWN + 1) if each != numbered]
+        for search in searches:
+            if search != PatientSearch():
+                found += [each for each in await system.search_patients(search, most=SHOWN + 1) if each not in found]
         shown = found[:SHOWN]
         await context.record("console.search_patients", *(each.id for each in shown), read=True)
         return PatientHits(shown, len(found) > SHOWN)
@@ -127,18 +139,20 @@ class Patients:
         )
 
 
-def parse_search(text: str) -> PatientSearch:
-    """Reads a date as the date of birth, digits as the end of the phone number, the rest as beginnings of names."""
-    dob = None
+def parse_search(text: str, date_format: DateFormat) -> list[PatientSearch]:
+    """Reads a date as the date of birth, digits as the end of the phone number, the rest as beginnings of names. A date
+    that can be read in two orders is searched in both, first in that of the practice."""
+    dobs: list[date] = []
     for pattern in _DATES:
-        if dob is None and (found := pattern.search(text)) is not None:
-            dob = _date(**found.groupdict())
+        if not dobs and (found := pattern.search(text)) is not None:
+            dobs = _dates(date_format, **found.groupdict())
             text = text[: found.start()] + " " + text[found.end() :]
     tail = None
     if (found := _PHONE.search(text)) is not None and len(digits(found.group())) >= _FEWEST_DIGITS:
         tail = digits(found.group())[-_TAIL_DIGITS:][::-1]
         text = text[: found.start()] + " " + text[found.end() :]
-    return PatientSearch(_names(text), tail, dob)
+    names = _names(text)
+    return [PatientSearch(names, tail, dob) for dob in dobs] or [PatientSearch(names, tail)]
 
 
 def _names(text: str) -> tuple[tuple[str, str], ...]:
@@ -153,15 +167,20 @@ def _names(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(readings)
 
 
-def _date(year: str, day: str, month: str = "", name: str = "") -> date | None:
-    """12/31/1985 and, since there is no thirteenth month, 31/12/1985."""
-    first = _MONTHS.index(name[:3].lower()) + 1 if name else int(month)
-    for number, of_month in ((first, int(day)), (int(day), first)):
-        try:
-            return date(int(year), number, of_month)
-        except ValueError:
-            continue
-    return None
+def _dates(
+    date_format: DateFormat, year: str, day: str = "", month: str = "", name: str = "", one: str = "", other: str = ""
+) -> list[date]:
+    """The dates that this can mean: one, both orders of day and month, or none."""
+    if one:
+        orders = [(other, one), (one, other)] if date_format == "dayFirst" else [(one, other), (other, one)]
+    else:
+        short = name[:3].lower()
+        orders = [(str(_MONTHS.index(_OTHER_MONTHS.get(short, short)) + 1) if name else month, day)]
+    found = []
+    for number, of_month in orders:
+        with contextlib.suppress(ValueError):
+            found.append(date(int(year), int(number), int(of_month)))
+    return list(dict.fromkeys(found))
 
 
 def _shown(appointment: Appointment, directory: Directory) -> PatientAppointment:

@@ -11,11 +11,11 @@ from datetime import date
 from typing import Any
 
 from frontdesk.audit.trail import append_disclosure
+from frontdesk.console.actions.calendar import Systems
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import zone
-from frontdesk.domain.stranded import Stranded
 from frontdesk.practice_file import Fault, PracticeFile, PracticeFileError, dump, dump_json
 from frontdesk.store.database import Database
 from frontdesk.store.directories import StoredDirectory, load_directory
@@ -28,8 +28,9 @@ from frontdesk.store.practices import (
     stored_patient_ids,
     stored_patients,
 )
-from frontdesk.systems.stranding import Choice, Stranding, default_choice
-from frontdesk.systems.stranding import PatientsStranded as PatientsStranded
+from frontdesk.systems.port import SchedulingSystem
+from frontdesk.systems.stranding import Choice, Found, Stranding, default_choice
+from frontdesk.systems.stranding import StrandingRefused as StrandingRefused
 
 STRANDED_CHOICES: Mapping[str, Choice] = {"keep": "keep", "cancel": "cancel"}
 LARGEST_FILE = 1024 * 1024  # larger files take seconds to parse; the command line accepts them
@@ -42,7 +43,7 @@ class Preview:
 
     version: int
     differences: Sequence[Difference]
-    stranded: Sequence[Stranded]
+    found: Found
     before: Directory  # active records, without time that was blocked in the console
     after: Directory
 
@@ -65,6 +66,7 @@ class OpenedPractice:
 @dataclass(frozen=True, slots=True)
 class PracticeFiles:
     database: Database
+    systems: Systems
 
     async def opened(self, context: ActionContext) -> OpenedPractice:
         context.require("admin")
@@ -96,7 +98,7 @@ class PracticeFiles:
                 await append_disclosure(connection, entry)
             context.seal_soon()
         known = stored.directory
-        change = Stranding(known, after_import(known, file.directory, prune=prune))
+        change = self._stranding(context, known, after_import(known, file.directory, prune=prune))
         return Preview(
             stored.version,
             differences(known, patients, file, prune=prune),
@@ -115,22 +117,30 @@ class PracticeFiles:
         operation: str = "console.import_practice_file",
         subjects: Sequence[str] = (),
     ) -> None:
-        """Imports the whole file, if the practice still has the version that was compared. Raises PatientsStranded if
+        """Imports the whole file, if the practice still has the version that was compared. Raises StrandingRefused if
         `stranded` does not say what becomes of the appointments that lose what they were booked for."""
         context.require("admin")
         stored, file = await self._judged(context, text, prune=prune)
-        change = Stranding(stored.directory, after_import(stored.directory, file.directory, prune=prune))
-        choice = stranded or default_choice(prune=prune)
+        after = after_import(stored.directory, file.directory, prune=prune)
+        change, choice = self._stranding(context, stored.directory, after), stranded or default_choice(prune=prune)
+        upstream = await change.settle_upstream(choice, context.now)
 
         async def also(connection: Any, practice_id: int) -> None:
             await context.record_in(connection, operation, *subjects)
-            await change.settle(connection, practice_id, choice, context.audit)
+            if upstream is None:
+                await change.settle(connection, practice_id, choice, context.audit)
 
         try:
             await import_practice(self.database, file, context.now, prune=prune, version=version, also=also)
         except PracticeChanged:
             raise Problem("conflict", "The practice has changed since the comparison. Compare again.") from None
         context.seal_soon()
+
+    def _stranding(self, context: ActionContext, before: Directory, after: Directory) -> Stranding:
+        async def system() -> SchedulingSystem:
+            return await self.systems(context.staff.caller())
+
+        return Stranding(before, after, system)
 
     async def _judged(self, context: ActionContext, text: str, *, prune: bool) -> tuple[StoredDirectory, PracticeFile]:
         stored = await load_directory(self.database, context.practice_id)

@@ -1,13 +1,13 @@
 """Free times for appointments whose provider is away: at another provider the same day, or later at the same one."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from frontdesk.console.actions.blocks import Block, overlaps
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory, Procedure
-from frontdesk.domain.local_time import local_date, zone
+from frontdesk.domain.local_time import instant_at, local_date, minute_of, zone
 from frontdesk.domain.slot_ids import SlotIds, SlotRef
 from frontdesk.operations import booking_refusal
 from frontdesk.systems.port import SchedulingSystem, SlotQuery
@@ -70,7 +70,7 @@ class ProposedTimes:
 
     async def _ranked(self, appointment: Appointment, length: timedelta) -> list[_Free]:
         home = self._directory.locations[appointment.location_id]
-        wanted = int(appointment.starts_at.timestamp()) // 60
+        wanted = minute_of(appointment.starts_at)
         day = local_date(wanted, home.time_zone)
         visit = (appointment.visit_type_id, appointment.procedure_id)
         that_day = await self._free(SlotQuery(*visit, None, None, day, day), _MOST_OF_A_DAY, length)
@@ -106,7 +106,7 @@ class ProposedTimes:
 
     def _is_away(self, free: _Free, length: timedelta) -> bool:
         """Where time cannot be blocked, a search still offers the provider's own."""
-        start = datetime.fromtimestamp(free.start * 60, tz=UTC)
+        start = instant_at(free.start)
         return free.provider_id == self._away.provider_id and overlaps(
             self._away, start, start + length, free.time_zone
         )
@@ -125,7 +125,7 @@ class ProposedTimes:
         return ProposedTime(
             slot_id=self._slot_ids.encode(self._slot(appointment, procedure, free)),
             provider=self._directory.providers[free.provider_id].name,
-            start=datetime.fromtimestamp(free.start * 60, tz=UTC).astimezone(zone(free.time_zone)),
+            start=instant_at(free.start).astimezone(zone(free.time_zone)),
             location=None
             if free.location_id == appointment.location_id
             else self._directory.locations[free.location_id].name,

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.calendar import Systems
 from frontdesk.console.actions.context import ActionContext
+from frontdesk.console.language import N_
 from frontdesk.console.names import Actor
 from frontdesk.domain.availability import OpenTimes
 from frontdesk.domain.directory import Directory
@@ -24,7 +25,7 @@ from frontdesk.systems.port import Capability
 LONGEST = timedelta(days=92)
 OUTCOMES = ("completed", "noShow", "cancelled", "open")
 BOOKERS = ("agent", "integration", "staff", "other")
-LEADS = ("Same day", "1–2 days", "3–7 days", "8–28 days", "Over 28 days")
+LEADS = (N_("Same day"), N_("1–2 days"), N_("3–7 days"), N_("8–28 days"), N_("Over 28 days"))
 _LEAD_ENDS = (0, 2, 7, 28)  # the last day of each but the last
 
 # Rows of a day have no lead_days, and the others no day. Bounds on the start narrow the search; the local date decides.

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -11,11 +11,19 @@ from zoneinfo import ZoneInfo
 from frontdesk.access.clients.records import ClientRecord, list_clients
 from frontdesk.access.limits.rate_limiter import MINUTE_SECONDS, QUOTA_SECONDS
 from frontdesk.console.actions.context import ActionContext
+from frontdesk.console.language import N_
+from frontdesk.console.language import gettext as _
 from frontdesk.store.database import Database
 
 WriteOutcome = Literal["succeeded", "challenged", "refused", "failed"]
 Error = tuple[int, str]  # status and code
 ENDINGS: tuple[WriteOutcome, ...] = ("succeeded", "challenged", "refused", "failed")
+ENDING_NAMES: Mapping[WriteOutcome, str] = {
+    "succeeded": N_("Succeeded"),
+    "challenged": N_("Challenged"),
+    "refused": N_("Refused"),
+    "failed": N_("Failed"),
+}
 
 _MINUTE, _QUOTA_PERIOD = timedelta(seconds=MINUTE_SECONDS), timedelta(seconds=QUOTA_SECONDS)
 
@@ -39,19 +47,23 @@ class Span:
     """A period until now, in equal steps. Counts are stored per 5 and per 60 minutes."""
 
     name: str
-    label: str
+    words: str
     minutes: Literal[5, 60]
     step: timedelta
     steps: int
+
+    @property
+    def label(self) -> str:
+        return _(self.words)
 
 
 SPANS = {
     span.name: span
     for span in (
-        Span("3h", "3 hours", 5, timedelta(minutes=5), 36),
-        Span("24h", "24 hours", 5, timedelta(minutes=30), 48),
-        Span("7d", "7 days", 60, timedelta(hours=6), 28),
-        Span("30d", "30 days", 60, timedelta(days=1), 30),
+        Span("3h", N_("3 hours"), 5, timedelta(minutes=5), 36),
+        Span("24h", N_("24 hours"), 5, timedelta(minutes=30), 48),
+        Span("7d", N_("7 days"), 60, timedelta(hours=6), 28),
+        Span("30d", N_("30 days"), 60, timedelta(days=1), 30),
     )
 }
 

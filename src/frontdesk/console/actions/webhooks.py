@@ -1,25 +1,36 @@
 """Webhook endpoints of a practice, and what could not be delivered to them.
 
-Endpoints are added on the command line, because adding one decides where ids of patients are sent.
+What is added here goes to public addresses only: those of a private network are added on the command line.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from frontdesk.access.keys.encryption import KeyCipher
 from frontdesk.console.actions.context import ActionContext
-from frontdesk.domain.errors import Problem
+from frontdesk.console.actions.form_uses import recorded_once
+from frontdesk.domain.errors import FieldError, Problem, invalid
+from frontdesk.outbound.targets import TargetError
 from frontdesk.outbound.webhooks.deliveries import Delivery, list_deliveries, replay
 from frontdesk.outbound.webhooks.endpoints import (
+    DEFAULT_RETIREMENT,
     Endpoint,
     WebhookError,
+    add_endpoint,
     list_endpoints,
+    live_secrets,
     pause_endpoint,
     practice_of,
+    remove_endpoint,
     resume_endpoint,
+    rotate_secret,
     show_endpoint,
 )
+from frontdesk.outbound.webhooks.sender import Sender, Sent, send_test
 from frontdesk.store.database import Database
 
+MOST_ENDPOINTS = 20  # every event is sent to each
 _DEAD_SHOWN = 20
 
 
@@ -32,6 +43,8 @@ class EndpointView:
 @dataclass(frozen=True, slots=True)
 class Webhooks:
     database: Database
+    cipher: KeyCipher
+    allow_private: bool  # for endpoints that were added on the command line
 
     async def all(self, context: ActionContext) -> list[EndpointView]:
         context.require("admin")
@@ -40,6 +53,58 @@ class Webhooks:
             dead = await list_deliveries(self.database, endpoint.endpoint_id, "dead", _DEAD_SHOWN)
             found.append(EndpointView(endpoint, dead))
         return found
+
+    async def add(self, context: ActionContext, url: str, events: Sequence[str], *, once: str) -> tuple[Endpoint, str]:
+        """The endpoint and its secret. Raises SecretShown if the form was sent before."""
+        context.require("admin")
+        if len(await list_endpoints(self.database, context.practice_id)) >= MOST_ENDPOINTS:
+            raise invalid([FieldError("url", "webhook", f"There are {MOST_ENDPOINTS} endpoints: remove one first.")])
+        try:
+            async with _sender(allow_private=False) as sender:
+                await sender.check_public(url)
+            added = await add_endpoint(
+                self.database,
+                self.cipher,
+                context.practice_id,
+                url,
+                events,
+                context.now,
+                public_only=True,
+                also=recorded_once(context, "console.add_webhook", once),
+            )
+        except TargetError as error:
+            raise invalid([FieldError("url", "webhook", str(error))]) from None
+        except WebhookError as error:
+            raise invalid([FieldError("events", "webhook", str(error))]) from None
+        context.seal_soon()
+        return added
+
+    async def rotate(self, context: ActionContext, endpoint_id: str, *, once: str) -> tuple[Endpoint, str]:
+        """The endpoint and its new secret; messages are signed with both for a day. Raises SecretShown."""
+        await self._own(context, endpoint_id)
+        rotated = await rotate_secret(
+            self.database,
+            self.cipher,
+            endpoint_id,
+            context.now,
+            retire_old_after=DEFAULT_RETIREMENT,
+            also=recorded_once(context, "console.rotate_webhook_secret", once),
+        )
+        context.seal_soon()
+        return rotated
+
+    async def test(self, context: ActionContext, endpoint_id: str) -> Sent:
+        """Sends a signed message without data; of the answer only its status is read."""
+        endpoint = await self._own(context, endpoint_id)
+        await context.record("console.test_webhook", endpoint_id)
+        keys = await live_secrets(self.database, self.cipher, endpoint, context.now)
+        async with _sender(allow_private=self.allow_private) as sender:
+            return await send_test(sender, endpoint.url, keys, context.now, public_only=endpoint.public_only)
+
+    async def remove(self, context: ActionContext, endpoint_id: str) -> None:
+        await self._own(context, endpoint_id)
+        await remove_endpoint(self.database, endpoint_id, also=context.audit.recorded("console.remove_webhook"))
+        context.seal_soon()
 
     async def replay_dead(self, context: ActionContext, endpoint_id: str) -> None:
         """Sends every dead letter of an endpoint again."""
@@ -64,3 +129,12 @@ class Webhooks:
         except WebhookError:
             pass
         raise Problem("not_found", "There is no such webhook endpoint.")
+
+
+@asynccontextmanager
+async def _sender(*, allow_private: bool) -> AsyncIterator[Sender]:
+    sender = Sender(allow_private=allow_private)
+    try:
+        yield sender
+    finally:
+        await sender.close()

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from frontdesk.console.language import N_, months, weekdays
+from frontdesk.console.language import gettext as _
 from frontdesk.domain.errors import CATALOGUE
 from frontdesk.operations import Operation
 
@@ -16,68 +18,70 @@ class Narration:
     never: str
 
 
-_IDS = "Say an id aloud, or use one that no tool has returned in this conversation."
-_CHOOSE = "Choose for the caller where several records fit: ask which one is meant."
-_DIRECTORY = "Nothing yet: this is looked up while the caller speaks."
+_IDS = N_("Say an id aloud, or use one that no tool has returned in this conversation.")
+_CHOOSE = N_("Choose for the caller where several records fit: ask which one is meant.")
+_DIRECTORY = N_("Nothing yet: this is looked up while the caller speaks.")
 
 _AFTER: Mapping[str, Narration] = {
     "get_capabilities": Narration(
-        "Which scopes its token holds, and so which tools will be refused.",
+        N_("Which scopes its token holds, and so which tools will be refused."),
         _DIRECTORY,
-        "Promise an action that its scopes do not allow.",
+        N_("Promise an action that its scopes do not allow."),
     ),
     "get_practice": Narration(
-        "The practice's name, time zone and rules, and what its scheduling system supports.",
-        "The practice's name, when it answers the call.",
-        "Convert times into another zone.",
+        N_("The practice's name, time zone and rules, and what its scheduling system supports."),
+        N_("The practice's name, when it answers the call."),
+        N_("Convert times into another zone."),
     ),
     "match_patient": Narration(
-        "The patient's id, and whether the practice has seen this person before. Nothing else about them.",
-        "That it has found them. No more than the caller has said themselves.",
-        "Match by fewer than all four fields, or tell anything about a patient to a caller it has not identified.",
+        N_("The patient's id, and whether the practice has seen this person before. Nothing else about them."),
+        N_("That it has found them. No more than the caller has said themselves."),
+        N_("Match by fewer than all four fields, or tell anything about a patient to a caller it has not identified."),
     ),
     "get_patient": Narration(
-        "What is on file about the patient.", "Only what was asked for.", "Tell it to anyone but the patient."
+        N_("What is on file about the patient."),
+        N_("Only what was asked for."),
+        N_("Tell it to anyone but the patient."),
     ),
-    "list_locations": Narration("The places that fit the name, with their time zones.", _DIRECTORY, _CHOOSE),
-    "list_providers": Narration("The doctors that fit, and who takes new patients.", _DIRECTORY, _CHOOSE),
+    "list_locations": Narration(N_("The places that fit the name, with their time zones."), _DIRECTORY, _CHOOSE),
+    "list_providers": Narration(N_("The doctors that fit, and who takes new patients."), _DIRECTORY, _CHOOSE),
     "list_visit_types": Narration(
-        "The kinds of visit, and which are for new and which for known patients.",
-        "What kinds of visit there are, by their names.",
-        "Offer a kind of visit that does not fit the patient.",
+        N_("The kinds of visit, and which are for new and which for known patients."),
+        N_("What kinds of visit there are, by their names."),
+        N_("Offer a kind of visit that does not fit the patient."),
     ),
-    "list_procedures": Narration("What is done in such a visit, and how long it takes.", _DIRECTORY, _CHOOSE),
+    "list_procedures": Narration(N_("What is done in such a visit, and how long it takes."), _DIRECTORY, _CHOOSE),
     "search_slots": Narration(
-        "Open times of one doctor at one place, earliest first, in that place's own time.",
-        "Two or three of them: weekday, date and local time.",
-        "Hold a slot to be booked: until it is, another caller may take it.",
+        N_("Open times of one doctor at one place, earliest first, in that place's own time."),
+        N_("Two or three of them: weekday, date and local time."),
+        N_("Hold a slot to be booked: until it is, another caller may take it."),
     ),
     "find_first_available": Narration(
-        "The earliest open times over every doctor and place that fits.",
-        "The first one or two, with doctor and place.",
-        "Hold a slot to be booked: until it is, another caller may take it.",
+        N_("The earliest open times over every doctor and place that fits."),
+        N_("The first one or two, with doctor and place."),
+        N_("Hold a slot to be booked: until it is, another caller may take it."),
     ),
     "get_slot": Narration(
-        "That the slot is still open at this moment, and the names that belong to it.",
-        "Doctor, place, weekday and local time, and asks whether that suits.",
-        "Take silence for a yes.",
+        N_("That the slot is still open at this moment, and the names that belong to it."),
+        N_("Doctor, place, weekday and local time, and asks whether that suits."),
+        N_("Take silence for a yes."),
     ),
     "list_appointments": Narration(
-        "The caller's appointments in short form.", "Which one is meant, by weekday and time.", _CHOOSE
+        N_("The caller's appointments in short form."), N_("Which one is meant, by weekday and time."), _CHOOSE
     ),
     "get_appointment": Narration(
-        "Everything about the appointment, as it stands now.",
-        "Doctor, place, weekday and local time. Never the id.",
-        "Read it to a caller it has not identified.",
+        N_("Everything about the appointment, as it stands now."),
+        N_("Doctor, place, weekday and local time. Never the id."),
+        N_("Read it to a caller it has not identified."),
     ),
 }
-_READ = Narration("The record that it asked for, by the names people use.", "Only what was asked for.", _IDS)
+_READ = Narration(N_("The record that it asked for, by the names people use."), N_("Only what was asked for."), _IDS)
 
 
 def before(operation: Operation, *, confirming: bool) -> str:
     """The description of the tool that the agent has."""
     if confirming:
-        return (
+        return _(
             "The identical call once more, with the token of the challenge. It goes to the REST door first and then, "
             "with the same token, to the MCP door: what was done once is answered twice."
         )
@@ -90,23 +94,27 @@ def after(operation: Operation, answer: Any, *, resent: bool) -> Narration:
     code = document.get("code")
     if code == "confirmation_required":
         return Narration(
-            "That this would succeed now. Nothing has been changed; the token is good for exactly this request.",
+            _("That this would succeed now. Nothing has been changed; the token is good for exactly this request."),
             read_back(document.get("readBack", {})),
-            "Confirm on its own. The token proves that the request is unchanged, not that a person agreed.",
+            _("Confirm on its own. The token proves that the request is unchanged, not that a person agreed."),
         )
     kind = CATALOGUE.get(str(code))
     if kind is not None:
         return Narration(
-            kind.meaning, "That it could not be done, and what comes next. No code, no id.", f"Again? {kind.retry}"
+            _(kind.meaning),
+            _("That it could not be done, and what comes next. No code, no id."),
+            _("Again? %(advice)s", advice=_(kind.retry)),
         )
     if operation.kind == "write":
         return Narration(
-            "That it is done."
-            + (" The second message asked for the same once more and got the stored answer." if resent else ""),
-            "That it is done, once, and when.",
-            "Send it again without the token: that would be a new request.",
+            _("That it is done. The second message asked for the same once more and got the stored answer.")
+            if resent
+            else _("That it is done."),
+            _("That it is done, once, and when."),
+            _("Send it again without the token: that would be a new request."),
         )
-    return _AFTER.get(operation.name, _READ)
+    narration = _AFTER.get(operation.name, _READ)
+    return Narration(_(narration.knows), _(narration.says), _(narration.never))
 
 
 def read_back(told: Any) -> str:
@@ -114,20 +122,27 @@ def read_back(told: Any) -> str:
     if not isinstance(told, dict):
         return ""
     if "start" in told and "providerName" in told:
-        about = f"{told.get('visitTypeName')} with {told['providerName']} at {told.get('locationName')}"
+        about = _(
+            "%(visit)s with %(provider)s at %(location)s",
+            visit=told.get("visitTypeName"),
+            provider=told["providerName"],
+            location=told.get("locationName"),
+        )
         if "lastName" in told:
             about = f"{told.get('firstName')} {told['lastName']}: {about}"
-        said = f"“{about}, {spoken(str(told['start']))}"
+        said = f"{about}, {spoken(str(told['start']))}"
         if told.get("rescheduledFrom"):
-            said += f", instead of {spoken(str(told['rescheduledFrom']))}"
-        said += "."
+            before = spoken(str(told["rescheduledFrom"]))
+            said = _("%(new)s, instead of %(before)s", new=said, before=before)
         if told.get("reason"):
-            said += f" Reason: {told['reason']}."
-        return f"{said} Is that right?”"
-    said = ", ".join(
-        f"{name} {'removed' if value is None else value}" for name, value in told.items() if not name.endswith("Id")
-    )
-    return f"“{said}. Is that right?”"
+            return _("“%(told)s. Reason: %(reason)s. Is that right?”", told=said, reason=told["reason"])
+    else:
+        said = ", ".join(
+            f"{name} {_('removed') if value is None else value}"
+            for name, value in told.items()
+            if not name.endswith("Id")
+        )
+    return _("“%(told)s. Is that right?”", told=said)
 
 
 def spoken(start: str) -> str:
@@ -136,4 +151,10 @@ def spoken(start: str) -> str:
         moment = datetime.fromisoformat(start)
     except ValueError:
         return start
-    return f"{moment:%A, %B} {moment.day} at {moment:%H:%M}"
+    return _(
+        "%(weekday)s, %(month)s %(day)s at %(time)s",
+        weekday=weekdays("wide")[moment.weekday()],
+        month=months("wide")[moment.month - 1],
+        day=moment.day,
+        time=f"{moment:%H:%M}",
+    )

@@ -16,10 +16,12 @@ from frontdesk.console.actions.agent_view import commits
 from frontdesk.console.agent_view import narration
 from frontdesk.console.agent_view.exchange import Exchange, SentMessage, exchange, mcp_request, rest_request
 from frontdesk.console.agent_view.messages import panes
-from frontdesk.console.agent_view.scenarios import SCENARIOS, Scenario, ScenarioStep
+from frontdesk.console.agent_view.scenarios import Scenario, ScenarioStep, scenarios
 from frontdesk.console.agent_view.state import Choice, ScenarioState, Value, load_state
 from frontdesk.console.forms import Form
 from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.language import N_
+from frontdesk.console.language import gettext as _
 from frontdesk.domain.errors import Problem
 from frontdesk.engine.sandbox import SCENARIOS as SIMULATED
 from frontdesk.operations import BY_NAME, OPERATIONS, Operation
@@ -30,15 +32,15 @@ PATH = "/agent"
 _TOKEN = "confirmationToken"  # noqa: S105 - a field's name
 _DEMO = "demo"
 _LONGEST_NUMBER = 18
-_ONLY_SANDBOX = (
+_ONLY_SANDBOX = N_(
     "The next call would change data. The agent's view executes writes in sandbox practices only, "
     "so it ends with the challenge here."
 )
 _BOTH_DOORS = ("", "")
-_TWICE = ("Sent first: executes the write.", "The same token again: the stored answer, nothing is executed.")
+_TWICE = (N_("Sent first: executes the write."), N_("The same token again: the stored answer, nothing is executed."))
 _TWICE_BY_KEY = (
-    "An integration's write executes at once. With an Idempotency-Key it does so once.",
-    "The identical request again: the stored answer, nothing is executed.",
+    N_("An integration's write executes at once. With an Idempotency-Key it does so once."),
+    N_("The identical request again: the stored answer, nothing is executed."),
 )
 
 
@@ -117,7 +119,7 @@ async def _walk(request: ConsoleRequest, form: Form) -> ScenarioProgress:
     client = next((each for each in clients if each.client_id == form.get("client")), None)
     if client is None:
         raise Problem("not_found", "There is no such client.")
-    scenario = SCENARIOS.get(form.get("scenario"))
+    scenario = scenarios().get(form.get("scenario"))
     position = form.get("position")
     return ScenarioProgress(
         client,
@@ -157,7 +159,7 @@ async def _run(
         left = await send(rest_request(operation, arguments, trace=trace, simulate=code))
         right = await send(mcp_request(operation, arguments, trace=trace, number=number, simulate=again))
     else:
-        titles, abouts = ("REST", "REST, sent again"), _TWICE_BY_KEY
+        titles, abouts = ("REST", N_("REST, sent again")), _TWICE_BY_KEY
         key = secrets.token_hex(16)
         left = await send(rest_request(operation, arguments, trace=trace, simulate=code, key=key))
         right = await send(rest_request(operation, arguments, trace=trace, key=key))
@@ -189,7 +191,7 @@ async def _render(
     sandbox = await view.is_sandbox(request.context)
     shown: dict[str, Any] = {
         "clients": await request.desk.clients.all(request.context),
-        "scenarios": SCENARIOS.values(),
+        "scenarios": scenarios().values(),
         "operations": OPERATIONS,
         "sandbox": sandbox,
         "simulated": SIMULATED if sandbox else {},
@@ -202,7 +204,7 @@ async def _render(
         shown["ran"] = {
             "operation": ran.operation,
             "simulate": ran.simulate,
-            "panes": panes(ran.left, ran.right, view.public_url, ran.titles, ran.abouts),
+            "panes": panes(ran.left, ran.right, view.public_url, _both(ran.titles), _both(ran.abouts)),
             "narration": narration.after(ran.operation, ran.answer, resent=resent),
         }
     if walk is not None and (walk.scenario is None or walk.step is not None):
@@ -216,9 +218,9 @@ async def _render(
             "told": narration.before(walk.operation, confirming=_TOKEN in values),
             "fields": _fields(walk, values, sandbox=sandbox),
             "simulate": walk.step.simulate if walk.step is not None else None,
-            "blocked": _ONLY_SANDBOX if kind == "commit" and not sandbox else None,
+            "blocked": _(_ONLY_SANDBOX) if kind == "commit" and not sandbox else None,
         }
-    return request.render("agent_view.html", title="Agent's view", **shown)
+    return request.render("agent_view.html", title=_("Agent's view"), **shown)
 
 
 def _suggested(walk: ScenarioProgress, demo: bool, today: date) -> dict[str, Value]:
@@ -249,6 +251,10 @@ def _fields(walk: ScenarioProgress, values: Mapping[str, Value], *, sandbox: boo
             hint = schema.get("description", "")
             fields.append(Field(name, value, choices if offered else [], name in required, hint))
     return fields
+
+
+def _both(texts: tuple[str, str]) -> tuple[str, str]:
+    return _(texts[0]), _(texts[1])
 
 
 def _properties(operation: Operation) -> Mapping[str, Any]:

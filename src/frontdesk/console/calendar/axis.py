@@ -6,9 +6,9 @@ An hour that a clock change repeats has extra rows; on a day that skips an hour 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 
-from frontdesk.domain.local_time import DAY_MINUTES, day_number, local_day_spans, zone
+from frontdesk.domain.local_time import DAY_MINUTES, day_number, instant_at, local_day_spans, zone
 
 STEP = 5  # minutes a row
 HOUR = 60
@@ -105,7 +105,7 @@ class Axis:
             if wall in twice:
                 cells = next(cells for cells in by_day.values() if any(cell[1] for _, cell in cells))
                 minute = next(minute for minute, cell in cells if cell == (wall, again))
-                name = datetime.fromtimestamp(minute * 60, tz=UTC).astimezone(zone(time_zone)).tzname()
+                name = instant_at(minute).astimezone(zone(time_zone)).tzname()
             length = sum((wall + step, again) in rows for step in range(0, HOUR, STEP))
             marks.append(HourMark(GridPosition(rows[wall, again], length), wall, name))
         return marks

@@ -5,18 +5,19 @@ A column is shown for each provider who has hours or an appointment on the day. 
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from types import MappingProxyType
 from typing import Any
 
 from frontdesk.console.calendar.axis import HOUR, STEP, Axis, GridPosition
 from frontdesk.console.calendar.view import CalendarEntry, CalendarView, Column, Day, Shade, ShadeKind
+from frontdesk.console.language import gettext as _
 from frontdesk.console.names import Actor, names_of
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.availability import OpenTimes, time_away
 from frontdesk.domain.directory import Directory, Location, Provider
 from frontdesk.domain.holds import Hold
-from frontdesk.domain.local_time import DAY_MINUTES, local_date, local_day_bounds, zone
+from frontdesk.domain.local_time import DAY_MINUTES, instant_at, local_date, local_day_bounds, minute_of, zone
 from frontdesk.domain.patients import Contact
 
 _USUAL_HOURS = (8 * HOUR, 17 * HOUR)
@@ -43,11 +44,11 @@ def lay_out(
     """All locations share a zone. No provider ids are all. `against_rules` has the rules that staff set aside, by
     appointment. Without known hours nothing is shaded, and all their providers are shown."""
     name = locations[0].time_zone
-    minute = int(now.timestamp()) // 60
+    minute = minute_of(now)
     today = local_date(minute, name)
     by_column: dict[tuple[date, int], list[Appointment | Hold]] = {}
     for appointment in appointments:
-        day = local_date(_minute(appointment.starts_at), name)
+        day = local_date(minute_of(appointment.starts_at), name)
         by_column.setdefault((day, appointment.provider_id), []).append(appointment)
     columns = {
         day: [
@@ -66,7 +67,7 @@ def lay_out(
     shown = []
     for day in days:
         closures = [
-            closure.reason or "Closed"
+            closure.reason or _("Closed")
             for location in locations
             for closure in location.closures
             if closure.first <= day <= closure.last
@@ -122,14 +123,18 @@ class _Page:
     ) -> list[Shade]:
         begins, ends = local_day_bounds(day, self.zone)
         edges = [begins, *(edge for span in spans for edge in span), ends]
-        away = [] if closures else [(off.reason or "Time off", *time_away(off, self.zone)) for off in provider.time_off]
+        away = (
+            [] if closures else [(off.reason or _("Time off"), *time_away(off, self.zone)) for off in provider.time_off]
+        )
         shaded: list[tuple[ShadeKind, str, int, int]] = [
-            *(("closed", "Closed", start, end) for start, end in zip(edges[::2], edges[1::2], strict=True)),
+            *(("closed", _("Closed"), start, end) for start, end in zip(edges[::2], edges[1::2], strict=True)),
             *(("closure", reason, begins, ends) for reason in closures),
             *(("off", reason, max(start, begins), min(end, ends)) for reason, start, end in away),
         ]
         first, last = _local(begins, self.zone), _local(ends, self.zone)
-        shades = [Shade("missing", place, "This hour does not exist", first, last) for place in self.axis.missing(day)]
+        shades = [
+            Shade("missing", place, _("This hour does not exist"), first, last) for place in self.axis.missing(day)
+        ]
         for kind, label, start, end in shaded:
             place = self.axis.place(day, start, end) if start < end else None
             if place is not None:
@@ -144,7 +149,7 @@ class _Page:
         entries = []
         beside = capacity  # the first lane of those against the rules
         for appointment in sorted(appointments, key=self._order):
-            start, end = _minute(appointment.starts_at), _minute(appointment.ends_at)
+            start, end = minute_of(appointment.starts_at), minute_of(appointment.ends_at)
             place = self.axis.place(day, start, end)
             if place is None:
                 continue
@@ -170,7 +175,7 @@ class _Page:
     def _details(self, shown: Appointment | Hold) -> dict[str, Any]:
         details: dict[str, Any] = dict(names_of(shown, self.directory))
         if isinstance(shown, Hold):
-            until = _local(_minute(shown.held_until), self.zone)
+            until = _local(minute_of(shown.held_until), self.zone)
             actor = self.actors.get(shown.client_id)
             held = {"status": "held", "patient_id": "", "patient": None, "booked_by": actor, "moved": False}
             return details | held | {"held_until": until}
@@ -198,7 +203,7 @@ def _free_lane(
         if number < beside or any(begins < end and start < ends for begins, ends, _ in taken):
             continue
         first, last = place.at, place.at + place.rows
-        for begins, _, other in taken:
+        for begins, _ends, other in taken:
             if begins < start:
                 first = max(first, other.at + other.rows)
             else:
@@ -229,7 +234,7 @@ def _hours(
 ) -> tuple[int, int]:
     """The first and last hour to show."""
     spans = [span for providers in columns.values() for _, open_spans in providers for span in open_spans]
-    spans += [(_minute(each.starts_at), _minute(each.ends_at)) for each in appointments]
+    spans += [(minute_of(each.starts_at), minute_of(each.ends_at)) for each in appointments]
     if not spans:
         return _USUAL_HOURS
     first = min(_wall(start, name) for start, _ in spans)
@@ -272,12 +277,8 @@ def _scheduled(provider: Provider, locations: Iterable[Location], day: date | No
     )
 
 
-def _minute(moment: datetime) -> int:
-    return int(moment.timestamp()) // 60
-
-
 def _local(minute: int, name: str) -> datetime:
-    return datetime.fromtimestamp(minute * 60, tz=UTC).astimezone(zone(name))
+    return instant_at(minute).astimezone(zone(name))
 
 
 def _wall(minute: int, name: str) -> int:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from frontdesk.console.calendar.layout import open_spans
+from frontdesk.console.language import gettext as _
 from frontdesk.domain.directory import Directory, Location
 
 _WEEKS = 6  # always: a month that needs fewer takes the same room
@@ -23,7 +24,7 @@ class MonthDay:
     in_month: bool
     appointments: int
     percent: int  # booked, of the opening hours
-    closed: str | None  # why nobody is in
+    closed: str | None  # why: a closure, or no provider has hours
 
     @property
     def step(self) -> int:
@@ -80,9 +81,9 @@ def lay_out_month(
 
 def _why_closed(locations: Sequence[Location], day: date) -> str:
     reasons = {
-        closure.reason or "Closed"
+        closure.reason or _("Closed")
         for location in locations
         for closure in location.closures
         if closure.first <= day <= closure.last
     }
-    return ", ".join(sorted(reasons)) or "Nobody in"
+    return ", ".join(sorted(reasons)) or _("Nobody in")

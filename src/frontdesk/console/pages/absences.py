@@ -5,6 +5,7 @@ from starlette.responses import Response
 from frontdesk.console.actions.blocks import NOT_HERE, Affected
 from frontdesk.console.forms import labelled_faults, read_id
 from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.blocks import FIELDS, LABELS, block_of
 from frontdesk.console.pages.calendar import read_day
 from frontdesk.domain.errors import Problem
@@ -61,12 +62,12 @@ async def _form(
     directory = await request.desk.calendar.directory(request.context)
     return request.render(
         "absence_new.html",
-        title="A provider is away",
+        title=_("A provider is away"),
         status=200 if problem is None else problem.status,
         given=given,
         affected=affected,
         offered=await request.desk.blocks.offered(request.context),
-        not_here=NOT_HERE,
+        not_here=_(NOT_HERE),
         whom=[(f"provider-{each.id}", each.name) for each in directory.providers.values() if each.active],
         faults={} if problem is None else labelled_faults(problem, LABELS),
     )
@@ -76,12 +77,12 @@ async def _absence(request: ConsoleRequest, refused: Problem | None = None) -> R
     view = await request.desk.absences.read(request.context, request.param("absence_id"))
     return request.render(
         "absence.html",
-        title=f"{view.provider} is away",
+        title=_("%(provider)s is away", provider=view.provider),
         status=200 if refused is None else refused.status,
         view=view,
         absence=view.absence,
         refused=refused,
-        not_here=NOT_HERE,
+        not_here=_(NOT_HERE),
         here=f"/console/away/{view.absence.absence_id}",
     )
 
@@ -118,7 +119,7 @@ async def _refused(request: ConsoleRequest, problem: Problem) -> Response:
 
 async def _calls(request: ConsoleRequest) -> Response:
     view = await request.desk.absences.read(request.context, request.param("absence_id"), "call_list")
-    return request.render("call_list.html", title="Whom to call", view=view, absence=view.absence)
+    return request.render("call_list.html", title=_("Whom to call"), view=view, absence=view.absence)
 
 
 async def _record_call(request: ConsoleRequest) -> Response:

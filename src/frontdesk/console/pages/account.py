@@ -1,4 +1,4 @@
-"""The staff member's own account: sessions, theme, sign-out."""
+"""The staff member's own account: sessions, language, theme, sign-out."""
 
 from datetime import timedelta
 
@@ -6,6 +6,8 @@ from starlette.responses import RedirectResponse, Response
 
 from frontdesk.console.cookies import SESSION, delete_cookie
 from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.language import LANGUAGES
+from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.sign_in import local_address
 from frontdesk.console.rendering import THEME_COOKIE, theme_of
 
@@ -17,7 +19,12 @@ async def _account(request: ConsoleRequest) -> Response:
     sign_ins = await request.desk.staff.sign_ins(request.context, session.staff_id, session.digest)
     offers_passkeys = request.console.passkeys is not None
     return request.render(
-        "account.html", title="Your account", sign_ins=sign_ins, session=session, offers_passkeys=offers_passkeys
+        "account.html",
+        title=_("Your account"),
+        sign_ins=sign_ins,
+        session=session,
+        languages=LANGUAGES,
+        offers_passkeys=offers_passkeys,
     )
 
 
@@ -46,7 +53,12 @@ async def _choose_theme(request: ConsoleRequest) -> Response:
     return response
 
 
-async def _alive(_visit: ConsoleRequest) -> Response:
+async def _choose_language(request: ConsoleRequest) -> Response:
+    await request.desk.preferences.choose_language(request.context, request.form.get("language"))
+    return request.redirect("/account", notice="language_chosen")
+
+
+async def _alive(_request: ConsoleRequest) -> Response:
     """Polled by open pages, which leave when the session has ended."""
     return Response(status_code=204)
 
@@ -57,5 +69,6 @@ PAGES = (
     Page("POST", "/sign-out", _sign_out),
     Page("POST", "/sign-out-everywhere", _sign_out),
     Page("POST", "/theme", _choose_theme),
+    Page("POST", "/account/language", _choose_language),
     Page("GET", "/alive", _alive, counts_as_use=False),
 )

@@ -5,8 +5,10 @@ from typing import Any
 
 from starlette.responses import Response
 
-from frontdesk.console.actions.notes import KINDS
+from frontdesk.console.actions.notes import kinds
 from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.language import N_
+from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.chosen_time import NO_OVERRIDE, override_of
 from frontdesk.console.pages.slot_choice import slot_choice
 from frontdesk.domain.errors import Problem
@@ -18,27 +20,27 @@ _STEPS: Mapping[str, tuple[str, str]] = {
 _RECORDED = {"arrived": "arrival_recorded", "completed": "visit_completed", "noShow": "no_show_recorded"}
 # What was done, and what was attempted.
 DONE: Mapping[str, tuple[str, str]] = {
-    "book_appointment": ("Booked", "Booking"),
-    "confirm_attendance": ("Attendance confirmed", "Confirming attendance"),
-    "cancel_appointment": ("Cancelled", "Cancelling"),
-    "reschedule_appointment": ("Moved", "Moving"),
-    "console.record_arrived": ("Arrived", "Recording the arrival"),
-    "console.record_completed": ("Completed", "Recording the visit"),
-    "console.record_no_show": ("Recorded as no-show", "Recording a no-show"),
-    "console.call_in": ("With the provider", "Calling in"),
-    "console.return_to_waiting": ("Waiting again", "Returning to waiting"),
-    "console.move_back": ("Moved back", "Moving back"),
-    "console.restore_appointment": ("Undone: booked again", "Undoing"),
-    "console.override_booking": ("Booked against the rules", "Booking against the rules"),
-    "console.override_move": ("Moved against the rules", "Moving against the rules"),
+    "book_appointment": (N_("Booked"), N_("Booking")),
+    "confirm_attendance": (N_("Attendance confirmed"), N_("Confirming attendance")),
+    "cancel_appointment": (N_("Cancelled"), N_("Cancelling")),
+    "reschedule_appointment": (N_("Moved"), N_("Moving")),
+    "console.record_arrived": (N_("Arrived"), N_("Recording the arrival")),
+    "console.record_completed": (N_("Completed"), N_("Recording the visit")),
+    "console.record_no_show": (N_("Recorded as no-show"), N_("Recording a no-show")),
+    "console.call_in": (N_("With the provider"), N_("Calling in")),
+    "console.return_to_waiting": (N_("Waiting again"), N_("Returning to waiting")),
+    "console.move_back": (N_("Moved back"), N_("Moving back")),
+    "console.restore_appointment": (N_("Undone: booked again"), N_("Undoing")),
+    "console.override_booking": (N_("Booked against the rules"), N_("Booking against the rules")),
+    "console.override_move": (N_("Moved against the rules"), N_("Moving against the rules")),
 }
 
 
 AGREED = {
-    "token": "confirmed by the agent",
-    "elicitation": "agreed when the assistant asked",
-    "card": "agreed on a card",
-    "link": "agreed by the patient's link",
+    "token": N_("confirmed by the agent"),
+    "elicitation": N_("agreed when the assistant asked"),
+    "card": N_("agreed on a card"),
+    "link": N_("agreed by the patient's link"),
 }
 
 
@@ -48,7 +50,7 @@ async def appointment_page(
     view = await request.desk.appointments.read(request.context, request.param("appointment_id"))
     return request.render(
         "appointment.html",
-        title="Appointment",
+        title=_("Appointment"),
         status=200 if refused is None else refused.status,
         view=view,
         appointment=view.appointment,
@@ -56,8 +58,8 @@ async def appointment_page(
         reason=reason,
         note=note,
         happened=happened,
-        note_kinds=KINDS,
-        agreed=AGREED,
+        note_kinds=kinds(),
+        agreed={proof: _(text) for proof, text in AGREED.items()},
     )
 
 
@@ -109,7 +111,7 @@ async def _move(request: ConsoleRequest) -> Response:
     )
     return request.render(
         "move.html",
-        title="Move appointment",
+        title=_("Move appointment"),
         view=view,
         choice=choice,
         choose=f"/console/appointments/{appointment.id}/move/confirm",
@@ -125,7 +127,7 @@ async def _confirm_move(request: ConsoleRequest, refused: Problem | None = None)
         override = await override_of(request, slot, view.appointment.patient_id, view.appointment)
     return request.render(
         "move_confirm.html",
-        title="Move appointment",
+        title=_("Move appointment"),
         status=200 if refused is None else refused.status,
         view=view,
         slot=slot,
@@ -155,16 +157,16 @@ async def _refused(request: ConsoleRequest, problem: Problem, reason: str = "") 
 
 def happened(operation: str, outcome: str) -> str:
     """An audit record in words."""
-    done, trying = DONE.get(operation, (operation, operation))
+    done, trying = map(_, DONE.get(operation, (operation, operation)))
     if outcome == "executed":
         return done
     if outcome == "unchanged":
-        return f"{done} (nothing changed)"
+        return _("%(done)s (nothing changed)", done=done)
     if outcome == "confirmation_required":
-        return f"{trying} was proposed"
+        return _("%(act)s was proposed", act=trying)
     if outcome in ("confirmation_incomplete", "incomplete"):
-        return f"{trying}: the outcome is not known yet"
-    return f"{trying} was refused ({outcome.replace('_', ' ')})"
+        return _("%(act)s: the outcome is not known yet", act=trying)
+    return _("%(act)s was refused (%(code)s)", act=trying, code=outcome.replace("_", " "))
 
 
 PAGES = (

@@ -5,9 +5,10 @@ from typing import Any
 from starlette.responses import Response
 
 from frontdesk.console.actions.arrivals import PLACES, Board
-from frontdesk.console.actions.notes import KINDS
+from frontdesk.console.actions.notes import kinds
 from frontdesk.console.forms import read_id
 from frontdesk.console.guard import ConsoleRequest, Page, with_query
+from frontdesk.console.language import gettext as _
 from frontdesk.console.rendering import compressed
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
@@ -25,14 +26,14 @@ _NOTICES = {
 async def _arrivals(request: ConsoleRequest, refused: Problem | None = None) -> Response:
     directory = await request.desk.calendar.directory(request.context)
     if not any(location.active for location in directory.locations.values()):
-        return request.render("calendar_empty.html", title="Arrivals")
+        return request.render("calendar_empty.html", title=_("Arrivals"))
     asked = _asked(request, directory)
     board = await request.desk.arrivals.read(request.context, *asked)
     assert board is not None
     done = request.http.query_params.get("done", "")
     response = request.render(
         "arrivals.html",
-        title="Arrivals",
+        title=_("Arrivals"),
         status=200 if refused is None else refused.status,
         refused=refused,
         overrides=await request.desk.overrides.offered(request.context),
@@ -54,7 +55,7 @@ async def _board(request: ConsoleRequest) -> Response:
     board = await request.desk.arrivals.read(request.context, *asked, known=known or None)
     if board is None:
         return Response(status_code=304, headers={"ETag": f'"{known}"'})
-    response = request.render("arrivals_board.html", title="Arrivals", **_lists(board, asked))
+    response = request.render("arrivals_board.html", title=_("Arrivals"), **_lists(board, asked))
     response.headers["ETag"] = f'"{board.tag}"'
     return compressed(request.http, response)
 
@@ -86,7 +87,7 @@ def _lists(board: Board, asked: tuple[int | None, tuple[int, ...]]) -> dict[str,
     location_id, providers = asked
     return {
         "board": board,
-        "note_kinds": KINDS,
+        "note_kinds": kinds(),
         "lists": _address("/arrivals/board", asked),
         "location_id": location_id or "",
         "provider_id": providers[0] if providers else "",
@@ -96,7 +97,7 @@ def _lists(board: Board, asked: tuple[int | None, tuple[int, ...]]) -> dict[str,
 def _locations(directory: Directory) -> list[tuple[Any, str]]:
     active = [location for location in directory.locations.values() if location.active]
     one_zone = len({location.time_zone for location in active}) == 1
-    return [*([("", "All locations")] if one_zone else []), *((each.id, each.name) for each in active)]
+    return [*([("", _("All locations"))] if one_zone else []), *((each.id, each.name) for each in active)]
 
 
 def _address(path: str, asked: tuple[int | None, tuple[int, ...]], **further: str) -> str:

@@ -4,6 +4,7 @@ from starlette.responses import Response
 
 from frontdesk.access.clients.tokens import MCP_RESOURCE
 from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.connect import GROUPS
 
 
@@ -11,7 +12,7 @@ async def _list(request: ConsoleRequest) -> Response:
     public_url = request.console.settings.public_url
     return request.render(
         "assistants.html",
-        title="Connected assistants",
+        title=_("Connected assistants"),
         connections=await request.desk.assistants.all(request.context),
         are_allowed=await request.desk.assistants.are_allowed(request.context),
         groups=GROUPS,

@@ -1,6 +1,6 @@
 """The audit trail: search, export, verification."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from datetime import date, datetime, time, timedelta
 
 from starlette.responses import Response, StreamingResponse
@@ -9,13 +9,14 @@ from frontdesk.audit.reading import AuditFilter
 from frontdesk.console.actions.audit import SHOWN_SUBJECTS, RecordPage
 from frontdesk.console.audit_sentences import PHRASES, operation_label
 from frontdesk.console.guard import ConsoleRequest, Page, with_query
+from frontdesk.console.language import N_
+from frontdesk.console.language import gettext as _
 from frontdesk.domain.errors import CATALOGUE
 
 _LARGEST_ID = 2**63 - 1
 _EARLIEST = date(2000, 1, 1)
-_DONE = {"executed": "Done", "unchanged": "Nothing changed", "replayed": "Sent again"}
-_OPERATIONS = [("", "Anything"), *sorted(((name, operation_label(name)) for name in PHRASES), key=lambda each: each[1])]
-_OUTCOMES = [("", "Any"), *_DONE.items(), *((code, kind.title) for code, kind in CATALOGUE.items())]
+_DONE = {"executed": N_("Done"), "unchanged": N_("Nothing changed"), "replayed": N_("Sent again")}
+_OUTCOMES = {**_DONE, **{code: kind.title for code, kind in CATALOGUE.items()}}
 _FILTERS = ("actor", "operation", "outcome", "patient", "subject", "from", "to")
 
 
@@ -29,15 +30,15 @@ async def _audit(request: ConsoleRequest) -> Response:
     kept = {name: value for name, value in asked.items() if value}
     return request.render(
         "audit.html",
-        title="Audit",
+        title=_("Audit"),
         status=422 if faults else 200,
         asked=asked,
         faults=faults,
         page=page,
         actors=await _actor_options(request, asked["actor"]),
-        operations=_with_chosen(_OPERATIONS, asked["operation"]),
-        outcomes=_with_chosen(_OUTCOMES, asked["outcome"]),
-        patients=_with_chosen([("", "Anybody"), *_by_name(page)], asked["patient"]),
+        operations=_with_chosen([("", _("Anything")), *_by_label(PHRASES)], asked["operation"]),
+        outcomes=_with_chosen([("", _("Any")), *((key, _(text)) for key, text in _OUTCOMES.items())], asked["outcome"]),
+        patients=_with_chosen([("", _("Anybody")), *_by_name(page)], asked["patient"]),
         shown_subjects=SHOWN_SUBJECTS,
         further=None if page is None or page.before is None else with_query("/audit", {**kept, "before": page.before}),
         newest=with_query("/audit", kept) if place is not None else None,
@@ -49,7 +50,7 @@ async def _audit(request: ConsoleRequest) -> Response:
 async def _check(request: ConsoleRequest) -> Response:
     """The state of the check, polled by a script while it runs."""
     check = await request.desk.audit.last_check(request.context)
-    return request.render("audit_check.html", title="Audit", check=check)
+    return request.render("audit_check.html", title=_("Audit"), check=check)
 
 
 async def _verify(request: ConsoleRequest) -> Response:
@@ -72,7 +73,7 @@ async def _ended(lines: AsyncIterator[str]) -> AsyncIterator[str]:
 def _wanted(request: ConsoleRequest, asked: dict[str, str], faults: dict[str, str]) -> AuditFilter:
     since, until = _day(asked, "from", faults), _day(asked, "to", faults)
     if since is not None and until is not None and until < since:
-        faults["to"] = "The last day lies before the first."
+        faults["to"] = _("The last day lies before the first.")
     return AuditFilter(
         actor=asked["actor"] or None,
         operation=asked["operation"] or None,
@@ -89,10 +90,10 @@ def _day(asked: dict[str, str], name: str, faults: dict[str, str]) -> date | Non
     try:
         day = date.fromisoformat(asked[name])
     except ValueError:
-        faults[name] = "A day looks like 2026-11-15."
+        faults[name] = _("A day looks like 2026-11-15.")
         return None
     if not _EARLIEST <= day <= date(9000, 1, 1):
-        faults[name] = "There are no records of that day."
+        faults[name] = _("There are no records of that day.")
         return None
     return day
 
@@ -101,14 +102,18 @@ async def _actor_options(request: ConsoleRequest, chosen: str) -> list[tuple[str
     """Groups of choices."""
     known = await request.desk.audit.actors(request.context)
     groups = [
-        ("Staff", [(actor.id, actor.name) for actor in known if actor.kind == "staff"]),
-        ("Agents", [(actor.id, actor.name) for actor in known if actor.kind == "agent"]),
-        ("Integrations", [(actor.id, actor.name) for actor in known if actor.kind == "integration"]),
-        ("Others", [("command-line", "Command line"), ("sign-in-page", "Sign-in page")]),
+        (_("Staff"), [(actor.id, actor.name) for actor in known if actor.kind == "staff"]),
+        (_("Agents"), [(actor.id, actor.name) for actor in known if actor.kind == "agent"]),
+        (_("Integrations"), [(actor.id, actor.name) for actor in known if actor.kind == "integration"]),
+        (_("Others"), [("command-line", _("Command line")), ("sign-in-page", _("Sign-in page"))]),
     ]
-    if chosen and all(chosen not in dict(options) for _, options in groups):
+    if chosen and all(chosen not in dict(options) for _group, options in groups):
         groups[-1][1].append((chosen, chosen))
     return groups
+
+
+def _by_label(operations: Iterable[str]) -> list[tuple[str, str]]:
+    return sorted(((name, operation_label(name)) for name in operations), key=lambda each: each[1].casefold())
 
 
 def _by_name(page: RecordPage | None) -> list[tuple[str, str]]:

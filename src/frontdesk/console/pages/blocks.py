@@ -1,18 +1,21 @@
 """Blocked time: list, add, remove. Affected appointments are shown before time is blocked."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from starlette.responses import Response
 
 from frontdesk.console.actions.blocks import NOT_HERE, Affected, Block, read_block
 from frontdesk.console.forms import Form, labelled_faults, read_id
 from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.language import N_
+from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.calendar import read_day
+from frontdesk.console.practice_forms.hours import absence_bounds
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import FieldError, Problem, invalid
 
 FIELDS = ("who", "from", "from_time", "to", "to_time", "reason")
-LABELS = {"from": "From", "to": "To", "reason": "Reason", "who": "Who"}
+LABELS = {"from": N_("From"), "to": N_("To"), "reason": N_("Reason"), "who": N_("Who")}
 
 
 async def _blocks(request: ConsoleRequest) -> Response:
@@ -56,10 +59,10 @@ async def _page(
     directory = await request.desk.calendar.directory(request.context)
     return request.render(
         "blocks.html",
-        title="Blocked time",
+        title=_("Blocked time"),
         status=200 if problem is None else problem.status,
         offered=offered,
-        not_here=NOT_HERE,
+        not_here=_(NOT_HERE),
         whom=_whom(directory),
         names=dict(_whom(directory)),
         blocks=await request.desk.blocks.upcoming(request.context) if offered else [],
@@ -72,7 +75,9 @@ async def _page(
 def _whom(directory: Directory) -> list[tuple[str, str]]:
     providers = [(f"provider-{each.id}", each.name) for each in directory.providers.values() if each.active]
     locations = [
-        (f"location-{each.id}", f"{each.name}, everybody") for each in directory.locations.values() if each.active
+        (f"location-{each.id}", _("%(location)s, everybody", location=each.name))
+        for each in directory.locations.values()
+        if each.active
     ]
     return [*providers, *locations]
 
@@ -86,8 +91,7 @@ def block_of(given: dict[str, str], now: datetime) -> Block:
     if kind == "location" and (given["from_time"] or given["to_time"]):
         raise invalid([FieldError("from", "range", "from must be a whole day: a location closes for whole days")])
     if kind == "provider":
-        starts = f"{starts}T{given['from_time'] or '00:00'}"
-        ends = f"{ends}T{given['to_time']}" if given["to_time"] else f"{_day_after(ends)}T00:00"
+        starts, ends = absence_bounds(given)
     return read_block(kind, place, starts, ends, given["reason"], now)
 
 
@@ -102,11 +106,6 @@ def _stored(form: Form) -> Block:
 def _place(text: str) -> tuple[str, int | None]:
     kind, _, number = text.partition("-")
     return kind, read_id(number) if kind in ("provider", "location") else None
-
-
-def _day_after(text: str) -> str:
-    day = read_day(text)
-    return text if day is None else (day + timedelta(days=1)).isoformat()
 
 
 PAGES = (

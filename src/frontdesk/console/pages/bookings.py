@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from frontdesk.console.actions.patients import PatientHits
 from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.chosen_time import NO_OVERRIDE, override_of
 from frontdesk.console.pages.patients import searched
 from frontdesk.console.pages.slot_choice import carried, slot_choice
@@ -31,7 +32,7 @@ async def _who(
         raise Problem("capability_not_supported")
     return request.render(
         "book_who.html",
-        title="New booking",
+        title=_("New booking"),
         status=status,
         searchable=await request.desk.patients.searchable(request.context),
         can_create="create_patient" in supports,
@@ -52,7 +53,7 @@ async def _when(request: ConsoleRequest) -> Response:
         choice = await slot_choice(request, visit_type_id=chosen[0], procedure_id=chosen[1])
     return request.render(
         "book_when.html",
-        title="New booking",
+        title=_("New booking"),
         patient=body,
         visits=visits,
         chosen="" if chosen is None else f"{chosen[0]}-{chosen[1]}",
@@ -72,7 +73,7 @@ async def _confirm(request: ConsoleRequest, refused: Problem | None = None) -> R
     visited = f"{slot['visitTypeId']}-{slot['procedureId']}"
     return request.render(
         "book_confirm.html",
-        title="New booking",
+        title=_("New booking"),
         status=200 if refused is None else refused.status,
         patient=body,
         slot=slot,
@@ -105,7 +106,10 @@ def _visits(directory: Directory, kind: str) -> Sequence[tuple[str, Sequence[tup
     for visit_type in directory.visit_types.values():
         if visit_type.active and visit_type.patient_kind in ("any", kind):
             offered = [
-                (f"{visit_type.id}-{procedure.id}", f"{procedure.name}, {procedure.duration_minutes} min")
+                (
+                    f"{visit_type.id}-{procedure.id}",
+                    _("%(visit)s, %(minutes)s min", visit=procedure.name, minutes=procedure.duration_minutes),
+                )
                 for procedure in visit_type.procedures
                 if procedure.active
             ]

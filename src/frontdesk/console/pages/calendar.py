@@ -16,6 +16,7 @@ from frontdesk.console.calendar.month import MonthView
 from frontdesk.console.calendar.view import CalendarView
 from frontdesk.console.forms import read_id
 from frontdesk.console.guard import ConsoleRequest, Page, with_query
+from frontdesk.console.language import gettext as _
 from frontdesk.console.rendering import compressed
 from frontdesk.console.times import TimeFormats
 from frontdesk.domain.directory import Directory
@@ -28,7 +29,7 @@ _SPANS: tuple[Literal["week", "month"], ...] = ("week", "month")
 async def _calendar(request: ConsoleRequest) -> Response:
     directory = await request.desk.calendar.directory(request.context)
     if not any(location.active for location in directory.locations.values()):
-        return request.render("calendar_empty.html", title="Calendar")
+        return request.render("calendar_empty.html", title=_("Calendar"))
     query = asked(request.http.query_params, directory)
     preferences = await request.desk.preferences.read(request.context, directory)
     shown = query
@@ -67,7 +68,7 @@ async def _month(
     assert view is not None
     return request.render(
         "calendar.html",
-        title=request.formats.month(view.first),
+        title=_heading(request.formats.month(view.first)),
         absences=[],
         native=await request.desk.blocks.offered(request.context),
         here=_address("/calendar", query),
@@ -84,7 +85,7 @@ async def _month_grid(request: ConsoleRequest) -> Response:
     view = await request.desk.months.read(request.context, query, known=known or None)
     if view is None:
         return Response(status_code=304, headers={"ETag": f'"{known}"'})
-    response = request.render("calendar_month.html", title="Month", **_days(view, query))
+    response = request.render("calendar_month.html", title=_("Month"), **_days(view, query))
     response.headers["ETag"] = f'"{view.tag}"'
     return response
 
@@ -122,7 +123,7 @@ async def _grid(request: ConsoleRequest) -> Response:
     preferences = await request.desk.preferences.read(request.context, directory)
     response = request.render(
         "calendar_grid.html",
-        title="Calendar",
+        title=_("Calendar"),
         new="",
         waiting=waiting,
         **_frame(query, query, view, directory, preferences),
@@ -158,7 +159,7 @@ async def _day_sheet(request: ConsoleRequest) -> Response:
     assert view is not None
     return request.render(
         "day_sheet.html",
-        title=f"Day sheet, {_title(query, view, request.formats)}",
+        title=_("Day sheet, %(day)s", day=_title(query, view, request.formats)),
         **_frame(query, query, view, directory, CalendarPreferences()),
         **_grid_frame(view, query),
     )
@@ -190,7 +191,14 @@ def _ids(texts: list[str]) -> set[int]:
 
 def _title(query: CalendarQuery, view: CalendarView, formats: TimeFormats) -> str:
     days = view.days
-    return formats.long_day(days[0].date) if query.span == "day" else formats.week_of(days[0].date, days[-1].date)
+    return _heading(
+        formats.long_day(days[0].date) if query.span == "day" else formats.week_of(days[0].date, days[-1].date)
+    )
+
+
+def _heading(text: str) -> str:
+    """In some languages the names of days and months begin with a small letter."""
+    return text[:1].upper() + text[1:]
 
 
 def _frame(
@@ -221,7 +229,7 @@ def _frame(
         "as_month": _address("/calendar", query, span="month"),
         "month": _address("/calendar/month", replace(shown, day=day)),
         "sheet": _address("/day-sheet", shown, span="day"),
-        "locations": [*([("", "All locations")] if one_zone and len(active) > 1 else []),
+        "locations": [*([("", _("All locations"))] if one_zone and len(active) > 1 else []),
                       *((location.id, location.name) for location in active)],
         "location_id": location_id or "",
         "providers": [(each.id, each.name) for each in directory.providers.values() if each.active],

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from starlette.responses import Response
@@ -10,13 +10,14 @@ from starlette.responses import Response
 from frontdesk.console.actions.patients import PatientHits
 from frontdesk.console.forms import read_id
 from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.calendar import read_day
 from frontdesk.console.pages.patients import searched
 from frontdesk.domain.appointments import Appointment
-from frontdesk.domain.booking_rules import BrokenRule
+from frontdesk.domain.booking_rules import BrokenRule, why_closed
 from frontdesk.domain.directory import Directory, Location, Procedure, Provider, VisitType
 from frontdesk.domain.errors import Problem
-from frontdesk.domain.local_time import zone
+from frontdesk.domain.local_time import minute_of, zone
 from frontdesk.domain.slot_ids import SlotRef
 
 SHOWN_AGAIN = ("slot_unavailable", "validation", "conflict", "upstream_unavailable")
@@ -38,14 +39,11 @@ class ChosenTime:
         return datetime.combine(self.day, self.clock, zone(self.location.time_zone))
 
     def slot(self, visit_type: VisitType, procedure: Procedure) -> SlotRef:
-        start = int(self.start.astimezone(UTC).timestamp()) // 60
         ids = (self.provider.id, self.location.id, visit_type.id, procedure.id)
-        return SlotRef(*ids, start, procedure.duration_minutes)
+        return SlotRef(*ids, minute_of(self.start), procedure.duration_minutes)
 
     def slot_id(self, request: ConsoleRequest, visit_type: VisitType, procedure: Procedure) -> str:
-        ids, slot = request.desk.engine.slot_ids(request.staff.practice_id), self.slot(visit_type, procedure)
-        named = (slot.provider_id, slot.location_id, slot.visit_type_id, slot.procedure_id)
-        return ids.encode_many(*named, slot.duration_minutes, [slot.start])[0]
+        return request.desk.engine.slot_ids(request.staff.practice_id).encode(self.slot(visit_type, procedure))
 
     @property
     def fields(self) -> dict[str, str]:
@@ -79,14 +77,14 @@ async def _book(request: ConsoleRequest) -> Response:
         hits, faults, status = await searched(request, form.get("search"))
         return await _book_page(request, directory, chosen, hits=hits, faults=faults, status=status)
     if visit is None:
-        return await _book_page(request, directory, chosen, faults={"visit": "Choose a visit."}, status=422)
+        return await _book_page(request, directory, chosen, faults={"visit": _("Choose a visit.")}, status=422)
     slot_id = chosen.slot_id(request, *visit)
     try:
         made = await request.run("book_appointment", {"patientId": patient_id, "slotId": slot_id})
     except Problem as problem:
         if problem.code not in SHOWN_AGAIN:
             raise
-        hits, _, _ = await searched(request, form.get("search"))
+        hits = (await searched(request, form.get("search")))[0]
         nearest = await chosen.nearest(request, *visit) if problem.code == "slot_unavailable" else []
         broken = await _broken_rules(request, chosen.slot(*visit), patient_id)
         return await _book_page(request, directory, chosen, hits=hits, refused=problem, nearest=nearest, broken=broken)
@@ -109,16 +107,20 @@ async def _book_page(
         raise Problem("capability_not_supported")
     form = request.form
     overrides = await request.desk.overrides.offered(request.context)
+    closed = None
+    if refused is None and directory.practice.keeps_own_calendar:
+        closed = why_closed(directory, chosen.provider, chosen.location, minute_of(chosen.start))
     visits = all_visits(directory)
     usual = [each for each in visits if chosen.provider.performs(each[1].id)]
     return request.render(
         "book_at.html",
-        title="New booking",
+        title=_("New booking"),
         status=status if refused is None else refused.status,
         chosen=chosen,
         visits=usual,
         other_visits=[each for each in visits if each not in usual] if overrides else [],
         overrides=overrides,
+        closed=closed,
         broken=broken,
         fields={**chosen.fields, "visit": form.get("visit"), "patient": form.get("patient")},
         visit=form.get("visit"),
@@ -151,8 +153,7 @@ async def _move(request: ConsoleRequest) -> Response:
     stays = (chosen.provider.id, chosen.start) == (appointment.provider_id, view.start)
     if not stays:
         slot = dict(await request.run("get_slot", {"slotId": chosen.slot_id(request, *visit)}))
-        if overrides:
-            broken = await _broken_rules(request, chosen.slot(*visit), appointment.patient_id, appointment)
+        broken = await _broken_rules(request, chosen.slot(*visit), appointment.patient_id, appointment)
         overlaps_itself = chosen.provider.id == appointment.provider_id and abs(chosen.start - view.start) < timedelta(
             minutes=visit[1].duration_minutes + visit[1].buffer_after_minutes
         )
@@ -161,7 +162,7 @@ async def _move(request: ConsoleRequest) -> Response:
             nearest = await chosen.nearest(request, *visit)
     return request.render(
         "move_at.html",
-        title="Move appointment",
+        title=_("Move appointment"),
         view=view,
         chosen=chosen,
         slot=slot,

@@ -14,40 +14,50 @@ from frontdesk.access.clients.records import (
     ClientRecord,
     PatientAccess,
 )
-from frontdesk.console.actions.clients import ClientFields, SecretShown, check_client
+from frontdesk.console.actions.clients import ClientFields, check_client
+from frontdesk.console.actions.form_uses import SecretShown
 from frontdesk.console.actions.usage import SPANS
 from frontdesk.console.charts import requests_chart, share
 from frontdesk.console.forms import Form, faults_of, whole_number
 from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.language import N_
+from frontdesk.console.language import gettext as _
 from frontdesk.domain.errors import Problem
 
 _KNOWN_ONLY = (
-    ("", "As the practice says"),
-    ("no", "All patients"),
-    ("yes", "Patients that it matched, created or booked"),
+    ("", N_("As the practice says")),
+    ("no", N_("All patients")),
+    ("yes", N_("Patients that it matched, created or booked")),
 )
 _OVERLAPS = {
-    "0": ("At once", timedelta(0)),
-    "1": ("After an hour", timedelta(hours=1)),
-    "24": ("After a day", DEFAULT_RETIREMENT),
-    "168": ("After a week", timedelta(days=7)),
+    "0": (N_("At once"), timedelta(0)),
+    "1": (N_("After an hour"), timedelta(hours=1)),
+    "24": (N_("After a day"), DEFAULT_RETIREMENT),
+    "168": (N_("After a week"), timedelta(days=7)),
 }
-SCOPE_MEANINGS = {
-    "practices:read": "the practice, its locations, providers and visit types",
-    "slots:read": "free times",
-    "patients:read": "patients, found by name and date of birth",
-    "patients:write": "new patients, and changes to known ones",
-    "appointments:read": "appointments",
-    "appointments:book": "booking and rescheduling",
-    "appointments:cancel": "cancelling",
-    "appointments:confirm": "confirming that a patient comes",
+_SCOPE_MEANINGS = {
+    "practices:read": N_("the practice, its locations, providers and visit types"),
+    "slots:read": N_("free times"),
+    "patients:read": N_("patients, found by name and date of birth"),
+    "patients:write": N_("new patients, and changes to known ones"),
+    "appointments:read": N_("appointments"),
+    "appointments:book": N_("booking and rescheduling"),
+    "appointments:cancel": N_("cancelling"),
+    "appointments:confirm": N_("confirming that a patient comes"),
+    "notes:read": N_("notes that staff have marked for agents"),
 }
+
+
+def scope_meanings() -> dict[str, str]:
+    return {scope: _(meaning) for scope, meaning in _SCOPE_MEANINGS.items()}
 
 
 async def _list(request: ConsoleRequest) -> Response:
     uses = [use for use in await request.desk.usage.of_clients(request.context) if use.client.staff_id is None]
     reads = await request.desk.patient_reads.of_clients(request.context)
-    return request.render("clients.html", title="Clients", uses=uses, reads=reads, share=share, now=request.context.now)
+    return request.render(
+        "clients.html", title=_("Clients"), uses=uses, reads=reads, share=share, now=request.context.now
+    )
 
 
 async def _new(request: ConsoleRequest) -> Response:
@@ -65,12 +75,12 @@ async def _new(request: ConsoleRequest) -> Response:
 def _new_form(request: ConsoleRequest, typed: Form, faults: dict[str, str]) -> Response:
     return request.render(
         "client_new.html",
-        title="Add a client",
+        title=_("Add a client"),
         status=422 if faults else 200,
         typed=typed,
         faults=faults,
-        scopes=SCOPE_MEANINGS,
-        known_only=_KNOWN_ONLY,
+        scopes=scope_meanings(),
+        known_only=[(key, _(label)) for key, label in _KNOWN_ONLY],
     )
 
 
@@ -81,15 +91,15 @@ async def _add(request: ConsoleRequest) -> Response:
     try:
         client, secret = await request.desk.clients.add(request.context, fields, once=request.form.get("once"))
     except SecretShown as shown:
-        return request.redirect(f"/clients/{shown.client_id}", notice="secret_shown")
-    return _secret(request, client, secret, f"{client.name} can call now")
+        return request.redirect(f"/clients/{shown.made_id}", notice="secret_shown")
+    return _secret(request, client, secret, _("%(client)s can call now", client=client.name))
 
 
 def _read(form: Form, grant: str) -> tuple[ClientFields, dict[str, str]]:
     """The fields, and every error in their order."""
     unreadable: dict[str, str] = {}
-    per_minute = whole_number(form, "per_minute", "The cap", unreadable)
-    quota = whole_number(form, "quota", "The quota", unreadable)
+    per_minute = whole_number(form, "per_minute", _("The cap"), unreadable)
+    quota = whole_number(form, "quota", _("The quota"), unreadable)
     access = _read_access(form, unreadable)
     fields = ClientFields(form.get("name"), grant, form.all("scopes"), per_minute, quota, access)
     try:
@@ -107,11 +117,11 @@ def _read_access(form: Form, unreadable: dict[str, str]) -> PatientAccess:
 
     known_only = form.get("known_patients_only")
     if known_only not in dict(_KNOWN_ONLY):
-        unreadable["known_patients_only"] = "Choose which patients the client sees."
+        unreadable["known_patients_only"] = _("Choose which patients the client sees.")
     return PatientAccess(
-        limit("patients_per_hour", "The budget"),
-        limit("patients_per_day", "The budget"),
-        limit("match_misses", "The number of failed matches"),
+        limit("patients_per_hour", _("The budget")),
+        limit("patients_per_day", _("The budget")),
+        limit("match_misses", _("The number of failed matches")),
         {"yes": True, "no": False}.get(known_only),
     )
 
@@ -131,11 +141,11 @@ async def _client_page(request: ConsoleRequest, client: ClientRecord, typed: For
         client=client,
         typed=typed,
         faults=faults,
-        scopes=SCOPE_MEANINGS,
-        known_only=_KNOWN_ONLY,
+        scopes=scope_meanings(),
+        known_only=[(key, _(label)) for key, label in _KNOWN_ONLY],
         reads=await request.desk.patient_reads.of_client(request.context, client.client_id),
         connected_by=await request.desk.clients.connected_by(request.context, client),
-        overlaps=[(key, label) for key, (label, _) in _OVERLAPS.items()],
+        overlaps=[(key, _(label)) for key, (label, _after) in _OVERLAPS.items()],
         use=next(use for use in uses if use.client.client_id == client.client_id),
         chart=requests_chart(counted, request.zone, request.formats),
         share=share,
@@ -178,14 +188,14 @@ async def _rotate(request: ConsoleRequest) -> Response:
     client_id, form = request.param("client_id"), request.form
     if form.get("overlap") not in _OVERLAPS:
         raise Problem("validation", "Choose when the old secret stops.")
-    _, overlap = _OVERLAPS[form.get("overlap")]
+    overlap = _OVERLAPS[form.get("overlap")][1]
     try:
         client, secret = await request.desk.clients.rotate(
             request.context, client_id, retire_old_after=overlap, once=form.get("once")
         )
     except SecretShown:
         return request.redirect(f"/clients/{client_id}", notice="secret_shown")
-    return _secret(request, client, secret, f"A new secret for {client.name}")
+    return _secret(request, client, secret, _("A new secret for %(client)s", client=client.name))
 
 
 async def _disable_or_enable(request: ConsoleRequest) -> Response:

@@ -4,6 +4,7 @@ from starlette.responses import Response
 
 from frontdesk.console.actions.confirmations import MOST, STATES
 from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.language import gettext as _
 
 
 async def _confirmations(request: ConsoleRequest) -> Response:
@@ -13,7 +14,7 @@ async def _confirmations(request: ConsoleRequest) -> Response:
     found = await request.desk.confirmations.recent(request.context, client_id=client_id, state=state)
     return request.render(
         "confirmations.html",
-        title="Confirmations",
+        title=_("Confirmations"),
         found=found,
         state=state,
         states=STATES,

@@ -4,7 +4,7 @@ The browser is redirected to an application only after sign-in: the endpoint is 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import parse_qs, urlencode
 
 from starlette.requests import Request
@@ -27,13 +27,15 @@ from frontdesk.access.assistants.requests import (
 from frontdesk.access.clients.scopes import ROLE_SCOPES
 from frontdesk.console.desk import outages_as_problems
 from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, RequestProgress, answered
+from frontdesk.console.language import N_
+from frontdesk.console.language import gettext as _
 from frontdesk.console.rendering import POLICY
 from frontdesk.domain.errors import Problem
 
 CONNECT = "/connect"
 _MOST_PARAMETERS = 50
-_UNKNOWN = "The application that sent you here is not known. Add the connection there again."
-_ELSEWHERE = "The application wants the answer at an address that it has not registered."
+_UNKNOWN = N_("The application that sent you here is not known. Add the connection there again.")
+_ELSEWHERE = N_("The application wants the answer at an address that it has not registered.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,30 +53,32 @@ class ScopeGroup:
 GROUPS = (
     ScopeGroup(
         "directory",
-        "See the practice and its free times",
-        "Locations, providers, visit types and open slots. Nothing about patients.",
+        N_("See the practice and its free times"),
+        N_("Locations, providers, visit types and open slots. Nothing about patients."),
         ("practices:read", "slots:read"),
         is_ticked=True,
         is_fixed=True,
     ),
     ScopeGroup(
         "appointments",
-        "Book, move, confirm and cancel appointments",
-        "Each change is read back first, and made only after a second call that confirms it.",
+        N_("Book, move, confirm and cancel appointments"),
+        N_("Each change is read back first, and made only after a second call that confirms it."),
         ("appointments:book", "appointments:cancel", "appointments:confirm"),
         is_ticked=True,
     ),
     ScopeGroup(
         "patients",
-        "Read patients' data",
-        "Find patients by name, date of birth and phone, and read the records and appointments of those it has found. "
-        "Needed to book for a patient.",
+        N_("Read patients' data"),
+        N_(
+            "Find patients by name, date of birth and phone, and read the records and appointments of those it has "
+            "found. Needed to book for a patient."
+        ),
         ("patients:read", "appointments:read"),
     ),
     ScopeGroup(
         "records",
-        "Add patients and change their records",
-        "Names, dates of birth, phone numbers and e-mail addresses.",
+        N_("Add patients and change their records"),
+        N_("Names, dates of birth, phone numbers and e-mail addresses."),
         ("patients:write",),
     ),
 )
@@ -102,7 +106,7 @@ async def _ask(request: ConsoleRequest) -> Response:
     groups = _offered(request, asked)
     response = request.render(
         "connect.html",
-        title=f"Connect {application.name}",
+        title=_("Connect %(application)s", application=application.name),
         application=application,
         host=host_of(redirect_uri),
         is_local=is_local(redirect_uri),
@@ -156,7 +160,11 @@ async def _application_and_address(console: Console, parameters: Parameters) -> 
 def _offered(request: ConsoleRequest, asked: AuthorizationRequest) -> Sequence[ScopeGroup]:
     """The groups with anything that was asked for and that the role includes."""
     possible = ROLE_SCOPES[request.staff.role] & set(asked.scopes)
-    return [group for group in GROUPS if possible & set(group.scopes)]
+    return [
+        replace(group, title=_(group.title), meaning=_(group.meaning))
+        for group in GROUPS
+        if possible & set(group.scopes)
+    ]
 
 
 def _answer(request: ConsoleRequest, redirect_uri: str, parameters: Parameters, **answer: str) -> Response:

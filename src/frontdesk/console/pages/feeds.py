@@ -2,8 +2,10 @@
 
 from starlette.responses import Response
 
+from frontdesk.console.actions.form_uses import SecretShown
 from frontdesk.console.forms import read_id
 from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.language import gettext as _
 
 _LIST = "/practice/feeds"
 
@@ -12,7 +14,7 @@ async def _list(request: ConsoleRequest, address: str | None = None) -> Response
     feeds, providers = await request.desk.feeds.all(request.context)
     return request.render(
         "feeds.html",
-        title="Calendar feeds",
+        title=_("Calendar feeds"),
         feeds=feeds,
         providers=[(provider.id, provider.name) for provider in providers],
         slug=request.staff.practice_slug,
@@ -21,7 +23,11 @@ async def _list(request: ConsoleRequest, address: str | None = None) -> Response
 
 
 async def _add(request: ConsoleRequest) -> Response:
-    path = await request.desk.feeds.add(request.context, read_id(request.form.get("provider")) or 0)
+    provider_id, once = read_id(request.form.get("provider")) or 0, request.form.get("once")
+    try:
+        path = await request.desk.feeds.add(request.context, provider_id, once=once)
+    except SecretShown:
+        return request.redirect(_LIST, notice="address_shown")
     return await _list(request, request.console.settings.public_url + path)
 
 

@@ -24,6 +24,8 @@ from frontdesk.access.staff.sessions import Identity, Membership, PracticeChoice
 from frontdesk.console.browsers import browser_name
 from frontdesk.console.cookies import CHOICE, IDENTITY, delete_cookie, read_cookie, set_cookie
 from frontdesk.console.guard import PREFIX, Console, RequestProgress, answered
+from frontdesk.console.language import N_
+from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.sign_in import form_token, local_address, posted_form, sign_in_page, signed_in
 from frontdesk.console.rendering import render
 from frontdesk.domain.errors import Problem
@@ -32,9 +34,9 @@ from frontdesk.doors.http_request import address_of
 _LIFETIME = timedelta(minutes=10)
 _PENDING = b"console sign-in"
 _CHOICE = b"console practice choice"
-_REFUSED = "This account may not sign in here. Ask an admin of your practice to add you."
-_STALE = "This sign-in took too long or was started in another browser. Try again."
-_UNAVAILABLE = "Your practice's account cannot be checked at the moment. Try again in a minute."
+_REFUSED = N_("This account may not sign in here. Ask an admin of your practice to add you.")
+_STALE = N_("This sign-in took too long or was started in another browser. Try again.")
+_UNAVAILABLE = N_("Your practice's account cannot be checked at the moment. Try again in a minute.")
 
 
 def identity_routes(console: Console, provider: IdentityProvider) -> list[Route]:
@@ -89,7 +91,7 @@ def identity_routes(console: Console, provider: IdentityProvider) -> list[Route]
 
     def _choices(request: Request, memberships: Sequence[Membership], kept: str) -> Response:
         csrf = form_token(kept).decode()
-        response = render(request, "choose_practice.html", 200, title="Sign in", memberships=memberships, csrf=csrf)
+        response = render(request, "choose_practice.html", 200, title=_("Sign in"), memberships=memberships, csrf=csrf)
         set_cookie(response, CHOICE, kept, console.settings, _LIFETIME)
         return response
 

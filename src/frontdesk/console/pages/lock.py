@@ -9,13 +9,16 @@ from frontdesk.access.staff.desk_lock import LOCK_AFTER_MINUTES
 from frontdesk.access.staff.members import StaffError
 from frontdesk.access.staff.sessions import LONGEST
 from frontdesk.console.cookies import DESK, SESSION, SIGN_IN, read_cookie, set_cookie
+from frontdesk.console.domain_texts import translated
 from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, RequestProgress, answered
+from frontdesk.console.language import N_
+from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.sign_in import FAULTS, FORM_LIFETIME, STALE, form_token, local_address, posted_form
 from frontdesk.console.rendering import render
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.http_request import address_of
 
-_WRONG = "The PIN is wrong. After five wrong PINs the session ends."
+_WRONG = N_("The PIN is wrong. After five wrong PINs the session ends.")
 
 
 def unlock_routes(console: Console) -> list[Route]:
@@ -32,7 +35,14 @@ def unlock_routes(console: Console) -> list[Route]:
         proof = read_cookie(request, SIGN_IN, settings) or new_token()
         csrf = form_token(proof).decode()
         response = render(
-            request, "locked.html", status, title="Locked", sessions=sessions, fault=fault, csrf=csrf, next=then
+            request,
+            "locked.html",
+            status,
+            title=_("Locked"),
+            sessions=sessions,
+            fault=None if fault is None else _(fault),
+            csrf=csrf,
+            next=then,
         )
         set_cookie(response, SIGN_IN, proof, settings, FORM_LIFETIME)
         return response
@@ -72,9 +82,9 @@ async def _lock(request: ConsoleRequest) -> Response:
 async def _pin(request: ConsoleRequest, status: int = 200, fault: str | None = None) -> Response:
     return request.render(
         "pin.html",
-        title="PIN",
+        title=_("PIN"),
         status=status,
-        fault=fault,
+        fault=None if fault is None else translated(fault),
         session=request.session,
         choices=[(minutes, minutes) for minutes in LOCK_AFTER_MINUTES],
     )

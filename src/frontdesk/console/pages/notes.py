@@ -36,7 +36,8 @@ async def _add_to_appointment(request: ConsoleRequest) -> Response:
 
 async def _add(request: ConsoleRequest, patient_id: str, appointment_id: str | None) -> None:
     kind, text, key = (request.form.get(name) for name in ("kind", "text", "key"))
-    await request.desk.notes.add(request.context, patient_id, appointment_id, kind, text, key)
+    for_agents = request.form.get("for_agents") == "yes"
+    await request.desk.notes.add(request.context, patient_id, appointment_id, kind, text, key, for_agents=for_agents)
 
 
 async def _remove(request: ConsoleRequest) -> Response:

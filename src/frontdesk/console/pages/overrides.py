@@ -10,7 +10,9 @@ from frontdesk.console.actions.appointments import AppointmentView
 from frontdesk.console.actions.calendar import shown_locations
 from frontdesk.console.actions.patients import PatientHits
 from frontdesk.console.forms import labelled_faults, read_id
-from frontdesk.console.guard import ConsoleRequest, Page, with_query
+from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.language import N_
+from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.chosen_time import SHOWN_AGAIN, ChosenTime, all_visits, chosen_time, visit_of
 from frontdesk.console.pages.patients import searched
 from frontdesk.domain.booking_rules import BrokenRule
@@ -19,7 +21,7 @@ from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import zone
 
 _CARRIED = ("provider", "location", "date", "time", "visit", "patient", "appointment", "arrived")
-_LABELS = {"reason": "The reason"}
+_LABELS = {"reason": N_("The reason")}
 _ROUNDED = 5  # minutes
 
 
@@ -52,8 +54,7 @@ async def _override(request: ConsoleRequest) -> Response:
             raise
         return await _read_back(request, chosen, visit, view, problem)
     if arrived:
-        there = with_query("/arrivals", {"location": read_id(form.get("location"))}).removeprefix("/console")
-        return request.redirect(there, notice="walk_in_arrived")
+        return request.redirect(f"/arrivals?location={chosen.location.id}", notice="walk_in_arrived")
     return request.redirect(f"/appointments/{made}", notice="override_booked")
 
 
@@ -79,9 +80,8 @@ async def _read_back(
     faults = {} if refused is None else labelled_faults(refused, _LABELS)
     return request.render(
         "override_confirm.html",
-        title="Book against the rules" if view is None else "Move against the rules",
+        title=_("Book against the rules") if view is None else _("Move against the rules"),
         status=200 if refused is None else refused.status,
-        verb="Book" if view is None else "Move",
         patient=patient,
         born=date.fromisoformat(patient["dob"]),
         view=view,
@@ -125,14 +125,15 @@ async def _walk_in_page(
         raise Problem("capability_not_supported", "Walk-ins are booked in the practice's own system.")
     return request.render(
         "walk_in.html",
-        title="Walk-in",
+        title=_("Walk-in"),
         status=status,
         asked=asked,
         day=asked["date"],
         locations=[(each.id, each.name) for each in directory.locations.values() if each.active],
         providers=[(each.id, each.name) for each in directory.providers.values() if each.active],
         visits=[
-            (key, f"{procedure.name}, {procedure.duration_minutes} min") for key, procedure, _ in all_visits(directory)
+            (key, _("%(visit)s, %(minutes)s min", visit=procedure.name, minutes=procedure.duration_minutes))
+            for key, procedure, _visit_type in all_visits(directory)
         ],
         text=request.form.get("search"),
         patient_id=request.form.get("patient"),
@@ -152,7 +153,7 @@ def _now_here(request: ConsoleRequest, directory: Directory) -> dict[str, str]:
         "date": now.date().isoformat(),
         "time": f"{now:%H:%M}",
         "visit": "",
-        "reason": "Walk-in",
+        "reason": _("Walk-in"),
         "arrived": "yes",
     }
 

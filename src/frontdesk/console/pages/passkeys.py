@@ -14,14 +14,17 @@ from frontdesk.access.staff.members import StaffError
 from frontdesk.access.staff.passkeys import CHALLENGE_LIFETIME, Passkeys
 from frontdesk.console.browsers import browser_name
 from frontdesk.console.cookies import CHALLENGE, delete_cookie, read_cookie, set_cookie
+from frontdesk.console.domain_texts import translated
 from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, RequestProgress, answered
+from frontdesk.console.language import N_
+from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.sign_in import FAULTS, STALE, local_address, posted_form, sign_in_page, signed_in
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.http_request import address_of
 
 _TO_SIGN_IN = b"console passkey sign-in"
 _TO_REGISTER = b"console passkey registration"
-_REFUSED = "This passkey may not sign in. Use another one, or ask an admin of your practice for a sign-in link."
+_REFUSED = N_("This passkey may not sign in. Use another one, or ask an admin of your practice for a sign-in link.")
 
 
 def passkey_sign_in_routes(console: Console, passkeys: Passkeys) -> list[Route]:
@@ -104,7 +107,14 @@ async def _remove(request: ConsoleRequest) -> Response:
 def _form(request: ConsoleRequest, status: int = 200, fault: str | None = None) -> Response:
     typed = request.form.get("name") or browser_name(request.http.headers.get("user-agent", ""))
     then = local_address(request.form.get("next") or request.http.query_params.get("next", ""))
-    return request.render("passkey_new.html", title="Add a passkey", status=status, fault=fault, typed=typed, next=then)
+    return request.render(
+        "passkey_new.html",
+        title=_("Add a passkey"),
+        status=status,
+        fault=None if fault is None else translated(fault),
+        typed=typed,
+        next=then,
+    )
 
 
 def _passkeys(request: ConsoleRequest) -> Passkeys:

@@ -4,20 +4,22 @@ from typing import Any
 
 from starlette.responses import Response
 
-from frontdesk.console.actions.notes import KINDS
+from frontdesk.console.actions.notes import kinds
 from frontdesk.console.actions.patients import PatientHits
 from frontdesk.console.forms import labelled_faults
 from frontdesk.console.guard import ConsoleRequest, Page, here
+from frontdesk.console.language import N_
+from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.slot_choice import carried
 from frontdesk.domain.errors import Problem
 
 FIELDS = ("firstName", "lastName", "dob", "phone", "email")
 _LABELS = {
-    "firstName": "First name",
-    "lastName": "Last name",
-    "dob": "Date of birth",
-    "phone": "Phone",
-    "email": "E-mail",
+    "firstName": N_("First name"),
+    "lastName": N_("Last name"),
+    "dob": N_("Date of birth"),
+    "phone": N_("Phone"),
+    "email": N_("E-mail"),
 }
 
 
@@ -66,7 +68,7 @@ async def _search_page(
 ) -> Response:
     return request.render(
         "patients.html",
-        title="Patients",
+        title=_("Patients"),
         status=status,
         searchable=await request.desk.patients.searchable(request.context),
         can_create="create_patient" in await request.desk.patients.supports(request.context),
@@ -82,13 +84,13 @@ async def patient_page(request: ConsoleRequest, refused: Problem | None = None, 
     view = await request.desk.patients.read(request.context, request.param("patient_id"))
     return request.render(
         "patient.html",
-        title="Patient",
+        title=_("Patient"),
         status=200 if refused is None else refused.status,
         refused=refused,
         view=view,
         patient=view.patient,
         note=note,
-        note_kinds=KINDS,
+        note_kinds=kinds(),
     )
 
 
@@ -138,7 +140,7 @@ def _form_page(
 ) -> Response:
     return request.render(
         "patient_form.html",
-        title="New patient" if patient_id is None else "Edit patient",
+        title=_("New patient") if patient_id is None else _("Edit patient"),
         status=200 if problem is None else problem.status,
         patient_id=patient_id,
         given=given,

@@ -11,16 +11,18 @@ from starlette.responses import Response
 from frontdesk.console.actions.practice_files import OpenedPractice
 from frontdesk.console.forms import Form, read_id
 from frontdesk.console.guard import ConsoleRequest
+from frontdesk.console.language import N_, language
+from frontdesk.console.language import gettext as _
 from frontdesk.console.practice_forms import public_holidays
 from frontdesk.console.practice_forms.documents import copied, require_own_calendar
 from frontdesk.console.practice_forms.editor import Act, Editor
 from frontdesk.console.practice_forms.fields import Edited
 
 _LIST, _HOLIDAYS = "/practice/closures", "/practice/closures/holidays"
-_LABELS = {"from": "First day", "to": "Last day", "reason": "Reason"}
+_LABELS = {"from": N_("First day"), "to": N_("Last day"), "reason": N_("Reason")}
 _YEARS_AHEAD = 2
-_NO_LOCATION = {"location": "Choose at least one location."}
-_NO_DAY = {"day": "Choose at least one day."}
+_NO_LOCATION = {"location": N_("Choose at least one location.")}
+_NO_DAY = {"day": N_("Choose at least one day.")}
 
 Row = dict[str, Any]
 
@@ -47,7 +49,7 @@ def _ticked(opened: OpenedPractice, form: Form) -> list[tuple[int, str, bool]]:
 
 
 def _act(opened: OpenedPractice, form: Form) -> Act:
-    title = "Open again" if form.get("remove") else "Close locations"
+    title = _("Open again") if form.get("remove") else _("Close locations")
     return Act(title, "console.change_closures", [f"location {key}" for key in _chosen(opened, form)])
 
 
@@ -72,7 +74,11 @@ def _edit(opened: OpenedPractice, form: Form) -> Edited:
             location["closures"] = [*location.get("closures", []), given]
             path = f"locations[{index}].closures[{len(location['closures']) - 1}]"
             controls |= {f"{path}.{key}": key for key in _LABELS}
-    return Edited(document, controls, _LABELS, {} if chosen else _NO_LOCATION)
+    return Edited(document, controls, _shown(_LABELS), _shown({} if chosen else _NO_LOCATION))
+
+
+def _shown(texts: Mapping[str, str]) -> dict[str, str]:
+    return {key: _(text) for key, text in texts.items()}
 
 
 def _is_same(row: Row, given: Row) -> bool:
@@ -122,7 +128,7 @@ def _offered(opened: OpenedPractice, form: Form) -> list[tuple[date, str]]:
         return []
     if region and region not in dict(_regions(country)):
         return []
-    found = public_holidays.public_holidays(country, region, int(year))
+    found = public_holidays.public_holidays(country, region, int(year), language())
     return [(day, name) for day, name in found if day >= opened.today]
 
 
@@ -130,7 +136,7 @@ def _holiday_values(opened: OpenedPractice, form: Form) -> dict[str, Any]:
     chosen = form.all("day")
     locations = opened.directory.locations.values()
     return {
-        "countries": public_holidays.countries(),
+        "countries": public_holidays.countries_in(language()),
         "regions": _regions(form.get("country")),
         "years": [(year, year) for year in _years(opened)],
         "locations": _ticked(opened, form),
@@ -146,7 +152,7 @@ def _is_closed(closures: Iterable[Any], day: date) -> bool:
 
 
 def _holiday_act(opened: OpenedPractice, form: Form) -> Act:
-    return replace(_act(opened, form), title="Public holidays")
+    return replace(_act(opened, form), title=_("Public holidays"))
 
 
 def _edit_holidays(opened: OpenedPractice, form: Form) -> Edited:
@@ -161,7 +167,7 @@ def _edit_holidays(opened: OpenedPractice, form: Form) -> Edited:
             if not _is_closed(closures, day)
         ]
         location["closures"] = [*location.get("closures", []), *new]
-    return Edited(document, {}, {}, ({} if chosen else _NO_LOCATION) | ({} if days else _NO_DAY))
+    return Edited(document, {}, {}, _shown(({} if chosen else _NO_LOCATION) | ({} if days else _NO_DAY)))
 
 
 def _with_library(

@@ -2,12 +2,12 @@
 
 from starlette.responses import PlainTextResponse, Response
 
-from frontdesk.console.actions.practice_files import LARGEST_FILE, STRANDED_CHOICES, PatientsStranded
+from frontdesk.console.actions.practice_files import LARGEST_FILE, STRANDED_CHOICES, StrandingRefused
 from frontdesk.console.forms import Form
 from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.language import gettext as _
 from frontdesk.console.practice_forms.words import changes_of
 from frontdesk.domain.errors import Problem
-from frontdesk.domain.local_time import zone
 from frontdesk.practice_file import Fault, PracticeFileError
 from frontdesk.practice_file.published_schema import schema_line
 
@@ -21,7 +21,7 @@ async def _page(
 ) -> Response:
     return request.render(
         "practice_file.html",
-        title="Practice file",
+        title=_("Practice file"),
         status=422 if faults else 200,
         text=text,
         prune=prune,
@@ -57,12 +57,12 @@ async def _compared(
         return await _page(request, text, prune=prune, faults=error.faults)
     return request.render(
         "practice_preview.html",
-        title="What the file changes",
+        title=_("What the file changes"),
         status=409 if changed or undecided else 200,
         preview=preview,
         changes=changes_of(preview.before, preview.after),
         most_shown=_MOST_SHOWN,
-        stranded=[(each, each.starts_at.astimezone(zone(each.time_zone))) for each in preview.stranded],
+        stranded=preview.found.stranded,
         text=text,
         prune=prune,
         changed=changed,
@@ -82,7 +82,7 @@ async def _apply(request: ConsoleRequest) -> Response:
         )
     except PracticeFileError as error:
         return await _page(request, text, prune=prune, faults=error.faults)
-    except PatientsStranded:
+    except StrandingRefused:
         return await _compared(request, text, prune=prune, undecided=True)
     except Problem as problem:
         if problem.code != "conflict":

@@ -5,6 +5,7 @@ from typing import Any
 from starlette.responses import Response
 
 from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.language import gettext as _
 from frontdesk.console.practice_forms.record_editor import RecordKind
 from frontdesk.console.practice_forms.records import LOCATION
 from frontdesk.domain.directory import Location
@@ -17,7 +18,7 @@ async def _list(request: ConsoleRequest) -> Response:
     providers = directory.providers.values()
     return request.render(
         "practice_locations.html",
-        title="Locations",
+        title=_("Locations"),
         locations=[
             (location, [each.name for each in providers if location.id in each.location_ids])
             for location in directory.locations.values()
@@ -34,7 +35,6 @@ def _forget(document: dict[str, Any], location_id: int) -> None:
 
 _KIND = RecordKind(
     noun="location",
-    operations="location",
     fields=LOCATION,
     blank=lambda directory: Location(0, "", directory.practice.time_zone),
     records=lambda directory, _: directory.locations,

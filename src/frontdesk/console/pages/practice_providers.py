@@ -6,8 +6,9 @@ from typing import Any
 from starlette.responses import Response
 
 from frontdesk.console.actions.practice_files import OpenedPractice
-from frontdesk.console.forms import Form
+from frontdesk.console.forms import Form, read_id
 from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.language import gettext as _
 from frontdesk.console.practice_forms import hours
 from frontdesk.console.practice_forms.documents import (
     copied,
@@ -20,9 +21,9 @@ from frontdesk.console.practice_forms.documents import (
 )
 from frontdesk.console.practice_forms.editor import Act, Editor
 from frontdesk.console.practice_forms.fields import Edited, as_typed, put
+from frontdesk.console.practice_forms.record_editor import act_on_record
 from frontdesk.console.practice_forms.records import PROVIDER, fields_for
 from frontdesk.console.practice_forms.words import weekly_summary
-from frontdesk.console.times import TimeFormats
 from frontdesk.domain.directory import Provider
 
 _LIST, _EDIT = "/practice/providers", "/practice/providers/edit"
@@ -32,7 +33,7 @@ async def _list(request: ConsoleRequest) -> Response:
     directory = (await request.desk.practice_file.opened(request.context)).directory
     return request.render(
         "practice_providers.html",
-        title="Providers",
+        title=_("Providers"),
         providers=[
             (each, weekly_summary(each, directory.locations, request.formats)) for each in directory.providers.values()
         ],
@@ -73,25 +74,16 @@ def _values(opened: OpenedPractice, form: Form) -> dict[str, Any]:
         "weeks": weeks,
         "other_places": [(each.id, each.name) for each in directory.locations.values() if each.id not in shown],
         "places": [(each.id, each.name) for each in directory.locations.values()],
-        "weekdays": hours.DAYS,
+        "weekdays": hours.day_names(),
         "periods": hours.period_rows(form),
         "absences": hours.absence_rows(form),
         "blocked": [] if provider is None else [row for row in provider.time_off if row.by is not None],
         "procedures": sorted(procedures.items()),
-        "summary": []
-        if provider is None
-        else weekly_summary(provider, directory.locations, TimeFormats.of(directory.practice)),
     }
 
 
 def _act(opened: OpenedPractice, form: Form) -> Act:
-    provider_id = known_id(form, opened.stored.providers, "provider")
-    if provider_id is None:
-        return Act("Add a provider", "console.add_provider", [f"provider {next_id(opened.stored.providers)}"])
-    name, subjects = opened.stored.providers[provider_id].name, [f"provider {provider_id}"]
-    if form.get("remove"):
-        return Act(f"Remove {name}", "console.remove_provider", subjects)
-    return Act(name, "console.change_provider", subjects)
+    return act_on_record(form, "provider", opened.stored.providers, opened.stored.providers)
 
 
 def _edit(opened: OpenedPractice, form: Form) -> Edited:
@@ -109,7 +101,7 @@ def _edit(opened: OpenedPractice, form: Form) -> Edited:
     edited = edited_fields(document, path, fields)
     controls, labels = dict(edited.controls), dict(edited.labels)
     _put_procedures(provider, form)
-    controls[f"{path}.procedures"], labels["procedures"] = "procedures", "Procedures"
+    controls[f"{path}.procedures"], labels["procedures"] = "procedures", _("Procedures")
     if opened.directory.practice.keeps_own_calendar:
         rows = hours.read_hours(form, opened.directory.locations)
         if not hours.same_hours(rows, provider.get("hours", [])):
@@ -121,7 +113,8 @@ def _edit(opened: OpenedPractice, form: Form) -> Edited:
 def _put_procedures(provider: dict[str, Any], form: Form) -> None:
     provider.pop("procedures", None)
     if form.get("performs") == "some":
-        provider["procedures"] = [int(key) for key in form.all("procedures") if key.isdecimal() and len(key) <= 10]
+        chosen = (read_id(key) for key in form.all("procedures"))
+        provider["procedures"] = [key for key in chosen if key is not None]
 
 
 def _put_rows(

@@ -6,6 +6,7 @@ from zoneinfo import available_timezones
 
 from frontdesk.console.actions.practice_files import OpenedPractice
 from frontdesk.console.forms import Form
+from frontdesk.console.language import gettext as _
 from frontdesk.console.practice_forms.documents import copied, edited_fields
 from frontdesk.console.practice_forms.editor import Act, Editor
 from frontdesk.console.practice_forms.fields import Edited, Field, as_typed, put
@@ -23,19 +24,15 @@ def _typed(opened: OpenedPractice, _query: Mapping[str, str]) -> Form:
 
 
 def _values(opened: OpenedPractice, _form: Form) -> dict[str, Any]:
-    shown = _fields(opened)
+    groups = ((None, RULES), (_("Agents"), AGENT_RULES), (_("Consent to a write"), CONSENT))
     return {
-        "groups": [
-            (None, [field for field in shown if field in RULES]),
-            ("Agents", [field for field in shown if field in AGENT_RULES]),
-            ("Consent to a write", [field for field in shown if field in CONSENT]),
-        ],
+        "groups": [(title, fields_for(fields, opened.directory.practice)) for title, fields in groups],
         "time_zones": sorted(available_timezones()),
     }
 
 
 def _act(_opened: OpenedPractice, _form: Form) -> Act:
-    return Act("Booking rules", "console.change_booking_rules")
+    return Act(_("Booking rules"), "console.change_booking_rules")
 
 
 def _edit(opened: OpenedPractice, form: Form) -> Edited:

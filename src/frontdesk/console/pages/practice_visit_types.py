@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from frontdesk.console.forms import Form, read_id
 from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.language import gettext as _
 from frontdesk.console.practice_forms.record_editor import RecordKind
 from frontdesk.console.practice_forms.records import PROCEDURE, VISIT_TYPE
 from frontdesk.domain.directory import Directory, Procedure, VisitType
@@ -20,7 +21,7 @@ async def _list(request: ConsoleRequest) -> Response:
     directory = (await request.desk.practice_file.opened(request.context)).directory
     return request.render(
         "practice_visit_types.html",
-        title="Visit types",
+        title=_("Visit types"),
         visit_types=directory.visit_types.values(),
         keeps_own_calendar=directory.practice.keeps_own_calendar,
     )
@@ -54,7 +55,6 @@ def _visit_type(document: dict[str, Any], form: Form) -> tuple[dict[str, Any], s
 
 _VISIT_TYPES = RecordKind(
     noun="visit type",
-    operations="visit_type",
     fields=VISIT_TYPE,
     blank=lambda _: VisitType(0, "", "any"),
     records=lambda directory, _: directory.visit_types,
@@ -65,7 +65,6 @@ _VISIT_TYPES = RecordKind(
 )
 _PROCEDURES = RecordKind(
     noun="procedure",
-    operations="procedure",
     fields=PROCEDURE,
     blank=lambda _: Procedure(0, "", _MINUTES),
     records=_procedures,

@@ -12,6 +12,7 @@ from frontdesk.console.actions.reports import Period
 from frontdesk.console.charts import share
 from frontdesk.console.forms import read_id
 from frontdesk.console.guard import ConsoleRequest, Page, with_query
+from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.calendar import read_day
 from frontdesk.console.report_tables import TABLES, chart_of
 from frontdesk.domain.directory import Directory
@@ -34,12 +35,13 @@ async def _reports(request: ConsoleRequest) -> Response:
         period = _until_today(request, _USUAL, period)
         report = await request.desk.reports.read(request.context, period)
     spans = [(days, _until_today(request, days, period)) for days in _SPANS]
-    when = f"{request.formats.dated(period.first)} to {request.formats.dated(period.last)}"
+    first, last = request.formats.dated(period.first), request.formats.dated(period.last)
+    when = _("%(first)s to %(last)s", first=first, last=last)
     drawn = ("outcomes", "bookings", "lead-time") if report.counts_appointments else ()
     listed = ("providers", "visit-types", "bookers") if report.counts_appointments else ()
     return request.render(
         "reports.html",
-        title="Reports",
+        title=_("Reports"),
         status=200 if refused is None else refused.status,
         refused=refused,
         report=report,

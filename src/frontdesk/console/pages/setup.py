@@ -8,6 +8,8 @@ from starlette.responses import Response
 
 from frontdesk.console.actions.checklist import Progress
 from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.language import gettext as _
+from frontdesk.console.language import ngettext
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +17,7 @@ class SetupStep:
     title: str
     done: bool
     text: str
-    link: tuple[str, str] | None = None  # URL and text
+    links: tuple[tuple[str, str], ...] = ()  # URL and text
     commands: tuple[str, ...] = ()
 
 
@@ -23,7 +25,7 @@ async def _setup(request: ConsoleRequest) -> Response:
     progress = await request.desk.checklist.progress(request.context)
     steps = _steps(progress, request)
     following = next((number for number, step in enumerate(steps) if not step.done), None)
-    return request.render("setup.html", title="Set-up", steps=steps, following=following)
+    return request.render("setup.html", title=_("Set-up"), steps=steps, following=following)
 
 
 def _steps(progress: Progress, request: ConsoleRequest) -> list[SetupStep]:
@@ -44,67 +46,106 @@ def _steps(progress: Progress, request: ConsoleRequest) -> list[SetupStep]:
         search = (f'curl -s "{url}/api/slots?{query}" -H "Authorization: Bearer $TOKEN"',)
     return [
         SetupStep(
-            "Describe the practice",
+            _("Describe the practice"),
             imported,
-            f"There are {_count(progress.locations, 'location')}, {_count(progress.providers, 'provider')} and "
-            f"{_count(progress.visit_types, 'visit type')}. Enter them under Practice, or upload the practice file.",
-            ("/console/practice", "Upload the practice file"),
+            _(
+                "There are %(locations)s, %(providers)s and %(visit_types)s. Enter them under Practice, or upload the "
+                "practice file.",
+                locations=_locations(progress.locations),
+                providers=_providers(progress.providers),
+                visit_types=_visit_types(progress.visit_types),
+            ),
+            _directory_links(progress),
             () if imported else (f"frontdesk practice import {slug}.yaml",),
         ),
         _hours(progress, hours),
         SetupStep(
-            "Add a client",
+            _("Add a client"),
             client,
-            f"There are {_count(progress.clients, 'client')}. A client is an agent or an integration, with its own "
-            "scopes and limits.",
-            ("/console/clients" if client else "/console/clients/new", "Clients" if client else "Add a client"),
+            _(
+                "There are %(clients)s. A client is an agent or an integration, with its own scopes and limits.",
+                clients=_clients(progress.clients),
+            ),
+            (("/console/clients", _("Clients")) if client else ("/console/clients/new", _("Add a client")),),
             ()
             if client
             else (f'frontdesk client add --practice {slug} --name "Phone agent" --grant agent --scope all',),
         ),
         SetupStep(
-            "Fetch a token and use it",
+            _("Fetch a token and use it"),
             called,
-            "A client has called." if called else "The client exchanges its id and secret for an access token.",
-            ("/docs/guides/quick-start", "The quick start"),
+            _("A client has called.") if called else _("The client exchanges its id and secret for an access token."),
+            (("/docs/guides/quick-start", _("The quick start")),),
             () if called or not client else token,
         ),
         SetupStep(
-            "Search for a free time",
+            _("Search for a free time"),
             searched,
-            "A client has searched." if searched else "A search reserves nothing.",
-            ("/console/agent", "See what an agent sees"),
+            _("A client has searched.") if searched else _("A search reserves nothing."),
+            (("/console/agent", _("See what an agent sees")),),
             () if searched else search,
         ),
         SetupStep(
-            "Book the first appointment",
+            _("Book the first appointment"),
             booked,
-            "The first booking is in the calendar."
+            _("The first booking is in the calendar.")
             if booked
-            else "An agent's booking is proposed, read back, and executed with the token of its confirmation.",
-            ("/console/calendar", "The calendar") if booked else ("/docs/guides/booking-over-rest", "How to book"),
+            else _("An agent's booking is proposed, read back, and executed with the token of its confirmation."),
+            (
+                ("/console/calendar", _("The calendar"))
+                if booked
+                else ("/docs/guides/booking-over-rest", _("How to book")),
+            ),
         ),
     ]
+
+
+def _directory_links(progress: Progress) -> tuple[tuple[str, str], ...]:
+    """To the forms, first to what is missing, and to the practice file."""
+    upload = ("/console/practice", _("Upload the practice file"))
+    if progress.system == "fhir":  # records are added there with their references to the server
+        return (upload,)
+    forms = [
+        (progress.locations, ("/console/practice/locations", _("Enter locations"))),
+        (progress.visit_types, ("/console/practice/visit-types", _("Enter visit types"))),
+        (progress.providers, ("/console/practice/providers", _("Enter providers"))),
+    ]
+    return (*(link for _count, link in sorted(forms, key=lambda form: form[0] > 0)), upload)
 
 
 def _hours(progress: Progress, done: bool) -> SetupStep:
     if progress.system == "fhir":
         return SetupStep(
-            "Reach the scheduling system",
+            _("Reach the scheduling system"),
             done,
-            "Free times come from the practice's own FHIR server.",
-            ("/console/practice/system", "Check the scheduling system"),
+            _("Free times come from the practice's own FHIR server."),
+            (("/console/practice/system", _("Check the scheduling system")),),
         )
     return SetupStep(
-        "Set weekly hours",
+        _("Set weekly hours"),
         done,
-        f"Hours are set for {_count(progress.providers_with_hours, 'provider')}. Without hours there is no free time.",
-        ("/console/practice/providers", "Set the hours of providers"),
+        _(
+            "Hours are set for %(providers)s. Without hours there is no free time.",
+            providers=_providers(progress.providers_with_hours),
+        ),
+        (("/console/practice/providers", _("Set the hours of providers")),),
     )
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
+def _locations(number: int) -> str:
+    return ngettext("%(count)s location", "%(count)s locations", number) if number else _("no locations")
+
+
+def _providers(number: int) -> str:
+    return ngettext("%(count)s provider", "%(count)s providers", number) if number else _("no providers")
+
+
+def _visit_types(number: int) -> str:
+    return ngettext("%(count)s visit type", "%(count)s visit types", number) if number else _("no visit types")
+
+
+def _clients(number: int) -> str:
+    return ngettext("%(count)s client", "%(count)s clients", number) if number else _("no clients")
 
 
 PAGES = (Page("GET", "/setup", _setup, role="admin"),)

@@ -20,6 +20,8 @@ from frontdesk.console.browsers import browser_name
 from frontdesk.console.cookies import DESK, SESSION, SIGN_IN, delete_cookie, read_cookie, set_cookie
 from frontdesk.console.forms import Form, read_form
 from frontdesk.console.guard import CSRF_FIELD, PREFIX, Console, RequestProgress, answered, check_same_origin
+from frontdesk.console.language import N_
+from frontdesk.console.language import gettext as _
 from frontdesk.console.rendering import render
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.bodies import LARGEST_BODY
@@ -29,11 +31,11 @@ from frontdesk.settings import Settings
 FORM_LIFETIME = timedelta(hours=1)
 _LOCAL = re.compile(r"/console/[A-Za-z0-9_./?&=%+:~-]*\Z")
 _LONGEST_ADDRESS = 6000  # a request of an application for access
-STALE = "This page was open for too long. Try again."
+STALE = N_("This page was open for too long. Try again.")
 FAULTS = {
-    "unauthorized": "This link was already used or has expired. Ask for a new one.",
-    "rate_limited": "Too many attempts. Wait a minute, then try again.",
-    "upstream_unavailable": "Signing in is not possible at the moment. Try again in a few seconds.",
+    "unauthorized": N_("This link was already used or has expired. Ask for a new one."),
+    "rate_limited": N_("Too many attempts. Wait a minute, then try again."),
+    "upstream_unavailable": N_("Signing in is not possible at the moment. Try again in a few seconds."),
 }
 
 
@@ -94,8 +96,8 @@ def sign_in_page(
         request,
         "sign_in.html",
         status,
-        title="Sign in",
-        fault=fault,
+        title=_("Sign in"),
+        fault=None if fault is None else _(fault),
         left="left" in request.query_params,
         csrf=form_token(proof).decode(),
         next=local_address(request.query_params.get("next", "")),

@@ -8,10 +8,11 @@ from urllib.parse import urlencode
 
 from frontdesk.console.forms import read_id
 from frontdesk.console.guard import ConsoleRequest
+from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.calendar import read_day
 from frontdesk.domain.directory import Directory, Provider
 from frontdesk.domain.errors import Problem
-from frontdesk.domain.local_time import local_date
+from frontdesk.domain.local_time import local_date, minute_of
 
 _CARRIED = ("provider", "location", "date", "visit")
 _DAYS = 7
@@ -61,7 +62,7 @@ async def slot_choice(
     if "location" in asked:
         location_id = read_id(asked["location"])
     performing = [each for each in directory.providers.values() if each.active and each.performs(procedure_id)]
-    today = local_date(int(request.context.now.timestamp()) // 60, request.session.time_zone)
+    today = local_date(minute_of(request.context.now), request.session.time_zone)
     first = max(read_day(asked.get("date", "")) or day or today, today)
     arguments: dict[str, Any] = {"visitTypeId": visit_type_id, "procedureId": procedure_id, "from": first.isoformat()}
     one_place = provider_id is not None and location_id is not None
@@ -89,8 +90,8 @@ async def slot_choice(
         first=first,
         provider_id=provider_id,
         location_id=location_id,
-        providers=[("", "Any provider"), *((each.id, each.name) for each in performing)],
-        locations=[("", "Any location"), *_places(directory, performing)],
+        providers=[("", _("Any provider")), *((each.id, each.name) for each in performing)],
+        locations=[("", _("Any location")), *_places(directory, performing)],
         days=[(day, [places[place] for place in sorted(places)]) for day, places in sorted(by_day.items())],
         whole=one_place or len(found["items"]) < _MOST_OF_ANY,
         earlier=max(first - timedelta(days=_DAYS), today) if first > today else None,

@@ -3,7 +3,9 @@
 from starlette.responses import Response
 
 from frontdesk.access.staff.links import LINK_LIFETIME
+from frontdesk.console.domain_texts import translated
 from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.language import gettext as _
 from frontdesk.domain.errors import Problem
 
 _CHANGES = ("disable", "enable", "remove", "staff", "admin")
@@ -17,7 +19,7 @@ async def _add(request: ConsoleRequest) -> Response:
     except Problem as problem:
         if problem.code != "validation":
             raise
-        return await _listed(request, problem.status, problem.detail)
+        return await _listed(request, problem.status, translated(problem.detail))
     return await _shown_link(request, added.staff_id)
 
 
@@ -60,7 +62,7 @@ async def _listed(request: ConsoleRequest, status: int = 200, fault: str | None 
     form = request.form
     return request.render(
         "staff.html",
-        title="Staff",
+        title=_("Staff"),
         status=status,
         members=await request.desk.staff.all(request.context),
         fault=fault,
@@ -71,7 +73,7 @@ async def _listed(request: ConsoleRequest, status: int = 200, fault: str | None 
 async def _shown_link(request: ConsoleRequest, staff_id: str, *, reset: bool = False) -> Response:
     """Shows the link in the answer to the form, so that it is in no URL and cannot be opened again."""
     member, link = await request.desk.staff.link(request.context, staff_id, reset=reset)
-    return request.render("staff_link.html", title="Sign-in link", member=member, link=link, minutes=_MINUTES)
+    return request.render("staff_link.html", title=_("Sign-in link"), member=member, link=link, minutes=_MINUTES)
 
 
 PAGES = (

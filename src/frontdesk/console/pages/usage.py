@@ -5,6 +5,7 @@ from starlette.responses import Response
 from frontdesk.console.actions.usage import SPANS
 from frontdesk.console.charts import error_meaning, errors_chart, requests_chart, share
 from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.language import gettext as _
 from frontdesk.domain.errors import CATALOGUE
 
 _FIRST = "24h"
@@ -19,7 +20,7 @@ async def _usage(request: ConsoleRequest) -> Response:
     counted = await request.desk.usage.over_time(request.context, span, request.zone, client_id)
     return request.render(
         "usage.html",
-        title="Usage",
+        title=_("Usage"),
         spans=list(SPANS.values()),
         span=span,
         client_id=client_id,

@@ -11,13 +11,12 @@ from typing import Any
 
 from starlette.responses import Response
 
-from frontdesk.console.actions.practice_files import STRANDED_CHOICES, OpenedPractice, PatientsStranded, Preview
+from frontdesk.console.actions.practice_files import STRANDED_CHOICES, OpenedPractice, Preview, StrandingRefused
 from frontdesk.console.forms import Form
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.practice_forms.fields import Edited, faults_by_control
 from frontdesk.console.practice_forms.words import RecordChange, changes_of
 from frontdesk.domain.errors import Problem
-from frontdesk.domain.local_time import zone
 from frontdesk.practice_file import PracticeFileError
 
 _OF_THE_FRAME = ("csrf", "version", "step", "more", "stranded")  # not of the form itself
@@ -81,7 +80,7 @@ class Editor:
         except PracticeFileError as error:
             faults = faults_by_control(edited, error.faults)
             return self._form(request, opened, form, form.get("version"), faults=faults)
-        except PatientsStranded:
+        except StrandingRefused:
             return await self._preview(request, opened, edited, act, undecided=True)
         except Problem as problem:
             if problem.code != "conflict":
@@ -105,8 +104,7 @@ class Editor:
             status=409 if undecided else 200,
             preview=preview,
             changes=changes_of(preview.before, preview.after),
-            stranded=[(each, each.starts_at.astimezone(zone(each.time_zone))) for each in preview.stranded],
-            keeps_own_calendar=opened.directory.practice.keeps_own_calendar,
+            stranded=preview.found.stranded,
             undecided=undecided,
             sent=[
                 (name, value)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from frontdesk.console.domain_texts import field_fault
 from frontdesk.console.forms import Form
 from frontdesk.practice_file import Fault
 
@@ -96,7 +97,7 @@ def faults_by_control(edited: Edited, faults: Iterable[Fault]) -> dict[str, str]
         if control is None:
             found.setdefault("$", f"{fault.path}: {fault.message}.")
         else:
-            found.setdefault(control, f"{edited.labels[control]} {fault.message}.")
+            found.setdefault(control, field_fault(edited.labels[control], fault.message) + ".")
     return found
 
 

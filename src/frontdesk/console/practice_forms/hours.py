@@ -7,17 +7,11 @@ from datetime import date, time, timedelta
 from typing import Any
 
 from frontdesk.console.forms import Form, read_id
+from frontdesk.console.language import N_, weekdays
+from frontdesk.console.language import gettext as _
 from frontdesk.domain.directory import Location, OpeningHours, Provider, TimeOff
 
-DAYS = {
-    "mon": "Monday",
-    "tue": "Tuesday",
-    "wed": "Wednesday",
-    "thu": "Thursday",
-    "fri": "Friday",
-    "sat": "Saturday",
-    "sun": "Sunday",
-}
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _FEWEST_TIMES = 2  # a day: one before and one after a break
 _MOST_TIMES = 10
 _MOST_ROWS = 100
@@ -51,6 +45,10 @@ class Week:
     days: Sequence[tuple[str, Sequence[Times]]]  # weekday and its times
 
 
+def day_names() -> dict[str, str]:
+    return dict(zip(DAYS, weekdays("wide"), strict=True))
+
+
 # What the form shows before anybody types
 
 
@@ -76,7 +74,7 @@ def as_typed(provider: Provider) -> Fields:
 
 
 def _time_name(location_id: int, day: int, number: int) -> str:
-    return f"hours.{location_id}.{[*DAYS][day]}.{number}"
+    return f"hours.{location_id}.{DAYS[day]}.{number}"
 
 
 def _clock(minutes: int) -> str:
@@ -87,7 +85,7 @@ def _clock(minutes: int) -> str:
 def _period_typed(name: str, hours: OpeningHours) -> Fields:
     return {
         f"{name}.location": [str(hours.location_id)],
-        f"{name}.days": [[*DAYS][day] for day in sorted(hours.days)],
+        f"{name}.days": [DAYS[day] for day in sorted(hours.days)],
         f"{name}.from": [_clock(hours.opens)],
         f"{name}.to": [_clock(hours.closes)],
         f"{name}.first": [_text(hours.effective_from)],
@@ -136,7 +134,7 @@ def weeks(form: Form, locations: Mapping[int, Location]) -> list[Week]:
                         label,
                         [_times(form, f"hours.{location.id}.{day}.{number}", label, number) for number in range(count)],
                     )
-                    for day, label in DAYS.items()
+                    for day, label in day_names().items()
                 ],
             )
         )
@@ -144,10 +142,14 @@ def weeks(form: Form, locations: Mapping[int, Location]) -> list[Week]:
 
 
 def _times(form: Form, name: str, day: str, number: int) -> Times:
-    return Times(name, f"{day}, {_ORDINALS[number]} time", form.get(f"{name}.from"), form.get(f"{name}.to"))
+    return Times(name, _(_TIMES[number], day=day), form.get(f"{name}.from"), form.get(f"{name}.to"))
 
 
-_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+_TIMES = (
+    N_("%(day)s, first time"), N_("%(day)s, second time"), N_("%(day)s, third time"), N_("%(day)s, fourth time"),
+    N_("%(day)s, fifth time"), N_("%(day)s, sixth time"), N_("%(day)s, seventh time"), N_("%(day)s, eighth time"),
+    N_("%(day)s, ninth time"), N_("%(day)s, tenth time"),
+)  # fmt: skip
 
 
 def _count(form: Form, name: str, *keys: str) -> int:
@@ -174,20 +176,27 @@ def read_hours(form: Form, locations: Mapping[int, Location]) -> list[Row]:
     """Weekly hours with the same times share a row."""
     weekly: dict[tuple[int, str, str], list[tuple[str, Times]]] = {}
     for week in weeks(form, locations):
-        for day, (_, times) in zip(DAYS, week.days, strict=True):
+        for day, (_name, times) in zip(DAYS, week.days, strict=True):
             for each in times:
                 if each.opens or each.closes:
                     key = (week.location.id, each.opens, "24:00" if each.closes == "00:00" else each.closes)
                     weekly.setdefault(key, []).append((day, each))
     rows = [
         Row(
-            {"location": place, "days": [*dict.fromkeys(day for day, _ in cells)]} | _times_typed(opens, closes),
-            {key: (f"{cells[0][1].name}.{key}", f"{cells[0][1].label}: {key}") for key in ("from", "to")},
+            {"location": place, "days": [*dict.fromkeys(day for day, _times in cells)]} | _times_typed(opens, closes),
+            _labelled(cells[0][1]),
         )
         for (place, opens, closes), cells in weekly.items()
     ]
     rows += [_period(form, name) for name in period_rows(form) if _is_filled(form, name)]
     return rows
+
+
+def _labelled(times: Times) -> dict[str, tuple[str, str]]:
+    return {
+        "from": (f"{times.name}.from", _("%(times)s: from", times=times.label)),
+        "to": (f"{times.name}.to", _("%(times)s: to", times=times.label)),
+    }
 
 
 def _times_typed(opens: str, closes: str) -> dict[str, str]:
@@ -199,14 +208,14 @@ def _is_filled(form: Form, name: str) -> bool:
 
 
 _PERIOD = (
-    ("location", "location", "Location"),
-    ("days", "days", "Days"),
-    ("from", "from", "From"),
-    ("to", "to", "To"),
-    ("effectiveFrom", "first", "First day"),
-    ("effectiveTo", "last", "Last day"),
+    ("location", "location", N_("Location")),
+    ("days", "days", N_("Days")),
+    ("from", "from", N_("From")),
+    ("to", "to", N_("To")),
+    ("effectiveFrom", "first", N_("First day")),
+    ("effectiveTo", "last", N_("Last day")),
 )
-_ABSENCE = (("from", "from", "The beginning"), ("to", "to", "The end"), ("reason", "reason", "Reason"))
+_ABSENCE = (("from", "from", N_("The beginning")), ("to", "to", N_("The end")), ("reason", "reason", N_("Reason")))
 
 
 def _period(form: Form, name: str) -> Row:
@@ -219,7 +228,7 @@ def _period(form: Form, name: str) -> Row:
     for key, control in (("effectiveFrom", "first"), ("effectiveTo", "last")):
         if form.get(f"{name}.{control}"):
             values[key] = form.get(f"{name}.{control}")
-    return Row(values, {key: (f"{name}.{control}", label) for key, control, label in _PERIOD})
+    return Row(values, {key: (f"{name}.{control}", _(label)) for key, control, label in _PERIOD})
 
 
 def _weekdays(form: Form, name: str) -> list[str]:
@@ -229,7 +238,7 @@ def _weekdays(form: Form, name: str) -> list[str]:
         day = date.fromisoformat(first)
     except ValueError:
         return []
-    return [[*DAYS][day.weekday()]] if first == last else []
+    return [DAYS[day.weekday()]] if first == last else []
 
 
 def read_absences(form: Form) -> list[Row]:
@@ -238,15 +247,20 @@ def read_absences(form: Form) -> list[Row]:
         given = {key: form.get(f"{name}.{key}") for key in ("from", "from_time", "to", "to_time", "reason")}
         if not any(given.values()):
             continue
-        ends = given["to"] or given["from"]
-        values = {
-            "from": f"{given['from']}T{given['from_time'] or '00:00'}",
-            "to": f"{ends}T{given['to_time']}" if given["to_time"] else f"{_day_after(ends)}T00:00",
-        }
+        values = dict(zip(("from", "to"), absence_bounds(given), strict=True))
         if given["reason"]:
             values["reason"] = given["reason"]
-        rows.append(Row(values, {key: (f"{name}.{control}", label) for key, control, label in _ABSENCE}))
+        rows.append(Row(values, {key: (f"{name}.{control}", _(label)) for key, control, label in _ABSENCE}))
     return rows
+
+
+def absence_bounds(given: Mapping[str, str]) -> tuple[str, str]:
+    """The local times that an absence begins and ends at. Without a time, it begins or ends with the day."""
+    ends = given["to"] or given["from"]
+    return (
+        f"{given['from']}T{given['from_time'] or '00:00'}",
+        f"{ends}T{given['to_time']}" if given["to_time"] else f"{_day_after(ends)}T00:00",
+    )
 
 
 def _day_after(text: str) -> str:

@@ -1,8 +1,11 @@
 """Public holidays of a country and its regions, from the library `holidays`."""
 
+import unicodedata
 from datetime import date
 from functools import cache, lru_cache
 from typing import Any
+
+from frontdesk.console.language import SOURCE
 
 Choices = list[tuple[str, str]]  # code and name
 
@@ -20,6 +23,18 @@ def countries() -> Choices:
     return sorted(found, key=lambda each: each[1])
 
 
+@cache
+def countries_in(language: str) -> Choices:
+    """With their names in a language."""
+    if language == SOURCE:
+        return countries()
+    from babel import Locale
+
+    names = Locale(language).territories
+    found = ((code, names.get(code, name)) for code, name in countries())
+    return sorted(found, key=lambda each: unicodedata.normalize("NFKD", each[1]))
+
+
 def regions(country: str) -> Choices:
     """Of a country that `countries` lists."""
     kind = _kind(country)
@@ -28,13 +43,13 @@ def regions(country: str) -> Choices:
 
 
 @lru_cache(maxsize=100)
-def public_holidays(country: str, region: str, year: int) -> list[tuple[date, str]]:
-    """By date, with English names where the library has them."""
+def public_holidays(country: str, region: str, year: int, language: str) -> list[tuple[date, str]]:
+    """By date, with names in the language, else in English, where the library has them."""
     from holidays import country_holidays
 
-    kind = _kind(country)
-    language = next((each for each in kind.supported_languages if each.startswith("en")), None)
-    found = country_holidays(country, subdiv=region or None, years=year, language=language)
+    known = _kind(country).supported_languages
+    named = next((each for wanted in (language, SOURCE) for each in known if each.startswith(wanted)), None)
+    found = country_holidays(country, subdiv=region or None, years=year, language=named)
     return sorted((day, name) for day, name in found.items() if day.year == year)
 
 

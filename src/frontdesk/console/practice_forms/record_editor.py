@@ -7,6 +7,8 @@ from zoneinfo import available_timezones
 
 from frontdesk.console.actions.practice_files import OpenedPractice
 from frontdesk.console.forms import Form
+from frontdesk.console.language import N_
+from frontdesk.console.language import gettext as _
 from frontdesk.console.practice_forms.documents import (
     copied,
     edited_fields,
@@ -22,12 +24,28 @@ from frontdesk.console.practice_forms.records import fields_for
 from frontdesk.domain.directory import Directory
 
 Document = dict[str, Any]
+_ADDING = {
+    "location": N_("Add a location"),
+    "procedure": N_("Add a procedure"),
+    "provider": N_("Add a provider"),
+    "visit type": N_("Add a visit type"),
+}
+
+
+def act_on_record(form: Form, noun: str, known: Mapping[int, Any], taken: Iterable[int]) -> Act:
+    """Adds, removes or changes a record. A new one gets an id that is not taken."""
+    operation, record_id = noun.replace(" ", "_"), known_id(form, known, noun)
+    if record_id is None:
+        return Act(_(_ADDING[noun]), f"console.add_{operation}", [f"{noun} {next_id(taken)}"])
+    name, subjects = known[record_id].name, [f"{noun} {record_id}"]
+    if form.get("remove"):
+        return Act(_("Remove %(name)s", name=name), f"console.remove_{operation}", subjects)
+    return Act(name, f"console.change_{operation}", subjects)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordKind:
     noun: str
-    operations: str  # their names end with this
     fields: Sequence[Field]
     blank: Callable[[Directory], Any]
     records: Callable[[Directory, Form], Mapping[int, Any]]
@@ -58,15 +76,7 @@ class RecordKind:
         }
 
     def _act(self, opened: OpenedPractice, form: Form) -> Act:
-        known = self.records(opened.stored, form)
-        record_id = known_id(form, known, self.noun)
-        if record_id is None:
-            subject = f"{self.noun} {next_id(self.taken(opened.stored))}"
-            return Act(f"Add a {self.noun}", f"console.add_{self.operations}", [subject])
-        name, subject = known[record_id].name, f"{self.noun} {record_id}"
-        if form.get("remove"):
-            return Act(f"Remove {name}", f"console.remove_{self.operations}", [subject])
-        return Act(name, f"console.change_{self.operations}", [subject])
+        return act_on_record(form, self.noun, self.records(opened.stored, form), self.taken(opened.stored))
 
     def _edit(self, opened: OpenedPractice, form: Form) -> Edited:
         document = copied(opened)

@@ -1,107 +1,111 @@
 """The fields of each kind of record, with their labels."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from frontdesk.console.language import N_
+from frontdesk.console.language import gettext as _
 from frontdesk.console.practice_forms.fields import Field
 from frontdesk.domain.directory import Practice
 
-_NAME = Field("name", "Name", required=True, hint="The name that callers hear.")
-_NAMES = Field("aliases", "Other names", "names", "Other names that callers use, one per line.")
+_NAME = Field("name", N_("Name"), required=True, hint=N_("The name that callers hear."))
+_NAMES = Field("aliases", N_("Other names"), "names", N_("Other names that callers use, one per line."))
 _DEMANDS = (
-    ("", "As the service requires"),
-    ("token", "A confirmation by the agent"),
-    ("elicitation", "A question to the person"),
-    ("card", "A card that the person confirms"),
-    ("staff", "A staff member"),
+    ("", N_("As the service requires")),
+    ("token", N_("A confirmation by the agent")),
+    ("elicitation", N_("A question to the person")),
+    ("card", N_("A card that the person confirms")),
+    ("staff", N_("A staff member")),
 )
+_DEMANDS_WITH_LINK = (*_DEMANDS[:-1], ("link", N_("The patient's own link")), _DEMANDS[-1])
 _TIMES = (("24h", "14:30"), ("12h", "2:30 PM"))
-_DATES = (("dayFirst", "23 Nov 2026"), ("monthFirst", "Nov 23, 2026"), ("yearFirst", "2026-11-23"))
+_DATES = (("dayFirst", N_("23 Nov 2026")), ("monthFirst", N_("Nov 23, 2026")), ("yearFirst", "2026-11-23"))
 
 RULES = (
-    Field("name", "Name of the practice", required=True, hint="The name that callers hear."),
-    Field("phone", "Phone"),
-    Field("timeZone", "Time zone", required=True, hint="Of the practice. Each location has its own."),
+    Field("name", N_("Name of the practice"), required=True, hint=N_("The name that callers hear.")),
+    Field("phone", N_("Phone")),
+    Field("timeZone", N_("Time zone"), required=True, hint=N_("Of the practice. Each location has its own.")),
     Field(
         "minimumNoticeMinutes",
-        "Minimum notice in minutes",
+        N_("Minimum notice in minutes"),
         "number",
-        "A time that begins sooner cannot be booked.",
+        N_("A time that begins sooner cannot be booked."),
         required=True,
     ),
     Field(
         "bookingHorizonDays",
-        "Booking horizon in days",
+        N_("Booking horizon in days"),
         "number",
-        "How many days ahead can be booked.",
+        N_("How many days ahead can be booked."),
         required=True,
     ),
     Field(
         "slotIntervalMinutes",
-        "Slot interval in minutes",
+        N_("Slot interval in minutes"),
         "number",
-        "Offered times begin at multiples of this, counted from the start of the hours.",
+        N_("Offered times begin at multiples of this, counted from the start of the hours."),
         required=True,
         own_calendar=True,
     ),
-    Field("timeFormat", "Times in the console", "choice", required=True, choices=_TIMES),
-    Field("dateFormat", "Dates in the console", "choice", required=True, choices=_DATES),
+    Field("timeFormat", N_("Times in the console"), "choice", required=True, choices=_TIMES),
+    Field("dateFormat", N_("Dates in the console"), "choice", required=True, choices=_DATES),
 )
 AGENT_RULES = (
     Field(
         "patientsPerHour",
-        "Patients an hour",
+        N_("Patients an hour"),
         "number",
-        "Distinct patients that an agent may read. 0 is unlimited.",
+        N_("Distinct patients that an agent may read. 0 is unlimited."),
         required=True,
     ),
-    Field("patientsPerDay", "Patients a day", "number", "0 is unlimited.", required=True),
+    Field("patientsPerDay", N_("Patients a day"), "number", N_("0 is unlimited."), required=True),
     Field(
         "matchMisses",
-        "Failed matches of a person",
+        N_("Failed matches of a person"),
         "number",
-        "After these, a client can no longer match this person. 0 is unlimited.",
+        N_("After these, a client can no longer match this person. 0 is unlimited."),
         required=True,
     ),
-    Field("knownPatientsOnly", "Agents see only patients that they matched, created or booked", "yes_no"),
-    Field("assistants", "Staff may connect assistants of their own", "yes_no"),
+    Field("knownPatientsOnly", N_("Agents see only patients that they matched, created or booked"), "yes_no"),
+    Field("assistants", N_("Staff may connect assistants of their own"), "yes_no"),
 )
 CONSENT = tuple(
-    Field(f"consent.{key}", label, "choice", choices=_DEMANDS)
-    for key, label in (
-        ("createPatient", "To create a patient"),
-        ("updatePatient", "To change a patient"),
-        ("bookAppointment", "To book an appointment"),
-        ("cancelAppointment", "To cancel an appointment"),
-        ("confirmAttendance", "To confirm attendance"),
-        ("rescheduleAppointment", "To move an appointment"),
+    Field(f"consent.{key}", label, "choice", choices=choices)
+    for key, label, choices in (
+        ("createPatient", N_("To create a patient"), _DEMANDS),
+        ("updatePatient", N_("To change a patient"), _DEMANDS),
+        ("bookAppointment", N_("To book an appointment"), _DEMANDS),
+        ("cancelAppointment", N_("To cancel an appointment"), _DEMANDS_WITH_LINK),
+        ("confirmAttendance", N_("To confirm attendance"), _DEMANDS_WITH_LINK),
+        ("rescheduleAppointment", N_("To move an appointment"), _DEMANDS),
     )
 )
 
 PROVIDER = (
     _NAME,
-    Field("specialty", "Specialty"),
+    Field("specialty", N_("Specialty")),
     _NAMES,
     Field(
         "capacity",
-        "Patients at the same time",
+        N_("Patients at the same time"),
         "number",
         required=True,
         own_calendar=True,
     ),
-    Field("acceptsNewPatients", "Accepts patients who have not been seen here", "yes_no"),
+    Field("acceptsNewPatients", N_("Accepts patients who have not been seen here"), "yes_no"),
 )
 
 LOCATION = (
     _NAME,
     _NAMES,
-    Field("timeZone", "Time zone", required=True, hint="Hours and closures are in this zone."),
-    Field("phone", "Phone"),
-    Field("address.line1", "Street and number"),
-    Field("address.line2", "Suite or floor"),
-    Field("address.city", "City"),
-    Field("address.state", "State or region"),
-    Field("address.postalCode", "Postal code"),
-    Field("address.country", "Country"),
+    Field("timeZone", N_("Time zone"), required=True, hint=N_("Hours and closures are in this zone.")),
+    Field("phone", N_("Phone")),
+    Field("address.line1", N_("Street and number")),
+    Field("address.line2", N_("Suite or floor")),
+    Field("address.city", N_("City")),
+    Field("address.state", N_("State or region")),
+    Field("address.postalCode", N_("Postal code")),
+    Field("address.country", N_("Country")),
 )
 
 VISIT_TYPE = (
@@ -109,28 +113,37 @@ VISIT_TYPE = (
     _NAMES,
     Field(
         "patientKind",
-        "Who can book it",
+        N_("Who can book it"),
         "choice",
-        choices=(("any", "All patients"), ("new", "New patients"), ("existing", "Existing patients")),
+        choices=(("any", N_("All patients")), ("new", N_("New patients")), ("existing", N_("Existing patients"))),
     ),
-    Field("description", "Description", "lines", "What callers are told about it."),
+    Field("description", N_("Description"), "lines", N_("What callers are told about it.")),
 )
 
 PROCEDURE = (
     _NAME,
     _NAMES,
-    Field("durationMinutes", "Duration in minutes", "number", required=True),
+    Field("durationMinutes", N_("Duration in minutes"), "number", required=True),
     Field(
         "bufferAfterMinutes",
-        "Minutes that stay free after it",
+        N_("Minutes that stay free after it"),
         "number",
         required=True,
         own_calendar=True,
     ),
-    Field("description", "Description", "lines", "What callers are told about it."),
+    Field("description", N_("Description"), "lines", N_("What callers are told about it.")),
 )
 
 
 def fields_for(fields: Sequence[Field], practice: Practice) -> list[Field]:
-    """Those that have an effect in this practice."""
-    return [field for field in fields if practice.keeps_own_calendar or not field.own_calendar]
+    """Those that have an effect in this practice, in the language of the request."""
+    return [_shown(field) for field in fields if practice.keeps_own_calendar or not field.own_calendar]
+
+
+def _shown(field: Field) -> Field:
+    return replace(
+        field,
+        label=_(field.label),
+        hint=None if field.hint is None else _(field.hint),
+        choices=[(key, _(label)) for key, label in field.choices],
+    )

@@ -5,14 +5,32 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal
 
+from frontdesk.console.language import N_, grouped, ngettext, weekdays
+from frontdesk.console.language import gettext as _
 from frontdesk.console.practice_forms.hours import DAYS
 from frontdesk.console.times import TimeFormats
 from frontdesk.domain.directory import Directory, Location, OpeningHours, Practice, Procedure, Provider, VisitType
 
-_PATIENTS = {"new": "new patients", "existing": "existing patients", "any": "all patients"}
-_DATES = {"dayFirst": "day first", "monthFirst": "month first", "yearFirst": "year first"}
+_PATIENTS = {"new": N_("new patients"), "existing": N_("existing patients"), "any": N_("all patients")}
+_DATES = {"dayFirst": N_("day first"), "monthFirst": N_("month first"), "yearFirst": N_("year first")}
+_CONSENT = {
+    "create_patient": N_("Consent to create patient"),
+    "update_patient": N_("Consent to update patient"),
+    "book_appointment": N_("Consent to book appointment"),
+    "cancel_appointment": N_("Consent to cancel appointment"),
+    "confirm_attendance": N_("Consent to confirm attendance"),
+    "reschedule_appointment": N_("Consent to reschedule appointment"),
+}
 _ADDRESS = ("line1", "line2", "city", "state", "postalCode", "country")
-Facts = dict[str, str | tuple[str, ...]]  # by label; a tuple is a list of which only the differences are shown
+Facts = dict["str | DayAt", str | tuple[str, ...]]  # by label; of a tuple only the differences are shown
+
+
+@dataclass(frozen=True, slots=True)
+class DayAt:
+    """The label of a weekday's hours at a location."""
+
+    day: int  # 0 is Monday
+    place: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +45,9 @@ class RecordChange:
     title: str
     outcome: Literal["added", "changed", "removed"]
     changes: Sequence[Change]
+
+
+Difference = tuple[str | DayAt, Sequence[str], Sequence[str]]  # label, before and after
 
 
 def changes_of(before: Directory, after: Directory) -> list[RecordChange]:
@@ -69,12 +90,12 @@ def _records(
 def _record(
     title: str, before: Facts, after: Facts, outcome: Literal["added", "changed", "removed"] = "changed"
 ) -> RecordChange:
-    found = []
+    found: list[Difference] = []
     for label in dict.fromkeys([*before, *after]):
         old, new = _lines(before.get(label, ())), _lines(after.get(label, ()))
         if old != new:
             gone, come = [line for line in old if line not in new], [line for line in new if line not in old]
-            found.append(Change(label, gone, come) if gone or come else Change(label, old, new))  # another order
+            found.append((label, gone, come) if gone or come else (label, old, new))  # another order
     return RecordChange(title, outcome, list(_joined_days(found)))
 
 
@@ -82,54 +103,58 @@ def _lines(fact: str | tuple[str, ...]) -> list[str]:
     return [*fact] if isinstance(fact, tuple) else [fact] if fact else []
 
 
-def _joined_days(changes: Iterable[Change]) -> Iterator[Change]:
+def _joined_days(found: Iterable[Difference]) -> Iterator[Change]:
     """Weekdays that follow each other and change alike become one line."""
-    days = [*DAYS.values()]
 
-    def key(change: Change) -> Any:
-        day, _, place = change.label.partition(" at ")
-        return (place, change.before, change.after) if place and day in days else change.label
+    def key(difference: Difference) -> Any:
+        label, before, after = difference
+        return (label.place, before, after) if isinstance(label, DayAt) else label
 
-    for _, group in groupby(changes, key):
-        first, *rest = group
-        if not rest:
-            yield first
-            continue
-        last = rest[-1].label.partition(" at ")[0]
-        day, _, place = first.label.partition(" at ")
-        yield Change(f"{day} {'and' if len(rest) == 1 else 'to'} {last} at {place}", first.before, first.after)
+    for _key, group in groupby(found, key):
+        (first, before, after), *rest = group
+        yield Change(_label(first, rest[-1][0] if rest else first), before, after)
+
+
+def _label(first: str | DayAt, last: str | DayAt) -> str:
+    if not isinstance(first, DayAt) or not isinstance(last, DayAt):
+        return str(first)
+    days = weekdays("wide")
+    if first == last:
+        return _("%(day)s at %(place)s", day=days[first.day], place=first.place)
+    if last.day == first.day + 1:
+        return _("%(first)s and %(last)s at %(place)s", first=days[first.day], last=days[last.day], place=first.place)
+    return _("%(first)s to %(last)s at %(place)s", first=days[first.day], last=days[last.day], place=first.place)
 
 
 def _practice(practice: Practice) -> Facts:
     facts: Facts = {
-        "Name": practice.name,
-        "Phone": practice.phone or "",
-        "Time zone": practice.time_zone,
-        "Minimum notice": _minutes(practice.minimum_notice_minutes),
-        "Booking horizon": _count(practice.booking_horizon_days, "day"),
-        "Slot interval": _minutes(practice.slot_interval_minutes),
-        "Patients an hour": _limit(practice.patients_per_hour),
-        "Patients a day": _limit(practice.patients_per_day),
-        "Failed matches of a person": _limit(practice.match_misses),
-        "Agents see": "only patients that they know" if practice.known_patients_only else "all patients",
-        "Staff may connect assistants": _yes(practice.assistants),
-        "Times": practice.time_format,
-        "Dates": _DATES[practice.date_format],
-        "Sandbox": _yes(practice.sandbox),
+        _("Name"): practice.name,
+        _("Phone"): practice.phone or "",
+        _("Time zone"): practice.time_zone,
+        _("Minimum notice"): _minutes(practice.minimum_notice_minutes),
+        _("Booking horizon"): _days(practice.booking_horizon_days),
+        _("Slot interval"): _minutes(practice.slot_interval_minutes),
+        _("Patients an hour"): _limit(practice.patients_per_hour),
+        _("Patients a day"): _limit(practice.patients_per_day),
+        _("Failed matches of a person"): _limit(practice.match_misses),
+        _("Agents see"): _("only patients that they know") if practice.known_patients_only else _("all patients"),
+        _("Staff may connect assistants"): _yes(practice.assistants),
+        _("Times"): practice.time_format,
+        _("Dates"): _(_DATES[practice.date_format]),
+        _("Sandbox"): _yes(practice.sandbox),
     }
-    consent = {f"Consent to {operation.replace('_', ' ')}": demand for operation, demand in practice.consent.items()}
-    return facts | consent
+    return facts | {_(_CONSENT[operation]): demand for operation, demand in practice.consent.items()}
 
 
 def _location(location: Location, formats: TimeFormats) -> Facts:
     address = location.address or {}
     return {
-        "Name": location.name,
-        "Other names": location.aliases,
-        "Time zone": location.time_zone,
-        "Phone": location.phone or "",
-        "Address": ", ".join(address[key] for key in _ADDRESS if key in address),
-        "Closed": tuple(
+        _("Name"): location.name,
+        _("Other names"): location.aliases,
+        _("Time zone"): location.time_zone,
+        _("Phone"): location.phone or "",
+        _("Address"): ", ".join(address[key] for key in _ADDRESS if key in address),
+        _("Closed"): tuple(
             f"{formats.block_span(row.first, row.last)}{f' ({row.reason})' if row.reason else ''}"
             for row in location.closures
         ),
@@ -139,25 +164,25 @@ def _location(location: Location, formats: TimeFormats) -> Facts:
 def _provider(provider: Provider, directory: Directory, formats: TimeFormats) -> Facts:
     offered = {each.id: each.name for visit_type in directory.visit_types.values() for each in visit_type.procedures}
     facts: Facts = {
-        "Name": provider.name,
-        "Other names": provider.aliases,
-        "Specialty": provider.specialty or "",
-        "Accepts new patients": _yes(provider.accepts_new_patients),
-        "Patients at the same time": str(provider.capacity),
-        "Procedures": "all"
+        _("Name"): provider.name,
+        _("Other names"): provider.aliases,
+        _("Specialty"): provider.specialty or "",
+        _("Accepts new patients"): _yes(provider.accepts_new_patients),
+        _("Patients at the same time"): str(provider.capacity),
+        _("Procedures"): _("all")
         if provider.procedure_ids is None
         else tuple(offered.get(key, str(key)) for key in sorted(provider.procedure_ids)),
     }
     for location_id in provider.location_ids:
-        for number, day in enumerate(DAYS.values()):
-            facts[f"{day} at {_place(directory, location_id)}"] = _open(provider.hours, location_id, number, formats)
-    facts["Hours for a period"] = tuple(
-        f"{_place(directory, row.location_id)}, {', '.join([*DAYS.values()][day] for day in sorted(row.days))}, "
+        for day in range(len(DAYS)):
+            facts[DayAt(day, _place(directory, location_id))] = _open(provider.hours, location_id, day, formats)
+    facts[_("Hours for a period")] = tuple(
+        f"{_place(directory, row.location_id)}, {', '.join(weekdays('wide')[day] for day in sorted(row.days))}, "
         f"{formats.opening(row.opens, row.closes)}, {_period(row, formats)}"
         for row in provider.hours
         if not _is_weekly(row)
     )
-    facts["Away"] = tuple(
+    facts[_("Away")] = tuple(
         f"{formats.block_span(row.starts, row.ends)}{f' ({row.reason})' if row.reason else ''}"
         for row in provider.time_off
     )
@@ -177,11 +202,12 @@ def weekly_summary(
     found = []
     for location_id in provider.location_ids:
         times = [
-            (day[:3], _open(provider.hours, location_id, number, formats)) for number, day in enumerate(DAYS.values())
+            (day, _open(provider.hours, location_id, number, formats))
+            for number, day in enumerate(weekdays("abbreviated"))
         ]
         lines = []
         for span, group in groupby(times, lambda each: each[1]):
-            days = [day for day, _ in group]
+            days = [day for day, _span in group]
             if span:
                 lines.append((days[0] if len(days) == 1 else f"{days[0]}–{days[-1]}", span))
         found.append((locations[location_id], lines))
@@ -203,42 +229,44 @@ def _is_weekly(row: OpeningHours) -> bool:
 
 def _period(row: OpeningHours, formats: TimeFormats) -> str:
     if row.effective_from == row.effective_to and row.effective_from is not None:
-        return f"on {formats.dated(row.effective_from)}"
-    first = "" if row.effective_from is None else f"from {formats.dated(row.effective_from)}"
-    last = "" if row.effective_to is None else f"until {formats.dated(row.effective_to)}"
-    return f"{first} {last}".strip()
+        return _("on %(day)s", day=formats.dated(row.effective_from))
+    first = None if row.effective_from is None else formats.dated(row.effective_from)
+    last = None if row.effective_to is None else formats.dated(row.effective_to)
+    if first is not None and last is not None:
+        return _("from %(first)s until %(last)s", first=first, last=last)
+    return _("until %(last)s", last=last) if first is None else _("from %(first)s", first=first)
 
 
 def _visit_type(visit_type: VisitType) -> Facts:
     return {
-        "Name": visit_type.name,
-        "Other names": visit_type.aliases,
-        "Description": visit_type.description or "",
-        "Booked by": _PATIENTS[visit_type.patient_kind],
+        _("Name"): visit_type.name,
+        _("Other names"): visit_type.aliases,
+        _("Description"): visit_type.description or "",
+        _("Booked by"): _(_PATIENTS[visit_type.patient_kind]),
     }
 
 
 def _procedure(procedure: Procedure) -> Facts:
     return {
-        "Name": procedure.name,
-        "Other names": procedure.aliases,
-        "Description": procedure.description or "",
-        "Duration": _minutes(procedure.duration_minutes),
-        "Free time after it": _minutes(procedure.buffer_after_minutes),
+        _("Name"): procedure.name,
+        _("Other names"): procedure.aliases,
+        _("Description"): procedure.description or "",
+        _("Duration"): _minutes(procedure.duration_minutes),
+        _("Free time after it"): _minutes(procedure.buffer_after_minutes),
     }
 
 
 def _minutes(number: int) -> str:
-    return _count(number, "minute")
+    return ngettext("%(number)s minute", "%(number)s minutes", number, number=grouped(number))
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def _days(number: int) -> str:
+    return ngettext("%(number)s day", "%(number)s days", number, number=grouped(number))
 
 
 def _limit(number: int) -> str:
-    return "unlimited" if number == 0 else f"{number:,}"
+    return _("unlimited") if number == 0 else grouped(number)
 
 
 def _yes(value: bool) -> str:
-    return "yes" if value else "no"
+    return _("yes") if value else _("no")

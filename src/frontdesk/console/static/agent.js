@@ -2,6 +2,7 @@
 // possible with plain forms; then only the last step is on the page.
 
 import { toast } from "./console.js";
+import { text } from "./texts.js";
 
 let busy = false;
 
@@ -36,7 +37,7 @@ async function once(work) {
   try {
     await work();
   } catch {
-    toast("The server cannot be reached. Try again.");
+    toast(text("away"));
     for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
   } finally {
     busy = false;
@@ -65,7 +66,7 @@ document.addEventListener("click", async (event) => {
   const copy = event.target.closest("[data-copies]");
   if (copy) {
     await navigator.clipboard.writeText(copy.dataset.copies);
-    toast("Copied.");
+    toast(text("copied"));
   }
   if (event.target.closest("#agent-run-on")) {
     once(async () => {

@@ -3,6 +3,7 @@
 
 import { signedOut, toast } from "./console.js";
 import { keepFresh } from "./live.js";
+import { text } from "./texts.js";
 
 const MINUTE_MS = 60_000;
 
@@ -38,7 +39,7 @@ function focusOn(visit) {
 async function send(form) {
   const visit = form.action.split("/").at(-1);
   const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)) }).catch(() => null);
-  if (!answer) return toast("The service cannot be reached. Try again.");
+  if (!answer) return toast(text("away"));
   if (answer.status === 401) return signedOut(() => send(form));
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const found = page.querySelector("[data-board]");
@@ -62,7 +63,7 @@ board.addEventListener("submit", (event) => {
 function tellMinutes() {
   for (const each of board.querySelectorAll("[data-since]")) {
     const minutes = Math.floor((Date.now() / 1000 - Number(each.dataset.since)) / 60);
-    each.textContent = minutes >= 1 ? `(${minutes} min)` : "";
+    each.textContent = minutes >= 1 ? text("ago", { minutes }) : "";
   }
 }
 

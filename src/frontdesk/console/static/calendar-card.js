@@ -1,6 +1,7 @@
 // The card of an appointment under the pointer or the focus: everything that the grid has no room for.
 
 import { calendar } from "./calendar-grid.js";
+import { text } from "./texts.js";
 
 const DELAY_MS = 250;
 const GAP = 6; // pixels beside the appointment
@@ -9,7 +10,9 @@ const card = document.querySelector("[data-card]");
 let shown = null;
 let timer = null;
 
-const text = (entry, part) => entry.querySelector(part)?.textContent.replace(/\s+/g, " ").trim() ?? "";
+const part = (entry, selector) => entry.querySelector(selector)?.textContent.replace(/\s+/g, " ").trim() ?? "";
+
+const capitalized = (words) => words.charAt(0).toLocaleUpperCase() + words.slice(1);
 
 function line(words, kind) {
   const element = document.createElement(kind === "name" ? "strong" : "p");
@@ -23,12 +26,12 @@ function show(entry) {
   const { born, phone, procedure, location, moved, override } = entry.dataset;
   const provider = entry.closest(".cal-column").querySelector("h3").textContent;
   card.replaceChildren(
-    line(text(entry, ".entry-name"), "name"),
-    line(`${text(entry, ".entry-time")}, ${text(entry, ".entry-state")}${moved === undefined ? "" : ", moved"}`, "state"),
-    line([text(entry, ".entry-visit"), procedure].filter(Boolean).join(": ")),
+    line(part(entry, ".entry-name"), "name"),
+    line(text(moved === undefined ? "card_state" : "card_state_moved", { time: part(entry, ".entry-time"), state: part(entry, ".entry-state") }), "state"),
+    line([part(entry, ".entry-visit"), procedure].filter(Boolean).join(": ")),
     line([provider, location].filter(Boolean).join(", ")),
-    ...(override ? [line(`Override: ${override}`)] : []),
-    ...[born && `Born ${born}`, phone, text(entry, ".entry-by").replace(/^booked/, "Booked")].filter(Boolean).map((words) => line(words)),
+    ...(override ? [line(text("override", { rules: override }))] : []),
+    ...[born && text("born", { day: born }), phone, capitalized(part(entry, ".entry-by"))].filter(Boolean).map((words) => line(words)),
   );
   if (!card.matches(":popover-open")) card.showPopover();
   place(entry.getBoundingClientRect());

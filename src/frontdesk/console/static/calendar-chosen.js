@@ -1,8 +1,9 @@
-// A time chosen in the grid: a press on open time books there, a drag moves an appointment, keys do both.
+// A time chosen in the grid: a press on free time books there, a drag moves an appointment, keys do both.
 
 import { hideCard } from "./calendar-card.js";
 import { calendar, refresh } from "./calendar-grid.js";
 import { signedOut, toast } from "./console.js";
+import { text } from "./texts.js";
 import { readTime, writtenTime } from "./times.js";
 
 const STEP = 5; // minutes a row
@@ -44,7 +45,7 @@ async function open(address, beside) {
 
 /** Shows the answer; false if there was none to show. */
 async function take(answer) {
-  if (!answer) return toast("The service cannot be reached. Nothing was changed. Try again."), false;
+  if (!answer) return toast(text("away_nothing_changed")), false;
   if (answer.status === 401) return signedOut(), false;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const found = page.getElementById("chosen-time");
@@ -119,7 +120,7 @@ async function find(form) {
   const found = page.querySelector("[data-hits]");
   if (!found) return;
   body.querySelector("[data-hits]").replaceChildren(...document.adoptNode(found).childNodes);
-  body.querySelector("[data-book]").textContent = "Book";
+  body.querySelector("[data-book]").textContent = text("book");
   fitVisit();
   putAgain();
 }
@@ -152,7 +153,8 @@ dialog.addEventListener("close", () => {
 
 export function bookAt(event) {
   const column = event.target.closest(".cal-body[data-provider]");
-  if (!column || event.target !== column || matchMedia("(max-width: 48rem)").matches) return;
+  const isFree = event.target === column || event.target.closest(".shade"); // closed time says why it is closed
+  if (!column || !isFree || matchMedia("(max-width: 48rem)").matches) return;
   const chosen = timeAt(event.clientX, event.clientY);
   const { day } = column.closest("[data-day]").dataset;
   if (!chosen || !calendar.hasAttribute("data-books")) return location.assign(`/console/book?date=${day}&provider=${column.dataset.provider}`);

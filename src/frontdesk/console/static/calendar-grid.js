@@ -2,6 +2,7 @@
 
 import { toast } from "./console.js";
 import { keepFresh } from "./live.js";
+import { text } from "./texts.js";
 
 const NEW_SECONDS = 8;
 const STEP = 5; // minutes a row
@@ -63,16 +64,16 @@ export function awaitExpiry() {
 function tell(before) {
   const now = new Map(entries().map((entry) => [entry.dataset.entry, entry]));
   const added = [...now].filter(([id]) => !before.has(id)).map(([, entry]) => entry);
-  const gone = [...before].filter(([id]) => !now.has(id)).map(([, text]) => text);
+  const gone = [...before].filter(([id]) => !now.has(id)).map(([, words]) => words);
   for (const entry of added) {
     const item = entry.closest(".entry");
     item.classList.add("is-new");
     setTimeout(() => item.classList.remove("is-new"), NEW_SECONDS * 1000);
   }
-  if (added.length === 1) toast(`New: ${spoken(added[0])}`);
-  else if (added.length > 1) toast(`${added.length} new appointments`);
-  if (gone.length === 1) toast(`No longer here: ${gone[0]}`);
-  else if (gone.length > 1) toast(`${gone.length} appointments are no longer here`);
+  if (added.length === 1) toast(text("new", { appointment: spoken(added[0]) }));
+  else if (added.length > 1) toast(text("new_several", { count: added.length }));
+  if (gone.length === 1) toast(text("gone", { appointment: gone[0] }));
+  else if (gone.length > 1) toast(text("gone_several", { count: gone.length }));
 }
 
 // One tab stop for the whole grid: arrow keys go on from there

@@ -2,6 +2,7 @@
 
 import { calendar } from "./calendar-grid.js";
 import { post, toast } from "./console.js";
+import { text } from "./texts.js";
 
 const options = document.querySelector("[data-view-options]");
 const control = options.querySelector("[data-zooms]");
@@ -18,7 +19,7 @@ function dress() {
 
 function keep(fields) {
   dress();
-  post("/console/calendar/preferences", fields).catch(() => toast("The service cannot be reached. This is not saved yet."));
+  post("/console/calendar/preferences", fields).catch(() => toast(text("away_not_saved")));
 }
 
 calendar.addEventListener("replaced", dress);

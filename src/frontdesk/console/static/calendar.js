@@ -8,6 +8,7 @@ import { onLetters } from "./calendar-keys.js";
 import "./calendar-look.js";
 import { signedOut, toast } from "./console.js";
 import { daysOfMonth } from "./days-of-month.js";
+import { text } from "./texts.js";
 
 const panel = document.querySelector("[data-panel]");
 const panelBody = panel.querySelector("[data-panel-body]");
@@ -19,7 +20,7 @@ let opener = null;
 async function show(address) {
   const answer = await fetch(address).catch(() => null);
   if (answer?.status === 401) return signedOut();
-  if (!answer) return toast("The service cannot be reached. Try again.");
+  if (!answer) return toast(text("away"));
   if (!take(await answer.text())) return location.assign(address);
   if (!panel.open) panel.showModal();
   panel.scrollTop = 0;
@@ -43,7 +44,7 @@ async function send(form) {
   for (const button of buttons) button.disabled = true;
   const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)) }).catch(() => null);
   for (const button of buttons) button.disabled = false;
-  if (!answer) return toast("The service cannot be reached. Try again.");
+  if (!answer) return toast(text("away"));
   if (answer.status === 401) return signedOut(() => send(form));
   if (!take(await answer.text())) return location.reload();
   if (!panel.open && !answer.ok) panel.showModal();

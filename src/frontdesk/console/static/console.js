@@ -1,5 +1,7 @@
 // What every page of the console shares. Pages work without it; with it they answer more quickly.
 
+import { text } from "./texts.js";
+
 const CHECK_SECONDS = 60;
 const TOAST_SECONDS = 6;
 const UNDO_SECONDS = 10;
@@ -8,19 +10,19 @@ const KEPT_SECONDS = 15 * 60; // what was typed, after the session has ended
 const ASK_SECONDS = 3;
 
 /** Says something for a moment, also to screen readers. `undo` is offered as a button for longer. */
-export function toast(text, undo = null) {
+export function toast(words, undo = null) {
   // What is outside an open dialog cannot be used.
   const place = document.querySelector("dialog[open] [data-toasts]") ?? document.querySelector("body > [data-toasts]");
   if (!place) return;
   const note = document.createElement("p");
   note.className = "toast";
-  note.textContent = text;
+  note.textContent = words;
   if (undo) {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "button-small button-quiet";
     button.dataset.key = "u";
-    button.textContent = "Undo";
+    button.textContent = text("undo");
     button.addEventListener("click", () => {
       note.remove();
       undo();
@@ -54,10 +56,10 @@ function switchTheme(event) {
 async function copy(element) {
   try {
     await navigator.clipboard.writeText(element.textContent.trim());
-    toast("Copied.");
+    toast(text("copied"));
   } catch {
     getSelection().selectAllChildren(element);
-    toast("Marked: copy it with the keyboard.");
+    toast(text("marked"));
   }
 }
 
@@ -78,12 +80,12 @@ export function signedOut(resume = null) {
   const dialog = document.createElement("dialog");
   dialog.className = "dialog stack";
   dialog.dataset.signedOut = "";
-  dialog.setAttribute("aria-label", "You are signed out");
-  const link = Object.assign(document.createElement("a"), { className: "button", href: "/console/sign-in", target: "_blank", textContent: "Sign in" });
-  const leave = Object.assign(document.createElement("button"), { className: "button-quiet", type: "button", textContent: "Discard it" });
+  dialog.setAttribute("aria-label", text("signed_out"));
+  const link = Object.assign(document.createElement("a"), { className: "button", href: "/console/sign-in", target: "_blank", textContent: text("sign_in") });
+  const leave = Object.assign(document.createElement("button"), { className: "button-quiet", type: "button", textContent: text("discard") });
   dialog.append(
-    Object.assign(document.createElement("h2"), { textContent: "You are signed out" }),
-    Object.assign(document.createElement("p"), { textContent: "What you typed is kept. Sign in again in another tab, then come back to this one." }),
+    Object.assign(document.createElement("h2"), { textContent: text("signed_out") }),
+    Object.assign(document.createElement("p"), { textContent: text("signed_out_kept") }),
     link,
     leave,
   );
@@ -103,7 +105,7 @@ export function signedOut(resume = null) {
     for (const field of document.querySelectorAll("input[name=csrf]")) field.value = csrf;
     dialog.remove();
     main.hidden = false;
-    toast("You are signed in again.");
+    toast(text("signed_in_again"));
     resume?.();
   }, ASK_SECONDS * 1000);
 }
@@ -120,7 +122,7 @@ async function checkedSubmit(form, submitter) {
   };
   delete form.dataset.sent;
   if (answer?.status === 401) signedOut(send);
-  else if (!answer) toast("The service cannot be reached. What you typed is kept: try again.");
+  else if (!answer) toast(text("away_kept"));
   else send();
 }
 
@@ -156,7 +158,7 @@ document.addEventListener("click", async (event) => {
   if (!link || event.defaultPrevented || !("away" in document.body.dataset) || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   if (await session()) location.assign(link.href);
-  else toast("The service cannot be reached. Try again in a moment.");
+  else toast(text("away_moment"));
 });
 
 document.addEventListener("click", (event) => {

@@ -1,6 +1,7 @@
 // The days of a month: fetched and brought up to date, and walked through with the arrow keys.
 
 import { signedOut, toast } from "./console.js";
+import { text } from "./texts.js";
 
 const STEPS = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -7, ArrowDown: 7 };
 
@@ -39,7 +40,7 @@ export function daysOfMonth(place) {
     tag = "";
     const answer = await look();
     if (answer?.status === 401) return signedOut();
-    if (answer?.status !== 200) return toast("The service cannot be reached. Try again.");
+    if (answer?.status !== 200) return toast(text("away"));
     if (date) oneTabStop(date)?.focus();
   }
 

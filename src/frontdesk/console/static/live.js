@@ -1,6 +1,7 @@
 // Keeps a page fresh: looks again when the service says that something changed, and tells how fresh the page is.
 
 import { signedOut } from "./console.js";
+import { text } from "./texts.js";
 import { writtenTime } from "./times.js";
 
 const PAUSE_MS = 300;
@@ -64,7 +65,9 @@ export function keepFresh(address, look) {
     document.body.toggleAttribute("data-away", !on);
     if (on !== state.classList.contains("is-live")) {
       state.classList.toggle("is-live", on);
-      state.querySelector("[data-live-text]").textContent = on ? "Live" : `As of ${writtenTime(new Date().toTimeString().slice(0, 5))}, reconnecting`;
+      state.querySelector("[data-live-text]").textContent = on
+        ? text("live")
+        : text("as_of", { time: writtenTime(new Date().toTimeString().slice(0, 5)) });
     }
   }
 

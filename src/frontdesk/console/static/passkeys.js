@@ -1,7 +1,8 @@
 // Forms that the browser's passkeys answer. They stay hidden in browsers without passkeys.
 
-const CANCELLED = "No passkey was used. Try again, or choose another way.";
-const EXPIRED = "This page was open for too long. Load it again.";
+import { text } from "./texts.js";
+
+const EXPIRED = text("passkey_expired");
 
 async function answer(form) {
   const given = await fetch(form.dataset.options, { method: "POST", body: new URLSearchParams(new FormData(form)) });
@@ -16,8 +17,8 @@ async function answer(form) {
 }
 
 function explain(error) {
-  if (error.name === "InvalidStateError") return "This device already has a passkey of yours.";
-  return error.message === EXPIRED ? EXPIRED : CANCELLED;
+  if (error.name === "InvalidStateError") return text("passkey_known");
+  return error.message === EXPIRED ? EXPIRED : text("passkey_cancelled");
 }
 
 async function submitted(event) {

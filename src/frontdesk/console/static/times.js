@@ -1,7 +1,10 @@
 // Dates and times as the practice writes them, also in inputs. Without scripts inputs are the browser's own.
 
+import { MONTHS, text as said } from "./texts.js";
+
 const { times, dates } = document.documentElement.dataset;
-const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const ENGLISH = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const OWN = MONTHS.map((name) => name.toLowerCase().replace(".", ""));
 const YEARS_AHEAD = 10; // two digits of a year further ahead are of the last century
 const LAST_OF_AFTERNOON = 6; // on a twelve-hour clock 2:30 is in the afternoon, 7:30 in the morning
 const two = (number) => String(number).padStart(2, "0");
@@ -30,20 +33,19 @@ export function readTime(text) {
 export function writtenDay(iso) {
   if (dates === "yearFirst" || !iso) return iso;
   const [year, month, day] = iso.split("-").map(Number);
-  const name = MONTHS[month - 1];
-  return dates === "monthFirst" ? `${name} ${day}, ${year}` : `${day} ${name} ${year}`;
+  return said(dates === "monthFirst" ? "month_first" : "day_first", { day, month: MONTHS[month - 1], year });
 }
 
 /** Any usual form of a date as "2026-11-23"; null if it is none. Without a year it is in this one. */
 export function readDay(text) {
   const spaced = text.trim().replace(dates === "yearFirst" ? /^(\d{4})(\d\d)(\d\d)$/ : /^(\d\d)(\d\d)(\d{4})$/, "$1 $2 $3");
-  const parts = spaced.toLowerCase().match(/\d+|[a-z]+/g) ?? [];
-  const names = parts.filter((part) => MONTHS.some((month) => part.startsWith(month.toLowerCase())));
+  const parts = spaced.toLowerCase().match(/\d+|\p{L}+/gu) ?? [];
+  const names = parts.filter((part) => monthOf(part) > 0);
   const numbers = parts.filter((part) => /^\d{1,4}$/.test(part));
   if (names.length + numbers.length < 2 || names.length > 1 || numbers.length + names.length > 3) return null;
   let year, month, day;
   if (names.length) {
-    month = MONTHS.findIndex((each) => names[0].startsWith(each.toLowerCase())) + 1;
+    month = monthOf(names[0]);
     [day, year] = numbers[0].length === 4 ? [numbers[1], numbers[0]] : numbers;
   } else if (numbers[0].length === 4) [year, month, day] = numbers;
   else {
@@ -52,6 +54,12 @@ export function readDay(text) {
     if (monthFirst ? Number(day) <= 12 : Number(month) > 12) [day, month] = [month, day];
   }
   return valid(fullYear(year), Number(month), Number(day));
+}
+
+/** The number of a month by its name, also shortened to three letters; 0 if it is none. */
+function monthOf(word) {
+  const begins = (name) => word.startsWith(name) || (word.length >= 3 && name.startsWith(word));
+  return (OWN.findIndex(begins) + 1) || ENGLISH.findIndex(begins) + 1;
 }
 
 function fullYear(year) {
@@ -71,12 +79,12 @@ function valid(year, month, day) {
 // Inputs: the text is what people see and type; the browser's own input behind it holds what is sent.
 
 const KINDS = {
-  date: { read: readDay, write: writtenDay, example: writtenDay("2026-11-23"), what: "date" },
-  time: { read: readTime, write: writtenTime, example: writtenTime("14:30"), what: "time" },
+  date: { read: readDay, write: writtenDay, example: writtenDay("2026-11-23"), what: "date", help: "write_date" },
+  time: { read: readTime, write: writtenTime, example: writtenTime("14:30"), what: "time", help: "write_time" },
 };
 
 function byText(own) {
-  const { read, write, example, what } = KINDS[own.type];
+  const { read, write, example, what, help } = KINDS[own.type];
   const text = document.createElement("input");
   for (const { name, value } of [...own.attributes]) {
     if (["id", "required", "autofocus", "data-submits"].includes(name) || name.startsWith("aria-")) {
@@ -87,7 +95,7 @@ function byText(own) {
   text.type = "text";
   text.autocomplete = "off";
   text.defaultValue = write(own.value);
-  text.placeholder = `e.g. ${example}`;
+  text.placeholder = said("example", { example });
   const field = document.createElement("span");
   field.className = `typed typed-${what}`;
   own.before(field);
@@ -101,7 +109,7 @@ function byText(own) {
     own.type = value === null ? "text" : what; // a form that does not validate sends what was typed, and is refused
     own.value = value ?? text.value;
     if (value) text.value = write(value);
-    text.setCustomValidity(value === null ? `Write the ${what} like ${example}.` : own.validationMessage);
+    text.setCustomValidity(value === null ? said(help, { example }) : own.validationMessage);
   });
   own.addEventListener("change", () => {
     text.value = write(own.value);
@@ -114,7 +122,7 @@ function picker(own) {
   const button = document.createElement("button");
   button.type = "button";
   button.className = "typed-picker";
-  button.setAttribute("aria-label", "Open picker");
+  button.setAttribute("aria-label", said("picker"));
   button.textContent = "▾";
   button.addEventListener("click", () => own.showPicker?.());
   return button;

@@ -14,6 +14,7 @@ from frontdesk.doors.mcp.results import (
     resources_list,
     tools_list,
 )
+from frontdesk.operations import extensions_for
 
 
 def result_of(message: Message, caller: Caller | None, public_url: str) -> Any:
@@ -23,7 +24,8 @@ def result_of(message: Message, caller: Caller | None, public_url: str) -> Any:
         if message.params.get("cursor") is not None:
             raise message.rejection(INVALID_PARAMS, "Unknown cursor: all tools are on one page.")
         reachable = None if caller is None or caller.staff_id is None else caller.reachable
-        return tools_list(public_url, modern=message.modern, reachable=reachable, cards=cards)
+        extensions = () if caller is None else extensions_for(caller.scopes)
+        return tools_list(public_url, modern=message.modern, reachable=reachable, cards=cards, extensions=extensions)
     if cards and message.method.startswith("resources/"):
         return _resource(message)
     if message.modern:

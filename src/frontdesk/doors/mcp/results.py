@@ -41,15 +41,19 @@ def result_reply(message: Message, result: Any) -> bytes:
 
 
 @cache
-def tools_list(public_url: str, *, modern: bool, reachable: frozenset[str] | None, cards: bool) -> orjson.Fragment:
-    """All tools, or those that an assistant could reach with the scopes of its staff member's role.
+def tools_list(
+    public_url: str, *, modern: bool, reachable: frozenset[str] | None, cards: bool, extensions: tuple[Operation, ...]
+) -> orjson.Fragment:
+    """All tools, or those that an assistant could reach with the scopes of its staff member's role; then these
+    extensions.
 
     Built on first use: the schemas would delay the start.
     """
     shown = [each for each in OPERATIONS if reachable is None or each.scope is None or each.scope in reachable]
+    shown += extensions
     icons = [_icon(public_url)]
     listed = {"tools": [tool_with_card(each, icons) if cards else tool(each) for each in shown]}
-    caching = _PRIVATE_CACHING if cards or reachable is not None else _CACHING
+    caching = _PRIVATE_CACHING if cards or extensions or reachable is not None else _CACHING
     return orjson.Fragment(orjson.dumps(listed | _MODERN | caching if modern else listed))
 
 

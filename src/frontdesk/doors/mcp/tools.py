@@ -1,4 +1,4 @@
-"""The tools: one per operation, in the registry's order, the same for every token.
+"""The tools: one per operation, in the registry's order, then those of extensions whose scopes the token holds.
 
 Schemas are plain: a root object, no combinators, no references. They tell a model what to send; every rule is checked
 by the engine, so patterns and integer formats, which some clients cannot read, are left out.

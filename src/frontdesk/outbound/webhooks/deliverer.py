@@ -17,8 +17,9 @@ import orjson
 
 from frontdesk.access.keys.encryption import KeyCipher, SecretKeyError
 from frontdesk.background import Step
+from frontdesk.cache import BoundedCache
 from frontdesk.outbound.checked_http import MOST_AT_ONCE
-from frontdesk.outbound.webhooks.endpoints import opened_secrets
+from frontdesk.outbound.webhooks.endpoints import is_public_only, opened_secrets
 from frontdesk.outbound.webhooks.events import event_document, event_name
 from frontdesk.outbound.webhooks.outcomes import Outcome, Outcomes
 from frontdesk.outbound.webhooks.sender import Sender, Sent
@@ -34,6 +35,7 @@ RESULTS = ("delivered", "failed", "dead")
 MOST_ATTEMPTS = 15
 MOST_PER_ENDPOINT = 4
 _LOOK_SECONDS = 1.0
+_MARKS_KEPT = 10_000
 _PAUSE_SECONDS = 0.02  # deliveries that end together are followed up together
 _LOOK_AT_ONCE = 1000  # practices; more take turns, so that looking for work stays cheap
 _FIRST_WAIT = timedelta(seconds=5)
@@ -77,6 +79,7 @@ class Deliverer:
         self._tracing = tracing
         self._holder = secrets.token_hex(8)
         self._outcomes = Outcomes(database, self._holder, on_paused, clock)
+        self._public_only = BoundedCache[str, bool](_MARKS_KEPT)  # by endpoint; it never changes
         self._sending: set[asyncio.Task[None]] = set()
         self._ended = asyncio.Event()
         self._looked_until = 0
@@ -147,7 +150,7 @@ class Deliverer:
         return {} if found is None else {"traceparent": found}
 
     async def _attempt(self, practice_id: int, row: Any) -> Sent:
-        sent = await self._send(row)
+        sent = await self._send(practice_id, row)
         wait = None if sent.failure is None else wait_after(row["attempts"] + 1, random.random())  # noqa: S311
         outcome = Outcome(row["endpoint_id"], row["event_id"], sent.status, sent.milliseconds, sent.failure, wait)
         if await self._outcomes.record(practice_id, outcome):
@@ -156,7 +159,7 @@ class Deliverer:
             self._tell(practice_id, row, sent, dead=dead)
         return sent
 
-    async def _send(self, row: Any) -> Sent:
+    async def _send(self, practice_id: int, row: Any) -> Sent:
         body = orjson.dumps(event_document(row))
         try:
             keys = opened_secrets(self._cipher, row["endpoint_id"], row["secrets"])
@@ -165,7 +168,20 @@ class Deliverer:
         headers = signed_headers(keys, event_name(row["event_id"]), self._now() or datetime.now(UTC), body)
         if self._tracing is not None:
             headers |= self._tracing.headers()
-        return await self._sender.send(row["url"], headers, body)
+        public_only = await self._is_public_only(practice_id, row["endpoint_id"])
+        return await self._sender.send(row["url"], headers, body, public_only=public_only)
+
+    async def _is_public_only(self, practice_id: int, endpoint_id: str) -> bool:
+        if not self._sender.allow_private:
+            return True
+        known = self._public_only.get(endpoint_id)
+        if known is None:
+            try:
+                known = await is_public_only(self._database, practice_id, endpoint_id)
+            except DatabaseUnavailable:
+                return True  # the attempt cannot be recorded either, and is repeated
+            self._public_only.put(endpoint_id, known)
+        return known
 
     def _tell(self, practice_id: int, row: Any, sent: Sent, *, dead: bool) -> None:
         level = logging.WARNING if dead else logging.INFO

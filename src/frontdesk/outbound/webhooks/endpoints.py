@@ -31,15 +31,20 @@ SELECT w.practice_id, p.slug AS practice_slug, w.endpoint_id, w.url, w.events, w
        (SELECT count(*) FROM webhook_delivery d
         WHERE d.practice_id = w.practice_id AND d.endpoint_id = w.endpoint_id AND d.state = 'dead') AS dead,
        (SELECT max(s.retires_at) FROM webhook_secret s
-        WHERE s.practice_id = w.practice_id AND s.endpoint_id = w.endpoint_id) AS old_secret_until
+        WHERE s.practice_id = w.practice_id AND s.endpoint_id = w.endpoint_id) AS old_secret_until,
+       EXISTS (SELECT FROM webhook_public_endpoint e
+               WHERE e.practice_id = w.practice_id AND e.endpoint_id = w.endpoint_id) AS public_only
 FROM webhook_endpoint w JOIN practice p ON p.practice_id = w.practice_id
 WHERE w.practice_id = $1 AND ($2::text IS NULL OR w.endpoint_id = $2) ORDER BY w.created_at, w.endpoint_id
 """
 _SEALED = "SELECT endpoint_id, number, sealed FROM webhook_secret WHERE practice_id = $1 FOR UPDATE"
 _ADD = """
 INSERT INTO webhook_endpoint (practice_id, endpoint_id, url, events, after_event_id, created_at)
-SELECT $1, $2, $3, $4, coalesce(max(event_id), 0), $5 FROM outbox WHERE practice_id = $1
+VALUES ($1, $2, $3, $4, $5, $6)
 """
+_LAST_EVENT = "SELECT coalesce(max(event_id), 0) FROM outbox WHERE practice_id = $1"
+_ADD_PUBLIC = "INSERT INTO webhook_public_endpoint (practice_id, endpoint_id) VALUES ($1, $2)"
+_IS_PUBLIC = "SELECT EXISTS (SELECT FROM webhook_public_endpoint WHERE practice_id = $1 AND endpoint_id = $2)"
 _PAUSE = """
 UPDATE webhook_endpoint SET paused_at = $3, pause_reason = 'operator'
 WHERE practice_id = $1 AND endpoint_id = $2 AND paused_at IS NULL
@@ -53,14 +58,14 @@ UPDATE webhook_endpoint SET paused_at = NULL, pause_reason = NULL, failures = 0,
 WHERE practice_id = $1 AND endpoint_id = $2
 """
 _ADD_SEALED = """
-INSERT INTO webhook_secret (practice_id, endpoint_id, number, sealed, created_at)
-SELECT $1, $2, coalesce(max(number), 0) + 1, $3, $4 FROM webhook_secret WHERE practice_id = $1 AND endpoint_id = $2
+INSERT INTO webhook_secret (practice_id, endpoint_id, number, sealed, created_at) VALUES ($1, $2, $3, $4, $5)
 """
+_LAST_NUMBER = "SELECT coalesce(max(number), 0) FROM webhook_secret WHERE practice_id = $1 AND endpoint_id = $2"
 _REPLACE_SEALED = "UPDATE webhook_secret SET sealed = $4 WHERE practice_id = $1 AND endpoint_id = $2 AND number = $3"
-_UPDATE_HAS_WEBHOOKS = """
-UPDATE practice SET has_webhooks = EXISTS (SELECT FROM webhook_endpoint WHERE practice_id = $1) WHERE practice_id = $1
-"""
+_HAS_ENDPOINTS = "SELECT EXISTS (SELECT FROM webhook_endpoint WHERE practice_id = $1)"
+_SET_HAS_WEBHOOKS = "UPDATE practice SET has_webhooks = $2 WHERE practice_id = $1"
 _OF_ENDPOINT = "WHERE practice_id = $1 AND endpoint_id = $2"
+_LOCK = "SELECT pg_advisory_xact_lock(webhooks_lock($1))"
 
 
 class WebhookError(Exception):
@@ -79,6 +84,7 @@ class Endpoint:
     failing_since: datetime | None
     created_at: datetime
     old_secret_until: datetime | None
+    public_only: bool  # added in the console: no private address, whatever the operator allows
     pending: int
     dead: int
 
@@ -102,6 +108,7 @@ async def add_endpoint(
     events: Sequence[str],
     now: datetime,
     *,
+    public_only: bool = False,
     also: Also | None = None,
 ) -> tuple[Endpoint, str]:
     """The new endpoint and its secret. The caller has checked the URL."""
@@ -111,10 +118,13 @@ async def add_endpoint(
     endpoint_id = f"whk_{practice_id}_{secrets.token_hex(8)}"
     secret = new_secret()
     async with database.transaction(practice_id) as connection:
-        await connection.execute("UPDATE practice SET has_webhooks = true WHERE practice_id = $1", practice_id)
-        await connection.execute(_ADD, practice_id, endpoint_id, url, list(dict.fromkeys(events)), now)
+        await connection.execute(_SET_HAS_WEBHOOKS, practice_id, True)
+        last_event = await connection.fetchval(_LAST_EVENT, practice_id)
+        await connection.execute(_ADD, practice_id, endpoint_id, url, list(dict.fromkeys(events)), last_event, now)
+        if public_only:
+            await connection.execute(_ADD_PUBLIC, practice_id, endpoint_id)
         sealed = cipher.encrypt(secret, _context(endpoint_id))
-        await connection.execute(_ADD_SEALED, practice_id, endpoint_id, sealed, now)
+        await connection.execute(_ADD_SEALED, practice_id, endpoint_id, 1, sealed, now)
         await _finish(connection, practice_id, endpoint_id, also)
     return await show_endpoint(database, endpoint_id), secret_text(secret)
 
@@ -156,13 +166,14 @@ async def remove_endpoint(database: Database, endpoint_id: str, *, also: Also | 
     practice_id = practice_of(endpoint_id)
     async with database.transaction(practice_id) as connection:
         # Lock out the assignment of deliveries, so that none is added before the endpoint is gone.
-        await connection.execute("SELECT FROM practice WHERE practice_id = $1 FOR NO KEY UPDATE", practice_id)
+        await connection.execute(_LOCK, practice_id)
         await _finish(connection, practice_id, endpoint_id, also)
         # Lock out the recording of attempts, so that none is added either.
         await connection.execute(f"SELECT FROM webhook_delivery {_OF_ENDPOINT} FOR UPDATE", practice_id, endpoint_id)
         for table in ("webhook_attempt", "webhook_delivery", "webhook_secret", "webhook_endpoint"):
             await connection.execute(f"DELETE FROM {table} {_OF_ENDPOINT}", practice_id, endpoint_id)  # noqa: S608
-        await connection.execute(_UPDATE_HAS_WEBHOOKS, practice_id)
+        has_endpoints = await connection.fetchval(_HAS_ENDPOINTS, practice_id)
+        await connection.execute(_SET_HAS_WEBHOOKS, practice_id, has_endpoints)
 
 
 async def rotate_secret(
@@ -186,10 +197,17 @@ async def rotate_secret(
         await connection.execute(revoke, practice_id, endpoint_id)
         retire = f"UPDATE webhook_secret SET retires_at = $3 {_OF_ENDPOINT}"  # noqa: S608
         await connection.execute(retire, practice_id, endpoint_id, now + retire_old_after)
+        number = await connection.fetchval(_LAST_NUMBER, practice_id, endpoint_id) + 1
         sealed = cipher.encrypt(secret, _context(endpoint_id))
-        await connection.execute(_ADD_SEALED, practice_id, endpoint_id, sealed, now)
+        await connection.execute(_ADD_SEALED, practice_id, endpoint_id, number, sealed, now)
         await _finish(connection, practice_id, endpoint_id, also)
     return await show_endpoint(database, endpoint_id), secret_text(secret)
+
+
+async def is_public_only(database: Database, practice_id: int, endpoint_id: str) -> bool:
+    async with database.transaction(practice_id) as connection:
+        found: bool = await connection.fetchval(_IS_PUBLIC, practice_id, endpoint_id)
+    return found
 
 
 async def live_secrets(database: Database, cipher: KeyCipher, endpoint: Endpoint, now: datetime) -> list[bytes]:

@@ -12,7 +12,7 @@ import orjson
 from frontdesk import __version__
 from frontdesk.domain.local_time import iso_utc
 from frontdesk.outbound.checked_http import TIMEOUT_SECONDS, CheckedHttp, failure_of, tls_context
-from frontdesk.outbound.targets import Target
+from frontdesk.outbound.targets import NOT_PUBLIC, Target, TargetError
 from frontdesk.outbound.webhooks.connections import Connections, ReceiverError, ReceiverLostError
 from frontdesk.outbound.webhooks.signing import signed_headers
 
@@ -28,6 +28,7 @@ class Sent:
 
 class Sender:
     def __init__(self, *, allow_private: bool, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+        self.allow_private = allow_private
         self._http = CheckedHttp(allow_private=allow_private, timeout_seconds=timeout_seconds)
         self._connections = Connections(tls_context)
 
@@ -35,13 +36,21 @@ class Sender:
         """Refuse a URL that is not allowed. A name that cannot be resolved now is accepted."""
         await self._http.check(url)
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
+    async def check_public(self, url: str) -> None:
+        """Refuse a URL unless it is https and its host has only public addresses, as seen now."""
+        try:
+            async with asyncio.timeout(self._http.timeout_seconds):
+                await self._http.resolve(url, public_only=True)
+        except (OSError, UnicodeError):  # told like a private address: names of the internal network stay unknown
+            raise TargetError(NOT_PUBLIC) from None
+
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes, *, public_only: bool = False) -> Sent:
         began = time.perf_counter()
         status: int | None = None
         failure: str | None = None
         try:
             async with asyncio.timeout(self._http.timeout_seconds):
-                status = await self._post(url, headers, body)
+                status = await self._post(url, headers, body, public_only=public_only)
             if not 200 <= status < 300:
                 failure = "redirect" if 300 <= status < 400 else "refused"
         except ReceiverError:
@@ -54,8 +63,8 @@ class Sender:
         self._connections.close()
         await self._http.close()
 
-    async def _post(self, url: str, headers: Mapping[str, str], body: bytes) -> int:
-        target, addresses = await self._http.resolve(url)
+    async def _post(self, url: str, headers: Mapping[str, str], body: bytes, *, public_only: bool) -> int:
+        target, addresses = await self._http.resolve(url, public_only=public_only)
         request = _request(target, headers, body)
         for address in addresses:
             if (kept := self._connections.kept(target, address)) is not None:
@@ -73,10 +82,13 @@ class Sender:
         return await (await self._connections.open(target, last)).post(request)
 
 
-async def send_test(sender: Sender, url: str, keys: Sequence[bytes], now: datetime) -> Sent:
+async def send_test(
+    sender: Sender, url: str, keys: Sequence[bytes], now: datetime, *, public_only: bool = False
+) -> Sent:
     """Send a signed test message."""
     body = orjson.dumps({"type": "webhook.test", "timestamp": iso_utc(now), "data": {}})
-    return await sender.send(url, signed_headers(keys, f"evt_test_{secrets.token_hex(8)}", now, body), body)
+    headers = signed_headers(keys, f"evt_test_{secrets.token_hex(8)}", now, body)
+    return await sender.send(url, headers, body, public_only=public_only)
 
 
 def _request(target: Target, headers: Mapping[str, str], body: bytes) -> bytes:

@@ -44,10 +44,13 @@ END $$;
 CREATE OR REPLACE FUNCTION record_appointment_move(p_practice bigint, p_appointment text, p_starts_at timestamptz)
 RETURNS void
 LANGUAGE plpgsql AS $$
+DECLARE
+    v_moves bigint;
 BEGIN
-    INSERT INTO appointment_move (practice_id, appointment_id, move, starts_at)
-    SELECT p_practice, p_appointment, count(*) + 1, p_starts_at FROM appointment_move m
+    SELECT count(*) INTO v_moves FROM appointment_move m
     WHERE m.practice_id = p_practice AND m.appointment_id = p_appointment;
+    INSERT INTO appointment_move (practice_id, appointment_id, move, starts_at)
+    VALUES (p_practice, p_appointment, v_moves + 1, p_starts_at);
 END $$;
 
 -- What the pages of a listing need to know of its beginning.
@@ -88,7 +91,12 @@ DECLARE
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     RETURN QUERY
-    WITH moved AS MATERIALIZED (SELECT * FROM appointment_moves_since(p_practice, p_snapshot, p_began_at))
+    WITH moved AS MATERIALIZED (  -- as in appointment_moves_since
+        SELECT DISTINCT ON (m.appointment_id) m.appointment_id, m.starts_at FROM appointment_move m
+        WHERE m.practice_id = p_practice AND m.moved_at > p_began_at - interval '10 minutes'
+          AND NOT pg_visible_in_snapshot(m.moved_by, p_snapshot::pg_snapshot)
+        ORDER BY m.appointment_id, m.move
+    )
     SELECT listed.found, listed.listed_under, coalesce(p_snapshot, pg_current_snapshot()::text),
            coalesce(p_began_at, now())
     FROM (

@@ -18,7 +18,8 @@ CREATE OR REPLACE FUNCTION append_write_audit(
 RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
-    new_id bigint;
+    new_id    bigint;
+    v_subject text;
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     IF p_actor LIKE 'fd\_as\_%' THEN  -- an assistant: the record also names the staff member who connected it
@@ -32,9 +33,12 @@ BEGIN
     -- Every write and every match is recorded here, whichever scheduling system executed it.
     IF p_outcome = 'executed' AND p_actor LIKE 'fd\_%'
        AND p_operation IN ('match_patient', 'create_patient', 'book_appointment') THEN
-        INSERT INTO known_patient (practice_id, client_id, patient_id, known_since)
-        SELECT DISTINCT p_practice, p_actor, s.id, p_at FROM unnest(p_subjects) AS s (id) WHERE s.id LIKE 'pat\_%'
-        ON CONFLICT DO NOTHING;
+        FOREACH v_subject IN ARRAY p_subjects LOOP
+            IF v_subject LIKE 'pat\_%' THEN
+                INSERT INTO known_patient (practice_id, client_id, patient_id, known_since)
+                VALUES (p_practice, p_actor, v_subject, p_at) ON CONFLICT DO NOTHING;
+            END IF;
+        END LOOP;
     END IF;
 END $$;
 

@@ -37,10 +37,13 @@ DECLARE
     v_to      text := CASE WHEN p_provider IS NULL THEN 'last' ELSE 'ends' END;
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    PERFORM FROM practice p WHERE p.practice_id = p_practice FOR NO KEY UPDATE;  -- before providers, as imports do
     IF p_provider IS NOT NULL THEN
         SELECT v.time_off INTO v_rows FROM provider v
         WHERE v.practice_id = p_practice AND v.provider_id = p_provider AND v.active FOR NO KEY UPDATE;
     ELSE
+        -- Waits for bookings in progress. Later ones wait, and are judged by the new version.
+        PERFORM FROM provider v WHERE v.practice_id = p_practice ORDER BY v.provider_id FOR NO KEY UPDATE;
         SELECT l.closures INTO v_rows FROM location l
         WHERE l.practice_id = p_practice AND l.location_id = p_location AND l.active FOR NO KEY UPDATE;
     END IF;

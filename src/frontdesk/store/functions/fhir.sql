@@ -63,10 +63,10 @@ RETURNS SETOF upstream_directory
 LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
-    INSERT INTO upstream_directory (practice_id, kind, reference, local_id)
-    SELECT p_practice, given.kind, given.reference, given.id
-    FROM unnest(p_kinds, p_references, p_ids) AS given (kind, reference, id)
-    ON CONFLICT DO NOTHING;
+    FOR n IN 1 .. cardinality(p_kinds) LOOP
+        INSERT INTO upstream_directory (practice_id, kind, reference, local_id)
+        VALUES (p_practice, p_kinds[n], p_references[n], p_ids[n]) ON CONFLICT DO NOTHING;
+    END LOOP;
     RETURN QUERY SELECT * FROM upstream_directory d WHERE d.practice_id = p_practice;
 END $$;
 
@@ -149,6 +149,9 @@ DECLARE
     r       upstream_record;
     v_local text := p_record ->> 'localId';
     v_name  text;
+    v_attendance_confirmed_at timestamptz := p_record ->> 'attendanceConfirmedAt';
+    v_cancelled_at            timestamptz := p_record ->> 'cancelledAt';
+    v_rescheduled_from        timestamptz := p_record ->> 'rescheduledFrom';
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     SELECT * INTO w FROM upstream_write t
@@ -164,11 +167,10 @@ BEGIN
         PERFORM upstream_ids(p_practice, ARRAY[p_record ->> 'reference'], ARRAY[v_local]);
         UPDATE upstream_record t SET
             attendance_confirmed_at = CASE WHEN p_record ? 'attendanceConfirmedAt'
-                THEN (p_record ->> 'attendanceConfirmedAt')::timestamptz ELSE t.attendance_confirmed_at END,
-            cancelled_at = CASE WHEN p_record ? 'cancelledAt'
-                THEN (p_record ->> 'cancelledAt')::timestamptz ELSE t.cancelled_at END,
+                THEN v_attendance_confirmed_at ELSE t.attendance_confirmed_at END,
+            cancelled_at = CASE WHEN p_record ? 'cancelledAt' THEN v_cancelled_at ELSE t.cancelled_at END,
             rescheduled_from = CASE WHEN p_record ? 'rescheduledFrom'
-                THEN (p_record ->> 'rescheduledFrom')::timestamptz ELSE t.rescheduled_from END
+                THEN v_rescheduled_from ELSE t.rescheduled_from END
         WHERE t.practice_id = p_practice AND t.reference = p_record ->> 'reference'
         RETURNING * INTO r;
         IF p_record ? 'rescheduledFrom' THEN

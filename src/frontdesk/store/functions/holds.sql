@@ -29,6 +29,9 @@ DECLARE
 BEGIN
     SELECT capacity INTO v_capacity FROM provider
     WHERE practice_id = p_practice AND provider_id = v_provider FOR NO KEY UPDATE;
+    IF directory_has_changed(p_practice, c) THEN
+        RETURN ('stale', NULL, NULL, '{}', NULL, NULL)::change_outcome;
+    END IF;
     PERFORM pg_advisory_xact_lock(hashtextextended(p_actor, p_practice));
     SELECT count(*) FILTER (WHERE h.live AND h.held_until > p_now), count(*) INTO v_held, v_this_hour
     FROM slot_hold h

@@ -27,11 +27,13 @@ BEGIN
     IF NOT FOUND THEN
         RETURN;
     END IF;
-    spent := spend_patient_budget(p_practice, p_client, p_subjects, p_now, p_per_hour, p_per_day);
-    exceeded := spent.exceeded;
-    seconds := spent.seconds;
-    PERFORM append_audit(p_practice, p_now, p_client, p_operation,
-        CASE WHEN exceeded IS NULL THEN 'confirmation_required' ELSE 'rate_limited' END, p_subjects, p_request_id);
+    IF p_per_hour + p_per_day > 0 THEN
+        spent := spend_patient_budget(p_practice, p_client, p_subjects, p_now, p_per_hour, p_per_day);
+        exceeded := spent.exceeded;
+        seconds := spent.seconds;
+    END IF;
+    PERFORM append_write_audit(p_practice, p_now, p_client, p_operation,
+        CASE WHEN exceeded IS NULL THEN 'confirmation_required' ELSE 'rate_limited' END, p_subjects, p_request_id, NULL);
     IF exceeded IS NOT NULL THEN
         DELETE FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent;
     END IF;
@@ -47,10 +49,11 @@ DECLARE
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     IF p_agreed THEN
-        INSERT INTO agreed_challenge (practice_id, intent_id)
-        SELECT t.practice_id, t.intent_id FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent
-            AND t.client_id = p_client AND t.state = 'challenged' AND t.expires_at > p_now
-        ON CONFLICT DO NOTHING;
+        PERFORM FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent
+            AND t.client_id = p_client AND t.state = 'challenged' AND t.expires_at > p_now FOR KEY SHARE;
+        IF FOUND THEN
+            INSERT INTO agreed_challenge (practice_id, intent_id) VALUES (p_practice, p_intent) ON CONFLICT DO NOTHING;
+        END IF;
     ELSE
         DELETE FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent
             AND t.client_id = p_client AND t.state = 'challenged' RETURNING t.operation INTO v_operation;

@@ -112,12 +112,15 @@ CREATE OR REPLACE FUNCTION token_calls_refused(
     p_client bytea, p_client_cap integer, p_address bytea, p_address_cap integer
 )
 RETURNS TABLE (subject bytea, seconds double precision)
-LANGUAGE sql STABLE AS $$
+LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
     SELECT f.subject, date_part('epoch', f.started_at + interval '60 seconds' - now())
     FROM (VALUES (p_client, p_client_cap), (p_address, p_address_cap)) AS s (subject, cap)
     JOIN token_failure f USING (subject)
-    WHERE f.failures >= s.cap AND now() - f.started_at BETWEEN interval '-60 seconds' AND interval '60 seconds'
-$$;
+    WHERE f.failures >= s.cap AND now() - f.started_at BETWEEN interval '-60 seconds' AND interval '60 seconds';
+END $$;
 
 -- Used by the previous release. Counts a failed call for both subjects. False if it exceeds a limit, and is therefore not counted.
 CREATE OR REPLACE FUNCTION count_failed_token_call(

@@ -4,8 +4,8 @@
 -- Python has the same number in frontdesk.domain.availability. A provider's capacity is far below it.
 CREATE OR REPLACE FUNCTION first_override_lane() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 1001 $$;
 
--- Whether overrides leave no place in [p_from, p_to): appointments, live holds and overrides together reach the capacity at
--- some moment. Without overrides the lanes alone decide. The appointment or the hold p_except does not count.
+-- Whether overrides leave no place in [p_from, p_to), where there is at least one: appointments, live holds and overrides
+-- together reach the capacity at some moment. The appointment or the hold p_except does not count.
 CREATE OR REPLACE FUNCTION is_full_by_override(
     p_practice bigint, p_provider integer, p_capacity integer, p_from timestamptz, p_to timestamptz, p_except text,
     p_now timestamptz
@@ -13,14 +13,6 @@ CREATE OR REPLACE FUNCTION is_full_by_override(
 RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
-    IF NOT EXISTS (
-        SELECT FROM appointment a
-        WHERE a.practice_id = p_practice AND a.provider_id = p_provider AND a.lane >= first_override_lane()
-          AND a.status <> 'cancelled' AND a.starts_at >= p_from - interval '2 days' AND a.starts_at < p_to
-          AND a.busy_until > p_from AND a.appointment_id IS DISTINCT FROM p_except
-    ) THEN
-        RETURN false;
-    END IF;
     RETURN EXISTS (
         WITH taken AS (
             SELECT greatest(a.starts_at, p_from) AS since, a.busy_until AS until FROM appointment a
@@ -64,8 +56,11 @@ END $$;
 CREATE OR REPLACE FUNCTION rules_broken(c jsonb, p_open_lane integer) RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
+    IF c ->> 'override' IS NULL THEN
+        RETURN '{}';
+    END IF;
     RETURN ARRAY(
-        SELECT r.rule FROM jsonb_array_elements_text(nullif(c -> 'override', 'null') -> 'rules') AS r (rule)
+        SELECT r.rule FROM jsonb_array_elements_text(c -> 'override' -> 'rules') AS r (rule)
         WHERE r.rule <> 'full' OR p_open_lane IS NULL
     );
 END $$;

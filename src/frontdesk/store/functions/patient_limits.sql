@@ -45,6 +45,8 @@ LANGUAGE plpgsql AS $$
 DECLARE
     b          patient_budget;
     v_patients text[] := ARRAY(SELECT DISTINCT s.id FROM unnest(p_subjects) AS s (id) WHERE s.id LIKE 'pat\_%');
+    v_patient  text;
+    v_read_before integer;
     v_alarm    boolean;
 BEGIN
     IF cardinality(v_patients) = 0 OR p_per_hour + p_per_day = 0 THEN
@@ -63,10 +65,15 @@ BEGIN
     END IF;
     IF seconds IS NULL THEN
         exceeded := NULL;
-        INSERT INTO patient_read (practice_id, client_id, patient_id, read_at)
-        SELECT p_practice, p_client, s.id, p_now FROM unnest(v_patients) AS s (id)
-        ON CONFLICT (practice_id, client_id, patient_id)
-        DO UPDATE SET read_at = greatest(patient_read.read_at, excluded.read_at);
+        UPDATE patient_read r SET read_at = greatest(r.read_at, p_now)
+        WHERE r.practice_id = p_practice AND r.client_id = p_client AND r.patient_id = ANY (v_patients);
+        GET DIAGNOSTICS v_read_before = ROW_COUNT;
+        IF v_read_before < cardinality(v_patients) THEN
+            FOREACH v_patient IN ARRAY v_patients LOOP
+                INSERT INTO patient_read (practice_id, client_id, patient_id, read_at)
+                VALUES (p_practice, p_client, v_patient, p_now) ON CONFLICT DO NOTHING;
+            END LOOP;
+        END IF;
         RETURN;
     END IF;
     IF exceeded = 'day' THEN

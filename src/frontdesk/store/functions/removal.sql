@@ -21,10 +21,10 @@ BEGIN
     END LOOP;
     -- A table stands before those that it refers to.
     FOREACH v_table IN ARRAY ARRAY[
-        'webhook_attempt', 'webhook_delivery', 'webhook_secret', 'webhook_endpoint', 'event_trace', 'outbox',
-        'calendar_feed', 'external_identifier', 'slot_hold', 'agreed_challenge', 'intent', 'appointment_move',
+        'webhook_attempt', 'webhook_delivery', 'webhook_secret', 'webhook_public_endpoint', 'webhook_endpoint',
+        'event_trace', 'outbox', 'calendar_feed', 'external_identifier', 'slot_hold', 'agreed_challenge', 'intent', 'appointment_move',
         'appointment_correction', 'appointment_attendance', 'appointment_override', 'absence_appointment',
-        'provider_absence', 'desk_note',
+        'provider_absence', 'desk_note', 'patient_link',
         'appointment', 'patient_read', 'known_patient', 'match_miss', 'patient_budget', 'patient', 'patient_counter',
         'procedure', 'visit_type', 'provider', 'location', 'calendar_version', 'upstream_fault', 'upstream_write',
         'upstream_directory', 'upstream_record', 'client_usage', 'request_count', 'client', 'staff'

@@ -109,15 +109,18 @@ RETURNS TABLE (
 )
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
+DECLARE
+    v_patient_busy boolean;
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    v_patient_busy := patient_is_busy(p_practice, p_patient, p_from, p_to, p_except);
     RETURN QUERY
     SELECT (SELECT p.version FROM practice p WHERE p.practice_id = p_practice),
            coalesce((SELECT c.version FROM calendar_version c
                      WHERE c.practice_id = p_practice AND c.provider_id = p_provider), 0),
            coalesce(busy.starts, '{}'), coalesce(busy.ends, '{}'), coalesce(busy.lanes, '{}'),
            (SELECT t.seen FROM patient t WHERE t.practice_id = p_practice AND t.patient_id = p_patient),
-           patient_is_busy(p_practice, p_patient, p_from, p_to, p_except)
+           v_patient_busy
     FROM (
         SELECT array_agg(epoch_minutes(o.starts_at)) AS starts, array_agg(epoch_minutes(o.busy_until)) AS ends,
                array_agg(o.lane) AS lanes
@@ -156,11 +159,12 @@ CREATE OR REPLACE FUNCTION patient_is_busy(
     p_practice bigint, p_patient text, p_from timestamptz, p_to timestamptz, p_moved text
 )
 RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT EXISTS (
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (
         SELECT FROM appointment a
         WHERE a.practice_id = p_practice AND a.patient_id = p_patient AND a.status <> 'cancelled'
           AND a.starts_at >= p_from - interval '2 days' AND a.starts_at < p_to AND a.ends_at > p_from
           AND a.appointment_id IS DISTINCT FROM p_moved
-    )
-$$;
+    );
+END $$;

@@ -11,30 +11,35 @@ AS $$
 DECLARE
     v_after bigint := (SELECT min(w.after_event_id) FROM webhook_endpoint w WHERE w.practice_id = p_practice);
     v_fresh bigint[];
+    d       record;
 BEGIN
     SELECT array_agg(n.event_id) INTO v_fresh FROM (
         SELECT o.event_id FROM outbox o
         WHERE o.practice_id = p_practice AND NOT o.relayed AND o.event_id > v_after ORDER BY o.event_id LIMIT p_most
     ) n;
     IF v_fresh IS NOT NULL THEN
-        INSERT INTO webhook_delivery (practice_id, endpoint_id, event_id, subject, state, due_at)
-        SELECT p_practice, w.endpoint_id, o.event_id,
-               coalesce(o.subject ->> 'appointmentId', o.subject ->> 'patientId', o.event_id::text), 'pending', p_now
-        FROM outbox o JOIN webhook_endpoint w ON w.practice_id = p_practice
-        WHERE o.practice_id = p_practice AND o.event_id = ANY (v_fresh) AND o.event_id > w.after_event_id
-          AND (w.events = '{}' OR o.type = ANY (w.events))
-        ON CONFLICT DO NOTHING;
+        FOR d IN
+            SELECT w.endpoint_id, o.event_id,
+                   coalesce(o.subject ->> 'appointmentId', o.subject ->> 'patientId', o.event_id::text) AS subject
+            FROM outbox o JOIN webhook_endpoint w ON w.practice_id = p_practice
+            WHERE o.practice_id = p_practice AND o.event_id = ANY (v_fresh) AND o.event_id > w.after_event_id
+              AND (w.events = '{}' OR o.type = ANY (w.events))
+        LOOP
+            INSERT INTO webhook_delivery (practice_id, endpoint_id, event_id, subject, state, due_at)
+            VALUES (p_practice, d.endpoint_id, d.event_id, d.subject, 'pending', p_now) ON CONFLICT DO NOTHING;
+        END LOOP;
         UPDATE outbox o SET relayed = true WHERE o.practice_id = p_practice AND o.event_id = ANY (v_fresh);
     END IF;
 END $$;
 
 -- Asked before deliveries are taken, because taking them writes.
 CREATE OR REPLACE FUNCTION webhooks_are_due(p_practice bigint, p_now timestamptz) RETURNS boolean
-LANGUAGE sql STABLE
+LANGUAGE plpgsql STABLE
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
 SET enable_mergejoin = off
 AS $$
-    SELECT EXISTS (
+BEGIN
+    RETURN EXISTS (
         SELECT FROM outbox o
         WHERE o.practice_id = p_practice AND NOT o.relayed
           AND o.event_id > (SELECT min(w.after_event_id) FROM webhook_endpoint w WHERE w.practice_id = p_practice)
@@ -46,15 +51,18 @@ AS $$
               WHERE d.practice_id = p_practice AND d.endpoint_id = w.endpoint_id AND d.state = 'pending'
                 AND d.due_at <= p_now
           )
-    )
-$$;
+    );
+END $$;
 
 -- The live secrets of an endpoint, newest first.
 CREATE OR REPLACE FUNCTION webhook_secrets(p_practice bigint, p_endpoint text, p_now timestamptz) RETURNS bytea[]
-LANGUAGE sql STABLE AS $$
-    SELECT array_agg(s.sealed ORDER BY s.number DESC) FROM webhook_secret s
-    WHERE s.practice_id = p_practice AND s.endpoint_id = p_endpoint AND coalesce(s.retires_at > p_now, true)
-$$;
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT array_agg(s.sealed ORDER BY s.number DESC) FROM webhook_secret s
+        WHERE s.practice_id = p_practice AND s.endpoint_id = p_endpoint AND coalesce(s.retires_at > p_now, true)
+    );
+END $$;
 
 -- The next deliveries to an endpoint, in order: of each subject only the oldest that is pending. What has not failed yet
 -- comes first, so that an event that is always refused does not delay the others. p_attempts is how often they may have
@@ -92,9 +100,13 @@ BEGIN
     RETURN v_ids;
 END $$;
 
+-- The advisory lock of those who hand out, forget or remove deliveries of a practice.
+CREATE OR REPLACE FUNCTION webhooks_lock(p_practice bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$ SELECT hashtextextended('webhooks', p_practice) $$;
+
 -- Leases deliveries that are due, for p_lease: at most p_most, at most p_each to one endpoint at a time, one to an
--- endpoint that fails, and of each subject only the oldest that is pending. The practice's row lock makes nodes take
--- turns; a node that finds it locked moves on to the next practice. Here and below, p_now is for tests; null: the time
+-- endpoint that fails, and of each subject only the oldest that is pending. The lock makes nodes take turns; a node that
+-- finds it taken moves on to the next practice. Here and below, p_now is for tests; null: the time
 -- of the database, because the clocks of nodes differ.
 CREATE OR REPLACE FUNCTION lease_webhook_deliveries(
     p_practice bigint, p_now timestamptz, p_holder text, p_lease interval, p_most integer, p_each integer
@@ -114,6 +126,7 @@ DECLARE
     v_free integer;
     v_left integer := p_most;
     v_ids  bigint[];
+    v_secrets bytea[];
     v_busy boolean := false;
     v_relayed boolean := false;
 BEGIN
@@ -121,8 +134,7 @@ BEGIN
     IF NOT webhooks_are_due(p_practice, v_now) THEN
         RETURN;
     END IF;
-    PERFORM FROM practice p WHERE p.practice_id = p_practice FOR NO KEY UPDATE SKIP LOCKED;
-    IF NOT FOUND THEN
+    IF NOT pg_try_advisory_xact_lock(webhooks_lock(p_practice)) THEN
         RETURN;
     END IF;
     FOR w IN
@@ -148,8 +160,9 @@ BEGIN
         CONTINUE WHEN v_ids = '{}';
         UPDATE webhook_delivery d SET holder = p_holder, due_at = v_now + p_lease
         WHERE d.practice_id = p_practice AND d.endpoint_id = w.endpoint_id AND d.event_id = ANY (v_ids);
+        v_secrets := webhook_secrets(p_practice, w.endpoint_id, v_now);
         RETURN QUERY
-        SELECT w.endpoint_id, w.url, webhook_secrets(p_practice, w.endpoint_id, v_now), o.event_id, o.type, o.subject,
+        SELECT w.endpoint_id, w.url, v_secrets, o.event_id, o.type, o.subject,
                o.occurred_at, d.attempts
         FROM webhook_delivery d JOIN outbox o ON o.practice_id = p_practice AND o.event_id = d.event_id
         WHERE d.practice_id = p_practice AND d.endpoint_id = w.endpoint_id AND d.event_id = ANY (v_ids);
@@ -187,6 +200,7 @@ RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
     w        webhook_endpoint;
+    v_rest   timestamptz;
     v_reason text;
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
@@ -205,9 +219,11 @@ BEGIN
         WHERE t.practice_id = p_practice AND t.endpoint_id = p_endpoint AND t.failures > 0;
         RETURN NULL;
     END IF;
+    SELECT * INTO w FROM webhook_endpoint t
+    WHERE t.practice_id = p_practice AND t.endpoint_id = p_endpoint FOR NO KEY UPDATE;
+    v_rest := p_now + least(interval '5 minutes', interval '5 seconds' * power(2, least(w.failures, 10)));
     UPDATE webhook_endpoint t SET
-        failures = t.failures + 1, failing_since = coalesce(t.failing_since, p_now),
-        rest_until = p_now + least(interval '5 minutes', interval '5 seconds' * power(2, least(t.failures, 10)))
+        failures = t.failures + 1, failing_since = coalesce(t.failing_since, p_now), rest_until = v_rest
     WHERE t.practice_id = p_practice AND t.endpoint_id = p_endpoint RETURNING * INTO w;
     v_reason := CASE WHEN p_status = 410 THEN 'gone' WHEN p_now - w.failing_since >= p_patience THEN 'failing' END;
     IF v_reason IS NULL OR w.paused_at IS NOT NULL THEN
@@ -303,9 +319,8 @@ DECLARE
     v_done  integer;
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
-    -- Keeps others from adding an endpoint or handing events over meanwhile.
-    PERFORM FROM practice p WHERE p.practice_id = p_practice FOR NO KEY UPDATE SKIP LOCKED;
-    IF NOT FOUND THEN
+    -- Keeps others from handing events over meanwhile.
+    IF NOT pg_try_advisory_xact_lock(webhooks_lock(p_practice)) THEN
         RETURN 0;
     END IF;
     v_after := (SELECT min(w.after_event_id) FROM webhook_endpoint w WHERE w.practice_id = p_practice);

@@ -14,22 +14,26 @@ CREATE OR REPLACE FUNCTION open_lane(
 )
 RETURNS integer
 LANGUAGE plpgsql AS $$
+DECLARE
+    v_taken integer[] := ARRAY(
+        SELECT a.lane FROM appointment a
+        WHERE a.practice_id = p_practice AND a.provider_id = p_provider
+          AND a.status <> 'cancelled' AND a.starts_at >= p_from - interval '2 days' AND a.starts_at < p_to
+          AND a.busy_until > p_from AND a.appointment_id IS DISTINCT FROM p_except
+        UNION ALL
+        SELECT h.lane FROM slot_hold h
+        WHERE h.practice_id = p_practice AND h.provider_id = p_provider
+          AND h.live AND h.held_until > p_now AND h.starts_at >= p_from - interval '2 days' AND h.starts_at < p_to
+          AND h.busy_until > p_from AND h.hold_id IS DISTINCT FROM p_except
+    );
 BEGIN
+    IF first_override_lane() <= ANY (v_taken)
+       AND is_full_by_override(p_practice, p_provider, p_capacity, p_from, p_to, p_except, p_now) THEN
+        RETURN NULL;
+    END IF;
     FOR v_lane IN 1..p_capacity LOOP
-        IF NOT EXISTS (
-            SELECT FROM appointment a
-            WHERE a.practice_id = p_practice AND a.provider_id = p_provider AND a.lane = v_lane
-              AND a.status <> 'cancelled' AND a.starts_at >= p_from - interval '2 days' AND a.starts_at < p_to
-              AND a.busy_until > p_from AND a.appointment_id IS DISTINCT FROM p_except
-        ) AND NOT EXISTS (
-            SELECT FROM slot_hold h
-            WHERE h.practice_id = p_practice AND h.provider_id = p_provider AND h.lane = v_lane
-              AND h.live AND h.held_until > p_now AND h.starts_at >= p_from - interval '2 days' AND h.starts_at < p_to
-              AND h.busy_until > p_from AND h.hold_id IS DISTINCT FROM p_except
-        ) THEN
-            RETURN CASE
-                WHEN NOT is_full_by_override(p_practice, p_provider, p_capacity, p_from, p_to, p_except, p_now) THEN v_lane
-            END;
+        IF v_lane <> ALL (v_taken) THEN
+            RETURN v_lane;
         END IF;
     END LOOP;
     RETURN NULL;
@@ -118,21 +122,26 @@ DECLARE
     v_starts   timestamptz := (c ->> 'startsAt')::timestamptz;
     v_provider integer := (c ->> 'providerId')::integer;
     v_patient  text := c ->> 'patientId';
+    v_capacity integer;
+    spent      record;
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
-    issued := EXISTS (
-        SELECT FROM practice p
-        JOIN provider v ON v.practice_id = p_practice AND v.provider_id = v_provider
-        JOIN patient t ON t.practice_id = p_practice AND t.patient_id = v_patient
-        WHERE p.practice_id = p_practice AND p.version = p_version
-          AND t.seen = coalesce((c ->> 'patientSeen')::boolean, t.seen)
-          AND open_lane(p_practice, v_provider, v.capacity, v_starts, (c ->> 'busyUntil')::timestamptz, NULL, p_now) > 0
-          AND NOT patient_is_busy(p_practice, v_patient, v_starts, (c ->> 'endsAt')::timestamptz, NULL)
-    );
+    SELECT v.capacity INTO v_capacity FROM practice p
+    JOIN provider v ON v.practice_id = p_practice AND v.provider_id = v_provider
+    JOIN patient t ON t.practice_id = p_practice AND t.patient_id = v_patient
+    WHERE p.practice_id = p_practice AND p.version = p_version
+      AND t.seen = coalesce((c ->> 'patientSeen')::boolean, t.seen);
+    IF FOUND THEN
+        issued := open_lane(
+            p_practice, v_provider, v_capacity, v_starts, (c ->> 'busyUntil')::timestamptz, NULL, p_now) > 0
+            AND NOT patient_is_busy(p_practice, v_patient, v_starts, (c ->> 'endsAt')::timestamptz, NULL);
+    END IF;
     IF issued THEN
-        SELECT i.exceeded, i.seconds INTO exceeded, seconds FROM issue_challenge(
+        spent := issue_challenge(
             p_practice, p_intent, p_client, p_operation, p_fingerprint, p_now, p_expires, p_expires, p_subjects,
-            p_request_id, p_per_hour, p_per_day) AS i;
+            p_request_id, p_per_hour, p_per_day);
+        exceeded := spent.exceeded;
+        seconds := spent.seconds;
     ELSE  -- a repeated call may have been issued before the time was taken
         issued := EXISTS (SELECT FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent);
     END IF;
@@ -252,8 +261,8 @@ BEGIN
             WHEN v_status = 'booked' THEN NULL
             WHEN v_status = 'confirmed' AND a.status = 'booked' THEN p_now
             ELSE attendance_confirmed_at END,
-        cancelled_at = CASE v_status WHEN 'cancelled' THEN p_now END,
-        cancellation_reason = CASE v_status WHEN 'cancelled' THEN c ->> 'reason' END
+        cancelled_at = CASE WHEN v_status = 'cancelled' THEN p_now END,
+        cancellation_reason = CASE WHEN v_status = 'cancelled' THEN c ->> 'reason' END
     WHERE practice_id = p_practice AND appointment_id = v_id;
     IF v_seen THEN
         UPDATE patient p SET seen = true
@@ -354,9 +363,9 @@ BEGIN
             jsonb_build_object('patientId', v_id))::change_outcome;
 END $$;
 
--- The consent of a write as a member of its event.
+-- The consent of a write as a member of its event. STABLE like jsonb_build_object itself, so that the planner can inline it.
 CREATE OR REPLACE FUNCTION consent_member(p_data jsonb) RETURNS jsonb
-LANGUAGE sql IMMUTABLE AS $$
+LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN p_data ->> 'consent' IS NULL THEN '{}' ELSE jsonb_build_object('consent', p_data -> 'consent') END
 $$;
 
@@ -376,8 +385,9 @@ BEGIN
     END IF;
 END $$;
 
--- Executes one write exactly once. p_intent is null for a write that carries neither token nor key. p_data also has the
--- consent, if somebody was asked, and the trace, if the call is traced. Outcomes beside those of the change: 'replayed' (the stored result), 'mismatch',
+-- Executes one write exactly once. p_intent is null for a write that carries neither token nor key. p_version is not used:
+-- changes that depend on the directory compare the version in p_data. p_data also has the consent, if somebody was asked,
+-- and the trace, if the call is traced. Outcomes beside those of the change: 'replayed' (the stored result), 'mismatch',
 -- 'unrecognized', 'expired', 'incomplete', 'stale' (the directory or the patient changed since the caller looked, or the
 -- caller has not looked yet: look).
 CREATE OR REPLACE FUNCTION commit_write(
@@ -416,20 +426,16 @@ BEGIN
         END IF;
     END IF;
 
-    IF p_version IS NULL OR p_version = (SELECT p.version FROM practice p WHERE p.practice_id = p_practice) THEN
-        done := CASE p_change
-            WHEN 'book' THEN change_book(p_practice, p_data, p_actor, p_now)
-            WHEN 'reschedule' THEN change_reschedule(p_practice, p_data, p_actor, p_now)
-            WHEN 'hold' THEN change_hold(p_practice, p_data, p_actor, p_now)
-            WHEN 'release' THEN change_release(p_practice, p_data, p_actor, p_now)
-            WHEN 'status' THEN change_status(p_practice, p_data, p_actor, p_now)
-            WHEN 'call_in' THEN change_call_in(p_practice, p_data, p_actor, p_now)
-            WHEN 'create_patient' THEN change_create_patient(p_practice, p_data, p_actor, p_now)
-            WHEN 'update_patient' THEN change_update_patient(p_practice, p_data, p_actor, p_now)
-        END;
-    ELSE
-        done := ('stale', NULL, NULL, '{}', NULL, NULL)::change_outcome;
-    END IF;
+    done := CASE p_change
+        WHEN 'book' THEN change_book(p_practice, p_data, p_actor, p_now)
+        WHEN 'reschedule' THEN change_reschedule(p_practice, p_data, p_actor, p_now)
+        WHEN 'hold' THEN change_hold(p_practice, p_data, p_actor, p_now)
+        WHEN 'release' THEN change_release(p_practice, p_data, p_actor, p_now)
+        WHEN 'status' THEN change_status(p_practice, p_data, p_actor, p_now)
+        WHEN 'call_in' THEN change_call_in(p_practice, p_data, p_actor, p_now)
+        WHEN 'create_patient' THEN change_create_patient(p_practice, p_data, p_actor, p_now)
+        WHEN 'update_patient' THEN change_update_patient(p_practice, p_data, p_actor, p_now)
+    END;
 
     IF done.outcome <> 'executed' AND (p_data ->> 'unchecked')::boolean THEN
         done.outcome := 'stale';
@@ -449,5 +455,8 @@ BEGIN
             done.subjects, p_request_id,
             CASE WHEN done.outcome IN ('executed', 'unchanged') THEN p_data ->> 'consent' END);
     END IF;
-    RETURN QUERY SELECT done.outcome, done.reason, done.result;
+    outcome := done.outcome;
+    reason := done.reason;
+    result := done.result;
+    RETURN NEXT;
 END $$;

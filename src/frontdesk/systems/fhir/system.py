@@ -7,7 +7,7 @@ checked.
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from secrets import token_hex
 from typing import Any
 
@@ -15,6 +15,7 @@ from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.holds import Hold
+from frontdesk.domain.local_time import instant_at, minute_of
 from frontdesk.domain.patients import Contact, Patient
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
@@ -116,7 +117,7 @@ class FhirSystem:
             return None
         provider, location, visit_type, procedure = found
         before = None if moved is None else self._read[moved.id]
-        starts = datetime.fromtimestamp(slot.start * 60, tz=UTC)
+        starts = instant_at(slot.start)
         ends = starts + timedelta(minutes=slot.duration_minutes)
         record = await self._reader.patient_record(patient_id)
         beside = [] if record is None else await self._finder.people_beside(provider.id)
@@ -253,5 +254,5 @@ class FhirSystem:
         if isinstance(change, ChangeStatus):
             return WriteInput(change, before)
         booking = change.booking
-        start = int(booking.starts_at.timestamp()) // 60
+        start = minute_of(booking.starts_at)
         return WriteInput(change, before, self._openings.get((booking.provider_id, booking.location_id, start)))

@@ -5,10 +5,11 @@ The writes go through the steps of real ones, but nothing is stored, audited or 
 
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from secrets import token_hex
 
 from frontdesk.domain.directory import Procedure, VisitType
+from frontdesk.domain.local_time import instant_at
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.systems.changes import (
     Book,
@@ -209,9 +210,5 @@ async def _opening(trial: _Trial, ref: SlotRef, moved: Resource | None = None) -
 
 
 def _booking(ref: SlotRef) -> Booking:
-    starts, ends = _moment(ref.start), _moment(ref.start + ref.duration_minutes)
+    starts, ends = instant_at(ref.start), instant_at(ref.start + ref.duration_minutes)
     return Booking(ref.provider_id, ref.location_id, ref.visit_type_id, ref.procedure_id, starts, ends, ends)
-
-
-def _moment(minutes: int) -> datetime:
-    return datetime.fromtimestamp(minutes * 60, tz=UTC)

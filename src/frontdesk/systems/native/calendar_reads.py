@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from frontdesk.domain.local_time import minute_of
 from frontdesk.store.calendar_versions import PracticeVersions
 from frontdesk.store.database import Database
 from frontdesk.systems.native.calendar_cache import CalendarCache, ProviderCalendar, covers, to_read
@@ -20,7 +21,7 @@ class CalendarReads:
     ) -> None:
         """`current` are the practice's versions, read during this call."""
         self._now = now
-        minute = self._minute = int(now.timestamp()) // 60
+        minute = self._minute = minute_of(now)
         self._database = database
         self._cache = cache
         self._practice_id = practice_id

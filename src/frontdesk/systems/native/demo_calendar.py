@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from frontdesk.demo import DemoBooking, demo_bookings
+from frontdesk.domain.availability import OVERRIDE_LANE
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.ids import new_appointment_id
 from frontdesk.domain.local_time import zone
@@ -16,6 +17,11 @@ INSERT INTO appointment (practice_id, appointment_id, patient_id, provider_id, l
     lane, starts_at, ends_at, busy_until, status, attendance_confirmed_at, cancelled_at, booked_by, created_at,
     updated_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'demo', $15, $15)
+"""
+
+_INSERT_OVERRIDE = """
+INSERT INTO appointment_override (practice_id, appointment_id, at, staff_id, rules, reason)
+VALUES ($1, $2, $3, 'demo', '{full}', 'Fever since last night, cannot wait')
 """
 
 
@@ -53,12 +59,21 @@ async def fill_calendar(
             since,
         )
         taken = [_Taken(*row) for row in live]
-        rows = [
-            (practice_id, new_appointment_id(), *placed, now)
-            for booking in demo_bookings(file, now.date())
-            if (placed := _place(booking, file.directory, ids[booking.patient_number], since, taken, now)) is not None
+        has_override = any(each.lane >= OVERRIDE_LANE and each.starts > now for each in taken)
+        bookings = demo_bookings(file, now.astimezone(zone(file.directory.practice.time_zone)).date())
+        placed = [
+            row
+            for booking in bookings
+            if (row := _place(booking, file.directory, ids[booking.patient_number], since, taken, now)) is not None
         ]
+        override = None if has_override else _overbooked(placed, file.directory, taken, now)
+        rows = [(practice_id, new_appointment_id(), *each, now) for each in placed]
+        if override is not None:
+            appointment_id = new_appointment_id()
+            rows.append((practice_id, appointment_id, *override, now))
         await connection.executemany(_INSERT, rows)
+        if override is not None:
+            await connection.execute(_INSERT_OVERRIDE, practice_id, appointment_id, now)
 
 
 def _place(
@@ -72,9 +87,11 @@ def _place(
     ends = starts + timedelta(minutes=procedure.duration_minutes)
     busy_until = ends + timedelta(minutes=procedure.buffer_after_minutes)
     meanwhile = [t for t in taken if t.starts < busy_until and starts < t.ends]
-    lanes = set(range(1, directory.providers[booking.provider_id].capacity + 1))
-    lanes -= {t.lane for t in meanwhile if t.provider_id == booking.provider_id}
-    if starts <= since or not lanes or any(t.patient_id == patient_id for t in meanwhile):
+    capacity = directory.providers[booking.provider_id].capacity
+    beside = [t.lane for t in meanwhile if t.provider_id == booking.provider_id]
+    lanes = set(range(1, capacity + 1)) - set(beside)
+    is_full = not lanes or len(beside) >= capacity  # overrides count, too
+    if starts <= since or is_full or any(t.patient_id == patient_id for t in meanwhile):
         return None
     lane = min(lanes)
     if booking.status != "cancelled":
@@ -93,3 +110,19 @@ def _place(
         now if booking.status == "confirmed" else None,
         now if booking.status == "cancelled" else None,
     )
+
+
+def _overbooked(
+    placed: list[tuple[Any, ...]], directory: Directory, taken: list[_Taken], now: datetime
+) -> tuple[Any, ...] | None:
+    """A second patient at a time that is taken: the first one ahead with a provider who sees one patient at a time."""
+    for first in placed:
+        _, provider_id, *visit, _, starts, ends, busy_until, status, _, _ = first
+        if starts <= now or status == "cancelled" or directory.providers[provider_id].capacity > 1:
+            continue
+        busy = {t.patient_id for t in taken if t.starts < busy_until and starts < t.ends}
+        others = (other[0] for other in placed if list(other[2:5]) == visit and other[0] not in busy)
+        second = next(others, None)
+        if second is not None:
+            return (second, provider_id, *visit, OVERRIDE_LANE, starts, ends, busy_until, "booked", None, None)
+    return None

@@ -1,12 +1,12 @@
 """Rows of the native calendar's tables as domain records."""
 
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Any
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.holds import Hold
-from frontdesk.domain.local_time import local_day_bounds
+from frontdesk.domain.local_time import instant_at, local_day_bounds
 from frontdesk.domain.patients import Patient
 from frontdesk.store.rows import from_row
 from frontdesk.systems.port import AppointmentPosition, ListingStart
@@ -39,10 +39,6 @@ def day_windows(
     earliest, latest = max(first or _LONG_AGO, _LONG_AGO), min(last or _FAR_AHEAD, _FAR_AHEAD)
     froms, tos = [], []
     for location in directory.locations.values():
-        froms.append(_instant(local_day_bounds(earliest, location.time_zone)[0]))
-        tos.append(_instant(local_day_bounds(latest, location.time_zone)[1]))
+        froms.append(instant_at(local_day_bounds(earliest, location.time_zone)[0]))
+        tos.append(instant_at(local_day_bounds(latest, location.time_zone)[1]))
     return list(directory.locations), froms, tos
-
-
-def _instant(minutes: int) -> datetime:
-    return datetime.fromtimestamp(minutes * 60, tz=UTC)

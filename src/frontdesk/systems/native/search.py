@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from frontdesk.domain.directory import Directory
-from frontdesk.domain.local_time import DAY_MINUTES
+from frontdesk.domain.local_time import DAY_MINUTES, minute_of
 from frontdesk.systems.native.opening_times import Offer
 from frontdesk.systems.port import OpenSlots, SlotQuery
 
@@ -36,7 +36,7 @@ class Search:
                 self._reaches[location.time_zone] = times.reach(query.first, query.last, now.timestamp())
         open_zones = {zone for zone, (begin, end) in self._reaches.items() if begin < end}
         self._offers = [offer for offer in offers if offer.location.time_zone in open_zones]
-        self.horizon = int(now.timestamp()) // 60 + (directory.practice.booking_horizon_days + 2) * DAY_MINUTES
+        self.horizon = minute_of(now) + (directory.practice.booking_horizon_days + 2) * DAY_MINUTES
         self.provider_ids = list(dict.fromkeys(provider.id for provider, _, _ in self._offers))
         self._found: list[tuple[int, int]] = []  # start and number of the offer, in the order of the answer
 

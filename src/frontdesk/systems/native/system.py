@@ -1,7 +1,7 @@
 """Implements the port for a practice with the native calendar."""
 
 from collections.abc import Awaitable, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, TypeVar
 
 import orjson
@@ -10,6 +10,7 @@ from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.availability import Busy
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.holds import Hold
+from frontdesk.domain.local_time import instant_at
 from frontdesk.domain.names import digits
 from frontdesk.domain.patients import Contact, Patient, name_key
 from frontdesk.domain.slot_ids import SlotRef
@@ -109,7 +110,7 @@ class NativeSystem:
         return OverrideCheck(state, row["patient_seen"], row["patient_busy"], broken)
 
     async def _booking_state(self, slot: SlotRef, patient_id: str, now: datetime, except_id: str | None) -> Any:
-        starts = datetime.fromtimestamp(slot.start * 60, tz=UTC)
+        starts = instant_at(slot.start)
         [row] = await self._fetch(
             "SELECT * FROM booking_state($1, $2, $3, $4, $5, $6, $7)",
             self._practice_id,

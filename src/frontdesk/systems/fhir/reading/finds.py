@@ -5,8 +5,8 @@ the code of the service.
 """
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 
+from frontdesk.domain.local_time import instant_at
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.slots import Schedule
 from frontdesk.systems.fhir.settings import Coding, Service, Shape
@@ -50,13 +50,9 @@ def find_queries(
     """Asks for [first, last) with room for buffers, within the planning horizon and in ranges that servers accept.
     Another frontdesk needs no room, and answers more at once if it is asked to."""
     if is_frontdesk:
-        yield Find([*names, ("_count", str(_MOST_OF_FRONTDESK))], _moment(first), _moment(last))
+        yield Find([*names, ("_count", str(_MOST_OF_FRONTDESK))], instant_at(first), instant_at(last))
         return
     starts, ends = first - _BUFFER_MINUTES, last + _BUFFER_MINUTES
     starts, ends = max(starts, horizon[0] or starts), min(ends, horizon[1] or ends)
     for begins in range(starts, ends, _RANGE_MINUTES - 2 * _BUFFER_MINUTES):  # times at the seam are found twice
-        yield Find(names, _moment(begins), _moment(min(begins + _RANGE_MINUTES, ends)))
-
-
-def _moment(minutes: int) -> datetime:
-    return datetime.fromtimestamp(minutes * 60, tz=UTC)
+        yield Find(names, instant_at(begins), instant_at(min(begins + _RANGE_MINUTES, ends)))

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any
 
 from frontdesk.domain.appointments import Appointment
-from frontdesk.domain.local_time import local_date
+from frontdesk.domain.local_time import local_date, minute_of
 from frontdesk.domain.patients import Contact, Patient
 from frontdesk.systems.fhir.capabilities import ServerCapabilities
 from frontdesk.systems.fhir.records import KnownRecord
@@ -263,7 +263,7 @@ class Reader:
 
     def _fits(self, appointment: Appointment, wanted: AppointmentFilter) -> bool:
         zone = self._practice.directory.locations[appointment.location_id].time_zone
-        day = local_date(int(appointment.starts_at.timestamp()) // 60, zone)
+        day = local_date(minute_of(appointment.starts_at), zone)
         return (
             wanted.patient_id in (None, appointment.patient_id)
             and wanted.provider_id in (None, appointment.provider_id)

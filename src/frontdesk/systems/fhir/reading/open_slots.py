@@ -7,12 +7,12 @@ busy then: slots of any other status and live appointments are read together wit
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import groupby, islice
 
 from frontdesk.domain.availability import OpenTimes
 from frontdesk.domain.directory import Procedure, VisitType
-from frontdesk.domain.local_time import DAY_MINUTES
+from frontdesk.domain.local_time import DAY_MINUTES, instant_at, minute_of
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.systems.fhir.reading.finds import can_propose, find_queries, subject
 from frontdesk.systems.fhir.reading.lookups import appointments_at
@@ -92,7 +92,7 @@ class SlotFinder:
         assert procedure is not None
         pairs = offered_pairs(directory, visit_type, procedure, query)
         places = await self._places({(provider.id, place.id) for provider, place in pairs}, visit_type, procedure)
-        first = int(now.timestamp()) // 60
+        first = minute_of(now)
         finds = await self._finds(places, visit_type, procedure, first, first + _FIRST_LOOK_DAYS * DAY_MINUTES)
         pages = await self._upstream.client.query_all(self._deadline, [find for _, find in finds])
         return {each.ends - each.starts for page in pages for each in proposals(page)}
@@ -136,7 +136,7 @@ class SlotFinder:
         patient: str | None = None,
     ) -> Reading[Window]:
         """Reads when a provider and a location are busy around a time."""
-        first, last = int(starts.timestamp()) // 60, int(ends.timestamp()) // 60
+        first, last = minute_of(starts), minute_of(ends)
         pairs = {(provider_id, location_id)}
         return await self._reading(pairs, first, last, ignored=ignored, held=NO_CLAIMS, patient=patient)
 
@@ -218,7 +218,7 @@ class SlotFinder:
         providers, locations = ({pair[at] for pair in pairs} for at in (0, 1))
         asked = {value for _, find in finds for name, value in find.subject if name == "schedule"}
         schedules = [each for each in known.busy_schedules(providers, locations) if each not in asked]
-        starts, ends = (datetime.fromtimestamp(each * 60, tz=UTC) for each in (first, last))
+        starts, ends = (instant_at(each) for each in (first, last))
         slots: list[Query] = []
         server = self._upstream.server
         if server.can("Slot search-type") and not server.is_frontdesk:

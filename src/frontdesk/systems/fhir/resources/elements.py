@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from frontdesk.domain.local_time import minute_of
 from frontdesk.systems.fhir.settings import Coding
 
 Resource = dict[str, Any]
@@ -74,12 +75,12 @@ def minute(text: Any) -> int | None:
     moment = instant(text)
     if moment is None or moment.second or moment.microsecond:
         return None
-    return int(moment.timestamp()) // 60
+    return minute_of(moment)
 
 
 def whole_minutes(starts: datetime, ends: datetime) -> tuple[int, int]:
     """A time in minutes since 1970, with the minutes that it begins and ends in."""
-    return int(starts.timestamp()) // 60, -(-int(ends.timestamp()) // 60)
+    return minute_of(starts), -(-int(ends.timestamp()) // 60)
 
 
 def stamp(moment: datetime) -> str:

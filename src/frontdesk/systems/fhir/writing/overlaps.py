@@ -4,6 +4,7 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Any
 
+from frontdesk.domain.local_time import minute_of
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.systems.fhir.reading.lookups import Reader
 from frontdesk.systems.fhir.reading.open_slots import SlotFinder, records_of
@@ -73,9 +74,7 @@ class OverlapCheck:
         procedure = visit_type.procedure(data["procedureId"])
         assert procedure is not None
         minutes = int((datetime.fromisoformat(data["endsAt"]) - starts).total_seconds()) // 60
-        ref = SlotRef(
-            data["providerId"], data["locationId"], visit_type.id, procedure.id, int(starts.timestamp()) // 60, minutes
-        )
+        ref = SlotRef(data["providerId"], data["locationId"], visit_type.id, procedure.id, minute_of(starts), minutes)
         now = datetime.fromisoformat(data["askedAt"])
         reading = await self._finder.opening(ref, visit_type, procedure, now)
         return Reading(reading.queries, lambda found: reading.result(found) is not None)

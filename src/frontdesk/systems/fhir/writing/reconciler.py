@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from frontdesk.background import Step
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
-from frontdesk.systems.port import SystemUnavailable
+from frontdesk.systems.port import KEEP_RESULTS, SystemUnavailable
 
 if TYPE_CHECKING:
     from frontdesk.systems.fhir.records import PendingWrite
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 SETTLE_AFTER = timedelta(seconds=60)  # beyond this, and the request's own time, a lost request does not arrive any more
 SETTLE_SECONDS = 10.0  # for the requests of one attempt
-KEEP_RESULTS = timedelta(hours=24)
 PAUSE_SECONDS = 2.0
 SWEEP_SECONDS = 60.0
 _LONGEST_PAUSE = 10.0  # seconds; a server that is back is noticed within this time

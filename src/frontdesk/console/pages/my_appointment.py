@@ -1,0 +1,216 @@
+"""The pages behind a patient's own link, without an account: see the appointment, confirm it, cancel it.
+
+The link's secret is in the URL's fragment, so opening the address, as previews do, discloses and changes nothing. No
+cookie is set: each form carries a sealed pass, so that a form of another site has no authority.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from frontdesk.access.opaque_tokens import digest_of
+from frontdesk.access.patient_links import MOST_WRONG_DATES, is_token
+from frontdesk.console.actions.my_appointments import MyAppointment
+from frontdesk.console.desk import outages_as_problems
+from frontdesk.console.forms import Form, read_form, read_id
+from frontdesk.console.guard import Console, RequestProgress, answered, check_same_origin
+from frontdesk.console.language import N_
+from frontdesk.console.language import gettext as _
+from frontdesk.console.rendering import render
+from frontdesk.console.times import TimeFormats
+from frontdesk.domain.errors import Problem
+from frontdesk.doors.bodies import LARGEST_BODY
+from frontdesk.doors.http_request import address_of
+
+PATH = "/my-appointment"
+PASS_LIFETIME = timedelta(minutes=15)
+_RESULTS = {"confirm_attendance": "confirmed", "cancel_appointment": "cancelled"}
+_PURPOSE = b"pass of a patient's link"
+_WRONG = N_(
+    "The link does not work with this date of birth. Check the date. If it is right, the link has ended: ask the "
+    "practice for a new one. After %(most)s wrong dates a link ends."
+)
+_NO_DATE = N_("Enter the day, the month and the year of birth as numbers.")
+_STALE = N_("This page was open for too long, or the link has ended. Open the link again.")
+_CHANGED = N_("The appointment has changed. Check it again.")
+_TOO_OFTEN = N_("Too many attempts. Wait a minute, then try again.")
+
+Work = Callable[["_Visit"], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Visit:
+    """One request of somebody who has passed the date of birth."""
+
+    console: Console
+    http: Request
+    form: Form
+    request_id: str
+    found: MyAppointment
+    is_as_shown: bool  # the appointment begins when the page said that it does
+
+    def render(self, template: str, status: int = 200, **values: Any) -> Response:
+        return _shown(self.console, self.http, self.found, template, status, **values)
+
+
+def my_appointment_routes(console: Console) -> list[Route]:
+    async def ask(request: Request, _attempt: RequestProgress) -> Response:
+        return _asked(request)
+
+    async def ask_again(_request: Request, _attempt: RequestProgress) -> Response:
+        return RedirectResponse(PATH, 303)
+
+    async def open_link(request: Request, attempt: RequestProgress) -> Response:
+        check_same_origin(request, console.settings)
+        form = await read_form(request, LARGEST_BODY)
+        link, born = form.get("link").rpartition("#")[2], _date(form)
+        if born is None:
+            return _asked(request, 422, _(_NO_DATE), link)
+        name = digest_of(link).hex()
+        try:
+            found = await console.failures.guard(
+                "link",
+                name,
+                address_of(request),
+                lambda: console.desk.my_appointments.open(link, born, attempt.request_id),
+            )
+            await console.failures.count_link_use(found.link.link_id)
+        except Problem as problem:
+            if problem.code == "unauthorized":
+                return _asked(request, problem.status, _(_WRONG, most=MOST_WRONG_DATES), link)
+            raise
+        return _shown(console, request, found)
+
+    def opened(work: Work) -> Callable[[Request, RequestProgress], Awaitable[Response]]:
+        async def checked(request: Request, attempt: RequestProgress) -> Response:
+            check_same_origin(request, console.settings)
+            form = await read_form(request, LARGEST_BODY)
+            held = console.seals.unseal(_PURPOSE, form.get("pass"), PASS_LIFETIME)
+            if held is None:
+                return _asked(request, 401, _(_STALE))
+            practice_id, appointment_id, link_id, start = held
+            await console.failures.count_link_use(link_id)
+            try:
+                found = await console.desk.my_appointments.find(
+                    practice_id, appointment_id, link_id, attempt.request_id
+                )
+            except Problem as problem:
+                if problem.code == "unauthorized":
+                    return _asked(request, problem.status, _(_STALE))
+                raise
+            is_as_shown = found.start.timestamp() == start
+            return await work(_Visit(console, request, form, attempt.request_id, found, is_as_shown))
+
+        return checked
+
+    def route(path: str, methods: Sequence[str], work: Any) -> Route:
+        return Route(PATH + path, answered(console, PATH + path, _in_words(work)), methods=methods)
+
+    return [
+        route("", ["GET"], ask),
+        route("", ["POST"], open_link),
+        route("/show", ["POST"], opened(_show)),
+        route("/confirm", ["POST"], opened(_confirm)),
+        route("/cancel/review", ["POST"], opened(_review)),
+        route("/cancel", ["POST"], opened(_cancel)),
+        *(route(path, ["GET"], ask_again) for path in ("/show", "/confirm", "/cancel/review", "/cancel")),
+    ]
+
+
+async def _show(visit: _Visit) -> Response:
+    return visit.render("my_appointment.html")
+
+
+async def _confirm(visit: _Visit) -> Response:
+    return await _execute(visit, "confirm_attendance", "")
+
+
+async def _review(visit: _Visit) -> Response:
+    if "cancel_appointment" not in visit.found.may:
+        return visit.render("my_appointment.html", 409)
+    return visit.render("my_appointment_cancel.html")
+
+
+async def _cancel(visit: _Visit) -> Response:
+    return await _execute(visit, "cancel_appointment", visit.form.get("reason"))
+
+
+async def _execute(visit: _Visit, operation: str, reason: str) -> Response:
+    if not visit.is_as_shown:
+        return visit.render("my_appointment.html", 409, fault=_(_CHANGED))
+    appointments, link = visit.console.desk.my_appointments, visit.found.link
+    try:
+        await appointments.execute(link, operation, reason, visit.form.get("key"), visit.request_id)
+    except Problem as problem:
+        if problem.code == "validation" and reason:
+            fault = problem.errors[0].message
+            return visit.render("my_appointment_cancel.html", problem.status, fault=fault, reason=reason)
+        if problem.code != "conflict":
+            raise
+    now = await appointments.find(link.practice_id, link.appointment_id, link.link_id, visit.request_id)
+    if now.status != _RESULTS[operation]:
+        return _shown(visit.console, visit.http, now, status=409, fault=_(_CHANGED))
+    return _shown(visit.console, visit.http, now, done=operation)
+
+
+def _asked(request: Request, status: int = 200, fault: str | None = None, link: str = "") -> Response:
+    """The page that asks for the date of birth. It is the same for every link."""
+    link = link if is_token(link) else ""
+    return render(request, "my_appointment_open.html", status, title=_("Your appointment"), fault=fault, link=link)
+
+
+def _shown(
+    console: Console,
+    request: Request,
+    found: MyAppointment,
+    template: str = "my_appointment.html",
+    status: int = 200,
+    **values: Any,
+) -> Response:
+    link = found.link
+    held = [link.practice_id, link.appointment_id, link.link_id, found.start.timestamp()]
+    values = {"fault": None, "done": None, "reason": "", **values}
+    return render(
+        request,
+        template,
+        status,
+        TimeFormats.of(found.practice),
+        title=_("Your appointment"),
+        found=found,
+        sealed=console.seals.seal(_PURPOSE, held),
+        **values,
+    )
+
+
+def _in_words(
+    work: Callable[[Request, RequestProgress], Awaitable[Response]],
+) -> Callable[[Request, RequestProgress], Awaitable[Response]]:
+    """Errors as a page for patients, who cannot sign in."""
+
+    async def worded(request: Request, attempt: RequestProgress) -> Response:
+        try:
+            with outages_as_problems():
+                return await work(request, attempt)
+        except Problem as problem:
+            fault = _(_TOO_OFTEN) if problem.code == "rate_limited" else problem.detail
+            response = render(
+                request, "my_appointment_problem.html", problem.status, title=_("Your appointment"), fault=fault
+            )
+            if problem.retry_after is not None:
+                response.headers["Retry-After"] = str(problem.retry_after)
+            return response
+
+    return worded
+
+
+def _date(form: Form) -> date | None:
+    day, month, year = (read_id(form.get(name)) for name in ("day", "month", "year"))
+    try:
+        return None if day is None or month is None or year is None else date(year, month, day)
+    except (ValueError, OverflowError):
+        return None

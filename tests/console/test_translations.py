@@ -1,0 +1,136 @@
+"""Every text of the console is in the catalogue, and every catalogue is complete."""
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from babel.messages.catalog import Catalog, Message
+from jinja2 import Environment, nodes
+
+from frontdesk.console.language import LANGUAGES, SOURCE
+from tests.console.catalogue import CATALOGUES, TEMPLATE, collected, read, written
+from tests.console.test_templates import FOLDER, MODULES, TEMPLATES
+
+JINJA = re.compile(r"\{#.*?#\}|\{%-?\s*trans\b.*?endtrans\s*-?%\}|\{%.*?%\}|\{\{.*?\}\}", re.DOTALL)
+WORD = re.compile(r"[^\W\d_]{2,}")
+SPOKEN = {"aria-label", "title", "placeholder", "alt", "data-label", "label"}
+SILENT = {"script", "style", "pre", "code"}
+NO_TEXTS = {"frontdesk", "· frontdesk", "YAML", "JSON", "ms", "outside-long", "not supported"}
+SENT_TO_APPLICATIONS = {  # by OAuth, in English
+    "The staff member did not agree.",
+    "The role of this staff member includes nothing that was asked for.",
+}
+WRAPPERS = {"_", "gettext", "ngettext", "pgettext", "N_"}
+PLACEHOLDER = re.compile(r"%\(\w+\)s|%%")
+MARKUP = re.compile(r"<[^>]*>")
+
+
+class _Bare(HTMLParser):
+    """Words of a page that stand in the template itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self._silent = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._silent += tag in SILENT
+        for name, value in attrs:
+            if name in SPOKEN or (tag == "input" and name == "value" and ("type", "submit") in attrs):
+                self._note(value or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._silent -= tag in SILENT
+
+    def handle_data(self, data: str) -> None:
+        if not self._silent:
+            self._note(data)
+
+    def _note(self, text: str) -> None:
+        if WORD.search(text) and text.strip() not in NO_TEXTS:
+            self.found.append(text.strip())
+
+
+def test_every_text_of_a_template_is_wrapped() -> None:
+    environment = Environment(extensions=["jinja2.ext.i18n"])
+    for path in TEMPLATES:
+        source = path.read_text(encoding="utf-8")
+        parser = _Bare()
+        parser.feed(JINJA.sub("", source))
+        assert parser.found == [], path.name
+        wrapped, bare = set(), []
+        tree = environment.parse(source)
+        for call in tree.find_all(nodes.Call):
+            if isinstance(call.node, nodes.Name) and call.node.name in WRAPPERS:
+                wrapped |= {id(each) for each in call.args}
+                if not isinstance(call.args[0], nodes.Const):
+                    bare.append(f"line {call.lineno}: not a constant, so it would not be escaped; use |translated")
+        for const in tree.find_all(nodes.Const):
+            text = const.value
+            if isinstance(text, str) and id(const) not in wrapped and re.match(r"[A-Z][a-z]+|[a-z]+ [a-z ]+$", text):
+                bare.append(text)
+        assert set(bare) <= NO_TEXTS, path.name
+
+
+def test_every_sentence_of_a_module_is_in_the_catalogue() -> None:
+    known = {text for message in _current() for text, _ in _pairs(message)}
+    for path in MODULES:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        quiet = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
+        found = {
+            node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in quiet
+            if re.match(r"[A-Z][a-z]* [^\n]*[.?]$", node.value)
+        }
+        assert found - SENT_TO_APPLICATIONS <= known, path.name
+
+
+@cache
+def _current() -> Catalog:
+    return collected()
+
+
+def test_the_catalogue_of_texts_is_current() -> None:
+    template = read(TEMPLATE)
+    template.update(_current(), no_fuzzy_matching=True)
+    assert TEMPLATE.read_text(encoding="utf-8") == written(TEMPLATE, template), "run make catalogue"
+
+
+@pytest.mark.parametrize("path", CATALOGUES, ids=lambda path: path.stem)
+def test_a_catalogue_is_complete(path: Path) -> None:
+    catalogue = read(path)
+    texts = {_key(message): message for message in catalogue if message.id}
+    assert [key for key in map(_key, _current()) if key[1] and key not in texts] == [], "run make catalogue"
+    for message in texts.values():
+        assert not message.fuzzy, message.id
+        for source, translation in _pairs(message):
+            assert translation.strip(), source
+            assert sorted(PLACEHOLDER.findall(translation)) == sorted(PLACEHOLDER.findall(source)), translation
+            assert sorted(MARKUP.findall(translation)) == sorted(MARKUP.findall(source)), translation
+            assert '"' not in MARKUP.sub("", translation), f"would end an attribute: {translation}"
+
+
+def test_the_languages_offered_are_those_with_a_catalogue() -> None:
+    assert set(LANGUAGES) == {SOURCE, *(path.stem for path in CATALOGUES)}
+
+
+def _key(message: Message) -> tuple[str, str]:
+    return message.context or "", message.id if isinstance(message.id, str) else message.id[0]
+
+
+def _pairs(message: Message) -> Iterator[tuple[str, str]]:
+    if isinstance(message.id, str):
+        yield message.id, str(message.string)
+    else:
+        yield from zip(message.id, message.string, strict=True)
+
+
+def test_scripts_have_no_texts_of_their_own() -> None:
+    for path in sorted((FOLDER / "static").glob("*.js")):
+        code = re.sub(r"/\*.*?\*/|(?m:(?<!:)//.*$)", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        assert re.findall(r"""["'`]([A-Z][a-z]+ [a-z][^"'`]*)["'`]""", code) == [], path.name

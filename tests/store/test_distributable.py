@@ -1,0 +1,118 @@
+"""The schema keeps the rules under which it can be distributed by practice over a Citus cluster."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import frontdesk
+
+TABLES = """
+SELECT relname AS name, relrowsecurity AND relforcerowsecurity AS by_practice, EXISTS (
+    SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'practice_id'
+) AS has_practice
+FROM pg_class c WHERE relnamespace = 'frontdesk'::regnamespace AND relkind = 'r'
+"""
+KEYS = """
+SELECT c.relname AS name, ARRAY(
+    SELECT a.attname FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum = ANY (i.indkey)
+) AS columns
+FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+WHERE c.relnamespace = 'frontdesk'::regnamespace AND (i.indisunique OR i.indisexclusion)
+"""
+FOREIGN_KEYS = """
+SELECT conrelid::regclass::text AS child, confrelid::regclass::text AS parent, ARRAY(
+    SELECT ARRAY[a.attname, b.attname] FROM unnest(conkey, confkey) AS k (child, parent)
+    JOIN pg_attribute a ON a.attrelid = conrelid AND a.attnum = k.child
+    JOIN pg_attribute b ON b.attrelid = confrelid AND b.attnum = k.parent
+) AS pairs
+FROM pg_constraint WHERE contype = 'f' AND connamespace = 'frontdesk'::regnamespace
+"""
+FUNCTIONS = """
+SELECT p.proname AS name, l.lanname AS language, p.prosrc AS text, p.proargnames[1] AS first_argument,
+       p.prosecdef AS definer, p.prorettype = 'trigger'::regtype AS is_trigger
+FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+WHERE p.pronamespace = 'frontdesk'::regnamespace AND l.lanname IN ('sql', 'plpgsql')
+"""
+# Tables without row-level security: written often, and distributed by this column; or copied to every worker.
+BY_COLUMN = {"token_failure": "subject"}
+REFERENCE = {"practice", "client"}
+# They run at the coordinator.
+NOT_OF_A_PRACTICE = {"count_attempt", "attempts_at_cap", "count_failed_token_call", "token_calls_refused"}
+# One statement for many rows, or a loop over practices: a distributed database needs others in their place.
+FOR_ONE_SERVER = {"seal_audit", "count_requests", "practices_with", "look_for_webhooks", "measure_queues"}
+
+
+@dataclass(frozen=True)
+class Tables:
+    names: frozenset[str]
+    distributed: Mapping[str, str]  # the column by which each is
+
+    def used_in(self, text: str) -> frozenset[str]:
+        found = re.findall(r"\b(?:FROM|JOIN|INTO|UPDATE)\s+(?:frontdesk\.)?([a-z_]+)\b", without_comments(text))
+        return self.names & set(found)
+
+
+@pytest.fixture
+async def tables(owner: Any) -> Tables:
+    rows = await owner.fetch(TABLES)
+    names = [row["name"] for row in rows]
+    by_practice = [row["name"] for row in rows if row["by_practice"]]
+    return Tables(frozenset(names), dict.fromkeys(by_practice, "practice_id") | BY_COLUMN)
+
+
+async def test_the_schema_can_be_distributed_by_practice(owner: Any, tables: Tables) -> None:
+    assert {*REFERENCE, *BY_COLUMN} <= tables.names
+    for row in await owner.fetch(TABLES):
+        assert row["by_practice"] <= row["has_practice"], f"{row['name']}: row-level security without a practice"
+    for key in await owner.fetch(KEYS):
+        column = tables.distributed.get(key["name"])
+        assert column is None or column in key["columns"], f"{key['name']}: a key without {column}"
+    for key in await owner.fetch(FOREIGN_KEYS):
+        child, parent = key["child"], key["parent"]
+        what = f"{child} refers to {parent}"
+        if child in tables.distributed:
+            column = tables.distributed[child]
+            assert parent in REFERENCE or (parent in tables.distributed and [column, column] in key["pairs"]), what
+        elif child in REFERENCE:
+            assert parent in REFERENCE, what
+        else:
+            assert parent not in tables.distributed, what
+
+    functions = await owner.fetch(FUNCTIONS)
+    reading = {f["name"] for f in functions if tables.used_in(f["text"])}
+    assert {"commit_write", "busy_times", "append_write_audit"} <= reading
+    for function in functions:
+        name, used = function["name"], tables.used_in(function["text"])
+        if not used or function["is_trigger"] or name in FOR_ONE_SERVER:
+            continue
+        assert function["language"] == "plpgsql", f"{name}: in SQL, and reads tables"
+        if not function["definer"] and used & tables.distributed.keys():
+            assert function["first_argument"] == "p_practice" or name in NOT_OF_A_PRACTICE, (
+                f"{name}: of which practice?"
+            )
+        for statement in re.split(r";|\b(?:BEGIN|LOOP|THEN|ELSE)\b", without_comments(function["text"])):
+            check_statement(name, statement, tables, reading)
+
+    for path in Path(frontdesk.__file__).parent.rglob("*.py"):
+        if "INSERT INTO" in (source := path.read_text()):
+            for text in re.findall(r'"""(.*?)"""|"([^"\n]*)"', source, re.DOTALL):
+                check_statement(path.name, "".join(text), tables, set())
+
+
+def check_statement(where: str, statement: str, tables: Tables, reading: set[str]) -> None:
+    """What Citus refuses of a statement on the tables of a practice."""
+    if not tables.used_in(statement) & tables.distributed.keys():
+        return
+    words = " ".join(statement.split())
+    assert not re.search(r"\bINSERT INTO (?!.*\bVALUES\b).*\bSELECT\b", words), f"{where}: INSERT ... SELECT: {words}"
+    assert not re.search(r"\bCASE (p|v)_\w+ WHEN\b", words), f"{where}: CASE of a parameter: {words}"
+    called = {name for name in re.findall(r"\b(\w+)\(", words) if name in reading}
+    assert not called or words.startswith("IF"), f"{where}: a query calls {called}, which reads tables: {words}"
+
+
+def without_comments(text: str) -> str:
+    return re.sub(r"--[^\n]*", "", text)
