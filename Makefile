@@ -1,4 +1,4 @@
-.PHONY: run test check format generate adding-test bench bench-quick audit help setup setup-dev clean heavy crash-test cuts-test simulation-test fuzz soak nodes-test attack-test property-test mcp-conformance fhir-test client-test browser-test screenshots checker-test deploy-test proof
+.PHONY: run test check format generate catalogue adding-test bench bench-quick audit help setup setup-dev clean heavy crash-test cuts-test simulation-test fuzz soak nodes-test attack-test property-test mcp-conformance fhir-test client-test browser-test firefox-test screenshots checker-test deploy-test proof
 
 unexport PYTHONDONTWRITEBYTECODE  # where it is set, every process would compile all modules and tests anew
 
@@ -24,10 +24,13 @@ generate: setup-dev ## after a change of operations, codes or the practice file:
 	.venv/bin/python -m tests.doors.tool_snapshots
 	.venv/bin/python -m tests.practice_file.reference
 
-heavy: attack-test crash-test cuts-test simulation-test fuzz soak nodes-test checker-test proof property-test mcp-conformance fhir-test client-test browser-test adding-test deploy-test ## all heavier suites below
+catalogue: setup-dev ## after a change of the console's texts: collects them for translators
+	.venv/bin/python -m tests.console.catalogue
 
-crash-test: setup-dev ## kills server and database under load; the long state machine; DIALOGUES=10000 without a yes
-	.venv/bin/python -m pytest -m heavy tests/crash tests/engine
+heavy: attack-test crash-test cuts-test simulation-test fuzz soak nodes-test checker-test proof property-test mcp-conformance fhir-test client-test browser-test firefox-test adding-test deploy-test ## all heavier suites below
+
+crash-test: setup-dev ## kills server, workers and database, also under load; the long state machine; DIALOGUES=10000 without a yes
+	.venv/bin/python -m pytest -m heavy tests/crash tests/engine tests/cli tests/console
 
 nodes-test: setup-dev ## several nodes under load: rolling restarts, fail-over of PostgreSQL, logins with few rights (pgbouncer and patroni optional)
 	.venv/bin/python -m pytest -m heavy tests/nodes
@@ -58,7 +61,7 @@ attack-test: setup-dev ## a million forged ids and tokens; a short and a deep sc
 	.venv/bin/python -m pytest -m heavy tests/security tests/doors
 
 mcp-conformance: setup-dev ## the official MCP conformance suites, and clients that sign in (needs Node, npm and chromium)
-	.venv/bin/python -m pytest -m heavy tests/mcp
+	.venv/bin/python -m pytest -m heavy --timeout 900 tests/mcp
 
 fhir-test: setup-dev ## the FHIR adapter against a server from npm packages, the FHIR server with a validator (needs Node and npm)
 	.venv/bin/python -m pytest -m heavy -n 2 tests/fhir tests/systems tests/fhir_server
@@ -69,8 +72,12 @@ client-test: setup-dev ## the examples, and code generated from the OpenAPI docu
 adding-test: setup-dev ## adds an operation to a copy of the tree, with the steps of CONTRIBUTING.md
 	.venv/bin/python -m pytest -m heavy tests/architecture
 
-browser-test: setup-dev ## the console in a real browser: every flow, accessibility, both themes (needs chromium)
+browser-test: setup-dev ## the console in a real browser: every flow, accessibility, both themes (needs chromium; firefox optional)
 	.venv/bin/python -m pytest -m heavy tests/browser
+
+FIREFOX_TESTS ?= tests/browser
+firefox-test: setup-dev ## the same tests in Debian's Firefox, or FIREFOX_TESTS=some of them (needs firefox-esr)
+	TEST_BROWSER=firefox .venv/bin/python -m pytest -m heavy $(FIREFOX_TESTS)
 
 screenshots: setup-dev ## every page of the console in both themes, and those of the README (needs chromium)
 	PYTHONPATH=clients/python/src .venv/bin/python -m tests.browser.screenshots

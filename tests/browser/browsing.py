@@ -1,24 +1,37 @@
 """A real browser in front of a real service. What goes wrong in a page is noted, and fails the test that opened it."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Request, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Locator,
+    Page,
+    Playwright,
+    Request,
+    expect,
+    sync_playwright,
+)
 
+from tests.browser import playwright_firefox
 from tests.browser.callers import Agent
 from tests.clients.running_desk import COMMAND, Desk, running_desk
 
 DEADLINE = 30_000  # milliseconds: a loaded machine takes its time
 PAINTED: dict[str, float] = {}  # milliseconds to the first paint of a page
 MEASURED: dict[str, float] = {}  # other milliseconds worth telling at the end of the run
+FIREFOX = os.environ.get("TEST_BROWSER") == "firefox"
 DESKTOP, PHONE = (1280, 900), (360, 740)
 _MOST_TABS = 120
 ARGUMENTS = [
@@ -115,6 +128,7 @@ class Office:
     folder: Path
     agent: Agent
     signed_in: dict[str, Any]  # cookies by role
+    webdriver: playwright_firefox.Send | None
 
     def printed_link(self) -> str:
         """The link that the server prints when it starts."""
@@ -132,13 +146,15 @@ class Office:
         theme: str | None = None,
         size: tuple[int, int] = DESKTOP,
         scripts: bool = True,
+        locale: str | None = None,
     ) -> Window:
         context = self.browser.new_context(
             base_url=self.desk.url,
             viewport={"width": size[0], "height": size[1]},
             storage_state=None if role is None else self.signed_in[role],
             java_script_enabled=scripts,
-            reduced_motion="reduce",
+            locale=locale,
+            reduced_motion=None if FIREFOX else "reduce",
             accept_downloads=True,
         )
         context.set_default_timeout(DEADLINE)
@@ -147,6 +163,8 @@ class Office:
             context.add_cookies([{"name": "frontdesk_theme", "value": theme, "url": self.desk.url}])
         if scripts:
             context.add_init_script(_OBSERVING)
+        elif FIREFOX:  # the option above does nothing there
+            context.route("**/*.js*", lambda route: route.abort())
         faults = Faults(self.desk.url)
         context.on("page", faults.watch)
         return Window(context, context.new_page(), faults, self.desk.url)
@@ -177,6 +195,15 @@ def arrive(shown: Locator) -> None:
     shown.page.wait_for_load_state()
 
 
+def type_in(field: Locator, text: str) -> None:
+    """Replaces what the field holds. Firefox tells a page of no change that Playwright makes without keys."""
+    if FIREFOX:
+        field.press("Control+a")
+        field.press_sequentially(text)
+    else:
+        field.fill(text)
+
+
 def tab_to(page: Page, control: Locator) -> None:
     """Goes there as somebody without a mouse does."""
     expect(control).to_be_visible()
@@ -187,14 +214,26 @@ def tab_to(page: Page, control: Locator) -> None:
     raise AssertionError(f"{control} cannot be reached with the Tab key")
 
 
-@contextmanager
-def office(folder: Path) -> Iterator[Office]:
+def launch(playwright: Playwright, folder: Path) -> Browser:
+    if FIREFOX:
+        return playwright.firefox.launch(
+            channel="moz-firefox",
+            executable_path=playwright_firefox.starter(folder),
+            args=playwright_firefox.ARGUMENTS,
+            firefox_user_prefs=playwright_firefox.PREFERENCES,
+        )
     executable = shutil.which("chromium") or shutil.which("chromium-browser")
     assert executable is not None, "these tests need chromium on the PATH (on Debian: apt-get install chromium)"
-    with running_desk(folder) as desk, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
+    return playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
+
+
+@contextmanager
+def office(folder: Path) -> Iterator[Office]:
+    with ExitStack() as stack, running_desk(folder) as desk, sync_playwright() as playwright:
+        browser = launch(playwright, folder)
         agent = Agent(desk)
-        opened = Office(browser, desk, folder, agent, {"admin": None, "staff": None})
+        webdriver = stack.enter_context(playwright_firefox.marionette(folder)) if FIREFOX else None
+        opened = Office(browser, desk, folder, agent, {"admin": None, "staff": None}, webdriver)
         for role, name in (("admin", "Olivia Operator"), ("staff", "Ana at the desk")):
             window = opened.open(role)
             sign_in(window.page, opened.new_link(role, name))

@@ -35,6 +35,7 @@ class Agent:
         self.client_id = desk.agent.client_id
         self._url = desk.url
         self.api: Frontdesk = desk.agent.client(desk.url)
+        self._today = datetime.now(UTC).date()  # stays, so that a test that crosses midnight keeps to its days
 
     def patient(self, last_name: str, **given: Any) -> str:
         """A new patient, so that no test waits for another's appointments."""
@@ -66,7 +67,7 @@ class Agent:
             procedure_id=CONSULTATION,
             provider_id=CHEN,
             location_id=DOWNTOWN,
-            from_=datetime.now(UTC).date() + timedelta(days=1, weeks=weeks_ahead),
+            from_=self._today + timedelta(days=1, weeks=weeks_ahead),
             limit=most,
         )
         return [Slot(item.id, item.start) for item in found]
@@ -76,8 +77,7 @@ class Agent:
         return booked
 
     def completed_visit(self) -> str:
-        today = datetime.now(UTC).date()
-        listed = self.api.list_appointments(from_=today - timedelta(days=6), to=today - timedelta(days=1))
+        listed = self.api.list_appointments(from_=self._today - timedelta(days=6), to=self._today - timedelta(days=1))
         found: str = next(each.id for each in listed.items if each.status == "completed")
         return found
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,9 @@ def practice_file(providers: int = PROVIDERS) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@cache
 def day() -> date:
-    """The next Monday."""
+    """The next Monday, and the same one if it begins meanwhile."""
     today = datetime.now(UTC).date()
     return today + timedelta(days=7 - today.weekday())
 

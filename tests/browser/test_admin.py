@@ -128,7 +128,8 @@ def test_a_proposal_waits_among_the_confirmations(place: Office, window: Open) -
     patient = agent.patient("Proposed")
     proposal = agent.api.book_appointment(patient_id=patient, slot_id=agent.slots()[-1].id)
     page = window("staff").go(f"/confirmations?client={agent.client_id}")
-    page.get_by_role("link", name="Waiting").click()
+    with page.expect_navigation():  # the proposal is on the first page, too
+        page.get_by_role("link", name="Waiting").click()
     waiting = row(page, "book_appointment").filter(has_text="can be confirmed until")
     expect(waiting).to_have_count(1)
     proposal.confirm()

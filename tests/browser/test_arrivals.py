@@ -69,6 +69,7 @@ def test_patients_are_moved_on_the_board_by_mouse_and_keyboard_and_every_desk_se
     page, other = (window("staff").go(f"/arrivals?location={location}") for _ in range(2))
     for each in (page, other):
         expect(each.get_by_text("Live", exact=True)).to_be_visible()
+    page.bring_to_front()
     listed(page, "Expected", "Boarded").get_by_role("button", name="Arrived").click()
     expect(listed(page, "Waiting", "Boarded")).to_be_visible()
     expect(listed(other, "Waiting", "Boarded")).to_be_visible()

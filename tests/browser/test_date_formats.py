@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from tests.browser import full_day
 from tests.browser.accessibility import open_with_axe, require_accessible
-from tests.browser.browsing import DESKTOP, Office, Window, command, sign_in
+from tests.browser.browsing import DESKTOP, Office, Window, command, sign_in, type_in
 
 pytestmark = pytest.mark.heavy
 
@@ -45,11 +45,11 @@ def test_dates_are_typed_in_any_usual_form_and_shown_in_the_practices(desk: Wind
         ("31/12/2026", "Dec 31, 2026", "2026-12-31"),
         ("02152027", "Feb 15, 2027", "2027-02-15"),
     ):
-        day.fill(typed)
+        type_in(day, typed)
         day.press("Enter")
         page.wait_for_url(f"**date={iso}*")
         expect(day).to_have_value(shown)
-    day.fill("soon")
+    type_in(day, "soon")
     day.blur()
     assert day.evaluate("(field) => field.validationMessage") == "Write the date like Nov 23, 2026."
     require_accessible(page)
@@ -68,11 +68,11 @@ def test_times_are_typed_in_any_usual_form_and_shown_in_the_practices(desk: Wind
     sent = chosen.locator("[name=time]")
     for typed, shown, value in (("2:30", "2:30 PM", "14:30"), ("7", "7:00 AM", "07:00"), ("1015", "10:15 AM", "10:15"),
                                 ("12 a.m.", "12:00 AM", "00:00"), ("16:45", "4:45 PM", "16:45")):  # fmt: skip
-        time.fill(typed)
+        type_in(time, typed)
         time.blur()
         expect(time).to_have_value(shown)
         expect(sent).to_have_value(value)
-    time.fill("25:00")
+    type_in(time, "25:00")
     time.blur()
     assert time.evaluate("(field) => field.validationMessage") == "Write the time like 2:30 PM."
     require_accessible(page)

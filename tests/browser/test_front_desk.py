@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.browsing import MEASURED, Office, Window, arrive, tab_to
+from tests.browser.browsing import FIREFOX, MEASURED, Office, Window, arrive, tab_to, type_in
 from tests.browser.callers import Agent, Slot
 
 pytestmark = pytest.mark.heavy
@@ -220,9 +220,9 @@ def test_time_is_blocked_and_opened_again(window: Open, agent: Agent) -> None:
     opened = window("staff")
     page = opened.go("/blocks")
     page.get_by_label("Who").select_option(label="Dr. Robert Chen")
-    page.get_by_label("From", exact=True).fill(slot.day)
-    page.get_by_label("From time").fill("16:00")
-    page.get_by_label("To time").fill("17:00")
+    type_in(page.get_by_label("From", exact=True), slot.day)
+    type_in(page.get_by_label("From time"), "16:00")
+    type_in(page.get_by_label("To time"), "17:00")
     page.get_by_label("Reason").fill("Team meeting")
     page.get_by_role("button", name="Block time").click()
     anyway = page.get_by_role("button", name="Block the time anyway")
@@ -257,12 +257,14 @@ def test_a_patient_is_found_read_and_changed(window: Open, agent: Agent) -> None
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_label("E-mail")).to_have_attribute("aria-invalid", "true")
     expect(page.get_by_label("E-mail")).to_have_value("not an address")
-    page.get_by_label("E-mail").fill("mina@example.com")
+    type_in(page.get_by_label("E-mail"), "mina@example.com")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("mina@example.com")).to_be_visible()
 
 
 def test_a_day_sheet_prints_without_the_console_around_it(window: Open, agent: Agent) -> None:
+    if FIREFOX:
+        pytest.skip("Firefox cannot be told to show a page as it prints it")
     slot = agent.slots()[0]
     agent.book(agent.patient("Onpaper"), slot)
     page = window("staff").go(f"/day-sheet?date={slot.day}&location=1")

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.accessibility import open_with_axe, require_accessible
-from tests.browser.browsing import Office, Window
+from tests.browser.browsing import Office, Window, type_in
 from tests.browser.callers import CHEN, Agent, Slot
 from tests.browser.test_front_desk import calendar, entry, panel
 
@@ -108,7 +108,7 @@ def test_an_appointment_is_moved_by_drag_and_by_keys(window: Open, agent: Agent)
     entry(page, "Dragged").focus()
     page.keyboard.press("m")
     expect(chosen(page).get_by_label("Time")).to_have_value(target.time)
-    chosen(page).get_by_label("Time").fill(slot.time)
+    type_in(chosen(page).get_by_label("Time"), slot.time)
     page.keyboard.press("Enter")
     chosen(page).get_by_role("button", name="Move appointment").press("Enter")
     expect(entry(page, "Dragged")).to_contain_text(slot.time)
@@ -158,7 +158,7 @@ def test_a_typed_form_outlives_its_session(place: Office, window: Open) -> None:
     page.wait_for_load_state()
     page.get_by_label("First name").fill("Kept")
     page.get_by_label("Last name").fill("Typing")
-    page.get_by_label("Date of birth").fill("1990-05-17")
+    type_in(page.get_by_label("Date of birth"), "1990-05-17")
     page.get_by_label("Phone").fill("+1 555 020 9999")
     kept = opened.context.cookies()
     opened.context.clear_cookies()

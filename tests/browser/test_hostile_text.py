@@ -44,6 +44,7 @@ visitTypes:
 def hostile(place: Office, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Window, list[str]]]:
     """A practice in which every text is an attack, somebody signed in to it, and the pages to look at."""
     today = datetime.now(UTC).date()
+    booked_on = today + timedelta(days=2)
     days = {
         "DAY_OFF": today + timedelta(days=9),
         "OFF_FROM": today + timedelta(days=5),
@@ -59,14 +60,13 @@ def hostile(place: Office, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         place.desk, "client", "add", "--practice", SLUG, "--name", f"C{IMAGE}", "--grant", "agent", "--scope", "all"
     )
     with Credentials(made["clientId"], made["clientSecret"]).client(place.desk.url) as api:
-        patient, appointments = _history(api)
+        patient, appointments = _history(api, booked_on)
     window = place.open(None)
     sign_in(window.page, staff_link(place.desk, "admin", f"O{IMAGE}", SLUG))
-    tomorrow = (today + timedelta(days=2)).isoformat()
     pages = [
         "/account", "/agent", "/audit", "/blocks", f"/book/{patient}?visit=20-100", "/book", "/clients",
-        f"/clients/{made['clientId']}", "/confirmations", f"/calendar?date={tomorrow}&cancelled=yes",
-        f"/calendar?date={tomorrow}&view=week&cancelled=yes", f"/day-sheet?date={tomorrow}", f"/patients/{patient}",
+        f"/clients/{made['clientId']}", "/confirmations", f"/calendar?date={booked_on}&cancelled=yes",
+        f"/calendar?date={booked_on}&view=week&cancelled=yes", f"/day-sheet?date={booked_on}", f"/patients/{patient}",
         f"/patients/{patient}/edit", "/staff", "/practice", "/setup", "/usage",
         *(f"/appointments/{each}" for each in appointments),
     ]  # fmt: skip
@@ -74,11 +74,10 @@ def hostile(place: Office, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     window.context.close()
 
 
-def _history(api: Frontdesk) -> tuple[str, list[str]]:
+def _history(api: Frontdesk, day: date) -> tuple[str, list[str]]:
     person = {"first_name": IMAGE, "last_name": SCRIPT, "phone": "+1 555 010 0100", "dob": date(1980, 1, 1)}
     patient = api.create_patient(**person).confirm().patient_id
-    tomorrow = datetime.now(UTC).date() + timedelta(days=2)
-    slots = api.find_first_available(visit_type_id=20, procedure_id=100, from_=tomorrow, limit=10).items
+    slots = api.find_first_available(visit_type_id=20, procedure_id=100, from_=day, limit=10).items
     booked = [
         api.book_appointment(patient_id=patient, slot_id=slot.id).confirm().appointment_id for slot in slots[:8:4]
     ]

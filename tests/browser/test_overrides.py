@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.accessibility import open_with_axe, require_accessible
-from tests.browser.browsing import Office, Window, tab_to
+from tests.browser.browsing import Office, Window, tab_to, type_in
 from tests.browser.callers import CHEN
 from tests.browser.test_front_desk import calendar, entry, panel
 from tests.browser.test_grid_work import chosen, free_times, point
@@ -28,7 +28,7 @@ def test_a_full_time_is_overbooked_by_mouse_and_looks_like_it(place: Office) -> 
     expect(chosen(page).get_by_label("Patient")).to_be_focused()
     page.keyboard.type("squee")
     expect(chosen(page).get_by_role("radio", name=re.compile("Squeezed, Mina"))).to_be_checked()
-    chosen(page).get_by_label("Time").fill(full.time)
+    type_in(chosen(page).get_by_label("Time"), full.time)
     chosen(page).get_by_label("Visit").select_option(label="Introductory consultation, 30 min")
     chosen(page).get_by_role("button", name="Book", exact=True).click()
     expect(chosen(page).get_by_text("places taken at")).to_be_visible()
@@ -51,6 +51,16 @@ def test_a_full_time_is_overbooked_by_mouse_and_looks_like_it(place: Office) -> 
     expect(panel(page).locator(".badge-override")).to_be_visible()
     window.context.close()
     window.faults.check()
+
+
+def test_a_closed_time_says_why_when_it_is_pressed(place: Office, window: Callable[..., Window]) -> None:
+    later = place.agent.slots(most=50)[-1]  # more than a day has: nobody has walked in then
+    page = calendar(window("staff"), later, provider=str(CHEN))
+    page.wait_for_load_state()
+    page.locator(f'.cal-body[data-provider="{CHEN}"] .shade-closed').last.click()
+    expect(chosen(page).get_by_text("This is outside the hours of Dr. Robert Chen")).to_be_visible()
+    expect(chosen(page).get_by_text("You can still book it")).to_be_visible()
+    expect(chosen(page).get_by_label("Patient")).to_be_focused()
 
 
 def test_a_walk_in_is_booked_by_keyboard_alone(place: Office, window: Callable[..., Window]) -> None:

@@ -1,10 +1,11 @@
-"""Signing in with a passkey, at an address where browsers have them, with Chromium's virtual authenticator."""
+"""Signing in with a passkey, at an address where browsers have them, with the browser's virtual authenticator."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from playwright.sync_api import CDPSession, expect
+from playwright.sync_api import expect
 
 from tests.browser.accessibility import open_with_axe, require_accessible
 from tests.browser.browsing import AUTHENTICATOR, Office, Window, tab_to
@@ -29,16 +30,24 @@ def window(named: Office) -> Iterator[Window]:
     opened.faults.check()
 
 
-def authenticator(window: Window) -> tuple[CDPSession, str]:
-    session = window.context.new_cdp_session(window.page)
-    session.send("WebAuthn.enable")
-    added = session.send("WebAuthn.addVirtualAuthenticator", {"options": AUTHENTICATOR})
-    return session, added["authenticatorId"]
+@pytest.fixture
+def verify_users(place: Office, window: Window) -> Iterator[Callable[[bool], Any]]:
+    """A virtual authenticator in the window; whether it knows its user can be changed."""
+    if (send := place.webdriver) is not None:
+        held = {"authenticatorId": send("WebAuthn:AddVirtualAuthenticator", AUTHENTICATOR)["value"]}
+        yield lambda verified: send("WebAuthn:SetUserVerified", {**held, "isUserVerified": verified})
+        send("WebAuthn:RemoveVirtualAuthenticator", held)
+    else:
+        session = window.context.new_cdp_session(window.page)
+        session.send("WebAuthn.enable")
+        held = session.send("WebAuthn.addVirtualAuthenticator", {"options": AUTHENTICATOR})
+        yield lambda verified: session.send("WebAuthn.setUserVerified", {**held, "isUserVerified": verified})
 
 
-def test_a_passkey_is_added_after_the_first_link_and_used_from_then_on(named: Office, window: Window) -> None:
+def test_a_passkey_is_added_after_the_first_link_and_used_from_then_on(
+    named: Office, window: Window, verify_users: Callable[[bool], Any]
+) -> None:
     page = window.page
-    session, holder = authenticator(window)
     page.goto(named.new_link("staff", "Ana Costa"))
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("heading", name="Add a passkey")).to_be_visible()
@@ -63,6 +72,6 @@ def test_a_passkey_is_added_after_the_first_link_and_used_from_then_on(named: Of
 
     window.go("/account")
     page.get_by_role("button", name="Sign out", exact=True).click()
-    session.send("WebAuthn.setUserVerified", {"authenticatorId": holder, "isUserVerified": False})
+    verify_users(False)
     page.get_by_role("button", name="Sign in with a passkey").click()
     expect(page.get_by_text("No passkey was used.")).to_be_visible()

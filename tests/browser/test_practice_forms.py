@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.browsing import Office, Window, arrive, command, sign_in, staff_link, tab_to
+from tests.browser.browsing import Office, Window, arrive, command, sign_in, staff_link, tab_to, type_in
 
 pytestmark = pytest.mark.heavy
 
@@ -40,11 +40,12 @@ def test_hours_are_changed_by_mouse_and_a_second_editor_is_refused(admins: Windo
     arrive(page.get_by_role("heading", name="Dr. Ines Faria"))
     second = admins.context.new_page()
     second.goto(page.url)
-    page.get_by_label("Main Street, Wednesday, first time, from").fill("09:00")
+    page.bring_to_front()
+    type_in(page.get_by_label("Main Street, Wednesday, first time, from"), "09:00")
     page.get_by_role("button", name="Show what changes").click()
     expect(page.get_by_role("alert")).to_contain_text("Wednesday, first time: to is required.")
     expect(page.get_by_label("Main Street, Wednesday, first time, from")).to_have_value("09:00")
-    page.get_by_label("Main Street, Wednesday, first time, to").fill("12:30")
+    type_in(page.get_by_label("Main Street, Wednesday, first time, to"), "12:30")
     page.get_by_role("button", name="Show what changes").click()
     expect(page.get_by_role("row", name="Wednesday at Main Street")).to_contain_text("09:00–12:30")
     page.get_by_role("button", name="Back to the form").click()
@@ -54,6 +55,7 @@ def test_hours_are_changed_by_mouse_and_a_second_editor_is_refused(admins: Windo
     expect(page.get_by_text("The practice has been changed.")).to_be_visible()
     expect(page.get_by_text("09:00–12:30")).to_be_visible()
 
+    second.bring_to_front()
     arrive(second.get_by_label("Specialty"))
     second.get_by_label("Specialty").fill("Surgery")
     second.get_by_role("button", name="Show what changes").click()
