@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import pty
 import re
 import shutil
 from collections.abc import AsyncIterator, Sequence
@@ -19,10 +20,16 @@ from tests.browser.browsing import ARGUMENTS, AUTHENTICATOR
 from tests.mcp.node_clients import NodeClients
 from tests.mcp.served import Served
 
-_ADDRESS = re.compile(rb"https?://\S+/oauth/authorize\?[^\s\"'<>]+(?=[\s\"'<>])")  # not one that is still being written
-_SECONDS = 120.0
+# Not one that is still being written.
+_ADDRESS = re.compile(rb"https?://\S+?/oauth/authorize\?[^\s\"'<>\x00-\x1f]+(?=[\s\"'<>\x00-\x1f])")
+_SECONDS = 240.0
 _LOOK_SECONDS = 0.3
 _OPENED = "opened"
+# Claude Code and opencode ask nobody on the internet.
+_OFFLINE = (
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER",
+    "OPENCODE_DISABLE_MODELS_FETCH", "OPENCODE_DISABLE_AUTOUPDATE",
+)  # fmt: skip
 
 
 @dataclass
@@ -102,18 +109,25 @@ async def chromium() -> AsyncIterator[Browser]:
 
 
 async def run_with(
-    who: Person, node: NodeClients, program: str | Path, arguments: Sequence[str], home: Path, *boxes: str
+    who: Person,
+    node: NodeClients,
+    program: str | Path,
+    arguments: Sequence[str],
+    home: Path,
+    *boxes: str,
+    at_a_terminal: bool = False,
 ) -> tuple[int, str]:
     """Runs a program that asks for consent, once for every address it shows; its status and all that it wrote."""
-    environment = {**os.environ, "HOME": str(home), "NO_COLOR": "1", "PATH": _without_browser(home)}
+    environment = environment_of(home)
     # Of the Inspector, which else wants a terminal and a keychain.
     environment |= {"MCP_AUTO_OPEN_ENABLED": "true", "MCP_INSPECTOR_SECRET_STORE": "file"}
+    keyboard, terminal = pty.openpty() if at_a_terminal else (None, asyncio.subprocess.PIPE)
     process = await asyncio.create_subprocess_exec(
-        node.node, str(node.modules / program), *arguments, env=environment, cwd=home,
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        *node.command(program), *arguments, env=environment, cwd=home,
+        stdin=terminal, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
-    assert process.stdin is not None
-    process.stdin.write(b"y\n" * 5)  # an answer for programs that ask before they open a browser
+    if process.stdin is not None:
+        process.stdin.write(b"y\n" * 5)  # an answer for programs that ask before they open a browser
     written, followed = bytearray(), set[bytes]()
     try:
         async with asyncio.timeout(_SECONDS):
@@ -126,6 +140,9 @@ async def run_with(
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
+        if keyboard is not None:
+            os.close(keyboard)
+            os.close(terminal)
     return status, written.decode()
 
 
@@ -143,6 +160,14 @@ async def _parts(process: asyncio.subprocess.Process, opened: Path) -> AsyncIter
                 return
             yield part
             reading = asyncio.create_task(process.stdout.read(65536))
+
+
+def environment_of(home: Path) -> dict[str, str]:
+    """For a program that keeps to `home`, and whose browser is ours."""
+    own = {"HOME": str(home), "PWD": str(home), "NO_COLOR": "1", "PATH": _without_browser(home)}
+    for name in _OFFLINE:
+        own[name] = "1"
+    return {name: value for name, value in os.environ.items() if not name.startswith("XDG_")} | own
 
 
 def _without_browser(home: Path) -> str:
