@@ -51,7 +51,7 @@ def refused(facts: Facts, op: Op, but: str | None) -> Iterator[tuple[Key, Read]]
     elif name == "update_patient" and code == "confirmation_required":
         updated = model.is_updated(op.given["patientId"], {})
         yield facts.person(op.given["patientId"]), lambda people: updated(people) is not None
-    elif name.endswith("appointment") or name == "confirm_attendance":
+    elif "appointmentId" in op.given:
         if code == "conflict":
             yield ("appointment", op.given["appointmentId"]), model.is_cancelled
         elif code == "confirmation_required":

@@ -67,6 +67,9 @@ class Findings:
         self.anomalies.append(Anomaly(kind, str(text)))
 
 
+_CREATED = {"book_appointment": "appointmentId", "create_patient": "patientId", "hold_slot": "holdId"}
+
+
 class Facts:
     def __init__(self, history: History, agents: frozenset[str], findings: Findings) -> None:
         self.history = history
@@ -133,9 +136,14 @@ class Facts:
         findings, lost = self.findings, 0
         for op in effect.ops:
             lost += op.is_unknown
-            if op.succeeded and op.answered < effect.answered:
+            if not op.succeeded:
+                continue
+            if op.name in _CREATED and _CREATED[op.name] not in op.body:
+                findings.add("an answer of another operation", op)
+                continue
+            if op.answered < effect.answered:
                 effect.body, effect.answered = op.body, op.answered
-            if op.succeeded and op.name == "hold_slot":  # two of one token are an anomaly, and both are named later
+            if op.name == "hold_slot":  # two of one token are an anomaly, and both are named later
                 self.held.setdefault(op.body["holdId"], effect)
         findings.lost_answers += lost
         if lost and effect.body is not None:

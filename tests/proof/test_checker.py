@@ -138,6 +138,21 @@ def test_two_holds_of_one_key_are_found(history: History) -> None:
     assert "not linearizable (result)" in anomalies(replace(history, ops=ops))
 
 
+def test_a_booking_that_is_refused_like_a_change_is_found(history: History) -> None:
+    refused = next(op for op in history.ops if op.name == "book_appointment" and op.code == "slot_unavailable")
+    ops = [replace(op, body={**op.body, "code": "conflict"}) if op is refused else op for op in history.ops]
+    assert "an answer that nothing explains" in anomalies(replace(history, ops=ops))
+
+
+@pytest.mark.parametrize("name", ["book_appointment", "hold_slot"])
+def test_a_resend_with_the_result_of_another_operation_is_found(history: History, name: str) -> None:
+    done = next(op for op in history.ops if op.name == name and op.succeeded)
+    first = replace(done, key="k")
+    again = replace(first, body={"status": "cancelled"}, invoked=done.answered + 1, answered=done.answered + 2)
+    ops = [*(first if op is done else op for op in history.ops), again]
+    assert "an answer of another operation" in anomalies(replace(history, ops=ops))
+
+
 def test_a_hold_that_is_found_after_its_release_is_found(history: History) -> None:
     released = next(op for op in history.ops if op.name == "release_hold")
     read = next(op for op in history.ops if op.name == "get_hold" and op.given == released.given)

@@ -119,7 +119,7 @@ BUGS: Mapping[str, tuple[Edit, ...]] = {
         Edit(CONFIRMATION, "request = [self.operation.name, self.given.given_fields()]", "request = [self.operation.name]"),
     ),
     "results are forgotten: a second keeps them": (
-        Edit(CONFIRMATION, "KEEP_RESULTS = timedelta(hours=24)", "KEEP_RESULTS = timedelta(seconds=1)"),
+        Edit("systems/port.py", "KEEP_RESULTS = timedelta(hours=24)", "KEEP_RESULTS = timedelta(seconds=1)"),
     ),
     "audit record missing: of cancellations": (
         Edit(WRITES, "IF done.outcome <> 'stale' THEN", "IF done.outcome <> 'stale' AND p_operation <> 'cancel_appointment' THEN"),

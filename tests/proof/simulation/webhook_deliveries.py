@@ -102,7 +102,7 @@ async def webhook_deliveries(chance: Random) -> None:
     database, receiver = Deliveries(link, rows), Receiver(chance, chance.choice((0.0, 0.2, 0.6)))
     link.broken = chance.choice((0.0, 0.0, 0.2))
 
-    async def send(_deliverer: Deliverer, row: Any) -> Sent:
+    async def send(_deliverer: Deliverer, _practice_id: int, row: Any) -> Sent:
         return await receiver.receive(row["event_id"])
 
     async def node() -> None:
