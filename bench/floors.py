@@ -23,6 +23,7 @@ from typing import Any
 from practices import DAYS, FIRST_BOOKED_MINUTE, LOCATION, MINUTES, PROCEDURE, VISIT_TYPE, Slots, first_day
 from service import Service, children, exchange, free_port
 
+from frontdesk.domain.local_time import minute_of
 from frontdesk.serving import serve
 from frontdesk.settings import Settings
 from frontdesk.store.database import SERVICE_ROLE
@@ -124,7 +125,7 @@ class BookingFloor:
             "version": self._version,
             "providers": self._slots.providers,
             "patients": self._slots.patients,
-            "today": int(first_day().timestamp()) // 60,
+            "today": minute_of(first_day()),
         }
         before = self._booked()
         done = subprocess.run(

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
+from frontdesk.domain.local_time import minute_of
 from frontdesk.domain.slot_ids import SlotIds
 
 VISIT_TYPE, PROCEDURE, LOCATION = 20, 100, 1
@@ -216,7 +217,7 @@ def office_bookings(token: str, ids: SlotIds) -> list[tuple[str, str, str]]:
         opens = today + timedelta(days=day)
         if opens.weekday() < 5:
             open_steps = [step for step in range(40) if step % 3 and step not in range(15, 20)]
-            starts = [int(opens.timestamp()) // 60 + step * 15 for step in open_steps]
+            starts = [minute_of(opens) + step * 15 for step in open_steps]
             for provider in range(1, 9):
                 slots = ids.encode_many(provider, LOCATION, VISIT_TYPE, PROCEDURE, 15, starts)
                 wanted += [(token, slot, f"pat_{provider:022}") for slot in slots]
@@ -242,7 +243,7 @@ class Slots:
 
     def starts(self, number: int) -> int:
         day, step = number // self.providers % DAYS, number // (self.providers * DAYS)
-        return int(first_day().timestamp()) // 60 + day * 1440 + FIRST_BOOKED_MINUTE + step * MINUTES
+        return minute_of(first_day()) + day * 1440 + FIRST_BOOKED_MINUTE + step * MINUTES
 
     def bookings(self, token: str, ids: SlotIds, first: int, count: int) -> list[tuple[str, str, str]]:
         """Token, slot and patient of as many bookings."""

@@ -10,6 +10,8 @@ from measuring import Generators, Progress, Row, Sizes, interleaved, median, rat
 from practices import DAYS, LOCATION, MINUTES, PROCEDURE, VISIT_TYPE, Slots, always_open, first_day, patients_sql
 from service import Service, accounted
 
+from frontdesk.domain.local_time import minute_of
+
 CONNECTIONS = 32
 FIGHTERS, WANTED = 64, 10
 SLOTS = Slots(providers=80, patients=2400)  # more providers than connections: nobody waits for another's commit
@@ -119,7 +121,7 @@ class _Arena:
 def _arena(service: Service) -> _Arena:
     practice = service.import_practice(always_open("wanted", 1))
     service.execute(patients_sql(practice, FIGHTERS))
-    minute = int(first_day().timestamp()) // 60
+    minute = minute_of(first_day())
     starts = list(range(minute, minute + DAYS * 1440, MINUTES))
     ids = service.slot_ids([practice])[0].encode_many(1, LOCATION, VISIT_TYPE, PROCEDURE, MINUTES, starts)
     batches = [ids[at : at + WANTED] for at in range(0, len(ids), WANTED)]
