@@ -285,7 +285,39 @@ async def test_a_hold_that_cannot_be_read_after_it_was_taken_is_not_refused(
     resent = await hold(holder, proposal, **key)
     assert (resent.status_code, resent.json()) == (201, found)
     server.clock.advance(minutes=5)
-    issue(await hold(holder, proposal, **key), 404, "not_found", "not-found")
+    resent = await hold(holder, proposal, **key)  # the hold has ended: its address is all there is to tell
+    assert (resent.status_code, resent.headers["location"], resent.content) == (201, answer.headers["location"], b"")
+    issue(await holder.get(answer.headers["location"]), 404, "not_found", "not-found")
+
+
+async def test_a_hold_that_has_ended_before_it_is_read_is_not_refused(
+    server: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holder = await server.client(grant="integration")
+    proposal, write = (await proposals(holder))[0], server.database.write
+
+    async def slow(sql: str, *values: Any) -> Any:
+        done = await write(sql, *values)
+        if "commit_write" in sql:
+            server.clock.advance(minutes=6)
+        return done
+
+    monkeypatch.setattr(server.database, "write", slow)
+    answer = await hold(holder, proposal)
+    assert (answer.status_code, answer.content) == (201, b"")
+    assert answer.headers["location"].rpartition("/")[2].startswith("held-")
+
+
+async def test_a_resend_of_a_hold_by_time_finds_it(server: World) -> None:
+    holder = await server.client(grant="integration")
+    first, second, *_ = [
+        {name: value for name, value in each.items() if name not in ("id", "slot")} for each in await proposals(holder)
+    ]
+    key = {"Idempotency-Key": "one"}
+    answers = [await holder.post(f"{BASE}/Appointment/$hold", json=first, headers=key) for _ in range(2)]
+    assert [(each.status_code, each.json()) for each in answers] == [(201, answers[0].json())] * 2
+    issue(await holder.post(f"{BASE}/Appointment/$hold", json=second, headers=key), 409, "conflict", "conflict")
+    issue(await holder.post(f"{BASE}/Appointment/$hold", json=first), 409, "slot_unavailable", "conflict")
 
 
 async def test_an_agent_confirms_a_hold_and_its_release(server: World) -> None:

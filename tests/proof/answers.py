@@ -65,8 +65,6 @@ def _refused_hold(facts: Facts, op: Op) -> Iterator[tuple[Key, Read]]:
         yield from _hold(facts, op, op.given["holdId"], is_live=op.code in ("confirmation_required", "validation"))
     elif op.code == "conflict":
         yield ("holds", op.client), model.are_too_many(when)
-    elif op.code == "not_found" and (effect := facts.effect_of(op)) is not None and effect.body is not None:
-        yield from _hold(facts, op, effect.body["holdId"], is_live=False)
     elif op.code in ("slot_unavailable", "confirmation_required"):
         slot = facts.slot(op)
         shows = lanes.shows_taken if op.code == "slot_unavailable" else lanes.shows_free

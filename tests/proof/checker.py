@@ -179,7 +179,7 @@ class Checker:
             part: Key = ("result", op.client, op.token or op.key)
             if op.succeeded:
                 self.parts[part].append(Step(op.invoked, op.answered, True, model.answers(_result(op)), op))
-            elif op.status != 428 and not (op.name == "hold_slot" and op.code == "not_found"):  # of a hold that is over
+            elif op.status != 428:
                 self._read(part, op, model.is_unused)
         if not op.succeeded:
             own = None if effect is None else effect.appointment

@@ -10,7 +10,7 @@ from frontdesk.doors.fhir.resources.held import read_held
 from frontdesk.doors.fhir.versions import version_headers, versioned
 from frontdesk.doors.fhir.writing.appointments import KIND, change_appointment, create_appointment, release
 from frontdesk.doors.fhir.writing.requests import confirmation_token, header_key
-from frontdesk.doors.fhir.writing.slots import wanted_slot
+from frontdesk.doors.fhir.writing.slots import held_slot, wanted_slot
 from frontdesk.doors.fhir.writing.wanted import read_wanted, relative
 from frontdesk.operations import HOLD_SLOT
 
@@ -26,15 +26,21 @@ async def hold(exchange: Exchange, document: Any) -> Reply:
     calls, appointment = exchange.calls, _appointment(document, exchange.base, "$hold")
     if hold_of(appointment.get("id")) is not None:
         raise Problem("conflict", "The appointment is held already.")
-    slot_id = await wanted_slot(calls, read_wanted(appointment, exchange.base))
-    request = {"slotId": slot_id, "confirmationToken": confirmation_token(exchange.http, appointment)}
-    held = await calls.write(HOLD_SLOT, request, key=header_key(exchange.http))
-    location = (b"location", f"{exchange.base}/{KIND}/{held_id(held['holdId'])}".encode())
+    wanted, key = read_wanted(appointment, exchange.base), header_key(exchange.http)
+    token = confirmation_token(exchange.http, appointment)
+    # By time there is no open slot to name once it is held: the key or the token finds the result.
+    hold_id = None if wanted.slot is not None else (await calls.result_of(key, token)).get("holdId")
+    if hold_id is not None:
+        held = await held_slot(calls, hold_id)
+        if held is not None and wanted.differs_from(held):
+            raise Problem("conflict", "The Idempotency-Key or the token belongs to another hold.")
+    else:
+        request = {"slotId": await wanted_slot(calls, wanted), "confirmationToken": token}
+        hold_id = (await calls.write(HOLD_SLOT, request, key=key))["holdId"]
+    location = (b"location", f"{exchange.base}/{KIND}/{held_id(hold_id)}".encode())
     try:
-        resource = versioned(await read_held(calls, held["holdId"]))
-    except Problem as problem:
-        if problem.code == "not_found":  # a resend, after the hold has ended
-            raise
+        resource = versioned(await read_held(calls, hold_id))
+    except Problem:  # it was taken, whether or not it can be read now or has ended since
         return Reply(201, None, [location])
     return Reply(201, resource, [*version_headers(resource), location])
 

@@ -21,13 +21,19 @@ async def referred_slot(calls: Calls, wanted: Wanted) -> Wanted:
 
 async def require_held(calls: Calls, wanted: Wanted, hold_id: str) -> None:
     """Time, place and service must be those that are held. Whether they still are is for the booking to say."""
+    held = await held_slot(calls, hold_id)
+    if held is not None:
+        _require_agreement(wanted, held)
+
+
+async def held_slot(calls: Calls, hold_id: str) -> Wanted | None:
+    """Time, place and service that are held, None if the hold has ended."""
     try:
-        held = await calls.run(GET_HOLD, holdId=hold_id)
+        return of_slot(await calls.run(GET_HOLD, holdId=hold_id))
     except Problem as problem:
         if problem.code != "not_found":
             raise
-    else:
-        _require_agreement(wanted, of_slot(held))
+        return None
 
 
 def _require_agreement(wanted: Wanted, slot: Wanted) -> None:
