@@ -44,6 +44,29 @@ async def test_columns_are_the_providers_who_have_hours_there_that_day(staff: ht
     assert "No provider is in" in nobody
 
 
+async def test_the_calendar_opens_on_the_next_day_on_which_somebody_works(
+    world: World, staff: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    async def opened(**query: Any) -> tuple[str, str]:
+        page = Document((await staff.get("/console/calendar", params=query)).text)
+        [day] = page.having("data-day")
+        [today] = page.having("data-key", "t")
+        return day.attributes["data-day"], today.attributes["href"]
+
+    booked = await book(agent)
+    today = "/console/calendar?date=2026-11-15"
+    assert await opened() == ("2026-11-16", today)  # from a Sunday
+    assert await opened(provider=11, location=2) == ("2026-11-18", f"{today}&location=2&provider=11")
+    assert (await opened(date="2026-11-15"))[0] == "2026-11-15"
+    async with world.database.transaction(1) as connection:
+        await connection.execute(
+            """UPDATE appointment SET starts_at = starts_at - interval '1 day', ends_at = ends_at - interval '1 day',
+               busy_until = busy_until - interval '1 day' WHERE appointment_id = $1""",
+            booked,
+        )
+    assert await opened() == ("2026-11-15", today)  # somebody comes all the same
+
+
 async def test_a_day_is_the_locations_own(staff: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
     """Nine o'clock on the west coast is shown as nine o'clock there."""
     await book(agent, "Alan", providerId=11, locationId=2, **{"from": "2026-11-18", "to": "2026-11-18"})

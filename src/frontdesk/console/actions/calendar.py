@@ -12,7 +12,7 @@ from frontdesk.access.clients.caller import Caller
 from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.applied_overrides import overrides_of, standing
 from frontdesk.console.actions.context import ActionContext
-from frontdesk.console.calendar.layout import lay_out
+from frontdesk.console.calendar.layout import lay_out, somebody_works
 from frontdesk.console.calendar.view import CalendarView
 from frontdesk.console.tags import tag_of
 from frontdesk.domain.appointments import Appointment
@@ -26,12 +26,13 @@ from frontdesk.systems.port import AppointmentFilter, Capability, SchedulingSyst
 Systems = Callable[[Caller], Awaitable[SchedulingSystem]]
 
 _MOST = 3000
+_DAYS_AHEAD = 14  # in which the next working day is looked for
 _BOOKED = "SELECT * FROM appointment_changes($1, $2, 'book_appointment')"
 
 
 @dataclass(frozen=True, slots=True)
 class CalendarQuery:
-    """`day` None is today; `location_id` None is every location, if they share a zone."""
+    """`day` None is today or the next working day; `location_id` None is every location, if they share a zone."""
 
     day: date | None = None
     span: Literal["day", "week", "month"] = "day"
@@ -48,6 +49,20 @@ class Calendar:
 
     async def directory(self, context: ActionContext) -> Directory:
         return await (await self.systems(context.staff.caller())).directory()
+
+    async def next_working_day(self, context: ActionContext, query: CalendarQuery) -> date | None:
+        """The day to show in place of today; None is today, where somebody works or comes, or nobody ever works."""
+        system = await self.systems(context.staff.caller())
+        if Capability.OPENING_HOURS not in system.capabilities:
+            return None
+        directory = await system.directory()
+        locations = shown_locations(directory, query.location_id)
+        today = local_date(minute_of(context.now), locations[0].time_zone)
+        if somebody_works(directory, locations, query.providers, today):
+            return None
+        found, _whole = await shown_appointments(system, query, locations, [today])
+        ahead = [] if found else [today + timedelta(days=number) for number in range(1, _DAYS_AHEAD + 1)]
+        return next((day for day in ahead if somebody_works(directory, locations, query.providers, day)), None)
 
     async def read(
         self,

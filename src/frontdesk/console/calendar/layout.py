@@ -265,6 +265,18 @@ def open_spans(
     return merged
 
 
+def somebody_works(
+    directory: Directory, locations: Sequence[Location], provider_ids: Collection[int], day: date
+) -> bool:
+    """Whether a provider is in at any of the locations. No provider ids are all."""
+    return any(
+        provider.active
+        and (not provider_ids or provider.id in provider_ids)
+        and open_spans(directory, provider, locations, day)
+        for provider in directory.providers.values()
+    )
+
+
 def _scheduled(provider: Provider, locations: Iterable[Location], day: date | None) -> bool:
     """Whether the provider has weekly hours there on that day, or on any day."""
     places = {location.id for location in locations}

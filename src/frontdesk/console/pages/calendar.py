@@ -37,6 +37,9 @@ async def _calendar(request: ConsoleRequest) -> Response:
         shown = replace(query, providers=preferences.providers, visit_types=preferences.visit_types)
     if query.span == "month":
         return await _month(request, query, shown, directory, preferences)
+    if query.day is None and query.span == "day":
+        day = await request.desk.calendar.next_working_day(request.context, shown)
+        query, shown = replace(query, day=day), replace(shown, day=day)
     waiting = await request.desk.confirmations.recent(request.context, state="pending")
     view = await request.desk.calendar.read(request.context, shown, beside=waiting)
     assert view is not None
@@ -223,7 +226,7 @@ def _frame(
         "day": day,
         "before": _address("/calendar", query, day=before),
         "after": _address("/calendar", query, day=after),
-        "now_there": _address("/calendar", query, day=None),
+        "now_there": _address("/calendar", query, day=view.today),
         "as_day": _address("/calendar", query, span="day"),
         "as_week": _address("/calendar", query, span="week"),
         "as_month": _address("/calendar", query, span="month"),
