@@ -17,12 +17,15 @@ README = SOURCE.parent / "README.md"
 LATER = NEXT_WEEK + timedelta(weeks=4)  # when no other test books for the same patient
 
 
-@pytest.mark.parametrize(("answer", "ending"), [("no", r"\?\n\Z"), ("yes", r"\?\nBooked: apt_\w{22}\n\Z")])
+BOOKED = r"\?\nBooked: apt_\w{22}\n\Z"
+
+
+@pytest.mark.parametrize(("answer", "ending"), [("no", r"\?\n\Z"), ("yes", BOOKED), ("yes", BOOKED)])
 def test_the_quick_start_runs(desk: Desk, answer: str, ending: str) -> None:
     (quick_start, *_) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    assert "limit=3)" in quick_start
+    assert "limit=3\n" in quick_start
     # The next slots of today may all come too close to be booked in a moment.
-    quick_start = quick_start.replace("limit=3)", f"limit=3, from_=date.fromisoformat('{LATER}'))")
+    quick_start = quick_start.replace("limit=3\n", f"limit=3, from_=date.fromisoformat('{LATER}')\n")
     environment = {
         **os.environ,
         "PYTHONPATH": str(SOURCE),
