@@ -17,10 +17,7 @@ README = SOURCE.parent / "README.md"
 LATER = NEXT_WEEK + timedelta(weeks=4)  # when no other test books for the same patient
 
 
-BOOKED = r"\?\nBooked: apt_\w{22}\n\Z"
-
-
-@pytest.mark.parametrize(("answer", "ending"), [("no", r"\?\n\Z"), ("yes", BOOKED), ("yes", BOOKED)])
+@pytest.mark.parametrize(("answer", "ending"), [("no", r"\?\n\Z"), ("yes", r"\?\nBooked: apt_\w{22}\n\Z")])
 def test_the_quick_start_runs(desk: Desk, answer: str, ending: str) -> None:
     (quick_start, *_) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     assert "limit=3\n" in quick_start
@@ -34,8 +31,9 @@ def test_the_quick_start_runs(desk: Desk, answer: str, ending: str) -> None:
         "DESK_CLIENT_SECRET": desk.agent.client_secret,
         "ANSWER": answer,
     }
-    done = subprocess.run(
-        [sys.executable, "-c", quick_start], env=environment, capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
-    assert re.search(ending, done.stdout), done.stdout
+    for _ in range(2):  # the second time the first slot is taken
+        done = subprocess.run(
+            [sys.executable, "-c", quick_start], env=environment, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        assert re.search(ending, done.stdout), done.stdout
