@@ -15,7 +15,7 @@ import pytest
 
 from frontdesk.app import build_app, build_service
 from frontdesk.store.calendar_versions import CurrentVersions, PracticeVersions
-from frontdesk.store.database import Database, DatabaseUnavailable
+from frontdesk.store.database import Database, DatabaseUnavailable, PartUnavailable
 from tests.shared_database import opened
 from tests.world import World, book
 
@@ -154,9 +154,13 @@ class Questions:
         self.version = 1
         self.asked: list[asyncio.Future[None]] = []
 
-    async def fetch(self, _sql: str, practices: list[int]) -> list[tuple[int, int, bytes]]:
+    async def fetch(self, _sql: str, practices: int | list[int]) -> list[tuple[int | bytes, ...]]:
         calendars = pack(">qq", 10, self.version)
-        found = [(practice, practice, calendars) for practice in practices]  # read now, answered later
+        found: list[tuple[int | bytes, ...]]  # read now, answered later
+        if isinstance(practices, int):
+            found = [(practices, calendars)]
+        else:
+            found = [(practice, practice, calendars) for practice in practices]
         answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.asked.append(answered)
         await answered
@@ -232,6 +236,21 @@ async def test_everybody_who_waits_hears_of_a_failure_and_the_next_question_is_a
     await database.under_way(2)
     database.asked[1].set_result(None)
     assert await again == PracticeVersions(1, {10: 1})
+
+
+async def test_a_lost_part_of_the_database_concerns_its_practices_only() -> None:
+    database: Any = Questions()
+    versions = CurrentVersions(database)
+    lost, other = ask(versions, 1), ask(versions, 2)
+    await database.under_way(1)
+    database.asked[0].set_exception(PartUnavailable())
+    await database.under_way(3)
+    database.asked[1].set_exception(PartUnavailable())
+    database.asked[2].set_result(None)
+    with pytest.raises(DatabaseUnavailable):
+        await lost
+    assert await other == PracticeVersions(2, {10: 1})
+    await nobody_waits(versions)
 
 
 async def test_nobody_waits_for_an_answer_when_the_service_ends() -> None:

@@ -13,7 +13,7 @@ import asyncpg
 import pytest
 
 from frontdesk.store import database as store
-from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
+from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown, PartUnavailable
 from frontdesk.store.hosts import Hosts
 from tests.shared_database import dsn_of_a_new_database, newly_opened_database
 
@@ -48,6 +48,35 @@ async def test_a_transaction_that_was_rolled_back_is_unavailable(database: Datab
         async with database.transaction() as connection:
             await connection.execute(f"DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{sqlstate}'; END $$")
     await _usable(database)
+
+
+@pytest.mark.parametrize(
+    ("sqlstate", "is_kept"), [("23505", True), ("P0001", True), ("0A000", False), ("42703", False), ("XX000", False)]
+)
+@pytest.mark.parametrize("in_transaction", [False, True])
+async def test_a_session_is_given_up_after_an_error_that_no_statement_expects(
+    database: Database, sqlstate: str, is_kept: bool, in_transaction: bool
+) -> None:
+    async def fail() -> None:
+        failing = f"DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{sqlstate}'; END $$"
+        if not in_transaction:
+            await database.fetch(failing)
+        async with database.transaction() as connection:
+            await connection.execute(failing)
+
+    session = await database.fetchval("SELECT pg_backend_pid()")
+    with pytest.raises(asyncpg.PostgresError):
+        await fail()
+    assert (await database.fetchval("SELECT pg_backend_pid()") == session) is is_kept
+
+
+async def test_a_lost_part_of_the_database_costs_no_other_connection(database: Database) -> None:
+    async with database.transaction() as kept:
+        session = kept.get_server_pid()
+        with pytest.raises(PartUnavailable):
+            await database.fetch("DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '08006'; END $$")
+    async with database.transaction() as first, database.transaction() as second:
+        assert session in (first.get_server_pid(), second.get_server_pid())
 
 
 @pytest.mark.parametrize("limit", ["lock_timeout", "statement_timeout"])

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from frontdesk.background import Step
-from frontdesk.store.database import Database
+from frontdesk.store.database import Database, set_practice
 from frontdesk.store.practice_work import for_each_practice, practices_with
 
 _SEAL_AT_ONCE = 500
@@ -114,6 +114,7 @@ class AuditTrail:
 
 async def append_audit(connection: Any, entry: AuditEntry) -> None:
     """Adds a record to the transaction of the change that it is about."""
+    await set_practice(connection, entry.practice_id)
     await connection.execute("SELECT append_audit($1, $2, $3, $4, $5, $6, $7)", *entry.values())
 
 

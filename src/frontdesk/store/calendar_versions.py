@@ -5,10 +5,11 @@ from array import array
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from frontdesk.store.database import Database
+from frontdesk.store.database import Database, PartUnavailable
 from frontdesk.store.rows import network_integers
 
-_VERSIONS = "SELECT practice, version, calendars FROM unnest($1::bigint[]) AS practice, calendar_versions(practice)"
+_VERSIONS = "SELECT version, calendars FROM calendar_versions($1)"
+_VERSIONS_OF_SEVERAL = "SELECT practice, version, calendars FROM versions_of_practices($1)"
 
 
 class PracticeVersions(NamedTuple):
@@ -46,19 +47,37 @@ class CurrentVersions:
                 else:
                     for practice_id, result in batch:
                         if not result.done():
-                            result.set_result(found[practice_id])
+                            _settle(result, found[practice_id])
                 await asyncio.sleep(0)  # lets calls that arrive together share a query
         finally:
             self._reader = None
             for _, result in (*batch, *self._waiting):
                 result.cancel()  # has an effect only if this task was cancelled, at shutdown
 
-    async def _query(self, practices: set[int]) -> dict[int, PracticeVersions]:
-        rows = await self._database.fetch(_VERSIONS, list(practices))
-        return {
-            practice_id: PracticeVersions(directory, _by_provider(network_integers("q", calendars)))
-            for practice_id, directory, calendars in rows
-        }
+    async def _query(self, practices: set[int]) -> Mapping[int, PracticeVersions | BaseException]:
+        if len(practices) == 1:
+            return {practice_id: await self._query_one(practice_id) for practice_id in practices}
+        try:
+            rows = await self._database.fetch(_VERSIONS_OF_SEVERAL, list(practices))
+        except PartUnavailable:  # some practices are elsewhere
+            answers = await asyncio.gather(*map(self._query_one, practices), return_exceptions=True)
+            return dict(zip(practices, answers, strict=True))
+        return {practice_id: _versions(*row) for practice_id, *row in rows}
+
+    async def _query_one(self, practice_id: int) -> PracticeVersions:
+        [row] = await self._database.fetch(_VERSIONS, practice_id)
+        return _versions(*row)
+
+
+def _settle(result: asyncio.Future[PracticeVersions], answer: PracticeVersions | BaseException) -> None:
+    if isinstance(answer, BaseException):
+        result.set_exception(answer)
+    else:
+        result.set_result(answer)
+
+
+def _versions(directory: int | None, calendars: bytes | None) -> PracticeVersions:
+    return PracticeVersions(directory, _by_provider(network_integers("q", calendars)))
 
 
 def _by_provider(numbers: "array[int]") -> dict[int, int]:

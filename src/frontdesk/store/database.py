@@ -46,6 +46,10 @@ _NOT_EXECUTED = (
 _NOT_SENT = (pg.InterfaceError, pg.ReadOnlySQLTransactionError)
 # The connection was lost, or time ran out, while the statement ran.
 _LOST = (pg.PostgresConnectionError, pg.AdminShutdownError, pg.CrashShutdownError, pg.InternalClientError, OSError)
+# Told by a server that reached another one in vain, never by a lost connection of ours.
+_PART = pg.ConnectionFailureError
+# What statements of ours are meant to meet. After others, Citus may no longer send a session's calls to workers.
+_EXPECTED = (pg.IntegrityConstraintViolationError, pg.PLPGSQLError)
 # asyncpg's InternalClientError if the server ended the idle connection, and the statement was never sent.
 _NEVER_SENT_TEXT = "cannot switch to state"
 
@@ -55,6 +59,10 @@ T = TypeVar("T")
 
 class DatabaseUnavailable(Exception):  # noqa: N818 - not an error of ours
     """The database cannot answer now; nothing was executed."""
+
+
+class PartUnavailable(DatabaseUnavailable):
+    """A server of a distributed database cannot be reached; what is on others can be asked."""
 
 
 class OutcomeUnknown(Exception):  # noqa: N818
@@ -196,7 +204,7 @@ class Database:
         try:
             async with connection.transaction():
                 if practice_id is not None:
-                    await connection.execute("SELECT set_config('frontdesk.practice_id', $1, true)", str(practice_id))
+                    await set_practice(connection, practice_id)
                 yield connection
                 committing = True
         except (*_WORTH_REPEATING, *_NOT_EXECUTED) as error:
@@ -205,6 +213,9 @@ class Database:
             await self._discard(connection, error)
             unknown = committing and _may_have_been_sent(error)
             raise (OutcomeUnknown if unknown else DatabaseUnavailable) from error
+        except pg.PostgresError as error:
+            _close_after(error, connection)
+            raise
         finally:
             await self._release(connection, whole=False)
 
@@ -223,7 +234,10 @@ class Database:
                 if not repeatable and _may_have_been_sent(error):
                     raise OutcomeUnknown from error
                 if attempt == _ATTEMPTS:
-                    raise DatabaseUnavailable from error
+                    raise (PartUnavailable if isinstance(error, _PART) else DatabaseUnavailable) from error
+            except pg.PostgresError as error:
+                _close_after(error, connection)
+                raise
             finally:
                 await self._release(connection, whole=whole)
         raise AssertionError("unreachable")
@@ -278,6 +292,8 @@ class Database:
         if not isinstance(error, _WORTH_REPEATING):
             with contextlib.suppress(pg.InterfaceError):  # the pool may have noticed first
                 connection.terminate()
+            if isinstance(error, _PART):
+                return
             await self._distrust_idle()
             self._on_unreachable()
 
@@ -297,6 +313,12 @@ class _Connection(asyncpg.Connection):
             await super().close(timeout=timeout)
 
 
+async def set_practice(connection: Any, practice_id: int) -> None:
+    """Shows this practice's rows to the rest of the transaction. SET LOCAL, because Citus sends no other setting to its
+    workers."""
+    await connection.execute(f"SET LOCAL frontdesk.practice_id = '{practice_id:d}'")
+
+
 async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
     """The result of database work. Raises DatabaseUnavailable after so many seconds, and leaves cleaning up to a task:
     a server that hangs does not confirm that a statement is cancelled."""
@@ -311,6 +333,12 @@ async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
         task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         raise DatabaseUnavailable
     return task.result()
+
+
+def _close_after(error: pg.PostgresError, connection: Any) -> None:
+    if not isinstance(error, _EXPECTED):
+        with contextlib.suppress(pg.InterfaceError):
+            connection.terminate()
 
 
 def _host(connection: Any) -> str | None:

@@ -13,7 +13,7 @@ from frontdesk.domain.ids import new_patient_id
 from frontdesk.domain.names import digits
 from frontdesk.domain.patients import name_key
 from frontdesk.practice_file import PatientRecord, PracticeFile
-from frontdesk.store.database import Database, DatabaseUnavailable
+from frontdesk.store.database import Database, DatabaseUnavailable, set_practice
 from frontdesk.store.directories import load_directory, lock_providers, save_directory
 from frontdesk.store.notifications import notify
 from frontdesk.store.rows import field_names, from_row, upsert_sql
@@ -81,7 +81,7 @@ async def import_practice(
         practice_id, saved_version = await _save_practice(connection, file.directory.practice, now)
         if version is not None and saved_version != version + 1:
             raise PracticeChanged
-        await connection.execute("SELECT set_config('frontdesk.practice_id', $1, true)", str(practice_id))
+        await set_practice(connection, practice_id)
         await lock_providers(connection, practice_id)
         await save_directory(connection, practice_id, file.directory, prune=prune)
         await save_patients(connection, practice_id, file.patients, now)

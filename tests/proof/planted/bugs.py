@@ -49,7 +49,7 @@ BUGS: Mapping[str, tuple[Edit, ...]] = {
         Edit("systems/native/calendar_reads.py", "if calendar.changes == current.calendars.get(provider_id, 0)", "if True"),
     ),
     "stale read: changes of an appointment are not counted": (
-        Edit("store/functions/calendar_versions.sql", "FROM before UNION SELECT practice_id, provider_id, 1 FROM after",
+        Edit("store/functions/triggers.sql", "FROM before UNION SELECT practice_id, provider_id, 1 FROM after",
              "FROM before WHERE false"),
     ),
     "stale read: a worker remembers appointments": (

@@ -14,12 +14,12 @@ SELECT d.event_id, o.type, o.occurred_at, d.state, d.attempts,
        CASE WHEN d.state = 'pending' THEN d.due_at END AS due_at, a.at, a.status, a.milliseconds, a.failure
 FROM webhook_delivery d
 JOIN outbox o ON o.practice_id = d.practice_id AND o.event_id = d.event_id
-LEFT JOIN LATERAL (
-    SELECT t.at, t.status, t.milliseconds, t.failure FROM webhook_attempt t
-    WHERE t.practice_id = d.practice_id AND t.endpoint_id = d.endpoint_id AND t.event_id = d.event_id
-    ORDER BY t.attempt_id DESC LIMIT 1
-) a ON true
-WHERE d.practice_id = $1 AND d.endpoint_id = $2 AND ($3::text IS NULL OR d.state = $3)
+LEFT JOIN webhook_attempt a
+  ON a.practice_id = d.practice_id AND a.endpoint_id = d.endpoint_id AND a.event_id = d.event_id AND a.attempt_id = (
+      SELECT max(t.attempt_id) FROM webhook_attempt t
+      WHERE t.practice_id = d.practice_id AND t.endpoint_id = d.endpoint_id AND t.event_id = d.event_id
+  )
+WHERE d.practice_id = $1 AND d.endpoint_id = $2 AND d.state = ANY ($3::text[])
 ORDER BY d.event_id DESC LIMIT $4
 """
 _ATTEMPTS = """
@@ -58,7 +58,7 @@ async def list_deliveries(database: Database, endpoint_id: str, state: str | Non
     """The newest deliveries, newest first."""
     endpoint = await show_endpoint(database, endpoint_id)
     async with database.transaction(endpoint.practice_id) as connection:
-        rows = await connection.fetch(_SELECT, endpoint.practice_id, endpoint_id, state, most)
+        rows = await connection.fetch(_SELECT, endpoint.practice_id, endpoint_id, [state] if state else STATES, most)
     # The columns of a delivery, then those of its last attempt.
     return [Delivery(*(*row[:6], None if row["at"] is None else Attempt(*row[6:]))) for row in rows]
 

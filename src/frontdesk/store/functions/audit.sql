@@ -85,10 +85,10 @@ $$;
 CREATE OR REPLACE FUNCTION seal_audit(p_practice bigint, p_most integer) RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
-    head    audit_head;
-    r       audit_record;
-    v_ids   bigint[] := '{}';
-    v_links bytea[] := '{}';
+    head      audit_head;
+    r         audit_record;
+    v_subject text;
+    v_ids     bigint[] := '{}';
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     INSERT INTO audit_head (practice_id, sequence, hash) VALUES (p_practice, 0, '') ON CONFLICT DO NOTHING;
@@ -97,21 +97,23 @@ BEGIN
         SELECT a.* FROM audit_unsealed u JOIN audit_record a USING (practice_id, record_id)
         WHERE u.practice_id = p_practice ORDER BY u.record_id LIMIT p_most
     LOOP
+        head.sequence := head.sequence + 1;
         head.hash := audit_hash(head.hash, r);
         v_ids := array_append(v_ids, r.record_id);
-        v_links := array_append(v_links, head.hash);
+        INSERT INTO audit_seal (practice_id, sequence, record_id, hash)
+        VALUES (p_practice, head.sequence, r.record_id, head.hash);
+        IF is_appointment_change(r.operation) THEN
+            FOREACH v_subject IN ARRAY r.subject_ids LOOP
+                IF v_subject LIKE 'apt\_%' THEN
+                    INSERT INTO appointment_trail (practice_id, appointment_id, record_id)
+                    VALUES (p_practice, v_subject, r.record_id) ON CONFLICT DO NOTHING;
+                END IF;
+            END LOOP;
+        END IF;
     END LOOP;
     IF cardinality(v_ids) > 0 THEN
-        INSERT INTO audit_seal (practice_id, sequence, record_id, hash)
-        SELECT p_practice, head.sequence + s.i, s.record_id, s.hash
-        FROM unnest(v_ids, v_links) WITH ORDINALITY AS s (record_id, hash, i);
         DELETE FROM audit_unsealed u WHERE u.practice_id = p_practice AND u.record_id = ANY (v_ids);
-        INSERT INTO appointment_trail (practice_id, appointment_id, record_id)
-        SELECT DISTINCT p_practice, s.id, a.record_id FROM audit_record a CROSS JOIN unnest(a.subject_ids) AS s (id)
-        WHERE a.practice_id = p_practice AND a.record_id = ANY (v_ids) AND is_appointment_change(a.operation)
-          AND s.id LIKE 'apt\_%';
-        UPDATE audit_head h SET sequence = head.sequence + cardinality(v_ids), hash = head.hash
-        WHERE h.practice_id = p_practice;
+        UPDATE audit_head h SET sequence = head.sequence, hash = head.hash WHERE h.practice_id = p_practice;
     END IF;
     RETURN cardinality(v_ids);
 END $$;

@@ -177,6 +177,7 @@ BEGIN
     END IF;
 
     m.misses := m.misses + 1;
+    m.questions := (m.questions || p_question)[greatest(1, cardinality(m.questions) - 98):];  -- the last hundred
     IF m.misses >= p_misses THEN
         v_pause := least(interval '1 day', interval '1 hour' * 2 ^ least(m.misses - p_misses, 5));
     ELSIF m.misses = p_misses - 1 THEN
@@ -185,8 +186,7 @@ BEGIN
         v_pause := interval '15 seconds';
     END IF;
     UPDATE match_miss t SET
-        misses = m.misses, last_at = p_now, paused_until = p_now + v_pause,
-        questions = (t.questions || p_question)[greatest(1, cardinality(t.questions) - 98):]  -- the last hundred
+        misses = m.misses, last_at = p_now, paused_until = p_now + v_pause, questions = m.questions
     WHERE t.practice_id = p_practice AND t.client_id = p_client AND t.person = p_person;
     UPDATE match_miss t SET misses = a.misses + 1, began_at = a.began_at, last_at = p_now
     WHERE t.practice_id = p_practice AND t.client_id = p_client AND t.person = '';

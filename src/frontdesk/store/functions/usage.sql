@@ -8,20 +8,27 @@ CREATE OR REPLACE FUNCTION count_requests(
 )
 RETURNS void
 LANGUAGE plpgsql AS $$
+DECLARE
+    c record;
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     PERFORM set_config('synchronous_commit', 'off', true);
-    INSERT INTO request_count (
-        practice_id, minutes, began_at, client_id, operation, door, status, code, requests
-    )
-    SELECT p_practice, period.minutes, date_bin(make_interval(mins => period.minutes), p_at, '2000-01-01 00:00:00Z'),
-           c.client_id, c.operation, c.door, c.status, c.code, c.requests
-    FROM unnest(p_clients, p_operations, p_doors, p_statuses, p_codes, p_requests)
-        AS c (client_id, operation, door, status, code, requests)
-    CROSS JOIN (VALUES (5), (60)) AS period (minutes)
-    ORDER BY 2, 4, 5, 6, 7, 8
-    ON CONFLICT (practice_id, minutes, began_at, client_id, operation, door, status, code)
-    DO UPDATE SET requests = request_count.requests + excluded.requests;
+    FOR c IN
+        SELECT period.minutes, date_bin(make_interval(mins => period.minutes), p_at, '2000-01-01 00:00:00Z') AS began_at,
+               t.client_id, t.operation, t.door, t.status, t.code, t.requests
+        FROM unnest(p_clients, p_operations, p_doors, p_statuses, p_codes, p_requests)
+            AS t (client_id, operation, door, status, code, requests)
+        CROSS JOIN (VALUES (5), (60)) AS period (minutes)
+        ORDER BY 1, 3, 4, 5, 6, 7
+    LOOP
+        INSERT INTO request_count AS n (
+            practice_id, minutes, began_at, client_id, operation, door, status, code, requests
+        ) VALUES (
+            p_practice, c.minutes, c.began_at, c.client_id, c.operation, c.door, c.status, c.code, c.requests
+        )
+        ON CONFLICT (practice_id, minutes, began_at, client_id, operation, door, status, code)
+        DO UPDATE SET requests = n.requests + excluded.requests;
+    END LOOP;
 END $$;
 
 -- Deletes old counts of one practice, at most p_most; several nodes may call it at once.

@@ -258,35 +258,6 @@ BEGIN
     END LOOP;
 END $$;
 
--- Up to p_look practices with webhooks after an id, and whether anything may be due there.
-CREATE OR REPLACE FUNCTION look_for_webhooks(p_after bigint, p_look integer, p_now timestamptz)
-RETURNS TABLE (practice_id bigint, due boolean)
-LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
-SET enable_mergejoin = off
-AS $$
-#variable_conflict use_column
-DECLARE
-    v_now timestamptz := coalesce(p_now, now());
-    v_id  bigint;
-BEGIN
-    FOR v_id IN
-        SELECT p.practice_id FROM practice p
-        WHERE p.has_webhooks AND p.practice_id > p_after ORDER BY p.practice_id LIMIT p_look
-    LOOP
-        PERFORM set_config('frontdesk.practice_id', v_id::text, true);
-        practice_id := v_id;
-        due := (
-            EXISTS (SELECT FROM outbox o WHERE o.practice_id = v_id AND NOT o.relayed)
-            OR EXISTS (
-                SELECT FROM webhook_delivery d
-                WHERE d.practice_id = v_id AND d.state = 'pending' AND d.due_at <= v_now
-            )
-        ) AND webhooks_are_due(v_id, v_now);
-        RETURN NEXT;
-    END LOOP;
-END $$;
-
 -- Deletes deliveries that ended before a moment, and their attempts; returns how many.
 CREATE OR REPLACE FUNCTION forget_webhook_deliveries(p_practice bigint, p_before timestamptz, p_most integer)
 RETURNS integer

@@ -1,4 +1,94 @@
--- What waits to be done, for metrics and `frontdesk doctor`.
+-- Questions about all practices: which of them have work to be done, and what waits.
+
+-- Looks at each practice under its own row-level policy and returns only ids. Each look is one step in an index.
+CREATE OR REPLACE FUNCTION practices_with(p_chore text, p_before timestamptz) RETURNS SETOF bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_id    bigint;
+    v_found boolean;
+BEGIN
+    FOR v_id IN SELECT p.practice_id FROM practice p ORDER BY p.practice_id LOOP
+        PERFORM set_config('frontdesk.practice_id', v_id::text, true);
+        IF p_chore = 'unsealed records' THEN
+            v_found := EXISTS (SELECT FROM audit_unsealed u WHERE u.practice_id = v_id);
+        ELSIF p_chore = 'unsigned heads' THEN
+            v_found := EXISTS (
+                SELECT FROM audit_head h
+                WHERE h.practice_id = v_id AND h.sequence > 0 AND NOT EXISTS (
+                    SELECT FROM audit_signed_head g WHERE g.practice_id = v_id AND g.sequence = h.sequence
+                )
+            );
+        ELSIF p_chore = 'old intents' THEN
+            v_found := EXISTS (
+                SELECT FROM intent i
+                WHERE i.practice_id = v_id AND i.keep_until <= p_before
+                  AND (i.state <> 'executing' OR i.withheld IS NOT NULL)
+            );
+        ELSIF p_chore = 'old holds' THEN
+            v_found := EXISTS (SELECT FROM slot_hold h WHERE h.practice_id = v_id AND h.held_at < p_before);
+        ELSIF p_chore = 'old events' THEN
+            v_found := p_before > (
+                SELECT o.occurred_at FROM outbox o WHERE o.practice_id = v_id ORDER BY o.event_id LIMIT 1
+            );
+        ELSIF p_chore = 'ended deliveries' THEN
+            v_found := EXISTS (
+                SELECT FROM webhook_delivery d
+                WHERE d.practice_id = v_id AND d.state <> 'pending' AND d.due_at < p_before
+            );
+        ELSIF p_chore = 'old fine counts' THEN
+            v_found := EXISTS (
+                SELECT FROM request_count c WHERE c.practice_id = v_id AND c.minutes = 5 AND c.began_at < p_before
+            );
+        ELSIF p_chore = 'old coarse counts' THEN
+            v_found := EXISTS (
+                SELECT FROM request_count c WHERE c.practice_id = v_id AND c.minutes = 60 AND c.began_at < p_before
+            );
+        ELSE
+            RAISE 'unknown chore';
+        END IF;
+        IF v_found THEN
+            RETURN NEXT v_id;
+        END IF;
+    END LOOP;
+END $$;
+
+-- What calendar_versions says of each of several practices.
+CREATE OR REPLACE FUNCTION versions_of_practices(p_practices bigint[])
+RETURNS TABLE (practice bigint, version bigint, calendars bytea)
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY
+    SELECT wanted.id, v.version, v.calendars FROM unnest(p_practices) AS wanted (id), calendar_versions(wanted.id) AS v;
+END $$;
+
+-- Up to p_look practices with webhooks after an id, and whether anything may be due there.
+CREATE OR REPLACE FUNCTION look_for_webhooks(p_after bigint, p_look integer, p_now timestamptz)
+RETURNS TABLE (practice_id bigint, due boolean)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_now timestamptz := coalesce(p_now, now());
+    v_id  bigint;
+BEGIN
+    FOR v_id IN
+        SELECT p.practice_id FROM practice p
+        WHERE p.has_webhooks AND p.practice_id > p_after ORDER BY p.practice_id LIMIT p_look
+    LOOP
+        PERFORM set_config('frontdesk.practice_id', v_id::text, true);
+        practice_id := v_id;
+        due := (
+            EXISTS (SELECT FROM outbox o WHERE o.practice_id = v_id AND NOT o.relayed)
+            OR EXISTS (
+                SELECT FROM webhook_delivery d
+                WHERE d.practice_id = v_id AND d.state = 'pending' AND d.due_at <= v_now
+            )
+        ) AND webhooks_are_due(v_id, v_now);
+        RETURN NEXT;
+    END LOOP;
+END $$;
 
 -- Rows of every practice, without its id and without zeros: numbers are to be added up, and of seconds the most taken.
 -- Looks at each practice under its own row-level policy, and counts at most p_most rows of each kind. Uses indexes only:
