@@ -1,4 +1,4 @@
-.PHONY: run test check format generate catalogue adding-test bench bench-quick audit help setup setup-dev clean heavy crash-test cuts-test simulation-test fuzz soak nodes-test attack-test property-test mcp-conformance fhir-test client-test browser-test firefox-test screenshots checker-test deploy-test proof
+.PHONY: run test check format generate catalogue adding-test bench bench-quick audit help setup setup-dev clean heavy crash-test cuts-test simulation-test fuzz soak nodes-test citus-test attack-test property-test mcp-conformance fhir-test client-test browser-test firefox-test screenshots checker-test deploy-test proof
 
 unexport PYTHONDONTWRITEBYTECODE  # where it is set, every process would compile all modules and tests anew
 
@@ -34,6 +34,16 @@ crash-test: setup-dev ## kills server, workers and database, also under load; th
 
 nodes-test: setup-dev ## several nodes under load: rolling restarts, fail-over of PostgreSQL, logins with few rights (pgbouncer and patroni optional)
 	.venv/bin/python -m pytest -m heavy tests/nodes
+
+CITUS_TESTS ?= tests/acceptance/test_booking_flow.py tests/engine/test_audit.py tests/engine/test_consent.py \
+	tests/engine/test_confirmation.py tests/engine/test_housekeeping.py tests/security/test_audit_tampering.py \
+	tests/security/test_isolation_of_operations.py tests/security/test_isolation_of_tables.py tests/webhooks/test_delivery.py \
+	tests/webhooks/test_endpoints.py tests/webhooks/test_failing_endpoints.py tests/webhooks/test_old_events.py tests/webhooks/test_queues.py \
+	tests/console/test_isolation.py tests/console/test_bookings.py tests/console/test_arrivals.py tests/console/test_audit.py
+citus-test: setup-dev ## on a Citus cluster, by its coordinator's address: DATABASE=postgresql://postgres@HOST:5432/postgres
+	@test -n "$(DATABASE)" || { echo "Name a cluster: make citus-test DATABASE=postgresql://postgres@HOST:5432/postgres"; exit 2; }
+	CITUS_DATABASE="$(DATABASE)" .venv/bin/python -m pytest -m "not heavy and not one_server" $(CITUS_TESTS)
+	CITUS_DATABASE="$(DATABASE)" .venv/bin/python -m pytest -m heavy -s tests/citus
 
 cuts-test: setup-dev ## every write with its connections (PostgreSQL, HTTP, FHIR) cut at every message (FHIR and rarer faults: CUT_EVERY=1)
 	.venv/bin/python -m pytest -m heavy tests/proof/cuts

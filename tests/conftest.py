@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import httpx
@@ -21,6 +22,7 @@ from hypothesis import HealthCheck, settings
 from frontdesk.store.database import Database
 from frontdesk.store.embedded.server import OWNER_ROLE, SETTINGS, EmbeddedPostgres
 from frontdesk.store.migrate import migrate
+from tests.citus.cluster import TEMPLATE, CitusCluster, NewDatabase, named_address
 from tests.recycled_databases import RecycledDatabase, RecycledDatabases
 from tests.shared_database import as_owner, new_database, opened
 from tests.store.embedded_processes import superuser_login, temporary_home
@@ -125,7 +127,15 @@ def made_server(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def cluster(made_server: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """An embedded server, or the Citus cluster that `make citus-test` names."""
+    if citus := named_address():
+        distributed = CitusCluster(citus)
+        asyncio.run(distributed.start())
+        yield distributed
+        asyncio.run(distributed.drop(TEMPLATE))
+        return
+    made_server = request.getfixturevalue("made_server")
     # On a disk, creating and dropping a database takes five times the CPU time.
     in_memory = os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > CLUSTER_BYTES
     with tempfile.TemporaryDirectory(
@@ -143,7 +153,7 @@ def cluster(made_server: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture(scope="session")
 def template() -> str:
     """The name of a migrated, empty database that others are copied from."""
-    return "frontdesk"
+    return TEMPLATE if named_address() else "frontdesk"
 
 
 @pytest.fixture(scope="session")
@@ -167,15 +177,19 @@ async def recycled_databases(cluster: EmbeddedPostgres) -> AsyncIterator[Recycle
 
 @pytest.fixture
 async def recycled(
-    request: pytest.FixtureRequest, recycled_databases: RecycledDatabases, template: str
-) -> AsyncIterator[RecycledDatabase]:
+    request: pytest.FixtureRequest, cluster: Any, recycled_databases: RecycledDatabases, template: str
+) -> AsyncIterator[RecycledDatabase | NewDatabase]:
     source = request.getfixturevalue("world_template")[0] if "world_template" in request.fixturenames else template
+    if named_address():
+        async with new_database(cluster, source) as dsn:
+            yield NewDatabase(dsn)
+        return
     async with recycled_databases.lend(source) as lent:
         yield lent
 
 
 @pytest.fixture
-def database_dsn(recycled: RecycledDatabase) -> str:
+def database_dsn(recycled: RecycledDatabase | NewDatabase) -> str:
     """A migrated database, as the service: empty, or with the practices of the world for a test that has one."""
     return recycled.dsn
 
@@ -195,7 +209,7 @@ async def owner(owner_dsn: str) -> AsyncIterator[asyncpg.Connection]:
 
 
 @pytest.fixture
-async def database(recycled: RecycledDatabase) -> AsyncIterator[Database]:
+async def database(recycled: RecycledDatabase | NewDatabase) -> AsyncIterator[Database]:
     async with recycled.opened() as database:
         yield database
 

@@ -10,13 +10,15 @@ import pytest
 
 from frontdesk.store.database import SERVICE_ROLE, Database
 from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
+from tests.citus.cluster import CitusCluster
 from tests.world import World, build_world
 
+AnyCluster = EmbeddedPostgres | CitusCluster
 _numbers = itertools.count(1)
 
 
 @asynccontextmanager
-async def new_database(cluster: EmbeddedPostgres, template: str, name: str | None = None) -> AsyncIterator[str]:
+async def new_database(cluster: AnyCluster, template: str, name: str | None = None) -> AsyncIterator[str]:
     """A copy of the template, dropped afterwards; its address, as the service."""
     name = await create_database(cluster, template, name)
     try:
@@ -25,17 +27,23 @@ async def new_database(cluster: EmbeddedPostgres, template: str, name: str | Non
         await drop_database(cluster, name)
 
 
-async def create_database(cluster: EmbeddedPostgres, template: str, name: str | None = None) -> str:
+async def create_database(cluster: AnyCluster, template: str, name: str | None = None) -> str:
     name = name or f"test_{next(_numbers)}"
+    if isinstance(cluster, CitusCluster):
+        await cluster.create(name, template)
+        return name
     await _administer(cluster, f"CREATE DATABASE {name} TEMPLATE {template} OWNER {OWNER_ROLE} STRATEGY file_copy")
     return name
 
 
-async def drop_database(cluster: EmbeddedPostgres, name: str) -> None:
+async def drop_database(cluster: AnyCluster, name: str) -> None:
+    if isinstance(cluster, CitusCluster):
+        await cluster.drop(name)
+        return
     await _administer(cluster, f"DROP DATABASE {name} WITH (FORCE)")
 
 
-async def _administer(cluster: EmbeddedPostgres, statement: str) -> None:
+async def _administer(cluster: AnyCluster, statement: str) -> None:
     connection = await asyncpg.connect(address(cluster, "postgres", "postgres"))
     try:
         await connection.execute(statement)
@@ -43,7 +51,7 @@ async def _administer(cluster: EmbeddedPostgres, statement: str) -> None:
         await connection.close()
 
 
-def address(cluster: EmbeddedPostgres, role: str, name: str) -> str:
+def address(cluster: AnyCluster, role: str, name: str) -> str:
     return cluster.dsn(role).replace("/frontdesk?", f"/{name}?")
 
 
@@ -67,7 +75,7 @@ def as_superuser(dsn: str) -> str:
 
 @pytest.fixture(name="database_dsn")
 async def dsn_of_a_new_database(
-    request: pytest.FixtureRequest, cluster: EmbeddedPostgres, template: str
+    request: pytest.FixtureRequest, cluster: AnyCluster, template: str
 ) -> AsyncIterator[str]:
     """For a module that names it: its tests count or end sessions, and nobody else may have one."""
     source = request.getfixturevalue("world_template")[0] if "world_template" in request.fixturenames else template
@@ -83,7 +91,7 @@ async def newly_opened_database(database_dsn: str) -> AsyncIterator[Database]:
 
 
 @asynccontextmanager
-async def shared_world(cluster: EmbeddedPostgres, template: str, folder: Path) -> AsyncIterator[World]:
+async def shared_world(cluster: AnyCluster, template: str, folder: Path) -> AsyncIterator[World]:
     async with new_database(cluster, template) as dsn, opened(dsn, 8) as database:
         world = await build_world(database, folder)
         try:
@@ -95,7 +103,7 @@ async def shared_world(cluster: EmbeddedPostgres, template: str, folder: Path) -
 
 @pytest.fixture(scope="module", name="world")
 async def world_of_a_module(
-    cluster: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
+    cluster: AnyCluster, template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[World]:
     """For a module that names it: its tests then share one world, instead of having one each."""
     async with shared_world(cluster, template, tmp_path_factory.mktemp("world")) as built:

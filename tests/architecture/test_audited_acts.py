@@ -93,6 +93,7 @@ WRITING_UNAUDITED = {
     "practice init": "writes a file, and does not use the database",
     "practice schema": "prints a file of the package",
     "completion": "prints a script, and does not use the database",
+    "db distribute": "moves rows to other servers as they are; the table of its steps records it",
     "db migrate": "changes tables and functions; the table of migrations records it",
     "webhook test": "sends a message without data, and changes nothing",
 }

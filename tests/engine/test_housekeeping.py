@@ -113,6 +113,7 @@ async def test_looking_for_chores_leaves_no_practice_named(world: World) -> None
             await connection.fetch("SELECT count(*) FROM patient")
 
 
+@pytest.mark.one_server
 async def test_tables_that_have_grown_are_analyzed(world: World, owner: asyncpg.Connection) -> None:
     await owner.execute("ALTER TABLE patient SET (autovacuum_enabled = off)")  # a table that it works on is left out
     patients = "".join(

@@ -116,6 +116,7 @@ async def test_the_service_cannot_move_a_head_back_nor_touch_what_is_recorded(wo
     assert kinds(await verified(world)) == ["sealMissing"]
 
 
+@pytest.mark.one_server
 async def test_a_rewritten_trail_differs_from_its_signed_head(world: World, owner: asyncpg.Connection) -> None:
     await records(world, 5)
     await signing(world).sign_due()
@@ -129,6 +130,7 @@ async def test_a_rewritten_trail_differs_from_its_signed_head(world: World, owne
     assert kinds(await verified(world)) == ["signatureInvalid"]
 
 
+@pytest.mark.one_server
 async def test_subjects_that_were_joined_to_hide_a_patient_are_reported(
     world: World, owner: asyncpg.Connection
 ) -> None:
@@ -143,6 +145,7 @@ async def test_subjects_that_were_joined_to_hide_a_patient_are_reported(
     assert kinds(await verified(world)) == ["changed"]
 
 
+@pytest.mark.one_server
 async def test_a_signature_of_another_practice_or_key_is_not_valid(world: World, owner: asyncpg.Connection) -> None:
     await records(world, 2)
     await signing(world).sign_due()
@@ -159,6 +162,7 @@ async def test_a_signature_of_another_practice_or_key_is_not_valid(world: World,
     assert (await verified(world)).faults == (), "an older key verifies for ever"
 
 
+@pytest.mark.one_server
 async def test_removing_the_newest_records_is_revealed_by_a_head_kept_elsewhere(
     world: World, owner: asyncpg.Connection, command: Command, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,7 +1,7 @@
 """The schema keeps the rules under which it can be distributed by practice over a Citus cluster."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 import frontdesk
+from frontdesk.store.distribution import BY_COLUMN, statements_of
+from frontdesk.store.migrate import FunctionFile, this_release
 
 TABLES = """
 SELECT relname AS name, relrowsecurity AND relforcerowsecurity AS by_practice, EXISTS (
@@ -37,13 +39,9 @@ SELECT p.proname AS name, l.lanname AS language, p.prosrc AS text, p.proargnames
 FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
 WHERE p.pronamespace = 'frontdesk'::regnamespace AND l.lanname IN ('sql', 'plpgsql')
 """
-# Tables without row-level security: written often, and distributed by this column; or copied to every worker.
-BY_COLUMN = {"token_failure": "subject"}
-REFERENCE = {"practice", "client"}
+REFERENCE = {"practice", "client"}  # two of those that are copied to every worker
 # They run at the coordinator.
 NOT_OF_A_PRACTICE = {"count_attempt", "attempts_at_cap", "count_failed_token_call", "token_calls_refused"}
-# One statement for many rows, or a loop over practices: a distributed database needs others in their place.
-FOR_ONE_SERVER = {"seal_audit", "count_requests", "practices_with", "look_for_webhooks", "measure_queues"}
 
 
 @dataclass(frozen=True)
@@ -82,12 +80,13 @@ async def test_the_schema_can_be_distributed_by_practice(owner: Any, tables: Tab
         else:
             assert parent not in tables.distributed, what
 
+    for_one_server = defined_in(f for f in this_release().functions if f.name in replaced_files())
     functions = await owner.fetch(FUNCTIONS)
     reading = {f["name"] for f in functions if tables.used_in(f["text"])}
     assert {"commit_write", "busy_times", "append_write_audit"} <= reading
     for function in functions:
         name, used = function["name"], tables.used_in(function["text"])
-        if not used or function["is_trigger"] or name in FOR_ONE_SERVER:
+        if not used or function["is_trigger"] or name in for_one_server:
             continue
         assert function["language"] == "plpgsql", f"{name}: in SQL, and reads tables"
         if not function["definer"] and used & tables.distributed.keys():
@@ -103,6 +102,41 @@ async def test_the_schema_can_be_distributed_by_practice(owner: Any, tables: Tab
                 check_statement(path.name, "".join(text), tables, set())
 
 
+def replaced_files() -> set[str]:
+    """Loops over practices and statement triggers: a distributed database has others in their place."""
+    return {f.name for f in this_release().of_distributed}
+
+
+def defined_in(files: Iterable[FunctionFile]) -> set[str]:
+    return set(re.findall(r"CREATE OR REPLACE FUNCTION (?:frontdesk\.)?(\w+)", "".join(f.sql for f in files)))
+
+
+def test_a_distributed_database_has_the_functions_of_each_file_that_it_replaces() -> None:
+    assert replaced_files() == {"all_practices", "triggers"}
+    plain = {f.name: f for f in this_release().functions}
+    for file in this_release().of_distributed:
+        missing = defined_in([plain[file.name]]) - defined_in([file])
+        assert missing <= {"count_calendar_update"}, file.name  # a row trigger does the work of both
+        assert "REFERENCING" not in file.sql
+        assert file.sql.count("CREATE OR REPLACE TRIGGER") == file.sql.count("FOR EACH ROW")
+
+
+async def test_statement_triggers_are_made_in_the_replaced_file_only(owner: Any) -> None:
+    rows = await owner.fetch("SELECT tgname FROM pg_trigger WHERE tgnewtable IS NOT NULL OR tgoldtable IS NOT NULL")
+    plain = next(f for f in this_release().functions if f.name == "triggers")
+    assert {row["tgname"] for row in rows} == set(re.findall(r"CREATE OR REPLACE TRIGGER (\w+)", plain.sql))
+
+
+def test_a_text_is_divided_into_its_statements() -> None:
+    text = """-- first; this
+    SELECT 'a;''b', $$ ; $$;
+
+    DO $x$ BEGIN PERFORM $$;$$; END $x$;
+    SELECT 2 -- ; no more
+    """
+    assert statements_of(text) == ["SELECT 'a;''b', $$ ; $$", "DO $x$ BEGIN PERFORM $$;$$; END $x$", "SELECT 2"]
+
+
 def check_statement(where: str, statement: str, tables: Tables, reading: set[str]) -> None:
     """What Citus refuses of a statement on the tables of a practice."""
     if not tables.used_in(statement) & tables.distributed.keys():
@@ -110,6 +144,7 @@ def check_statement(where: str, statement: str, tables: Tables, reading: set[str
     words = " ".join(statement.split())
     assert not re.search(r"\bINSERT INTO (?!.*\bVALUES\b).*\bSELECT\b", words), f"{where}: INSERT ... SELECT: {words}"
     assert not re.search(r"\bCASE (p|v)_\w+ WHEN\b", words), f"{where}: CASE of a parameter: {words}"
+    assert ":]" not in words, f"{where}: a slice without an end, at which Citus crashes: {words}"
     called = {name for name in re.findall(r"\b(\w+)\(", words) if name in reading}
     assert not called or words.startswith("IF"), f"{where}: a query calls {called}, which reads tables: {words}"
 

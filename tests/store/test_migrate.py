@@ -8,7 +8,18 @@ import asyncpg
 import pytest
 
 from frontdesk.store.database import Database, session_settings
-from frontdesk.store.migrate import FunctionFile, Migration, MigrationError, Release, migrate, this_release, unreadiness
+from frontdesk.store.distribution import Distribution
+from frontdesk.store.migrate import (
+    FunctionFile,
+    Migration,
+    MigrationError,
+    Release,
+    distribute,
+    migrate,
+    status,
+    this_release,
+    unreadiness,
+)
 
 
 def greeting(text: str) -> FunctionFile:
@@ -198,3 +209,21 @@ async def test_a_start_analyzes_tables_that_grew_without_statistics(owner_dsn: s
     await owner.execute("CREATE TABLE grown WITH (autovacuum_enabled = off) AS SELECT generate_series(1, 10000) AS n")
     await migrate(owner_dsn)
     assert await owner.fetchval("SELECT reltuples FROM pg_class WHERE relname = 'grown'") == 10000
+
+
+async def test_a_database_without_citus_is_not_distributed(owner_dsn: str) -> None:
+    with pytest.raises(MigrationError, match="CREATE EXTENSION citus"):
+        await distribute(owner_dsn, lambda _step, _steps: None)
+    assert (await status(owner_dsn)).distribution is None
+
+
+async def test_an_interrupted_distribution_is_refused(owner_dsn: str, database: Database) -> None:
+    steps = "SELECT * FROM (VALUES (1, '', true), (2, '', false)) AS t (step, statement, done)"
+    await fetch(owner_dsn, f"CREATE TABLE distribution AS {steps}")
+    columns = "nodename text, nodeport text, groupid integer, noderole text, isactive boolean"
+    await fetch(owner_dsn, f"CREATE TABLE pg_dist_node ({columns})")
+    await fetch(owner_dsn, "GRANT SELECT ON distribution, pg_dist_node TO frontdesk_service")
+    assert await unreadiness(database) == "distribution interrupted"
+    with pytest.raises(MigrationError, match="run frontdesk db distribute"):
+        await migrate(owner_dsn)
+    assert (await status(owner_dsn)).distribution == Distribution((), steps=2, unfinished=1)

@@ -114,6 +114,7 @@ async def test_old_deliveries_are_forgotten_and_waiting_ones_are_not(desk: Desk,
     assert await desk.rows("SELECT * FROM webhook_attempt") == []
 
 
+@pytest.mark.one_server
 async def test_looking_for_work_where_there_is_none_writes_nothing(desk: Desk, receiver: Receiver) -> None:
     await desk.endpoint(receiver.url())
     await desk.happen("apt_1")

@@ -1,4 +1,4 @@
-"""`frontdesk db`: migrates the database and shows the state of migrations."""
+"""`frontdesk db`: migrates the database, distributes it over a Citus cluster and shows its state."""
 
 import argparse
 from typing import TYPE_CHECKING, Any
@@ -12,13 +12,14 @@ if TYPE_CHECKING:
 
 
 def add_commands(commands: Commands) -> None:
-    group = add_group(commands, "db", "The database: migrate, status.")
+    group = add_group(commands, "db", "The database: migrate, distribute, status.")
     command = add_command(group, "migrate", _migrate, "Bring the database up to this version of frontdesk.")
     command.add_argument(
         "--phase",
         choices=("before", "after"),
         help="before: only what the previous version works with, too; after: the rest, once all nodes are upgraded",
     )
+    add_command(group, "distribute", _distribute, "Distribute the database over the workers of its Citus cluster.")
     add_command(group, "status", _status, "Show which migrations and functions the database has.")
 
 
@@ -39,6 +40,28 @@ def _migrate(args: argparse.Namespace) -> None:
     answer(args, document, "\n".join(lines) or "The database is up to date.")
 
 
+def _distribute(args: argparse.Namespace) -> None:
+    from frontdesk.store.migrate import distribute
+
+    def progress(step: int, steps: int) -> None:
+        if not args.json:
+            print(f"Step {step} of {steps}.", flush=True)
+
+    settings = started_settings()
+    with explain_database_errors(settings):
+        state = wait_for(distribute(owner_dsn(settings), progress))
+    assert state.distribution is not None
+    answer(args, {"workers": list(state.distribution.workers)}, _where_distributed(state))
+
+
+def _where_distributed(state: "SchemaState") -> str:
+    if state.distribution is None:
+        return "on one server"
+    if unfinished := state.distribution.unfinished:
+        return f"{unfinished} of {state.distribution.steps} steps left: run frontdesk db distribute"
+    return f"distributed over {', '.join(state.distribution.workers)}"
+
+
 def _status(args: argparse.Namespace) -> None:
     from frontdesk.store.migrate import status
 
@@ -54,7 +77,7 @@ def _status(args: argparse.Namespace) -> None:
         otherwise = "deferred" if m["number"] in deferred else "pending"
         rows.append((f"{m['number']:03} {m['name']}", m["appliedAt"] or otherwise))
     rows += [(f"functions/{f['name']}", f["appliedAt"] or "pending") for f in schema["functions"]]
-    text = f"Database: {where}; {state.pending or 'nothing'} pending.\n\n"
+    text = f"Database: {where}; {_where_distributed(state)}; {state.pending or 'nothing'} pending.\n\n"
     if deferred:
         text += "Once all nodes run this version: frontdesk db migrate --phase after\n\n"
     answer(args, document, text + table(("MIGRATION", "APPLIED"), rows, ""))
@@ -62,10 +85,13 @@ def _status(args: argparse.Namespace) -> None:
 
 def schema_document(state: "SchemaState") -> dict[str, Any]:
     migrations = [(m, instant(state.migration_applied_at(m))) for m in state.release.migrations]
-    functions = [(f, instant(state.function_applied_at(f))) for f in state.release.functions]
+    functions = [(f, instant(state.function_applied_at(f))) for f in state.functions]
+    distribution = state.distribution
     return {
         "pending": state.pending,
         "deferred": len(state.deferred_migrations),
+        "workers": None if distribution is None else list(distribution.workers),
+        "unfinishedSteps": 0 if distribution is None else distribution.unfinished,
         "migrations": [{"number": m.number, "name": m.name, "appliedAt": at} for m, at in migrations],
         "functions": [{"name": f.name, "appliedAt": at} for f, at in functions],
     }

@@ -118,6 +118,7 @@ async def _examine_database(settings: "Settings") -> list[CheckResult]:
     try:
         found.append(await _waited("keys", _keys(settings, database)))
         found.append(await _waited("upstreams", _upstreams(database)))
+        found += await _workers(database)
         found += await _queues(database)
         found.append(await _waited("outbox", _outbox(database)))
         found.append(await _waited("sessions", alert_checks.sessions(database)))
@@ -257,6 +258,19 @@ async def _upstreams(database: "Database") -> tuple[State, str]:
     if faults := [f"{slug}: {fault}" for slug, fault in answers.items() if fault is not None]:
         return "failed", f"{'; '.join(faults)}. frontdesk practice check says more"
     return "ok", f"{len(answers)} answered"
+
+
+async def _workers(database: "Database") -> list[CheckResult]:
+    from frontdesk.store.distribution import lost_workers, read_distribution
+
+    distribution = await read_distribution(database)
+    if distribution is None:
+        return []
+    if lost := await lost_workers(database):
+        return [
+            CheckResult("workers", "failed", f"calls for practices there fail: {', '.join(lost)} cannot be reached")
+        ]
+    return [CheckResult("workers", "ok", ", ".join(distribution.workers))]
 
 
 async def _queues(database: "Database") -> list[CheckResult]:

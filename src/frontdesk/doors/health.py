@@ -11,10 +11,17 @@ from frontdesk.doors.responses import TRACE_HEADER
 
 
 class Health:
-    """`unreadiness()` says why the database cannot be used, or None; `failing()` names failing background steps."""
+    """`unreadiness()` says why the database cannot be used, or None; `lost_workers()` names the servers of it that
+    cannot, and `failing()` failing background steps."""
 
-    def __init__(self, unreadiness: Callable[[], Awaitable[str | None]], failing: Callable[[], list[str]]) -> None:
+    def __init__(
+        self,
+        unreadiness: Callable[[], Awaitable[str | None]],
+        lost_workers: Callable[[], Awaitable[list[str]]],
+        failing: Callable[[], list[str]],
+    ) -> None:
         self._unreadiness = unreadiness
+        self._lost_workers = lost_workers
         self._failing = failing
         self._stopping = False
         self.routes = [Route("/healthz", self._healthz), Route("/readyz", self._readyz)]
@@ -29,8 +36,10 @@ class Health:
     async def _readyz(self, request: Request) -> Response:
         reason, steps = "stopping" if self._stopping else await self._unreadiness(), self._failing()
         state = {"failing": steps} if steps else {}
-        if reason is None:  # failing background work is reported, not refused: calls are still answered
-            return JSONResponse({"status": "degraded" if steps else "ready", **state}, headers=_headers(request))
+        if reason is None:  # what fails is reported, not refused: other calls are still answered
+            lost = await self._lost_workers()
+            state |= {"lostWorkers": lost} if lost else {}
+            return JSONResponse({"status": "degraded" if state else "ready", **state}, headers=_headers(request))
         return JSONResponse({"status": reason, **state}, 503, {**_headers(request), "Retry-After": "2"})
 
 

@@ -17,7 +17,9 @@ from typing import Any, Literal
 import asyncpg
 
 from frontdesk import __version__
+from frontdesk.store import distribution
 from frontdesk.store.database import SCHEMA, SERVICE_ROLE, Database, DatabaseUnavailable, session_settings, within
+from frontdesk.store.distribution import Distribution, read_distribution
 from frontdesk.store.hosts import Hosts
 from frontdesk.store.statistics import ANALYZE_GROWN_TABLES
 
@@ -85,6 +87,11 @@ class Release:
     version: str
     migrations: tuple[Migration, ...]
     functions: tuple[FunctionFile, ...]
+    of_distributed: tuple[FunctionFile, ...] = ()  # in place of those with the same names
+
+    def functions_for(self, distribution: Distribution | None) -> list[FunctionFile]:
+        instead = {f.name: f for f in self.of_distributed} if distribution else {}
+        return [instead.get(f.name, f) for f in self.functions]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +101,11 @@ class SchemaState:
     release: Release
     applied_migrations: dict[int, asyncpg.Record]
     applied_functions: dict[str, asyncpg.Record]
+    distribution: Distribution | None = None
+
+    @property
+    def functions(self) -> list[FunctionFile]:
+        return self.release.functions_for(self.distribution)
 
     @property
     def pending_migrations(self) -> list[Migration]:
@@ -120,7 +132,7 @@ class SchemaState:
         if newer or self._unknown_migrations:
             return []
         applied = {name: row["checksum"] for name, row in self.applied_functions.items()}
-        return [f for f in self.release.functions if applied.get(f.name) != f.checksum]
+        return [f for f in self.functions if applied.get(f.name) != f.checksum]
 
     @property
     def pending(self) -> int:
@@ -156,6 +168,8 @@ class SchemaState:
                     f"Migration {migration.number:03} ({migration.name}) differs from the one this database was made "
                     "with; run the version of frontdesk that belongs to it."
                 )
+        if self.distribution is not None and self.distribution.unfinished:
+            return "Distributing this database was interrupted: run frontdesk db distribute."
         return None
 
     def due_migrations(self, phase: Phase | None) -> list[Migration]:
@@ -179,8 +193,13 @@ def this_release() -> Release:
     for path in sorted((_FOLDER / "migrations").glob("*.sql")):
         number, _, name = path.stem.partition("_")
         migrations.append(Migration(int(number), name, path.read_text()))
-    functions = [FunctionFile(path.stem, path.read_text()) for path in sorted((_FOLDER / "functions").glob("*.sql"))]
-    return Release(__version__, tuple(migrations), tuple(functions))
+    return Release(
+        __version__, tuple(migrations), _function_files("functions"), _function_files("functions/distributed")
+    )
+
+
+def _function_files(folder: str) -> tuple[FunctionFile, ...]:
+    return tuple(FunctionFile(path.stem, path.read_text()) for path in sorted((_FOLDER / folder).glob("*.sql")))
 
 
 async def migrate(dsn: str, release: Release | None = None, phase: Phase | None = None) -> SchemaState:
@@ -202,14 +221,40 @@ async def migrate(dsn: str, release: Release | None = None, phase: Phase | None 
             await _create_schema(connection)
         if phase == "after" and state.pending:
             raise MigrationError("The upgrade has not begun: run frontdesk db migrate --phase before first.")
-        for migration in state.due_migrations(phase):
-            await _in_transaction(connection, partial(_apply_migration, migration))
-        await _in_transaction(connection, partial(_apply_functions, state.pending_functions, release.version))
-        if release.functions:  # migrations work without them
-            await connection.execute(ANALYZE_GROWN_TABLES)
+        await _apply(connection, state, phase)
         return state
     finally:
         await connection.close()
+
+
+async def distribute(dsn: str, progress: Callable[[int, int], None]) -> SchemaState:
+    """Distributes the database over the workers of its Citus cluster, or continues that. Returns the state after it."""
+    connection = await _connect(dsn)
+    try:
+        await connection.execute("SELECT pg_advisory_lock($1)", _LOCK)
+        state = await read_state(connection)
+        if state.pending_migrations or state.deferred_migrations:
+            raise MigrationError("Run frontdesk db migrate first.")
+        if (obstacle := await distribution.obstacle(connection)) is not None:
+            raise MigrationError(obstacle)
+        await distribution.prepare(connection)
+        await distribution.execute(connection, progress)
+        await _apply(connection, await read_state(connection), None)
+        return await read_state(connection)
+    finally:
+        await connection.close()
+
+
+async def _apply(connection: Any, state: SchemaState, phase: Phase | None) -> None:
+    is_distributed = state.distribution is not None
+    if is_distributed:
+        await distribution.set_for_changes(connection)
+    for migration in state.due_migrations(phase):
+        await _in_transaction(connection, partial(_apply_migration, migration, is_distributed))
+    functions = state.pending_functions
+    await _in_transaction(connection, partial(_apply_functions, functions, state.release.version, is_distributed))
+    if state.functions:  # migrations work without them
+        await connection.execute(ANALYZE_GROWN_TABLES)
 
 
 async def _in_transaction(connection: Any, apply: Callable[[Any], Awaitable[None]]) -> None:
@@ -225,8 +270,12 @@ async def _in_transaction(connection: Any, apply: Callable[[Any], Awaitable[None
             await asyncio.sleep(random.uniform(0, 0.5))  # noqa: S311 - to miss the same statements
 
 
-async def _apply_migration(migration: Migration, connection: Any) -> None:
-    await connection.execute(migration.sql)
+async def _apply_migration(migration: Migration, is_distributed: bool, connection: Any) -> None:
+    if is_distributed:
+        await distribution.execute_text(connection, migration.sql)
+        await distribution.distribute_new_tables(connection)
+    else:
+        await connection.execute(migration.sql)
     await connection.execute(
         "INSERT INTO migration (number, name, checksum, applied_at) VALUES ($1, $2, $3, now())",
         migration.number,
@@ -237,9 +286,12 @@ async def _apply_migration(migration: Migration, connection: Any) -> None:
         await connection.execute("UPDATE migration SET phase = 'after' WHERE number = $1", migration.number)
 
 
-async def _apply_functions(functions: list[FunctionFile], version: str, connection: Any) -> None:
+async def _apply_functions(functions: list[FunctionFile], version: str, is_distributed: bool, connection: Any) -> None:
     for function in functions:
-        await connection.execute(function.sql)
+        if is_distributed:
+            await distribution.execute_text(connection, function.sql)
+        else:
+            await connection.execute(function.sql)
         await connection.execute(
             "INSERT INTO function_file (name, checksum, version, applied_at) VALUES ($1, $2, $3, now()) "
             "ON CONFLICT (name) DO UPDATE SET checksum = $2, version = $3, applied_at = now()",
@@ -247,6 +299,8 @@ async def _apply_functions(functions: list[FunctionFile], version: str, connecti
             function.checksum,
             version,
         )
+    if functions and is_distributed:
+        await distribution.distribute_functions(connection)
 
 
 async def status(dsn: str) -> SchemaState:
@@ -267,6 +321,7 @@ async def read_state(connection: Any, release: Release | None = None) -> SchemaS
         release or this_release(),
         {row["number"]: row for row in migrations},
         {row["name"]: row for row in functions},
+        await read_distribution(connection),
     )
 
 
@@ -278,6 +333,8 @@ async def unreadiness(database: Database) -> str | None:
         return "database unavailable"
     if state.is_too_new:
         return "schema too new"
+    if state.distribution is not None and state.distribution.unfinished:
+        return "distribution interrupted"
     return "migrations pending" if state.missing else None
 
 
