@@ -57,7 +57,6 @@ class CitusCluster:
             for node in self._nodes:
                 if not await self._run(node, "postgres", "SELECT FROM pg_roles WHERE rolname = $1", role):
                     await self._run(node, "postgres", f"CREATE ROLE {role} LOGIN {rights}")
-        await self.drop(TEMPLATE)
         await self.create_empty(TEMPLATE)
         dsn = self._at(self.coordinator, TEMPLATE)
         await migrate(dsn)
@@ -68,6 +67,7 @@ class CitusCluster:
         return [self.coordinator, *self._workers]
 
     async def create_empty(self, name: str) -> None:
+        await self.drop(name)
         for node in self._nodes:
             await self._run(node, "postgres", f"CREATE DATABASE {name}")
             await self._run(node, name, "CREATE EXTENSION citus")
@@ -81,6 +81,8 @@ class CitusCluster:
             await self._run(self.coordinator, name, "SELECT citus_add_node($1, $2::integer)", host, int(port))
 
     async def create(self, name: str, template: str) -> None:
+        await self.drop(name)  # of a run that was interrupted
+
         async def at(node: str) -> None:
             for attempt in range(20):  # Citus's maintenance of the template may have started again
                 await self._run(node, "postgres", _END_SESSIONS, [template])

@@ -11,17 +11,13 @@ from tests.webhooks.desk import Desk
 
 _UNSEALED = "SELECT append_audit($1, $2, 'fd_1', 'get_patient', 'executed', '{}', 'request')"
 _WRITE = """
-INSERT INTO upstream_write
-SELECT $1, 'write-' || n, '\\x00', 'executing', 'book', '{}', 'subject-' || n, false, 'fd_1', 'book_appointment',
-       'request', now() - interval '1 hour', CASE WHEN n = 1 THEN 'a worker' ELSE '' END, now() + interval '1 minute', 0
-FROM generate_series(1, 3) AS n
+INSERT INTO upstream_write VALUES (
+    $1, $2, '\\x00', 'executing', 'book', '{}', $2, false, 'fd_1', 'book_appointment', 'request',
+    now() - interval '1 hour', $3, now() + interval '1 hour', 0
+)
 """
 _FAULT = "INSERT INTO upstream_fault VALUES ($1, 'read Slot', 'refused', now(), now())"
-_DELIVERIES = """
-UPDATE webhook_delivery SET holder = CASE WHEN event_id = $2 THEN 'a worker' ELSE '' END,
-    due_at = now() + CASE WHEN event_id = $3 THEN interval '-20 minutes' ELSE interval '1 minute' END
-WHERE practice_id = $1
-"""
+_DELIVERY = "UPDATE webhook_delivery SET holder = $3, due_at = $4 WHERE practice_id = $1 AND event_id = $2"
 
 
 async def test_everything_that_waits_is_counted_over_all_practices(desk: Desk) -> None:
@@ -35,7 +31,8 @@ async def test_everything_that_waits_is_counted_over_all_practices(desk: Desk) -
         async with place.database.transaction(place.practice_id) as connection:
             await connection.execute(_UNSEALED, place.practice_id, place.clock.now)
     async with desk.database.transaction(desk.practice_id) as connection:
-        await connection.execute(_WRITE, desk.practice_id)
+        for name, holder in (("write-1", "a worker"), ("write-2", ""), ("write-3", "")):
+            await connection.execute(_WRITE, desk.practice_id, name, holder)
         await connection.execute(_FAULT, desk.practice_id)
     await desk.happen("apt_0")  # before there was an endpoint: it waits for nobody
     await desk.endpoint("https://receiver.example/hook")
@@ -53,7 +50,9 @@ async def test_everything_that_waits_is_counted_over_all_practices(desk: Desk) -
 
     async with desk.database.transaction(desk.practice_id) as connection:
         await connection.execute("SELECT relay_events($1, now(), 100)", desk.practice_id)
-        await connection.execute(_DELIVERIES, desk.practice_id, events[0], events[1])
+        soon, long_ago = datetime.now(UTC) + timedelta(hours=1), datetime.now(UTC) - timedelta(minutes=20)
+        states_of = zip(events, ("a worker", "", "", ""), (soon, long_ago, soon, soon), strict=True)
+        await connection.executemany(_DELIVERY, [(desk.practice_id, *each) for each in states_of])
     await other.happen("apt_9")
     async with desk.database.transaction(other.practice_id) as connection:
         await connection.execute("SELECT relay_events($1, now(), 100)", other.practice_id)
