@@ -105,7 +105,7 @@ async def test_every_fault_is_told_beside_its_field_and_what_was_typed_stays(
         "name": "A client's name is one line of 1 to 100 characters.",
         "grant": "A client's grant is agent or integration.",
         "scopes": "A client needs at least one scope.",
-        "per_minute": "The cap must be a whole number.",
+        "per_minute": "The cap must be a whole number, such as 1,000.",
         "quota": f"The quota must be between 1 and {2**63 - 1}.",
     }
     assert value_of(page, "per_minute") == "many"

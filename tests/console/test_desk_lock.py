@@ -1,5 +1,6 @@
 """A shared desk: sessions are locked, unlocked with a PIN in their own browser, and switched between people."""
 
+import re
 from typing import Any
 
 import httpx
@@ -44,6 +45,12 @@ async def unlock(browser: httpx.AsyncClient, pin: str, name: str = "") -> httpx.
     ]
     form = {"csrf": csrf_in(page.text), "session": number, "pin": pin, "next": ACCOUNT}
     return await browser.post("/console/unlock", data=form)
+
+
+def offered(locked: httpx.Response) -> str:
+    """The person who only has to enter the PIN."""
+    [name] = re.findall(r" checked><span><bdi>(\w+)", locked.text)
+    return str(name)
 
 
 async def is_in(browser: httpx.AsyncClient) -> bool:
@@ -102,7 +109,10 @@ async def test_people_switch_at_one_browser(world: World) -> None:
     assert (await set_pin(browser, "9713")).status_code == 303
     eves = session_cookie(browser)
     assert (await browser.post("/console/lock")).status_code == 303
-    assert (await unlock(browser, "2580", "Eve")).status_code == 401, "another person's PIN"
+    assert offered(await browser.get("/console/locked")) == "Eve", "who locked it"
+    refused = await unlock(browser, "9713", "Dan")
+    assert refused.status_code == 401, "another person's PIN"
+    assert offered(refused) == "Dan", "who was chosen"
     assert (await unlock(browser, "2580", "Dan")).status_code == 303
     assert dan in (await browser.get(ACCOUNT)).text
     assert session_cookie(browser) != eves

@@ -7,7 +7,7 @@ from datetime import date
 import httpx
 import pytest
 
-from frontdesk.console.language import accepted, gettext, language, ngettext, speak, spoken
+from frontdesk.console.language import accepted, gettext, language, ngettext, speak, spoken, ungrouped
 from frontdesk.console.rendering import _templates
 from frontdesk.console.times import TimeFormats
 from tests.console.catalogue import TEMPLATE, read
@@ -59,6 +59,30 @@ def test_a_language_that_is_not_offered_is_not_spoken() -> None:
         speak(None)
         assert language() == "en"
     assert language() == "en"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "text", "number"),
+    [
+        ("en", "1000", 1000),
+        ("en", "1,000", 1000),
+        ("en", "12 345\u202f678", 12_345_678),
+        ("en", "1.000", None),
+        ("en", "1,5", None),
+        ("en", "1,0000", None),
+        ("en", "1,,000", None),
+        ("en", ",000", None),
+        ("en", "-1", None),
+        ("en", "\u0661", None),
+        ("en", "", None),
+        ("de", "1.000", 1000),
+        ("de", "1,000", None),
+        ("es", "1.000", 1000),
+    ],
+)
+def test_whole_numbers_are_read_as_the_language_writes_them(chosen: str, text: str, number: int | None) -> None:
+    with spoken(chosen):
+        assert ungrouped(text) == number
 
 
 def test_what_a_person_typed_is_escaped_in_every_language() -> None:

@@ -16,6 +16,7 @@ from frontdesk.operations.list_notes import Output
 from frontdesk.practice_file import dump
 from frontdesk.store.practices import export_practice
 from tests.console.desk import Document, records, stored, words
+from tests.console.filled_forms import form_of
 from tests.console.signing_in import signed_in
 from tests.world import World, book, patient_id
 
@@ -86,11 +87,15 @@ async def test_a_note_that_is_refused_is_not_lost(
     world: World, staff: httpx.AsyncClient, agent: httpx.AsyncClient, change: dict[str, str], status: int
 ) -> None:
     ada, booked = await patient_id(agent), await book(agent)
+    given = {**NOTE, "kind": "mobility", "about": "patient", "for_agents": "yes", **change}
     for path in (f"/console/patients/{ada}/notes", f"/console/appointments/{booked}/notes"):
-        answer = await staff.post(path, data={**NOTE, **change})
+        answer = await staff.post(path, data=given)
         assert answer.status_code == status
-        typed = Document(answer.text).having("id", "note-text")[0].attributes["value"]
-        assert typed == {**NOTE, **change}["text"].strip()
+        shown = form_of(answer, path)
+        assert shown["text"] == [given["text"].strip()]
+        assert shown["for_agents"] == ["yes"]
+        assert shown["kind"] == ["mobility" if given["kind"] == "mobility" else "interpreter"]
+        assert shown.get("about", ["patient"]) == ["patient"]
     assert await stored(world, "SELECT FROM desk_note WHERE practice_id = $1") == []
 
 

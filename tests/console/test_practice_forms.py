@@ -113,6 +113,17 @@ async def test_rules_are_previewed_applied_and_recorded(world: World, admin: htt
     assert "changed the booking rules" in text_of(await admin.get("/console/audit"))
 
 
+async def test_thousands_are_read_in_the_language_of_the_form(admin: httpx.AsyncClient) -> None:
+    page = await send(admin, await admin.get(RULES), RULES, minimumNoticeMinutes="1.000")
+    assert faults(page) == {"minimumNoticeMinutes": "Minimum notice in minutes must be a whole number, such as 1,000."}
+    assert form_of(page, RULES)["minimumNoticeMinutes"] == ["1.000"]
+    page = await send(admin, page, RULES, minimumNoticeMinutes="1,000")
+    assert "Minimum notice 0 minutes 1,000 minutes" in text_of(page)
+    admin.headers["Accept-Language"] = "de"
+    page = await send(admin, await admin.get(RULES), RULES, minimumNoticeMinutes="1.000")
+    assert "0 Minuten 1.000 Minuten" in text_of(page)
+
+
 async def test_faults_stand_beside_their_fields_and_what_was_typed_stays(
     world: World, admin: httpx.AsyncClient
 ) -> None:
@@ -123,7 +134,7 @@ async def test_faults_stand_beside_their_fields_and_what_was_typed_stays(
     assert faults(page) == {
         "name": "Name of the practice is required.",
         "timeZone": "Time zone must be an IANA time zone like America/New_York.",
-        "bookingHorizonDays": "Booking horizon in days must be a whole number.",
+        "bookingHorizonDays": "Booking horizon in days must be a whole number, such as 1,000.",
         "matchMisses": "Failed matches of a person must be from 0 to 100.",
     }
     assert form_of(page, RULES)["bookingHorizonDays"] == ["many"]

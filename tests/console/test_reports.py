@@ -123,3 +123,12 @@ async def test_a_name_that_a_spreadsheet_would_compute_is_downloaded_as_text(
     rows = await downloaded(admin, "providers")
     assert f"'{formula}" in [row[0] for row in rows]
     assert await stored(world, "SELECT FROM provider WHERE practice_id = $1 AND name = $2", formula)
+
+
+@pytest.mark.parametrize("page", ["reports", "usage", "arrivals"])
+async def test_a_filter_may_choose_everything(admin: httpx.AsyncClient, page: str) -> None:
+    """A browser does not send a form whose required field has the empty value."""
+    html = (await admin.get(f"/console/{page}")).text
+    filters = re.findall(r"<select([^>]*)>\s*<option value=\"\"[^>]*>(Every [^<]*)<", html)
+    assert filters
+    assert [(name, "required" in attributes) for attributes, name in filters] == [(name, False) for _, name in filters]

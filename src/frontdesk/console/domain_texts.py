@@ -6,10 +6,11 @@
 
 import re
 
-from frontdesk.console.language import N_, gettext
+from frontdesk.console.language import N_, gettext, grouped
 
 _NUMBER = re.compile(r"\d+")
 _PLACES = ("first", "second")
+WHOLE_NUMBER = "must be a whole number"
 
 _SENTENCES = (
     N_("A client's name is one line of %(first)s to %(second)s characters."),
@@ -45,7 +46,6 @@ FIELD_FAULTS = frozenset(
         N_("%(field)s must be a local date and time like 2026-12-24T12:00, without an offset"),
         N_("%(field)s must be a time like 09:00"),
         N_("%(field)s must be a whole day: a location closes for whole days"),
-        N_("%(field)s must be a whole number"),
         N_("%(field)s must be after from"),
         N_("%(field)s must be an IANA time zone like America/New_York"),
         N_("%(field)s must be an e-mail address"),
@@ -84,6 +84,8 @@ def translated(sentence: str, **values: object) -> str:
 
 def field_fault(label: str, message: str) -> str:
     """What is wrong with a field, such as `must not be blank`, with its label."""
+    if message == WHOLE_NUMBER:
+        return gettext("%(field)s must be a whole number, such as %(example)s", field=label, example=grouped(1000))
     for pattern, numbers in ((message, {}), _pattern(message)):
         sentence = f"%(field)s {pattern}"
         if sentence in FIELD_FAULTS:

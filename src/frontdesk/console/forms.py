@@ -1,6 +1,5 @@
 """Reads a posted form (fields by name, files as text), and lists its errors by field."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from email.message import EmailMessage
@@ -10,15 +9,14 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-from frontdesk.console.domain_texts import field_fault, translated
-from frontdesk.console.language import N_
+from frontdesk.console.domain_texts import WHOLE_NUMBER, field_fault, translated
+from frontdesk.console.language import N_, ungrouped
 from frontdesk.console.language import gettext as _
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.doors.bodies import read_body
 from frontdesk.doors.http_request import request_of
 
 _MOST_FIELDS = 2_000  # the hours of a provider at many locations take hundreds
-_DIGITS = 18  # more than any valid number has
 _LARGEST_ID = 2**31 - 1
 _NO_LABEL = N_("This")
 
@@ -33,6 +31,9 @@ class Form:
 
     def all(self, name: str) -> list[str]:
         return list(self.fields.get(name, ()))
+
+
+NOTHING_SENT = Form()
 
 
 async def read_form(request: Request, largest: int) -> Form:
@@ -81,12 +82,12 @@ def read_id(text: str) -> int | None:
 
 
 def whole_number(form: Form, name: str, label: str, faults: dict[str, str]) -> int:
-    """Accepts spaces and commas between thousands. Anything else is added to `faults` and counts as 1."""
-    text = re.sub(r"[\s,]", "", form.get(name))
-    if text.isascii() and text.isdecimal() and len(text) <= _DIGITS:
-        return int(text)
-    faults[name] = _("%(field)s must be a whole number.", field=label)
-    return 1
+    """What is not a whole number in the language is added to `faults` and counts as 1."""
+    number = ungrouped(form.get(name))
+    if number is None:
+        faults[name] = field_fault(label, WHOLE_NUMBER) + "."
+        return 1
+    return number
 
 
 def _collected(pairs: Sequence[tuple[str, str]]) -> Form:

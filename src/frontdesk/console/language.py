@@ -17,6 +17,7 @@ Each text is wrapped as a whole sentence, with placeholders by name:
 """
 
 import gettext as catalogues
+import re
 from calendar import day_abbr, day_name, month_abbr, month_name
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from typing import Literal
 LANGUAGES = {"en": "English", "de": "Deutsch", "es": "Español"}  # each in its own words
 SOURCE = "en"
 Width = Literal["wide", "abbreviated"]
+_DIGITS = 18  # more than any valid number has
 
 _language: ContextVar[str] = ContextVar("language", default=SOURCE)
 
@@ -107,6 +109,14 @@ def grouped(number: int) -> str:
     from babel.numbers import format_decimal
 
     return format_decimal(number, locale=language())
+
+
+def ungrouped(text: str) -> int | None:
+    """A whole number as the language writes it, also with spaces between thousands; None for any other text."""
+    separator = re.escape(grouped(10_000)[2])
+    if not re.fullmatch(rf"[0-9]{{1,{_DIGITS}}}|[0-9]{{1,3}}([{separator}\s][0-9]{{3}}){{1,{_DIGITS // 3 - 1}}}", text):
+        return None
+    return int(re.sub("[^0-9]", "", text))
 
 
 def weekdays(width: Width) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ _SALT = 16
 _SEALED_FOR = b"console pin"
 _OUTAGE = "Signing in is not possible at the moment."
 _LOCKED = """
-SELECT left(encode(s.digest, 'hex'), 8) AS number, m.name, p.name AS practice_name
+SELECT left(encode(s.digest, 'hex'), 8) AS number, m.name, p.name AS practice_name, s.digest = $3 AS is_own
 FROM staff_session s JOIN staff m USING (staff_id) JOIN practice p USING (practice_id) JOIN staff_pin USING (staff_id)
 WHERE s.desk = $1 AND s.expires_at > $2 AND NOT (m.disabled OR p.suspended) ORDER BY m.name, s.created_at DESC
 """
@@ -49,6 +49,7 @@ class LockedSession:
     number: str
     name: str
     practice_name: str
+    is_own: bool  # of those in the browser, the one in use when it was locked
 
 
 class DeskLock:
@@ -70,11 +71,11 @@ class DeskLock:
             end = "DELETE FROM staff_session WHERE desk = $1 AND staff_id = $2 AND digest <> $3"
             await connection.execute(end, desk_digest, staff_id, digest)
 
-    async def sessions_with_pin(self, desk: str | None) -> list[LockedSession]:
-        """Sessions in this browser whose staff member has a PIN."""
+    async def sessions_with_pin(self, desk: str | None, token: str | None = None) -> list[LockedSession]:
+        """Sessions in this browser whose staff member has a PIN. The browser's own is that of `token`."""
         if not desk:
             return []
-        rows = await self._database.fetch(_LOCKED, digest_of(desk), self._clock())
+        rows = await self._database.fetch(_LOCKED, digest_of(desk), self._clock(), digest_of(token or ""))
         return [LockedSession(**row) for row in rows]
 
     async def set_pin(self, session: StaffSession, current: str, pin: str, minutes: int, request_id: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from starlette.responses import Response
 
 from frontdesk.console.actions.notes import kinds
+from frontdesk.console.forms import NOTHING_SENT, Form
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
@@ -45,7 +46,7 @@ AGREED = {
 
 
 async def appointment_page(
-    request: ConsoleRequest, refused: Problem | None = None, reason: str = "", note: str = ""
+    request: ConsoleRequest, refused: Problem | None = None, reason: str = "", note: Form = NOTHING_SENT
 ) -> Response:
     view = await request.desk.appointments.read(request.context, request.param("appointment_id"))
     return request.render(

@@ -10,6 +10,7 @@ from frontdesk.access.staff.members import StaffError
 from frontdesk.access.staff.sessions import LONGEST
 from frontdesk.console.cookies import DESK, SESSION, SIGN_IN, read_cookie, set_cookie
 from frontdesk.console.domain_texts import translated
+from frontdesk.console.forms import NOTHING_SENT, Form
 from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, RequestProgress, answered
 from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
@@ -27,11 +28,15 @@ def unlock_routes(console: Console) -> list[Route]:
     async def show(request: Request, _attempt: RequestProgress) -> Response:
         return await page(request)
 
-    async def page(request: Request, status: int = 200, fault: str | None = None, then: str = "") -> Response:
-        sessions = await console.desk_lock.sessions_with_pin(read_cookie(request, DESK, settings))
-        then = local_address(then or request.query_params.get("next", ""))
+    async def page(
+        request: Request, status: int = 200, fault: str | None = None, form: Form = NOTHING_SENT
+    ) -> Response:
+        desk, token = (read_cookie(request, name, settings) for name in (DESK, SESSION))
+        sessions = await console.desk_lock.sessions_with_pin(desk, token)
+        then = local_address(form.get("next") or request.query_params.get("next", ""))
         if not sessions:
             return RedirectResponse(f"{PREFIX}/sign-in", 303)
+        own = next((each for each in sessions if each.is_own), sessions[0])
         proof = read_cookie(request, SIGN_IN, settings) or new_token()
         csrf = form_token(proof).decode()
         response = render(
@@ -40,6 +45,7 @@ def unlock_routes(console: Console) -> list[Route]:
             status,
             title=_("Locked"),
             sessions=sessions,
+            chosen=form.get("session") or own.number,
             fault=None if fault is None else _(fault),
             csrf=csrf,
             next=then,
@@ -50,7 +56,7 @@ def unlock_routes(console: Console) -> list[Route]:
     async def unlock(request: Request, attempt: RequestProgress) -> Response:
         (form, is_ours), desk = await posted_form(request, settings), read_cookie(request, DESK, settings)
         if not is_ours:
-            return await page(request, 403, STALE, form.get("next"))
+            return await page(request, 403, STALE, form)
         if desk is None:
             return RedirectResponse(f"{PREFIX}/sign-in", 303)
         number, pin, token = form.get("session"), form.get("pin"), read_cookie(request, SESSION, settings)
@@ -63,7 +69,7 @@ def unlock_routes(console: Console) -> list[Route]:
             )
         except Problem as problem:
             fault = _WRONG if problem.code == "unauthorized" else FAULTS[problem.code]
-            return await page(request, problem.status, fault, form.get("next"))
+            return await page(request, problem.status, fault, form)
         response = RedirectResponse(local_address(form.get("next")), 303)
         set_cookie(response, SESSION, opened, settings, LONGEST)
         return response

@@ -17,7 +17,7 @@ async def _add_to_patient(request: ConsoleRequest) -> Response:
     except Problem as problem:
         if problem.code not in _REFUSALS:
             raise
-        return await patient_page(request, problem, request.form.get("text"))
+        return await patient_page(request, problem, request.form)
     return request.redirect(f"/patients/{view.patient.id}", notice="note_added")
 
 
@@ -30,7 +30,7 @@ async def _add_to_appointment(request: ConsoleRequest) -> Response:
     except Problem as problem:
         if problem.code not in _REFUSALS:
             raise
-        return await appointment_page(request, problem, note=request.form.get("text"))
+        return await appointment_page(request, problem, note=request.form)
     return request.redirect(f"/appointments/{view.appointment.id}", notice="note_added")
 
 

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from frontdesk.console.actions.notes import kinds
 from frontdesk.console.actions.patients import PatientHits
-from frontdesk.console.forms import labelled_faults
+from frontdesk.console.forms import NOTHING_SENT, Form, labelled_faults
 from frontdesk.console.guard import ConsoleRequest, Page, here
 from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
@@ -80,7 +80,7 @@ async def _search_page(
     )
 
 
-async def patient_page(request: ConsoleRequest, refused: Problem | None = None, note: str = "") -> Response:
+async def patient_page(request: ConsoleRequest, refused: Problem | None = None, note: Form = NOTHING_SENT) -> Response:
     view = await request.desk.patients.read(request.context, request.param("patient_id"))
     return request.render(
         "patient.html",
