@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,7 @@ from playwright.sync_api import (
     Browser,
     BrowserContext,
     ConsoleMessage,
+    Error,
     Locator,
     Page,
     Playwright,
@@ -67,6 +68,14 @@ new PerformanceObserver((list) => {
   for (const entry of list.getEntriesByName("first-contentful-paint")) window.observed.paint = entry.startTime;
 }).observe({type: "paint", buffered: true});
 """
+# Null if the control has the focus, else what has it.
+_FOCUSED = """(control) => {
+  if (!control.isConnected) throw new Error("it is gone");
+  const held = document.activeElement;
+  if (held === control) return null;
+  const name = held.getAttribute("aria-label") ?? held.labels?.[0]?.innerText ?? held.innerText;
+  return `${held.localName} ${name.slice(0, 60)}`;
+}"""
 
 
 @dataclass
@@ -127,7 +136,7 @@ class Office:
     desk: Desk
     folder: Path
     agent: Agent
-    signed_in: dict[str, Any]  # cookies by role
+    signed_in: dict[str, Any]  # cookies by role, or by practice
     webdriver: playwright_firefox.Send | None
 
     def printed_link(self) -> str:
@@ -207,11 +216,42 @@ def type_in(field: Locator, text: str) -> None:
 def tab_to(page: Page, control: Locator) -> None:
     """Goes there as somebody without a mouse does."""
     expect(control).to_be_visible()
+    held, met = control.element_handle(), []
     for _ in range(_MOST_TABS):
-        if control.evaluate("(control) => control === document.activeElement"):
+        try:
+            here = held.evaluate(_FOCUSED)
+        except Error:  # the page has changed
+            held = control.element_handle()
+            continue
+        if here is None:
             return
+        met.append(here)
         page.keyboard.press("Tab")
-    raise AssertionError(f"{control} cannot be reached with the Tab key")
+    raise AssertionError(f"{control} cannot be reached with the Tab key, only {list(dict.fromkeys(met))}")
+
+
+def press(page: Page, control: Locator, key: str = "Enter") -> None:
+    tab_to(page, control)
+    page.keyboard.press(key)
+
+
+def write(page: Page, texts: Mapping[str, str]) -> None:
+    """Types into fields by their labels, one after the other."""
+    for label, text in texts.items():
+        tab_to(page, page.get_by_label(re.compile(f"^{label}( optional)?$")))
+        page.keyboard.press("Control+a")
+        page.keyboard.type(text)
+
+
+def choose(page: Page, choice: Locator, text: str) -> None:
+    """Walks down a list to the option."""
+    tab_to(page, choice)
+    options = choice.evaluate("(choice) => [...choice.options].map((option) => option.text)")
+    for _ in options:
+        if choice.evaluate("(choice) => choice.selectedOptions[0].text") == text:
+            return
+        page.keyboard.press("ArrowDown")
+    raise AssertionError(f"{text} cannot be chosen with the arrow keys among {options}")
 
 
 def launch(playwright: Playwright, folder: Path) -> Browser:
@@ -229,7 +269,11 @@ def launch(playwright: Playwright, folder: Path) -> Browser:
 
 @contextmanager
 def office(folder: Path) -> Iterator[Office]:
-    with ExitStack() as stack, running_desk(folder) as desk, sync_playwright() as playwright:
+    with (
+        ExitStack() as stack,
+        running_desk(folder, webhook_allow_private="true") as desk,
+        sync_playwright() as playwright,
+    ):
         browser = launch(playwright, folder)
         agent = Agent(desk)
         webdriver = stack.enter_context(playwright_firefox.marionette(folder)) if FIREFOX else None

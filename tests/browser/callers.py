@@ -45,9 +45,8 @@ class Agent:
         made: str = proposal.confirm().patient_id
         return made
 
-    def consent(self, **changes: str) -> str:
+    def consent(self, redirect_uri: str = "https://claude.ai/api/mcp/auth_callback", **changes: str) -> str:
         """The address below /console at which an application that has just registered asks for consent."""
-        redirect_uri = "https://claude.ai/api/mcp/auth_callback"
         description = {"client_name": "Claude", "redirect_uris": [redirect_uri]}
         application_id = httpx.post(f"{self._url}/oauth/register", json=description).json()["client_id"]
         asked = {

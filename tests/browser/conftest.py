@@ -5,9 +5,15 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.browsing import DEADLINE, MEASURED, PAINTED, Office, Window, office
+from tests.browser.browsing import DEADLINE, MEASURED, PAINTED, Office, Window, command, office, sign_in
 
 _TOLD = 3  # the slowest of many
+_FORMS_CLINIC = """
+practice: {slug: forms, name: Forms Clinic, timeZone: America/New_York, sandbox: true}
+locations: [{id: 1, name: Main Street}]
+providers: [{id: 10, name: Dr. Ines Faria, hours: [{location: 1, days: [mon, tue], from: "08:00", to: "12:00"}]}]
+visitTypes: [{id: 20, name: Visit, procedures: [{id: 100, name: Consultation, durationMinutes: 30}]}]
+"""
 
 expect.set_options(timeout=DEADLINE)
 
@@ -16,6 +22,20 @@ expect.set_options(timeout=DEADLINE)
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     with office(tmp_path_factory.mktemp("office")) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def forms_admin(place: Office, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The admin of a practice without appointments, to open windows for, as for those of the demo practice."""
+    path = tmp_path_factory.mktemp("forms") / "forms.yaml"
+    path.write_text(_FORMS_CLINIC)
+    command(place.desk, "practice", "import", str(path))
+    opened = place.open(None)
+    sign_in(opened.page, place.new_link("admin", "Ines Faria", "forms"))
+    place.signed_in["forms"] = opened.context.storage_state()
+    opened.context.close()
+    opened.faults.check()
+    return "forms"
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import expect
 
-from tests.browser.browsing import Office, Window, tab_to
+from tests.browser.browsing import Office, Window, choose, press, tab_to
 from tests.browser.test_admin import expect_in_time, row
 
 pytestmark = pytest.mark.heavy
@@ -14,19 +14,11 @@ pytestmark = pytest.mark.heavy
 Open = Callable[..., Window]
 
 
-def press(page: Page, control: Locator) -> None:
-    tab_to(page, control)
-    page.keyboard.press("Enter")
-
-
 def test_time_is_blocked_and_opened_again_by_keyboard(place: Office, window: Open) -> None:
     day = place.agent.slots(most=50)[-1].day
     year, month, date = day.split("-")
     page = window("staff").go("/blocks")
-    who = page.get_by_label("Who")
-    tab_to(page, who)
-    while who.evaluate("(who) => who.selectedOptions[0].text") != "Dr. Robert Chen":
-        page.keyboard.press("ArrowDown")
+    choose(page, page.get_by_label("Who"), "Dr. Robert Chen")
     tab_to(page, page.get_by_label("From", exact=True))
     page.keyboard.type(f"{date}{month}{year}")
     tab_to(page, page.get_by_label("From time"))

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.accessibility import open_with_axe, require_accessible
-from tests.browser.browsing import AUTHENTICATOR, Office, Window, tab_to
+from tests.browser.browsing import AUTHENTICATOR, Office, Window, arrive, press, tab_to, write
 from tests.clients.running_desk import running_desk
 
 pytestmark = pytest.mark.heavy
@@ -75,3 +75,25 @@ def test_a_passkey_is_added_after_the_first_link_and_used_from_then_on(
     verify_users(False)
     page.get_by_role("button", name="Sign in with a passkey").click()
     expect(page.get_by_text("No passkey was used.")).to_be_visible()
+
+
+def test_a_passkey_is_added_and_removed_by_keyboard(
+    named: Office, window: Window, verify_users: Callable[[bool], Any]
+) -> None:
+    page = window.page
+    page.goto(named.new_link("staff", "Typing Tina"))
+    expect(page.get_by_role("button", name="Sign in")).to_be_focused()
+    page.keyboard.press("Enter")
+    arrive(page.get_by_role("heading", name="Add a passkey"))
+    verify_users(False)
+    write(page, {"Name of the passkey": "Typed key"})
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_be_visible()
+    expect(page.get_by_role("button", name="Add a passkey")).to_be_focused()
+    verify_users(True)
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("The passkey has been added.")).to_be_visible()
+    window.go("/account")
+    key = page.get_by_role("listitem").filter(has_text="Typed key")
+    press(page, key.get_by_role("button", name="Remove"))
+    expect(key).to_have_count(0)

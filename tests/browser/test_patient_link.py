@@ -1,10 +1,12 @@
 """A patient's own link: made at the desk, opened on a phone, confirmed and cancelled, without an account."""
 
+from collections.abc import Callable
+
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import open_with_axe, require_accessible
-from tests.browser.browsing import PHONE, Office
+from tests.browser.browsing import PHONE, Office, Window, press, write
 
 pytestmark = pytest.mark.heavy
 
@@ -58,3 +60,29 @@ def test_a_patient_confirms_and_cancels_on_a_phone(place: Office) -> None:
     for each in (desk, phone):
         each.context.close()
         each.faults.check()
+
+
+def test_a_link_is_made_and_used_by_keyboard(place: Office, window: Callable[..., Window]) -> None:
+    booked = place.agent.book(place.agent.patient("Keyed"), place.agent.slots(most=1, weeks_ahead=3)[0])
+    at_desk = window("staff").go(f"/appointments/{booked}")
+    press(at_desk, at_desk.get_by_text("Patient's link", exact=True))
+    press(at_desk, at_desk.get_by_role("button", name="Make a link"))
+    link = at_desk.locator("#link").inner_text()
+
+    opened = window(None)
+    opened.faults.expected.append("status of 401")
+    page = opened.page
+    page.goto(link)
+    for day in ("18", "17"):
+        write(page, {"Day": day, "Month": "5", "Year": "1990"})
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert" if day == "18" else "term").first).to_be_visible()
+    press(page, page.get_by_role("button", name="I will come"))
+    expect(page.get_by_role("status")).to_contain_text("knows that you will come")
+    press(page, page.get_by_role("button", name="I cannot come"))
+    press(page, page.get_by_role("button", name="No, keep it"))
+    press(page, page.get_by_role("button", name="I cannot come"))
+    write(page, {"Reason": "Travelling"})
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status")).to_contain_text("The appointment is cancelled.")
+    assert place.agent.status(booked) == "cancelled"

@@ -1,32 +1,18 @@
 """The practice by forms in a browser: by mouse, by keyboard alone on a phone, and without scripts."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.browsing import Office, Window, arrive, command, sign_in, staff_link, tab_to, type_in
+from tests.browser.browsing import Office, Window, arrive, tab_to, type_in
 
 pytestmark = pytest.mark.heavy
 
-Open = Callable[..., Window]
-PRACTICE = """
-practice: {slug: forms, name: Forms Clinic, timeZone: America/New_York, sandbox: true}
-locations: [{id: 1, name: Main Street}]
-providers: [{id: 10, name: Dr. Ines Faria, hours: [{location: 1, days: [mon, tue], from: "08:00", to: "12:00"}]}]
-visitTypes: [{id: 20, name: Visit, procedures: [{id: 100, name: Consultation, durationMinutes: 30}]}]
-"""
-
 
 @pytest.fixture(scope="module")
-def admins(place: Office, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Window]:
-    """A window of the admin of a practice that only these tests change."""
-    path: Path = tmp_path_factory.mktemp("forms") / "forms.yaml"
-    path.write_text(PRACTICE)
-    command(place.desk, "practice", "import", str(path))
-    opened = place.open(None)
-    sign_in(opened.page, staff_link(place.desk, "admin", "Ines Faria", "forms"))
+def admins(place: Office, forms_admin: str) -> Iterator[Window]:
+    opened = place.open(forms_admin)
     yield opened
     opened.context.close()
     opened.faults.check()
@@ -81,9 +67,8 @@ def test_a_provider_is_added_by_keyboard_on_a_phone(admins: Window) -> None:
     expect(page.get_by_role("link", name="Dr. Typed")).to_be_visible()
 
 
-def test_rules_are_changed_without_scripts(place: Office, admins: Window) -> None:
-    opened = place.open(None, scripts=False)
-    opened.context.add_cookies(admins.context.cookies())  # type: ignore[arg-type]
+def test_rules_are_changed_without_scripts(place: Office, forms_admin: str) -> None:
+    opened = place.open(forms_admin, scripts=False)
     page = opened.go("/practice/rules")
     page.get_by_label("Minimum notice in minutes").fill("45")
     page.get_by_role("button", name="Show what changes").click()
