@@ -35,7 +35,7 @@ crash-test: setup-dev ## kills server, workers and database, also under load; th
 nodes-test: setup-dev ## several nodes under load: rolling restarts, fail-over of PostgreSQL, logins with few rights (pgbouncer and patroni optional)
 	.venv/bin/python -m pytest -m heavy tests/nodes
 
-CITUS_TESTS ?= tests/acceptance/test_booking_flow.py tests/engine/test_audit.py tests/engine/test_consent.py \
+CITUS_TESTS ?= tests/acceptance/test_booking_flow.py tests/engine/test_lifecycle_machine.py tests/engine/test_audit.py tests/engine/test_consent.py \
 	tests/engine/test_confirmation.py tests/engine/test_housekeeping.py tests/security/test_audit_tampering.py \
 	tests/security/test_isolation_of_operations.py tests/security/test_isolation_of_tables.py tests/webhooks/test_delivery.py \
 	tests/webhooks/test_endpoints.py tests/webhooks/test_failing_endpoints.py tests/webhooks/test_old_events.py tests/webhooks/test_queues.py \

