@@ -25,8 +25,10 @@ class Calendars:
     link: Link
     changes: dict[tuple[int, int], int]
 
-    async def fetch(self, _sql: str, practices: list[int]) -> list[Any]:
-        return await self.link.read(lambda: [(each, 1, self._packed(each)) for each in practices])
+    async def fetch(self, _sql: str, asked: int | list[int]) -> list[Any]:
+        if isinstance(asked, int):
+            return await self.link.read(lambda: [(1, self._packed(asked))])
+        return await self.link.read(lambda: [(each, 1, self._packed(each)) for each in asked])
 
     def _packed(self, practice: int) -> bytes:
         return b"".join(struct.pack("!qq", each, self.changes[practice, each]) for each in PROVIDERS)
