@@ -70,6 +70,24 @@ async def test_a_session_is_given_up_after_an_error_that_no_statement_expects(
     assert (await database.fetchval("SELECT pg_backend_pid()") == session) is is_kept
 
 
+@pytest.mark.parametrize("in_transaction", [False, True])
+async def test_a_statement_that_reached_the_wrong_worker_was_not_executed(
+    database: Database, in_transaction: bool
+) -> None:
+    unknown = "SELECT current_setting('frontdesk.unknown')"  # as a practice's setting is at such a worker
+
+    async def fail() -> None:
+        if not in_transaction:
+            await database.write(unknown)
+        async with database.transaction() as connection:
+            await connection.execute(unknown)
+
+    session = await database.fetchval("SELECT pg_backend_pid()")
+    with pytest.raises(DatabaseUnavailable):
+        await fail()
+    assert await database.fetchval("SELECT pg_backend_pid()") != session
+
+
 async def test_a_lost_part_of_the_database_costs_no_other_connection(database: Database) -> None:
     async with database.transaction() as kept:
         session = kept.get_server_pid()

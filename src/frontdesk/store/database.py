@@ -48,6 +48,8 @@ _NOT_SENT = (pg.InterfaceError, pg.ReadOnlySQLTransactionError)
 _LOST = (pg.PostgresConnectionError, pg.AdminShutdownError, pg.CrashShutdownError, pg.InternalClientError, OSError)
 # Told by a server that reached another one in vain, never by a lost connection of ours.
 _PART = pg.ConnectionFailureError
+# Rolled back: row-level security found no practice, because Citus is moving its shard to another worker.
+_MISROUTED = pg.UndefinedObjectError
 # What statements of ours are meant to meet. After others, Citus may no longer send a session's calls to workers.
 _EXPECTED = (pg.IntegrityConstraintViolationError, pg.PLPGSQLError)
 # asyncpg's InternalClientError if the server ended the idle connection, and the statement was never sent.
@@ -215,6 +217,8 @@ class Database:
             raise (OutcomeUnknown if unknown else DatabaseUnavailable) from error
         except pg.PostgresError as error:
             _close_after(error, connection)
+            if isinstance(error, _MISROUTED):
+                raise _misrouted(error) from error
             raise
         finally:
             await self._release(connection, whole=False)
@@ -237,7 +241,10 @@ class Database:
                     raise (PartUnavailable if isinstance(error, _PART) else DatabaseUnavailable) from error
             except pg.PostgresError as error:
                 _close_after(error, connection)
-                raise
+                if not isinstance(error, _MISROUTED):
+                    raise
+                if attempt == _ATTEMPTS:
+                    raise _misrouted(error) from error
             finally:
                 await self._release(connection, whole=whole)
         raise AssertionError("unreachable")
@@ -339,6 +346,11 @@ def _close_after(error: pg.PostgresError, connection: Any) -> None:
     if not isinstance(error, _EXPECTED):
         with contextlib.suppress(pg.InterfaceError):
             connection.terminate()
+
+
+def _misrouted(error: pg.PostgresError) -> DatabaseUnavailable:
+    _log.error("The database refused a statement: %s", error.message)  # a name that it does not know
+    return DatabaseUnavailable()
 
 
 def _host(connection: Any) -> str | None:
