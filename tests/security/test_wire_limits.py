@@ -154,9 +154,9 @@ async def test_a_head_that_is_refused_is_told_why_and_nothing_of_it_comes_back(
     assert (answer.status, answer.code, answer.closed) == (status, code, True)
     assert b"content-type: application/problem+json\r\n" in answer.received
     assert b"connection: close\r\n" in answer.received
-    assert b"1234" not in answer.received
+    assert b"-1234" not in answer.received
     assert answer.seconds < 15
-    assert "1234" not in server.log.read_text()
+    assert "-1234" not in server.log.read_text()  # ids have digits, too
     await alive(server)
 
 
