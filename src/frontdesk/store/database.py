@@ -211,14 +211,12 @@ class Database:
                 committing = True
         except (*_WORTH_REPEATING, *_NOT_EXECUTED) as error:
             raise DatabaseUnavailable from error
-        except (*_NOT_SENT, *_LOST) as error:
+        except (*_NOT_SENT, _MISROUTED, *_LOST) as error:
             await self._discard(connection, error)
             unknown = committing and _may_have_been_sent(error)
             raise (OutcomeUnknown if unknown else DatabaseUnavailable) from error
         except pg.PostgresError as error:
             _close_after(error, connection)
-            if isinstance(error, _MISROUTED):
-                raise _misrouted(error) from error
             raise
         finally:
             await self._release(connection, whole=False)
@@ -233,7 +231,7 @@ class Database:
                 return answer
             except _NOT_EXECUTED as error:
                 raise DatabaseUnavailable from error
-            except (*_WORTH_REPEATING, *_NOT_SENT, *_LOST) as error:
+            except (*_WORTH_REPEATING, *_NOT_SENT, _MISROUTED, *_LOST) as error:
                 await self._discard(connection, error)
                 if not repeatable and _may_have_been_sent(error):
                     raise OutcomeUnknown from error
@@ -241,10 +239,7 @@ class Database:
                     raise (PartUnavailable if isinstance(error, _PART) else DatabaseUnavailable) from error
             except pg.PostgresError as error:
                 _close_after(error, connection)
-                if not isinstance(error, _MISROUTED):
-                    raise
-                if attempt == _ATTEMPTS:
-                    raise _misrouted(error) from error
+                raise
             finally:
                 await self._release(connection, whole=whole)
         raise AssertionError("unreachable")
@@ -299,7 +294,9 @@ class Database:
         if not isinstance(error, _WORTH_REPEATING):
             with contextlib.suppress(pg.InterfaceError):  # the pool may have noticed first
                 connection.terminate()
-            if isinstance(error, _PART):
+            if isinstance(error, _MISROUTED):
+                _log.error("The database refused a statement: %s", error.message)  # a name that it does not know
+            if isinstance(error, (_PART, _MISROUTED)):
                 return
             await self._distrust_idle()
             self._on_unreachable()
@@ -346,11 +343,6 @@ def _close_after(error: pg.PostgresError, connection: Any) -> None:
     if not isinstance(error, _EXPECTED):
         with contextlib.suppress(pg.InterfaceError):
             connection.terminate()
-
-
-def _misrouted(error: pg.PostgresError) -> DatabaseUnavailable:
-    _log.error("The database refused a statement: %s", error.message)  # a name that it does not know
-    return DatabaseUnavailable()
 
 
 def _host(connection: Any) -> str | None:
