@@ -267,10 +267,11 @@ def test_archives_with_other_members_than_the_manifest_names_are_refused(made: M
         "deep manifest": tar_of(members | {"manifest.json": b"[" * 100_000}),
     }
     assert b"555" in rows
-    before = sorted(tmp_path.parent.rglob("*"))
+    folder = tmp_path / "above" / "folder"  # a name with ../.. would appear in tmp_path
+    folder.mkdir(parents=True)
     for name, tar in hostile.items():
-        assert not is_accepted(encrypted(made, tar, tmp_path), made.keys), name
-    assert sorted(tmp_path.parent.rglob("*")) == sorted([*before, tmp_path / "forged"])
+        assert not is_accepted(encrypted(made, tar, folder), made.keys), name
+    assert sorted(tmp_path.rglob("*")) == [folder.parent, folder, folder / "forged"]
 
 
 def test_a_few_bytes_that_expand_without_end_are_not_read_to_it(
