@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -85,14 +85,17 @@ class Cluster:
         self.run("pg_ctl", "promote", "-D", str(self.data))
 
     def hang(self) -> None:
-        for pid in self._pids():
-            os.kill(pid, signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
 
     def kill(self) -> None:
-        for pid in self._pids():
-            os.kill(pid, signal.SIGKILL)
+        self._signal(signal.SIGKILL)
         if self._process is not None:
             self._process.wait(30)
+
+    def _signal(self, number: signal.Signals) -> None:
+        for pid in self._pids():
+            with suppress(ProcessLookupError):  # a connection that has ended meanwhile
+                os.kill(pid, number)
 
     def _pids(self) -> list[int]:
         if self._process is None or self._process.poll() is not None:

@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -27,14 +28,25 @@ def pg(made_server: Path) -> Iterator[EmbeddedPostgres]:
 
 def _stopped_process(pg: EmbeddedPostgres, title: bytes) -> int:
     """Stops the process with this title, as if it hung."""
-    (found,) = _titled(pg, title)
+    found = _titled(pg, title)
     os.kill(found, signal.SIGSTOP)
     return found
 
 
-def _titled(pg: EmbeddedPostgres, title: bytes) -> list[int]:
-    processes = server_processes(pg._cluster_name())
-    return [pid for pid in processes if title in Path(f"/proc/{pid}/cmdline").read_bytes()]
+def _titled(pg: EmbeddedPostgres, title: bytes) -> int:
+    """The process with this title, once it has given itself one."""
+    found: list[int] = []
+
+    def is_there() -> bool:
+        for pid in server_processes(pg._cluster_name()):
+            with suppress(OSError):  # another process of the server, which has ended meanwhile
+                if title in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    found.append(pid)
+        return bool(found)
+
+    wait_until(is_there)
+    (pid,) = found
+    return pid
 
 
 def test_a_server_that_does_not_end_by_itself_is_ended_and_started_again(pg: EmbeddedPostgres) -> None:
@@ -49,8 +61,7 @@ def test_a_server_that_does_not_end_by_itself_is_ended_and_started_again(pg: Emb
 
     # During crash recovery and without a guard: the next start ends it.
     _stopped_process(pg, b"checkpointer")
-    (launcher,) = _titled(pg, b"autovacuum launcher")
-    os.kill(launcher, signal.SIGKILL)
+    os.kill(_titled(pg, b"autovacuum launcher"), signal.SIGKILL)
     os.kill(parent_of(server_pid(pg.home)), signal.SIGKILL)
     pg.start(20)
     assert query(pg, "SELECT number FROM kept") == "7"
