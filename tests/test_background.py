@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import asyncpg
 import httpx
@@ -16,7 +17,7 @@ from frontdesk import background as background_module
 from frontdesk.app import build_app, build_background, build_service
 from frontdesk.background import Background, Step
 from frontdesk.settings import Settings
-from frontdesk.store.database import Database, DatabaseUnavailable
+from frontdesk.store.database import Database, DatabaseUnavailable, PartUnavailable
 from frontdesk.store.practice_work import for_each_practice
 from tests.running import running
 from tests.world import World, patient_id
@@ -235,6 +236,29 @@ async def test_a_practice_that_cannot_be_reached_does_not_stop_the_others() -> N
 
     assert await for_each_practice("work", range(1, 6), work) == {1}
     assert done == {2, 3, 4, 5}
+
+
+async def test_the_practices_of_a_lost_worker_do_not_stop_the_others() -> None:
+    done: set[int] = set()
+
+    async def work(practice_id: int) -> None:
+        if practice_id < 20:
+            raise PartUnavailable
+        done.add(practice_id)
+
+    assert await for_each_practice("work", range(22), work) == set(range(20))
+    assert done == {20, 21}
+
+
+async def test_records_are_sealed_while_a_worker_is_lost(
+    world: World, owner: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audit = world.service.engine.audit
+    await patient_id(await world.client("harbor"))
+    monkeypatch.setattr(audit, "find_unsealed", AsyncMock(side_effect=PartUnavailable))
+    await audit.seal_due()
+    assert await _unsealed(owner) == []
+    assert audit.find_unsealed.await_count == 1
 
 
 @pytest.mark.parametrize(("error", "practices", "tried"), [

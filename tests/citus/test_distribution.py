@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -187,21 +187,46 @@ async def move_shard(owner: asyncpg.Connection, practice_id: int) -> None:
 async def test_a_lost_worker_concerns_its_practices_only(world: World, owner: asyncpg.Connection) -> None:
     practices = await practices_at_two_workers(world, owner)
     clients = {slug: await world.client(slug) for slug in practices}
-    _, node, host, port = await owner.fetchrow(_OF_PRACTICE, next(iter(practices.values())))
-    await owner.execute("SELECT citus_update_node($1, $2, 1)", node, host)
     anonymous = world.anonymous()
-    for slug, client in clients.items():
-        at_lost = (await owner.fetchrow(_OF_PRACTICE, practices[slug]))["nodeid"] == node
-        answer = await search(client)
-        assert answer.status_code == (502 if at_lost else 200), answer.text
-    readiness = await anonymous.get("/readyz")
-    assert (readiness.status_code, readiness.json()["lostWorkers"]) == (200, [f"{host}:1"])
-    await owner.execute("SELECT citus_update_node($1, $2, $3)", node, host, port)
-    while not await owner.fetchval("SELECT bool_and(metadatasynced) FROM pg_dist_node"):
-        await asyncio.sleep(1)  # a new address, which a worker that only comes back does not have
+    async with lost_worker_of(owner, next(iter(practices.values()))) as (node, name):
+        for slug, client in clients.items():
+            at_lost = (await owner.fetchrow(_OF_PRACTICE, practices[slug]))["nodeid"] == node
+            answer = await search(client)
+            assert answer.status_code == (502 if at_lost else 200), answer.text
+        readiness = await anonymous.get("/readyz")
+        assert (readiness.status_code, readiness.json()["lostWorkers"]) == (200, [name])
     for client in clients.values():
         assert (await search(client)).status_code == 200
     assert (await anonymous.get("/readyz")).json() == {"status": "ready"}
+
+
+async def test_webhooks_go_out_from_other_workers_while_one_is_lost(
+    world: World, desk: Desk, receiver: Receiver, owner: asyncpg.Connection
+) -> None:
+    practices = await practices_at_two_workers(world, owner)
+    desks = [Desk(desk.database, practice_id, desk.clock) for practice_id in practices.values()]
+    for each in desks:
+        await each.endpoint(receiver.url())
+        await each.happen(f"apt_{each.practice_id}")
+    async with lost_worker_of(owner, desks[0].practice_id) as (node, _):
+        await desk.deliver()
+        reached = [id_ for id_ in practices.values() if (await owner.fetchrow(_OF_PRACTICE, id_))["nodeid"] != node]
+        assert sorted(message.subject for message in receiver.received) == sorted(f"apt_{id_}" for id_ in reached)
+    await desk.deliver()
+    assert len(receiver.received) == len(desks)
+
+
+@asynccontextmanager
+async def lost_worker_of(owner: asyncpg.Connection, practice_id: int) -> AsyncIterator[tuple[int, str]]:
+    """The id and name of the practice's worker, at whose address nobody answers meanwhile."""
+    _, node, host, port = await owner.fetchrow(_OF_PRACTICE, practice_id)
+    await owner.execute("SELECT citus_update_node($1, $2, 1)", node, host)
+    try:
+        yield node, f"{host}:1"
+    finally:
+        await owner.execute("SELECT citus_update_node($1, $2, $3)", node, host, port)
+        while not await owner.fetchval("SELECT bool_and(metadatasynced) FROM pg_dist_node"):
+            await asyncio.sleep(1)  # a new address, which a worker that only comes back does not have
 
 
 async def practices_at_two_workers(world: World, owner: asyncpg.Connection) -> dict[str, int]:

@@ -21,6 +21,7 @@ from frontdesk.outbound.webhooks.deliverer import Deliverer
 from frontdesk.outbound.webhooks.deliveries import list_attempts
 from frontdesk.outbound.webhooks.outcomes import Outcome, Outcomes
 from frontdesk.outbound.webhooks.sender import Sender, Sent
+from frontdesk.store.database import PartUnavailable
 from tests.webhooks.desk import Desk
 from tests.webhooks.receiver import Message, Receiver
 
@@ -223,3 +224,25 @@ async def test_results_are_recorded_in_the_order_of_endpoints_so_that_two_nodes_
     assert all(await asyncio.gather(*(outcomes.record(1, outcome) for outcome in ended)))
     [(_practice, _now, _holder, endpoints, events, *_)] = given
     assert (endpoints, events) == (["a", "b", "b"], [1, 0, 2])
+
+
+async def test_a_lost_worker_of_the_database_does_not_hold_up_the_practices_of_others(
+    desk: Desk, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = await desk.another_practice()
+    for practice in (desk, lost):
+        await practice.endpoint(receiver.url())
+        await practice.happen("apt_1")
+    fetch = desk.database.fetch
+
+    async def reaching_one_worker(sql: str, *args: Any) -> list[Any]:
+        if "look_for_webhooks" in sql or args[0] == lost.practice_id:
+            raise PartUnavailable
+        return await fetch(sql, *args)
+
+    monkeypatch.setattr(desk.database, "fetch", reaching_one_worker)
+    node = desk.node()
+    assert await desk.deliver(node) == 1
+    monkeypatch.undo()
+    assert await desk.deliver(node) == 1
+    assert len(receiver.received) == 2

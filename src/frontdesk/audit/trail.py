@@ -7,12 +7,13 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from frontdesk.background import Step
-from frontdesk.store.database import Database, set_practice
+from frontdesk.store.database import Database, PartUnavailable, set_practice
 from frontdesk.store.practice_work import for_each_practice, practices_with
 
 _SEAL_AT_ONCE = 500
@@ -90,14 +91,15 @@ class AuditTrail:
 
     async def seal_due(self) -> None:
         if time.monotonic() >= self._look_at:
-            await self.find_unsealed()
+            with suppress(PartUnavailable):  # a worker is lost; what others wrote is sealed all the same
+                await self.find_unsealed()
             self._look_at = time.monotonic() + _LOOK_SECONDS
         await self.seal_pending()
 
     async def find_unsealed(self) -> None:
         """Finds records that a worker left unsealed when it ended, and those of practices that failed."""
-        self._to_seal.update(await practices_with(self.database, "unsealed records", datetime.now(UTC)))
         self._failed.clear()
+        self._to_seal.update(await practices_with(self.database, "unsealed records", datetime.now(UTC)))
 
     async def seal_pending(self) -> None:
         pending, self._to_seal = self._to_seal, set()
@@ -125,9 +127,7 @@ async def append_disclosure(connection: Any, entry: AuditEntry) -> None:
 
 
 async def seal(database: Database, practice_id: int) -> int:
-    row = await database.write("SELECT seal_audit($1, $2) AS sealed", practice_id, _SEAL_AT_ONCE)
-    assert row is not None
-    sealed: int = row["sealed"]
+    sealed: int = await database.fetchval("SELECT seal_audit($1, $2)", practice_id, _SEAL_AT_ONCE)
     return sealed
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 from typing import Literal
 
-from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
+from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown, PartUnavailable
 
 Work = Literal[
     "unsealed records",
@@ -33,6 +33,7 @@ async def for_each_practice(
     """Does `work` for each practice in random order; logs those that fail and returns them.
 
     Raises where the cause is not a single practice: the database is down, or every one of several practices failed.
+    The practices of a lost worker are not the database.
     """
     waiting = list(practice_ids)
     random.shuffle(waiting)  # so that no practice is always last
@@ -44,7 +45,8 @@ async def for_each_practice(
             unavailable = 0
         except Exception as error:
             failed.add(practice_id)
-            unavailable = unavailable + 1 if isinstance(error, DatabaseUnavailable | OutcomeUnknown) else 0
+            is_down = isinstance(error, DatabaseUnavailable | OutcomeUnknown) and not isinstance(error, PartUnavailable)
+            unavailable = unavailable + 1 if is_down else 0
             if unavailable == min(_OUTAGE, len(waiting)) or len(failed) == len(waiting) > 1:
                 raise
             _log.error("%s failed", name, exc_info=error, extra={"practiceId": practice_id})

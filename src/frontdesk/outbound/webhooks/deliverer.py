@@ -24,7 +24,7 @@ from frontdesk.outbound.webhooks.events import event_document, event_name
 from frontdesk.outbound.webhooks.outcomes import Outcome, Outcomes
 from frontdesk.outbound.webhooks.sender import Sender, Sent
 from frontdesk.outbound.webhooks.signing import signed_headers
-from frontdesk.store.database import Database, DatabaseUnavailable
+from frontdesk.store.database import Database, DatabaseUnavailable, PartUnavailable
 from frontdesk.store.practice_work import for_each_practice
 
 if TYPE_CHECKING:
@@ -42,6 +42,10 @@ _FIRST_WAIT = timedelta(seconds=5)
 _LONGEST_WAIT = timedelta(hours=12)
 
 _LOOK = "SELECT * FROM look_for_webhooks($1, $2, $3)"
+# While a worker is lost: any practice with webhooks may have due ones, and those of the lost worker fail one by one.
+_LOOK_WITHOUT_WORKER = """
+SELECT practice_id, true AS due FROM practice WHERE has_webhooks AND practice_id > $1 ORDER BY practice_id LIMIT $2
+"""
 _LEASE = "SELECT * FROM lease_webhook_deliveries($1, $2, $3, $4, $5, $6)"
 _TRACE = "SELECT traceparent FROM event_trace WHERE practice_id = $1 AND event_id = $2"
 _log = logging.getLogger(__name__)
@@ -97,7 +101,7 @@ class Deliverer:
 
     async def start_due(self) -> list[asyncio.Task[None]]:
         """Starts to send due deliveries, as many as there are places for."""
-        looked_at = await self._database.fetch(_LOOK, self._looked_until, _LOOK_AT_ONCE, self._now())
+        looked_at = await self._look()
         self._looked_until = looked_at[-1]["practice_id"] if len(looked_at) == _LOOK_AT_ONCE else 0
         started: list[asyncio.Task[None]] = []
 
@@ -117,6 +121,13 @@ class Deliverer:
 
         await for_each_practice("webhooks", [row["practice_id"] for row in looked_at if row["due"]], start)
         return started
+
+    async def _look(self) -> list[Any]:
+        """The next practices with webhooks, and whether they may have due ones."""
+        try:
+            return await self._database.fetch(_LOOK, self._looked_until, _LOOK_AT_ONCE, self._now())
+        except PartUnavailable:
+            return await self._database.fetch(_LOOK_WITHOUT_WORKER, self._looked_until, _LOOK_AT_ONCE)
 
     def _now(self) -> datetime | None:
         return None if self._clock is None else self._clock()
