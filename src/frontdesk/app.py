@@ -78,9 +78,8 @@ from frontdesk.settings import Settings
 from frontdesk.store.calendar_versions import CurrentVersions
 from frontdesk.store.database import READY_SECONDS, WATCH_SECONDS, Database
 from frontdesk.store.directories import DirectoryCache
-from frontdesk.store.distribution import lost_workers
 from frontdesk.store.hosts import Hosts
-from frontdesk.store.migrate import unreadiness
+from frontdesk.store.migrate import readiness
 from frontdesk.store.notes import notes_for_agents
 from frontdesk.store.notifications import NotificationListener
 from frontdesk.store.queues import QUEUES, QueueMeter
@@ -309,11 +308,7 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
         requests=service.requests,
         has_provider=settings.oidc_issuer is not None,
     )
-    health = Health(
-        partial(unreadiness, service.database),
-        partial(lost_workers, service.database),
-        background.failing if background else list,
-    )
+    health = Health(partial(readiness, service.database), background.failing if background else list)
     routes: list[BaseRoute] = [
         *page_routes(settings, service.authenticator, service.invalid_tokens),
         *oauth_routes(check_credentials, assistants.exchange, service.tokens, service.ring, settings, service.requests),

@@ -14,7 +14,7 @@ import pytest
 
 from frontdesk.practice_file import parse
 from frontdesk.store.database import SERVICE_ROLE, DatabaseUnavailable
-from frontdesk.store.migrate import Migration, MigrationError, distribute, migrate, this_release, unreadiness
+from frontdesk.store.migrate import Migration, MigrationError, distribute, migrate, readiness, this_release
 from frontdesk.store.practices import import_practice
 from tests.citus.cluster import CitusCluster, named_address
 from tests.shared_database import address, as_owner, opened
@@ -69,7 +69,7 @@ async def test_an_interrupted_distribution_is_refused_by_nodes_and_can_be_contin
     with pytest.raises(KeyboardInterrupt):
         await distribute(empty_dsn, interrupt)
     async with opened(service_dsn) as database:
-        assert await unreadiness(database) == "distribution interrupted"
+        assert (await readiness(database)).unready == "distribution interrupted"
     with pytest.raises(MigrationError, match="run frontdesk db distribute"):
         await migrate(empty_dsn)
 
@@ -83,7 +83,7 @@ async def test_an_interrupted_distribution_is_refused_by_nodes_and_can_be_contin
     assert await owner.fetchval("SELECT appointment_id FROM appointment") == booked
     await owner.close()
     async with opened(service_dsn) as database:
-        assert await unreadiness(database) is None
+        assert (await readiness(database)).unready is None
         world = await build_world(database, tmp_path)
         assert await book(await world.client()) != booked
         await world.close()

@@ -167,11 +167,11 @@ async def test_statements_stuck_at_a_hung_host_are_given_up_when_another_accepts
 async def test_a_hung_database_is_reported_soon(database_dsn: str, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     database = Database(at(database_dsn, wire.host), pool_size=2)
     await database.open()
-    assert await migrate.unreadiness(database) is None
+    assert (await migrate.readiness(database)).unready is None
     wire.hung.set()
     monkeypatch.setattr(migrate, "_READINESS_SECONDS", 0.3)
     async with asyncio.timeout(10):
-        assert await migrate.unreadiness(database) == "database unavailable"
+        assert (await migrate.readiness(database)).unready == "database unavailable"
     wire.hung.clear()
     monkeypatch.setattr(database_module, "_CLOSE_SECONDS", 0.1)
     await database.close()

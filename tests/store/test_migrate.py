@@ -16,9 +16,9 @@ from frontdesk.store.migrate import (
     Release,
     distribute,
     migrate,
+    readiness,
     status,
     this_release,
-    unreadiness,
 )
 
 
@@ -135,13 +135,13 @@ async def test_every_function_file_can_be_applied_again(owner_dsn: str) -> None:
 
 
 async def test_a_service_without_its_functions_is_not_ready(owner_dsn: str, database: Database) -> None:
-    assert await unreadiness(database) is None
+    assert (await readiness(database)).unready is None
     await fetch(owner_dsn, "UPDATE function_file SET checksum = 'another', version = '0.0.9' WHERE name = 'audit'")
-    assert await unreadiness(database) == "migrations pending"
+    assert (await readiness(database)).unready == "migrations pending"
     await migrate(owner_dsn)
-    assert await unreadiness(database) is None
+    assert (await readiness(database)).unready is None
     await fetch(owner_dsn, "DELETE FROM function_file WHERE name = 'audit'")
-    assert await unreadiness(database) == "migrations pending"
+    assert (await readiness(database)).unready == "migrations pending"
 
 
 async def test_a_service_stays_ready_when_another_build_of_its_version_applies_its_functions(
@@ -150,7 +150,7 @@ async def test_a_service_stays_ready_when_another_build_of_its_version_applies_i
     *others, last = this_release().functions
     other_build = replace(this_release(), functions=(*others, replace(last, sql=f"{last.sql}-- another build\n")))
     assert (await migrate(owner_dsn, other_build)).pending == 1
-    assert await unreadiness(database) is None
+    assert (await readiness(database)).unready is None
     assert (await migrate(owner_dsn)).pending == 1, "the last one to start applies its own"
 
 
@@ -166,12 +166,12 @@ async def test_an_older_release_works_with_a_newer_schema_until_the_upgrade_is_c
         await migrate(owner_dsn, newer, "after")
     state = await migrate(owner_dsn, newer, "before")
     assert (state.due_migrations("before"), state.deferred_migrations) == ([expand], [contract])
-    assert await unreadiness(database) is None
+    assert (await readiness(database)).unready is None
     assert (await migrate(owner_dsn, phase="before")).pending == 0, "it can start, too"
     assert await greet(owner_dsn) == "new"
     assert (await migrate(owner_dsn, newer, "after")).due_migrations("after") == [contract]
     assert (await migrate(owner_dsn, newer)).due_migrations(None) == []
-    assert await unreadiness(database) == "schema too new"
+    assert (await readiness(database)).unready == "schema too new"
     with pytest.raises(MigrationError, match="newer version"):
         await migrate(owner_dsn)
 
@@ -223,7 +223,7 @@ async def test_an_interrupted_distribution_is_refused(owner_dsn: str, database: 
     columns = "nodename text, nodeport text, groupid integer, noderole text, isactive boolean"
     await fetch(owner_dsn, f"CREATE TABLE pg_dist_node ({columns})")
     await fetch(owner_dsn, "GRANT SELECT ON distribution, pg_dist_node TO frontdesk_service")
-    assert await unreadiness(database) == "distribution interrupted"
+    assert (await readiness(database)).unready == "distribution interrupted"
     with pytest.raises(MigrationError, match="run frontdesk db distribute"):
         await migrate(owner_dsn)
     assert (await status(owner_dsn)).distribution == Distribution((), steps=2, unfinished=1)

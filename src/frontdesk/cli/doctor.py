@@ -266,7 +266,7 @@ async def _workers(database: "Database") -> list[CheckResult]:
     distribution = await read_distribution(database)
     if distribution is None:
         return []
-    if lost := await lost_workers(database):
+    if lost := await lost_workers(database, distribution):
         return [
             CheckResult("workers", "failed", f"calls for practices there fail: {', '.join(lost)} cannot be reached")
         ]

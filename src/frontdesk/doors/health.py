@@ -1,6 +1,6 @@
 """Health checks: /healthz for the process; /readyz for the database, its schema and the background work."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -11,17 +11,13 @@ from frontdesk.doors.responses import TRACE_HEADER
 
 
 class Health:
-    """`unreadiness()` says why the database cannot be used, or None; `lost_workers()` names the servers of it that
-    cannot, and `failing()` failing background steps."""
+    """`readiness()` says why the database cannot be used, or None, and which of its workers are lost; `failing()` names
+    failing background steps."""
 
     def __init__(
-        self,
-        unreadiness: Callable[[], Awaitable[str | None]],
-        lost_workers: Callable[[], Awaitable[list[str]]],
-        failing: Callable[[], list[str]],
+        self, readiness: Callable[[], Awaitable[tuple[str | None, Sequence[str]]]], failing: Callable[[], list[str]]
     ) -> None:
-        self._unreadiness = unreadiness
-        self._lost_workers = lost_workers
+        self._readiness = readiness
         self._failing = failing
         self._stopping = False
         self.routes = [Route("/healthz", self._healthz), Route("/readyz", self._readyz)]
@@ -34,11 +30,10 @@ class Health:
         return JSONResponse({"status": "up"}, headers=_headers(request))
 
     async def _readyz(self, request: Request) -> Response:
-        reason, steps = "stopping" if self._stopping else await self._unreadiness(), self._failing()
-        state = {"failing": steps} if steps else {}
+        reason, lost = ("stopping", ()) if self._stopping else await self._readiness()
+        reported = {"failing": self._failing(), "lostWorkers": lost}
+        state = {name: found for name, found in reported.items() if found}
         if reason is None:  # what fails is reported, not refused: other calls are still answered
-            lost = await self._lost_workers()
-            state |= {"lostWorkers": lost} if lost else {}
             return JSONResponse({"status": "degraded" if state else "ready", **state}, headers=_headers(request))
         return JSONResponse({"status": reason, **state}, 503, {**_headers(request), "Retry-After": "2"})
 

@@ -76,8 +76,9 @@ async def read_distribution(connection: Any) -> Distribution | None:
     return Distribution(workers, row["steps"], row["unfinished"])
 
 
-async def lost_workers(database: Database) -> list[str]:
+async def lost_workers(database: Database, distribution: Distribution | None) -> list[str]:
     """The workers that the coordinator does not reach: calls for their practices fail."""
+    workers = () if distribution is None else distribution.workers
 
     async def is_lost(worker: str) -> bool:
         host, _, port = worker.rpartition(":")
@@ -86,8 +87,6 @@ async def lost_workers(database: Database) -> list[str]:
         except DatabaseUnavailable:
             return True
 
-    distribution = await read_distribution(database)
-    workers = () if distribution is None else distribution.workers
     lost = await asyncio.gather(*(is_lost(worker) for worker in workers))
     return [worker for worker, is_lost in zip(workers, lost, strict=True) if is_lost]
 

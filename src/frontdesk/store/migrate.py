@@ -7,19 +7,19 @@ import asyncio
 import hashlib
 import random
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import asyncpg
 
 from frontdesk import __version__
 from frontdesk.store import distribution
 from frontdesk.store.database import SCHEMA, SERVICE_ROLE, Database, DatabaseUnavailable, session_settings, within
-from frontdesk.store.distribution import Distribution, read_distribution
+from frontdesk.store.distribution import Distribution, lost_workers, read_distribution
 from frontdesk.store.hosts import Hosts
 from frontdesk.store.statistics import ANALYZE_GROWN_TABLES
 
@@ -325,17 +325,23 @@ async def read_state(connection: Any, release: Release | None = None) -> SchemaS
     )
 
 
-async def unreadiness(database: Database) -> str | None:
-    """Why the service cannot work on this database now, in a few words; None when it can."""
+class Readiness(NamedTuple):
+    unready: str | None = None  # why the service cannot work on the database now, in a few words
+    lost_workers: Sequence[str] = ()  # of a cluster
+
+
+async def readiness(database: Database) -> Readiness:
     try:
         state = await within(_READINESS_SECONDS, read_state(database))
     except DatabaseUnavailable:
-        return "database unavailable"
+        return Readiness("database unavailable")
     if state.is_too_new:
-        return "schema too new"
+        return Readiness("schema too new")
     if state.distribution is not None and state.distribution.unfinished:
-        return "distribution interrupted"
-    return "migrations pending" if state.missing else None
+        return Readiness("distribution interrupted")
+    if state.missing:
+        return Readiness("migrations pending")
+    return Readiness(lost_workers=await lost_workers(database, state.distribution))
 
 
 async def _connect(dsn: str) -> Any:
