@@ -35,7 +35,8 @@ class Server:
 
 
 @pytest.fixture
-async def sender() -> Sender:
+async def sender(monkeypatch: pytest.MonkeyPatch) -> Sender:
+    monkeypatch.setattr("frontdesk.outbound.webhooks.connections.IDLE_SECONDS", 60.0)  # longer than any test takes
     return Sender(allow_private=True, timeout_seconds=30)
 
 
