@@ -2,16 +2,31 @@
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
 
 import asyncpg
 import httpx
 import pytest
 
 from frontdesk.store import database as store
-from tests.shared_database import dsn_of_a_new_database, newly_opened_database
+from frontdesk.store.database import Database
+from tests.shared_database import dsn_of_a_new_database, opened
 from tests.world import World, patient_id, slots
 
-database_dsn, database = dsn_of_a_new_database, newly_opened_database
+database_dsn = dsn_of_a_new_database
+impatient = pytest.mark.parametrize("database", [{}], indirect=True, ids=["as served"])
+
+
+@pytest.fixture
+async def database(
+    request: pytest.FixtureRequest, database_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Database]:
+    """Its statements wait for a lock until the test releases it, however long that takes on a busy machine."""
+    settings, changed = store.session_settings, getattr(request, "param", {"lock_timeout": "50s"})
+    monkeypatch.setattr(store, "STATEMENT_SECONDS", 50)
+    monkeypatch.setattr(store, "session_settings", lambda role: {**settings(role), **changed})
+    async with opened(database_dsn, 8) as database:
+        yield database
 
 
 async def _booking(client: httpx.AsyncClient) -> dict[str, str]:
@@ -124,6 +139,7 @@ async def test_a_connection_lost_during_a_write_without_a_key_is_an_internal_err
     assert (await integration.post("/api/appointments", json=body)).status_code == 201
 
 
+@impatient
 async def test_a_lock_that_is_never_released_is_unavailable_in_bounded_time(
     world: World, owner: asyncpg.Connection
 ) -> None:

@@ -106,7 +106,11 @@ async def test_a_booking_by_sql_between_check_and_commit_is_a_taken_slot(world: 
             "/api/appointments", json={"patientId": await patient_id(integration, "Alan"), "slotId": slot["id"]}
         )
     )
-    await asyncio.sleep(0.3)
+    waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND transactionid = pg_current_xact_id()::xid"
+    async with asyncio.timeout(30):
+        while not await insert.connection.fetchval(waiting):
+            assert not booking.done(), "it did not meet the other one"
+            await asyncio.sleep(0.01)
     await transaction.commit()
     answer = await booking
     assert (answer.status_code, answer.json()["code"]) == (409, "slot_unavailable")
