@@ -48,10 +48,10 @@ class Agent:
     def consent(self, redirect_uri: str = "https://claude.ai/api/mcp/auth_callback", **changes: str) -> str:
         """The address below /console at which an application that has just registered asks for consent."""
         description = {"client_name": "Claude", "redirect_uris": [redirect_uri]}
-        application_id = httpx.post(f"{self._url}/oauth/register", json=description).json()["client_id"]
+        registered = httpx.post(f"{self._url}/oauth/register", json=description, timeout=30)
         asked = {
             "response_type": "code",
-            "client_id": application_id,
+            "client_id": registered.json()["client_id"],
             "redirect_uri": redirect_uri,
             "code_challenge": "A" * 43,
             "code_challenge_method": "S256",

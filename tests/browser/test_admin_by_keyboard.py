@@ -45,10 +45,10 @@ def test_a_calendar_feed_is_added_read_and_revoked(window: Open, forms_admin: st
     press(page, page.get_by_role("button", name="Copy the address"))
     expect(page.locator(".toast")).to_be_visible()
     feed = address.inner_text()
-    assert httpx.get(feed).text.startswith("BEGIN:VCALENDAR")
+    assert httpx.get(feed, timeout=30).text.startswith("BEGIN:VCALENDAR")
     press(page, page.get_by_role("button", name="Revoke the feed of Dr. Ines Faria"))
     expect(page.get_by_text("The calendar feed is revoked")).to_be_visible()
-    assert httpx.get(feed).status_code == 404
+    assert httpx.get(feed, timeout=30).status_code == 404
 
 
 @contextmanager

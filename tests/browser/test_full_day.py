@@ -75,7 +75,7 @@ def test_a_full_day_fits_the_screen_and_every_visit_stands_alone(place: Office, 
 
 def test_a_full_day_is_small_on_the_wire(desk: Window) -> None:
     jar = {each["name"]: each["value"] for each in desk.context.cookies()}
-    answer = httpx.get(f"{desk.url}/console/calendar?date={full_day.day()}", cookies=jar)
+    answer = httpx.get(f"{desk.url}/console/calendar?date={full_day.day()}", cookies=jar, timeout=30)
     assert answer.text.count("data-entry=") == full_day.PROVIDERS * full_day.VISITS
     assert int(answer.headers["Content-Length"]) < _MOST_ON_THE_WIRE
 

@@ -76,7 +76,9 @@ def _add_client(environment: dict[str, str], grant: str, *options: str) -> Crede
 
 
 def _command(environment: dict[str, str], *arguments: str) -> dict[str, str]:
-    done = subprocess.run([COMMAND, *arguments, "--json"], env=environment, capture_output=True, check=True, timeout=60)
+    done = subprocess.run(
+        [COMMAND, *arguments, "--json"], env=environment, capture_output=True, check=True, timeout=120
+    )
     answer: dict[str, str] = json.loads(done.stdout)
     return answer
 

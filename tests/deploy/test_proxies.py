@@ -111,7 +111,7 @@ async def test_a_proxy_passes_bookings_streams_and_addresses(site: Site, proxy: 
     homes = dict.fromkeys(("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"), str(site.folder))
     trust = site.authority.trusting()
     with running(proxy(site), folder=site.folder, variables=environment(**homes), url=site.url, trust=trust):
-        redirect = httpx.get(f"http://localhost:{site.redirect_port}/docs")
+        redirect = httpx.get(f"http://localhost:{site.redirect_port}/docs", timeout=30)
         assert redirect.status_code == 308
         assert redirect.headers["location"].startswith("https://localhost")
         credentials = json.loads((site.folder / ".frontdesk" / "demo-credentials.json").read_text())["agent"]

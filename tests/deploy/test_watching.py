@@ -73,7 +73,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     command.append(f"--web.listen-address=127.0.0.1:{own_port}")
     service, url = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{own_port}"
     with running([COMMAND, "serve", "--demo"], folder=folder, variables=variables, url=service):
-        httpx.get(f"{service}/api/providers")
+        httpx.get(f"{service}/api/providers", timeout=30)
         log = (folder / "prometheus.log").open("wb")
         process = subprocess.Popen(command, stdout=log, stderr=log)
         try:

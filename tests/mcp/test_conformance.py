@@ -101,7 +101,8 @@ async def test_the_conformance_suite_finds_nothing_new(
     program, *options = RELEASES[release]
     folder = tmp_path / "results"
     token = await served.token(practice=await served.practice_that_demands(updatePatient="elicitation"))
-    async with httpx.AsyncClient(base_url=served.url, headers={"Authorization": f"Bearer {token}"}) as http:
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx.AsyncClient(base_url=served.url, headers=headers, timeout=30) as http:
         change = {"patientId": await patient_id(http), "email": "ada@example.com"}
     async with authorizing_proxy(served.port, token, equivalents(change)) as port:
         url = f"http://127.0.0.1:{port}/mcp"

@@ -30,7 +30,7 @@ async def test_the_conformance_suite_passes_its_scenarios_of_authorization(
     served: Served, node: NodeClients, tmp_path: Path
 ) -> None:
     port = free_port()
-    async with httpx.AsyncClient() as http:
+    async with httpx.AsyncClient(timeout=30) as http:
         description = {"client_name": "Conformance", "redirect_uris": [f"http://127.0.0.1:{port}/callback"]}
         registered = await http.post(f"{served.url}/oauth/register", json=description)
     arguments = [

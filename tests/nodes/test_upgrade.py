@@ -87,7 +87,9 @@ async def test_a_rolling_upgrade_fails_no_request(nodes: list[Clinic], releases:
             await proxy.until_ready(node.port)
         async with booking_load(f"http://127.0.0.1:{proxy.port}", agent) as load:
             await restart(first, releases.next)
-            assert httpx.get(f"{second.url}/readyz").json() == {"status": "ready"}, "the schema is ahead, but fits"
+            assert httpx.get(f"{second.url}/readyz", timeout=30).json() == {"status": "ready"}, (
+                "the schema is ahead, but fits"
+            )
             await restart(second, releases.previous)
             before = len(load.ledger.booked)
             await restart(second, releases.next)
