@@ -68,6 +68,11 @@ new PerformanceObserver((list) => {
   for (const entry of list.getEntriesByName("first-contentful-paint")) window.observed.paint = entry.startTime;
 }).observe({type: "paint", buffered: true});
 """
+# What is to happen after more than five seconds never does: no toast leaves by itself.
+_LASTING = """
+const usual = window.setTimeout;
+window.setTimeout = (work, ms, ...given) => (ms > 5000 ? 0 : usual(work, ms, ...given));
+"""
 # Null if the control has the focus, else what has it.
 _FOCUSED = """(control) => {
   if (!control.isConnected) throw new Error("it is gone");
@@ -204,6 +209,11 @@ def arrive(shown: Locator) -> None:
     shown.page.wait_for_load_state()
 
 
+def keep_toasts(opened: Window) -> None:
+    """On pages that are opened from now on, toasts stay until the test has seen them."""
+    opened.page.add_init_script(_LASTING)
+
+
 def type_in(field: Locator, text: str) -> None:
     """Replaces what the field holds. Firefox tells a page of no change that Playwright makes without keys."""
     if FIREFOX:
@@ -214,8 +224,8 @@ def type_in(field: Locator, text: str) -> None:
 
 
 def tab_to(page: Page, control: Locator) -> None:
-    """Goes there as somebody without a mouse does."""
-    expect(control).to_be_visible()
+    """Goes there as somebody without a mouse does, once the page's scripts run: its keys may need them."""
+    arrive(control)
     held, met = control.element_handle(), []
     for _ in range(_MOST_TABS):
         try:

@@ -18,6 +18,11 @@ visitTypes: [{id: 20, name: Visit, procedures: [{id: 100, name: Consultation, du
 expect.set_options(timeout=DEADLINE)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """First the link that the server prints, which works for minutes only."""
+    items.sort(key=lambda item: item.path.stem != "test_arrival")
+
+
 @pytest.fixture(scope="session")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     with office(tmp_path_factory.mktemp("office")) as opened:
@@ -25,11 +30,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
 
 
 @pytest.fixture(scope="session")
-def forms_admin(place: Office, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The admin of a practice without appointments, to open windows for, as for those of the demo practice."""
+def forms_clinic(place: Office, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("forms") / "forms.yaml"
     path.write_text(_FORMS_CLINIC)
     command(place.desk, "practice", "import", str(path))
+
+
+@pytest.fixture(scope="module")
+def forms_admin(place: Office, forms_clinic: None) -> str:
+    """The admin of a practice without appointments, to open windows for, as for those of the demo practice. Signed in
+    anew for each file: between two of them the session would have ended."""
     opened = place.open(None)
     sign_in(opened.page, place.new_link("admin", "Ines Faria", "forms"))
     place.signed_in["forms"] = opened.context.storage_state()

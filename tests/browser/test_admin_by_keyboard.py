@@ -4,22 +4,24 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.browsing import Office, Window, choose, command, press, write
+from tests.browser.browsing import Office, Window, choose, command, keep_toasts, press, write
 from tests.browser.test_admin import row
+from tests.browser.test_arrivals import expect_today
 
 pytestmark = pytest.mark.heavy
 
 Open = Callable[..., Window]
 
 
-def test_a_report_is_narrowed_and_downloaded(window: Open) -> None:
+def test_a_report_is_narrowed_and_downloaded(place: Office, window: Open) -> None:
+    expect_today(place, place.agent, "Reported")  # the demo's own appointments of a week may all be of other providers
     page = window("admin").go("/reports")
     press(page, page.get_by_role("navigation", name="Period").get_by_role("link", name="7 days"))
     expect(page.get_by_role("link", name="7 days")).to_have_attribute("aria-current", "true")
@@ -38,7 +40,9 @@ def test_a_report_is_narrowed_and_downloaded(window: Open) -> None:
 
 
 def test_a_calendar_feed_is_added_read_and_revoked(window: Open, forms_admin: str) -> None:
-    page = window(forms_admin).go("/practice/feeds")
+    opened = window(forms_admin)
+    keep_toasts(opened)
+    page = opened.go("/practice/feeds")
     choose(page, page.get_by_label("Provider"), "Dr. Ines Faria")
     press(page, page.get_by_role("button", name="Add the feed"))
     address = page.locator("#feed-address")
@@ -70,7 +74,7 @@ def receiver() -> Iterator[tuple[str, list[str]]]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with HTTPServer(("127.0.0.1", 0), Answering) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}", asked
         server.shutdown()

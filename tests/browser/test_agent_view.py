@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.browsing import Window, arrive, tab_to
+from tests.browser.browsing import Window, arrive, keep_toasts, tab_to
 
 pytestmark = pytest.mark.heavy
 
@@ -103,6 +103,7 @@ def test_an_operation_of_ones_own_choice_and_a_simulated_error(window: Callable[
 def test_a_request_can_be_copied_without_the_token(window: Callable[..., Window]) -> None:
     opened = window("admin")
     opened.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    keep_toasts(opened)
     page = opened.go("/agent")
     choose(page, "Book with a certain doctor")
     page.get_by_role("button", name=SEND).click()
@@ -111,7 +112,7 @@ def test_a_request_can_be_copied_without_the_token(window: Callable[..., Window]
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied.startswith("curl -s ")
     assert "Bearer $TOKEN" in copied
-    page.evaluate("document.querySelector('[data-toasts]').replaceChildren()")  # it goes by itself, sooner or later
+    page.evaluate("document.querySelector('[data-toasts]').replaceChildren()")
     page.locator("#agent-ran").get_by_role("button", name="Copy JSON-RPC").click()
     expect(page.get_by_text("Copied.")).to_be_visible()
     assert '"method": "tools/call"' in page.evaluate("navigator.clipboard.readText()")

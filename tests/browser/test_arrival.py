@@ -1,4 +1,4 @@
-"""Arriving: the link that the server prints. It works for minutes only, so this comes early in a run."""
+"""Arriving: the link that the server prints. It works for minutes only, so this comes first in a run."""
 
 from collections.abc import Callable
 

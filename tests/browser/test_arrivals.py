@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
-from tests.browser.browsing import Office, Window, tab_to
+from tests.browser.browsing import Office, Window, keep_toasts, tab_to
 from tests.browser.callers import Agent
 
 pytestmark = pytest.mark.heavy
@@ -27,7 +27,7 @@ INSERT INTO appointment (practice_id, appointment_id, patient_id, provider_id, l
     lane, starts_at, ends_at, busy_until, status, booked_by, created_at, updated_at)
 SELECT p.practice_id, $1, $2, v.provider_id, $3, c.visit_type_id, c.procedure_id, $6, $4, $5, $5, 'booked', 'demo',
     now(), now()
-FROM practice p, LATERAL (SELECT provider_id FROM provider WHERE practice_id = p.practice_id LIMIT 1) v,
+FROM practice p, LATERAL (SELECT min(provider_id) AS provider_id FROM provider WHERE practice_id = p.practice_id) v,
     LATERAL (SELECT visit_type_id, procedure_id FROM procedure WHERE practice_id = p.practice_id LIMIT 1) c
 WHERE p.slug = 'demo'
 """
@@ -41,7 +41,7 @@ def here() -> tuple[int, datetime]:
 
 
 def expect_today(place: Office, agent: Agent, last_name: str) -> int:
-    """A patient with an appointment today, which no open slot is needed for; returns the location."""
+    """A patient with an appointment today with Dr. Chen, which no open slot is needed for; returns the location."""
     patient = agent.patient(last_name)
     location, starts = here()
     found = f"apt_{last_name:0<22}"
@@ -66,7 +66,9 @@ def test_patients_are_moved_on_the_board_by_mouse_and_keyboard_and_every_desk_se
     place: Office, window: Open
 ) -> None:
     location = expect_today(place, place.agent, "Boarded")
-    page, other = (window("staff").go(f"/arrivals?location={location}") for _ in range(2))
+    desks = [window("staff") for _ in range(2)]
+    keep_toasts(desks[0])
+    page, other = (desk.go(f"/arrivals?location={location}") for desk in desks)
     for each in (page, other):
         expect(each.get_by_text("Live", exact=True)).to_be_visible()
     page.bring_to_front()
