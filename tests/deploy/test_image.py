@@ -7,10 +7,20 @@ import pytest
 from tests.deploy.containers import Engine
 from tests.deploy.service import book, calling, is_booked, wait_until_ready
 from tests.ports import free_port
+from tests.store.embedded_processes import wait_until
 
 pytestmark = pytest.mark.heavy
 CONTAINER = "frontdesk-test"
 LOCKED_DOWN = ("--read-only", "--tmpfs", "/tmp", "--cap-drop", "all", "--security-opt", "no-new-privileges")
+
+
+def is_healthy(engine: Engine) -> bool:
+    """By the check of the image, which gives up after a few seconds."""
+    try:
+        engine.podman("healthcheck", "run", CONTAINER)
+    except AssertionError:
+        return False
+    return True
 
 
 def test_a_container_keeps_its_bookings(engine: Engine, image: str) -> None:
@@ -26,7 +36,7 @@ def test_a_container_keeps_its_bookings(engine: Engine, image: str) -> None:
     service = (*LOCKED_DOWN, volume, *settings, image, "serve", "--demo")
     with engine.running(CONTAINER, *service):
         wait_until_ready(url)
-        engine.podman("healthcheck", "run", CONTAINER)
+        wait_until(lambda: is_healthy(engine), 120)
         credentials = json.loads(engine.podman("exec", CONTAINER, "cat", "demo-credentials.json"))["agent"]
         with calling(url, credentials) as http:
             appointment = book(http)

@@ -121,6 +121,7 @@ async def run_with(
     environment = environment_of(home)
     # Of the Inspector, which else wants a terminal and a keychain.
     environment |= {"MCP_AUTO_OPEN_ENABLED": "true", "MCP_INSPECTOR_SECRET_STORE": "file"}
+    (home / _OPENED).unlink(missing_ok=True)
     keyboard, terminal = pty.openpty() if at_a_terminal else (None, asyncio.subprocess.PIPE)
     process = await asyncio.create_subprocess_exec(
         *node.command(program), *arguments, env=environment, cwd=home,
@@ -149,12 +150,13 @@ async def run_with(
 async def _parts(process: asyncio.subprocess.Process, opened: Path) -> AsyncIterator[bytes]:
     """What a program writes, and every address that it opens in a browser."""
     assert process.stdout is not None
-    reading = asyncio.create_task(process.stdout.read(65536))
+    reading, known = asyncio.create_task(process.stdout.read(65536)), 0
     while True:
         await asyncio.wait([reading], timeout=_LOOK_SECONDS)
-        if opened.exists() and (addresses := opened.read_bytes()).endswith(b"\n"):
+        # It may open the next one while somebody follows the first.
+        if opened.exists() and (addresses := opened.read_bytes()[known:]).endswith(b"\n"):
+            known += len(addresses)
             yield addresses
-            opened.unlink()
         if reading.done():
             if not (part := reading.result()):
                 return

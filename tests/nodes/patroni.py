@@ -1,5 +1,6 @@
 """etcd, two Patroni nodes and HAProxy on this machine, with the files of `deploy/patroni`."""
 
+import contextlib
 import os
 import platform
 import re
@@ -52,9 +53,8 @@ class Member:
     def signal(self, number: signal.Signals) -> None:
         """To Patroni, to the postmaster and to its processes."""
         pids = [self.process.pid]
-        lock = self.data / "postmaster.pid"
-        if lock.exists():
-            postmaster = lock.read_text().split()[0]
+        with contextlib.suppress(FileNotFoundError, IndexError):  # it does not run, or only begins to
+            postmaster = (self.data / "postmaster.pid").read_text().split()[0]
             pids += [int(postmaster), *map(int, _children(postmaster))]
         for pid in pids:
             try:
@@ -189,6 +189,9 @@ def _environment() -> dict[str, str]:
 
 def _wait_until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + _WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "a part did not start: see the logs"
+    while time.monotonic() < deadline:
+        with contextlib.suppress(httpx.TransportError):
+            if condition():
+                return
         time.sleep(0.2)
+    raise AssertionError("a part did not start: see the logs")

@@ -10,7 +10,7 @@ import pytest
 from frontdesk.store.embedded.server import OWNER_ROLE
 from tests.crash.harness import Clinic, check_stored
 from tests.nodes.load import booking_load
-from tests.nodes.proxy import Proxy
+from tests.nodes.proxy import DRAIN_SECONDS, Proxy
 
 RESTARTS = int(os.environ.get("ROLLING_RESTARTS", "10"))
 REQUESTS = int(os.environ.get("REQUESTS", "0"))  # at least
@@ -22,7 +22,7 @@ def nodes(tmp_path: Path) -> Iterator[list[Clinic]]:
     """Two servers on one database, which the test keeps up."""
     built = [Clinic(tmp_path), Clinic(tmp_path)]
     for node in built:
-        node.environment |= {"FRONTDESK_DRAIN_SECONDS": "1", "FRONTDESK_BASE_URL": "http://desk.example.org"}
+        node.environment |= {"FRONTDESK_DRAIN_SECONDS": DRAIN_SECONDS, "FRONTDESK_BASE_URL": "http://desk.example.org"}
     built[0].postgres.start()
     yield built
     for node in built:

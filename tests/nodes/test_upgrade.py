@@ -14,7 +14,7 @@ from frontdesk.store.database import SERVICE_ROLE
 from frontdesk.store.embedded.server import OWNER_ROLE
 from tests.crash.harness import Clinic, check_stored
 from tests.nodes.load import booking_load
-from tests.nodes.proxy import Proxy
+from tests.nodes.proxy import DRAIN_SECONDS, Proxy
 from tests.previous_release import NOT_IN_HISTORY, ROOT, build_wheel, unpack_previous_release
 
 NEXT = "99.0.0"
@@ -56,7 +56,7 @@ def nodes(tmp_path: Path, releases: Releases) -> Iterator[list[Clinic]]:
     postgres.start()
     for node in built:
         node.environment |= {
-            "FRONTDESK_DRAIN_SECONDS": "1",
+            "FRONTDESK_DRAIN_SECONDS": DRAIN_SECONDS,
             "FRONTDESK_BASE_URL": "http://desk.example.org",
             "FRONTDESK_DATABASE_URL": postgres.dsn(SERVICE_ROLE),
             "FRONTDESK_MIGRATION_DATABASE_URL": postgres.dsn(OWNER_ROLE),

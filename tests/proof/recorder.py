@@ -128,11 +128,16 @@ class Caller:
         self._bearer = ""
         self.gate = Gate()
 
-    async def sign_in(self) -> None:
+    async def sign_in(self) -> bool:
+        """Whether a node has given a token; without one the next call is refused."""
         form = {"grant_type": "client_credentials", "client_id": self.client_id, "client_secret": self._secret}
-        answer = await random.choice(self._nodes).post("/oauth/token", data=form)
+        try:
+            answer = await random.choice(self._nodes).post("/oauth/token", data=form)
+        except httpx.HTTPError:
+            return False
         if answer.status_code == 200:
             self._bearer = f"Bearer {answer.json()['access_token']}"
+        return bool(answer.status_code == 200)
 
     async def call(
         self, name: str, given: Mapping[str, Any], *, token: str | None = None, key: str | None = None
@@ -170,14 +175,8 @@ class Caller:
         if self.client_id in self.history.caps and (minute := _MINUTE.search(answer.headers.get("RateLimit", ""))):
             op.minute_ends = op.answered / 1e9 + int(minute[1])
         if op.code == "unauthorized":
-            await self._sign_in_again()
-        return op
-
-    async def _sign_in_again(self) -> None:
-        try:
             await self.sign_in()
-        except httpx.HTTPError:
-            return  # the next call will be refused as well
+        return op
 
 
 def _doors(name: str, given: Mapping[str, Any]) -> Sequence[str]:

@@ -23,7 +23,7 @@ from tests.proof.practices import NATIVE, SLUGS, UPSTREAM, practice_file
 from tests.proof.recorder import Caller, History
 from tests.proof.stored import read_stored
 from tests.proof.upstream import FhirPractice
-from tests.proof.workload import CAP, FIRST_DAY_AHEAD, Actor, Capped, Desk, UpstreamActor, on_file
+from tests.proof.workload import CAP, FIRST_DAY_AHEAD, Actor, Capped, Desk, UpstreamActor, on_file, signed_in
 from tests.webhooks.receiver import Receiver
 
 _UNLIMITED = PatientAccess(0, 0, 0, known_patients_only=False)
@@ -40,7 +40,7 @@ class Proof:
     agents: set[str] = field(default_factory=set)
     practices: list[int] = field(default_factory=list)
     fhir: FhirPractice | None = None
-    webhook_patience: float = 10.0  # seconds
+    webhook_patience: float = 60.0  # seconds
 
     async def set_up(self, days: int = 1) -> None:
         """Practices, webhook endpoints and clients, who book on so many days."""
@@ -72,7 +72,7 @@ class Proof:
     async def begin(self) -> None:
         """Signs the clients in, and finds the patients that are on file."""
         for actor in self.actors:
-            await actor.caller.sign_in()
+            await signed_in(actor.caller)
         for actor in self.actors:
             if not actor.desk.patients:
                 actor.desk.patients = await on_file(actor.caller)

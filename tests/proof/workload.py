@@ -267,6 +267,13 @@ class Capped(Actor):
                 await asyncio.sleep(0.3)
 
 
+async def signed_in(caller: Caller) -> None:
+    deadline = asyncio.get_running_loop().time() + _RECOVERY
+    while not await caller.sign_in():  # as while a node is slow
+        assert asyncio.get_running_loop().time() < deadline, "no node gives a token"
+        await asyncio.sleep(_PAUSE)
+
+
 async def on_file(caller: Caller) -> dict[str, Person]:
     """The patients of the practice file, found as a caller finds them."""
     found = {}

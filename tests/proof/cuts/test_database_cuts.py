@@ -52,7 +52,7 @@ async def test_any_fault_at_any_message_leaves_one_execution_and_one_answer(
 async def test_silence_from_any_message_on_leaves_one_execution_and_one_answer(
     cut_off: Stage, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _be_impatient(monkeypatch)
+    _give_up_soon(cut_off, monkeypatch)
     assert await cut_off.sweep("book", way, "rest", "drop", every=CUT_EVERY) > FEWEST_MESSAGES
 
 
@@ -70,11 +70,11 @@ async def test_a_cut_while_connecting_again_leaves_one_execution_and_one_answer(
     assert await cut_off.sweep("book", way, "rest", "cut", every=CUT_EVERY, lost_before=True) > FEWEST_MESSAGES
 
 
-def _be_impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A statement that is not answered is given up soon."""
+def _give_up_soon(cut_off: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A statement that is not answered is given up soon, while the service is harmed."""
     create_pool = asyncpg.create_pool
 
     def create(*args: Any, **options: Any) -> Any:
-        return create_pool(*args, **{**options, "command_timeout": IMPATIENCE_SECONDS})
+        return create_pool(*args, **options | ({"command_timeout": IMPATIENCE_SECONDS} if cut_off.impatient else {}))
 
     monkeypatch.setattr(asyncpg, "create_pool", create)
