@@ -16,6 +16,7 @@ from frontdesk.app import Service, _metrics, build_app, build_background
 from frontdesk.domain.errors import CATALOGUE
 from frontdesk.doors import docs as guides
 from frontdesk.store import database as store
+from frontdesk.store import queues
 from tests.running import running
 from tests.shared_database import world_of_a_module
 from tests.world import World
@@ -40,7 +41,8 @@ world = world_of_a_module
 @pytest.fixture
 async def measured(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Service, httpx.AsyncClient]]:
     """The service with metrics on. A database that is slow to answer is up all the same."""
-    monkeypatch.setattr(store, "_MEASURE_SECONDS", 30)
+    for measuring in (store, queues):
+        monkeypatch.setattr(measuring, "_MEASURE_SECONDS", 30)
     settings = world.service.settings.model_copy(update={"metrics_token": TOKEN})
     metrics = _metrics(settings, world.database)
     assert metrics is not None
