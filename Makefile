@@ -1,6 +1,8 @@
 .PHONY: run test check format generate catalogue adding-test bench bench-quick audit help setup setup-dev clean heavy crash-test cuts-test simulation-test fuzz soak nodes-test citus-test attack-test property-test mcp-conformance fhir-test client-test browser-test firefox-test screenshots checker-test deploy-test proof
 
 unexport PYTHONDONTWRITEBYTECODE  # where it is set, every process would compile all modules and tests anew
+# Several suites share the cores, so that a test may take long.
+HEAVY = .venv/bin/python -m pytest -m heavy --timeout 900
 
 run: setup ## sets everything up and serves the demo practice on port 8080 (or FRONTDESK_PORT)
 	@exec .venv/bin/frontdesk serve --demo
@@ -30,10 +32,10 @@ catalogue: setup-dev ## after a change of the console's texts: collects them for
 heavy: attack-test crash-test cuts-test simulation-test fuzz soak nodes-test checker-test proof property-test mcp-conformance fhir-test client-test browser-test firefox-test adding-test deploy-test ## all heavier suites below
 
 crash-test: setup-dev ## kills server, workers and database, also under load; the long state machine; DIALOGUES=10000 without a yes
-	.venv/bin/python -m pytest -m heavy tests/crash tests/engine tests/cli tests/console
+	$(HEAVY) tests/crash tests/engine tests/cli tests/console
 
 nodes-test: setup-dev ## several nodes under load: rolling restarts, fail-over of PostgreSQL, logins with few rights (pgbouncer and patroni optional)
-	.venv/bin/python -m pytest -m heavy tests/nodes
+	$(HEAVY) tests/nodes
 
 CITUS_TESTS ?= tests/acceptance/test_booking_flow.py tests/engine/test_lifecycle_machine.py tests/engine/test_audit.py tests/engine/test_consent.py \
 	tests/engine/test_confirmation.py tests/engine/test_housekeeping.py tests/security/test_audit_tampering.py \
@@ -43,16 +45,16 @@ CITUS_TESTS ?= tests/acceptance/test_booking_flow.py tests/engine/test_lifecycle
 citus-test: setup-dev ## on a Citus cluster, by its coordinator's address: DATABASE=postgresql://postgres@HOST:5432/postgres
 	@test -n "$(DATABASE)" || { echo "Name a cluster: make citus-test DATABASE=postgresql://postgres@HOST:5432/postgres"; exit 2; }
 	CITUS_DATABASE="$(DATABASE)" .venv/bin/python -m pytest -m "not heavy and not one_server" $(CITUS_TESTS)
-	CITUS_DATABASE="$(DATABASE)" .venv/bin/python -m pytest -m heavy -s tests/citus
+	CITUS_DATABASE="$(DATABASE)" $(HEAVY) -s tests/citus
 
 cuts-test: setup-dev ## every write with its connections (PostgreSQL, HTTP, FHIR) cut at every message (FHIR and rarer faults: CUT_EVERY=1)
-	.venv/bin/python -m pytest -m heavy tests/proof/cuts
+	$(HEAVY) tests/proof/cuts
 
 simulation-test: setup-dev ## webhooks, rate limiter, reconciler and answer cache in simulated time; SEEDS=1000 of each
-	.venv/bin/python -m pytest -m heavy tests/proof/simulation
+	$(HEAVY) tests/proof/simulation
 
 checker-test: setup-dev ## the checker of histories finds every planted bug, and checks a million operations in a minute
-	.venv/bin/python -m pytest -m heavy -rP tests/proof/test_checker.py tests/proof/test_planted_bugs.py
+	$(HEAVY) -rP tests/proof/test_checker.py tests/proof/test_planted_bugs.py
 
 MINUTES ?= 10
 proof: setup-dev ## clients at two nodes while everything fails, then every answer is checked: MINUTES=10 SEED=any
@@ -68,32 +70,32 @@ property-test: setup-dev ## the property tests with twenty times as many example
 	PROPERTY_TIMES=20 .venv/bin/python -m pytest -n 2 tests/domain tests/practice_file
 
 attack-test: setup-dev ## a million forged ids and tokens; a short and a deep schemathesis run
-	.venv/bin/python -m pytest -m heavy tests/security tests/doors
+	$(HEAVY) tests/security tests/doors
 
 mcp-conformance: setup-dev ## the official MCP conformance suites, and clients that sign in (needs Node, npm and chromium)
-	.venv/bin/python -m pytest -m heavy --timeout 900 tests/mcp
+	$(HEAVY) tests/mcp
 
 fhir-test: setup-dev ## the FHIR adapter against a server from npm packages, the FHIR server with a validator (needs Node and npm)
-	.venv/bin/python -m pytest -m heavy -n 2 tests/fhir tests/systems tests/fhir_server
+	$(HEAVY) -n 2 tests/fhir tests/systems tests/fhir_server
 
 client-test: setup-dev ## the examples, and code generated from the OpenAPI document (needs Node and npm)
-	.venv/bin/python -m pytest -m heavy tests/clients tests/guides
+	$(HEAVY) tests/clients tests/guides
 
 adding-test: setup-dev ## adds an operation to a copy of the tree, with the steps of CONTRIBUTING.md
-	.venv/bin/python -m pytest -m heavy tests/architecture
+	$(HEAVY) tests/architecture
 
 browser-test: setup-dev ## the console in a real browser: every flow, accessibility, both themes (needs chromium; firefox optional)
-	.venv/bin/python -m pytest -m heavy tests/browser
+	$(HEAVY) tests/browser
 
 FIREFOX_TESTS ?= tests/browser
 firefox-test: setup-dev ## the same tests in Debian's Firefox, or FIREFOX_TESTS=some of them (needs firefox-esr)
-	TEST_BROWSER=firefox .venv/bin/python -m pytest -m heavy $(FIREFOX_TESTS)
+	TEST_BROWSER=firefox $(HEAVY) $(FIREFOX_TESTS)
 
 screenshots: setup-dev ## every page of the console in both themes, and those of the README (needs chromium)
 	PYTHONPATH=clients/python/src .venv/bin/python -m tests.browser.screenshots
 
 deploy-test: setup-dev ## the wheel as installed, image, proxies, unit, manifests and alerts (needs root and the Debian packages of .ci/run)
-	.venv/bin/python -m pytest -m heavy -o timeout=1800 tests/deploy
+	$(HEAVY) --timeout 1800 tests/deploy
 
 bench: setup-dev ## measures everything against floors of the same run; rewrites docs/performance.md and its curves
 	.venv/bin/python bench/run.py
