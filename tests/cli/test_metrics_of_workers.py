@@ -14,6 +14,10 @@ from tests.store.embedded_processes import wait_until
 TOKEN = "a token for the scraper"
 
 
+def call_without_token(served: Served) -> int:
+    return httpx.get(f"{served.url}/api/practice", timeout=30).status_code
+
+
 def scrape(served: Served) -> dict[str, float]:
     """On a connection of its own, which any worker may get."""
     answer = httpx.get(f"{served.url}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30)
@@ -31,7 +35,7 @@ def test_totals_cover_all_workers_and_survive_one_that_was_killed(line: CommandL
     refused, pools = 'frontdesk_requests_total{code="401"', "frontdesk_database_connections{"
     with line.serving("--workers", "2", FRONTDESK_METRICS_TOKEN=TOKEN) as served:
         for _ in range(12):
-            assert httpx.get(f"{served.url}/api/practice").status_code == 401
+            assert call_without_token(served) == 401
         wait_until(lambda: all(total(scrape(served), refused) == 12 for _ in range(4)), 30)
         series = scrape(served)
         assert total(series, "frontdesk_request_seconds_count{") == total(series, "frontdesk_requests_total{")
@@ -63,7 +67,7 @@ def test_a_new_server_counts_from_zero(line: CommandLine) -> None:
     port = str(free_port())
     for _ in range(2):
         with line.serving(FRONTDESK_METRICS_TOKEN=TOKEN, FRONTDESK_PORT=port) as served:
-            httpx.get(f"{served.url}/api/practice")
+            call_without_token(served)
             assert total(scrape(served), "frontdesk_requests_total{") == 1
 
 
