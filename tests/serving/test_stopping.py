@@ -95,7 +95,7 @@ def _is_refused(port: int) -> bool:
 
 def test_a_terminated_service_drains_finishes_calls_and_refuses_the_rest_with_502(tmp_path: Path) -> None:
     port = free_port()
-    with _served(tmp_path, port, drain_seconds=5) as process, ExitStack() as stack:
+    with _served(tmp_path, port, drain_seconds=600) as process, ExitStack() as stack:
         slow, endless, *kept = [stack.enter_context(_connection(port)) for _ in range(10)]
         for connection in kept:
             assert _get(connection) == ("ready", None)
@@ -111,6 +111,7 @@ def test_a_terminated_service_drains_finishes_calls_and_refuses_the_rest_with_50
         wait_until(is_draining)
         for connection in kept[1:]:  # the last answer on a kept connection tells the client to close it
             assert _get(connection) == ("stopping", "close")
+        process.send_signal(signal.SIGINT)  # ends the drain: by itself it could end before a slow test has looked
         wait_until(lambda: _is_refused(port))
         answer = slow.getresponse()
         assert (answer.status, answer.read(), answer.getheader("connection")) == (200, b"closed", "close")
@@ -122,6 +123,16 @@ def test_a_terminated_service_drains_finishes_calls_and_refuses_the_rest_with_50
         logged = process.stderr.read()
         assert '"calls":1' in logged
         assert "Traceback" not in logged
+
+
+def test_a_drain_ends_by_itself(tmp_path: Path) -> None:
+    port = free_port()
+    with _served(tmp_path, port, drain_seconds=1) as process, _connection(port) as slow, _connection(port) as other:
+        slow.request("GET", "/until-closed")
+        assert _get(other) == ("ready", None)
+        process.send_signal(signal.SIGTERM)
+        assert slow.getresponse().read() == b"closed"
+        assert process.wait(60) == 0
 
 
 def test_an_interrupt_ends_the_drain(tmp_path: Path) -> None:
