@@ -118,7 +118,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsServer]:
 
 
 def test_only_current_versions_of_tls_are_spoken_and_answers_demand_them(server: TlsServer) -> None:
-    with httpx.Client(verify=server.authority.trusting(), base_url=f"https://127.0.0.1:{server.port}") as client:
+    url = f"https://127.0.0.1:{server.port}"
+    with httpx.Client(verify=server.authority.trusting(), base_url=url, timeout=30) as client:
         for path, length in (("/", 5), ("/large", 300_000)):
             answer = client.get(path)
             assert (answer.status_code, len(answer.content)) == (200, length)
@@ -145,16 +146,24 @@ def test_doctor_asks_a_service_that_terminates_tls(server: TlsServer) -> None:
 
 
 def test_a_certificate_that_changes_is_used_and_a_broken_one_is_not(server: TlsServer) -> None:
+    def is_answered() -> bool:
+        kept.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        said = b""
+        while not said.endswith(b"https") and (piece := kept.recv(1000)):
+            said += piece
+        return said.startswith(b"HTTP/1.1 200")
+
     with server.connect() as kept:
+        assert is_answered()  # from now on it may be idle for more than a minute
         assert server.serials() == {server.serial}
         _, key, newer = server.authority.issue(server.folder)
         wait_until(lambda: server.serials() == {newer})
-        kept.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert kept.recv(1000).startswith(b"HTTP/1.1 200")
+        assert is_answered()
     whole = key.read_text()
     for broken in ("", whole[:100], (server.folder / "tls.crt").read_text()):
         refusals = server.logged("The new TLS certificate cannot be used")
-        key.write_text(broken)
+        (server.folder / "broken").write_text(broken)
+        (server.folder / "broken").rename(key)  # in one step, so that a worker sees one change
         wait_until(lambda before=refusals: server.logged("cannot be used") == before + 2)  # type: ignore[misc]
         assert server.serials() == {newer}
     assert whole[30:80] not in server.log.read_text()
@@ -223,7 +232,7 @@ def test_a_handshake_that_is_not_finished_ends_like_an_unfinished_head(
                 with contextlib.suppress(ConnectionError):
                     await reader.read()  # until the server closes
                 writer.close()
-            assert not state.handshakes
+            await until(lambda: not state.handshakes)
 
     on_uvloop(scenario)
 
