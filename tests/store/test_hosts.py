@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import asyncpg
@@ -15,6 +15,7 @@ from frontdesk.store import hosts as hosts_module
 from frontdesk.store import migrate
 from frontdesk.store.database import Database
 from frontdesk.store.hosts import Hosts, addresses
+from tests.listening import listening
 
 
 @pytest.mark.parametrize(
@@ -71,25 +72,15 @@ class Wire:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator["Wire"]:
-        self._tasks: set[asyncio.Task[None]] = set()
-        server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
-        self.host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        try:
+        async with listening(self._pass) as port:
+            self.host = f"127.0.0.1:{port}"
             yield self
-        finally:
-            server.close()
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._tasks.add(asyncio.create_task(self._pass(reader, writer)))
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         query = dict(part.split("=") for part in self._dsn.partition("?")[2].split("&"))
         path = f"{query['host'].replace('%2F', '/')}/.s.PGSQL.{query['port']}"
         there, back = await asyncio.open_unix_connection(path)
-        with contextlib.closing(writer), contextlib.closing(back):
+        with contextlib.closing(back):
             await asyncio.gather(self._copy(reader, back), self._copy(there, writer))
 
     async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -107,19 +98,25 @@ def at(dsn: str, *hosts: str) -> str:
     return f"{login}@{','.join(hosts)}{rest.partition('?')[0]}?sslmode=disable"
 
 
-async def test_silent_hosts_and_standbys_are_passed_over_and_the_good_host_is_remembered(
-    database_dsn: str, owner_dsn: str, silent: str, wire: Wire, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hosts_module, "HOST_SECONDS", 2.0)
+def waiting_longer_for_all_but(monkeypatch: pytest.MonkeyPatch, is_silent: Callable[[str], bool]) -> list[str]:
+    """Gives up hosts that never answer soon, and no other one, however busy the machine is. Those who are asked."""
     asked, connect = [], hosts_module._connect
 
     async def recorded(dsn: str, seconds: float, options: dict[str, Any]) -> Any:
+        assert seconds == hosts_module.HOST_SECONDS
         asked.append(dsn)
-        return await connect(dsn, seconds, options)
+        return await connect(dsn, 0.5 if is_silent(dsn) else 30.0, options)
 
     monkeypatch.setattr(hosts_module, "_connect", recorded)
+    return asked
+
+
+async def test_silent_hosts_and_standbys_are_passed_over_and_the_good_host_is_remembered(
+    database_dsn: str, owner_dsn: str, silent: str, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hosts = Hosts(at(database_dsn, silent, wire.host))
     silent_dsn, good_dsn = at(database_dsn, silent), at(database_dsn, wire.host)
+    asked = waiting_longer_for_all_but(monkeypatch, lambda dsn: dsn == silent_dsn)
     await (await hosts.connect(timeout=30)).close()
     assert asked == [silent_dsn, good_dsn]
     connection = await hosts.connect(timeout=30)
@@ -142,7 +139,8 @@ async def test_statements_stuck_at_a_hung_host_are_given_up_when_another_accepts
     database_dsn: str, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database_module, "_PROBE_SECONDS", 0.3)
-    monkeypatch.setattr(hosts_module, "HOST_SECONDS", 2.0)
+    monkeypatch.setattr(database_module, "ACQUIRE_SECONDS", 60.0)
+    waiting_longer_for_all_but(monkeypatch, lambda dsn: wire.hung.is_set() and dsn == at(database_dsn, wire.host))
     async with Wire(database_dsn).running() as other:
         database = Database(at(database_dsn, wire.host, other.host), pool_size=2)
         await database.open()
@@ -151,7 +149,8 @@ async def test_statements_stuck_at_a_hung_host_are_given_up_when_another_accepts
             slow = [asyncio.create_task(database.fetchval("SELECT pg_sleep(0.7)")) for _ in range(2)]
             await asyncio.sleep(0)
             await database.watch()  # no connection is free for its probe
-            await asyncio.gather(*slow)
+            assert database._probe is not None
+            await asyncio.gather(*slow, database._probe)
             assert database.statements == 4, "a host that is only busy keeps its statements"
             wire.hung.set()
             (await database.hosts.connect(timeout=5)).terminate()  # another caller has moved already
@@ -167,10 +166,11 @@ async def test_statements_stuck_at_a_hung_host_are_given_up_when_another_accepts
 async def test_a_hung_database_is_reported_soon(database_dsn: str, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     database = Database(at(database_dsn, wire.host), pool_size=2)
     await database.open()
+    monkeypatch.setattr(migrate, "_READINESS_SECONDS", 30.0)
     assert (await migrate.readiness(database)).unready is None
     wire.hung.set()
     monkeypatch.setattr(migrate, "_READINESS_SECONDS", 0.3)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         assert (await migrate.readiness(database)).unready == "database unavailable"
     wire.hung.clear()
     monkeypatch.setattr(database_module, "_CLOSE_SECONDS", 0.1)
