@@ -59,7 +59,7 @@ async def empty_dsn(owner_dsn: str) -> str:
 
 
 async def test_an_up_to_date_database_is_left_alone(owner_dsn: str) -> None:
-    rows = "SELECT name, xmin FROM function_file UNION SELECT name, xmin FROM migration ORDER BY 1"
+    rows = "SELECT name, xmin::text FROM function_file UNION SELECT name, xmin::text FROM migration ORDER BY 1, 2"
     before = await fetch(owner_dsn, rows)
     assert (await migrate(owner_dsn)).pending == 0
     assert await fetch(owner_dsn, rows) == before
