@@ -55,15 +55,15 @@ def test_a_server_that_does_not_end_by_itself_is_ended_and_started_again(pg: Emb
     # A checkpointer that hangs: a fast shutdown waits for it without end.
     _stopped_process(pg, b"checkpointer")
     pg.stop()
-    wait_until(lambda: is_free(pg.home / "guard.lock"), 10)
-    pg.start(20)
+    wait_until(lambda: is_free(pg.home / "guard.lock"))
+    pg.start()
     assert query(pg, "SELECT number FROM kept") == "7"
 
     # During crash recovery and without a guard: the next start ends it.
     _stopped_process(pg, b"checkpointer")
     os.kill(_titled(pg, b"autovacuum launcher"), signal.SIGKILL)
     os.kill(parent_of(server_pid(pg.home)), signal.SIGKILL)
-    pg.start(20)
+    pg.start()
     assert query(pg, "SELECT number FROM kept") == "7"
 
 
@@ -71,6 +71,6 @@ def test_a_backend_left_behind_by_a_killed_server_does_not_hold_up_the_next(pg: 
     killed = server_pid(pg.home)
     left = _stopped_process(pg, b"background writer")
     os.kill(killed, signal.SIGKILL)
-    wait_until(lambda: server_pid(pg.home) != killed and pg._accepts(), 10)
+    wait_until(lambda: server_pid(pg.home) != killed and pg._accepts())
     assert left not in server_processes(pg._cluster_name())
     assert query(pg, "SELECT 1") == "1"
