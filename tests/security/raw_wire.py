@@ -53,8 +53,10 @@ def exchange(server: RealServer, head: str, body: bytes = b"", repeat: int = 1, 
 
 
 async def alive(server: RealServer) -> None:
-    async with server.http() as http:
-        assert (await http.get("/readyz")).status_code == 200
+    """A database that answers late makes a server unready for a moment."""
+    async with server.http() as http, asyncio.timeout(30):
+        while (await http.get("/readyz")).status_code != 200:
+            await asyncio.sleep(0.1)
 
 
 def dripping(server: RealServer, head: str, drop: bytes, patience: float) -> Exchange:
