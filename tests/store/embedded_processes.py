@@ -24,8 +24,10 @@ SOURCE = Path(server.__file__).parents[3]
 USER = """
 import sys
 from pathlib import Path
-from frontdesk.store.embedded import server
+from frontdesk.store.embedded import cluster, server
 server.SHORT_SOCKETS = Path(sys.argv[2])
+if sys.argv[3] == "stays half made":
+    cluster._run_alone = lambda *_: sys.stdin.read()
 server.EmbeddedPostgres(Path(sys.argv[1])).start(progress=lambda step: print(step, flush=True))
 print("ready", flush=True)
 sys.stdin.read()
@@ -63,11 +65,13 @@ def another_process(
     python: str = sys.executable,
     account: Account = OURSELVES,
     sockets: Path | None = None,
+    database: str = "is made",
 ) -> Iterator[subprocess.Popen[str]]:
-    """A process that uses the server until it is told to end, or is killed with everything in its session."""
+    """A process that uses the server until it is told to end, or is killed with everything in its session. A new
+    database can be one that "stays half made", however long one looks at it."""
     packages = wheel_binaries().parents[2]
     process = subprocess.Popen(
-        [python, "-c", USER, str(home), str(sockets or home.parent)],
+        [python, "-c", USER, str(home), str(sockets or home.parent), database],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -151,7 +151,7 @@ def test_two_processes_starting_at_once_create_one_database(home: Path) -> None:
 
 @pytest.mark.parametrize("with_its_children", [True, False], ids=["and-initdb", "alone"])
 def test_creation_that_was_killed_leaves_nothing_half_made(home: Path, with_its_children: bool) -> None:
-    with another_process(home) as other:
+    with another_process(home, database="stays half made") as other:
         wait_until((home / "data.new" / "PG_VERSION").exists)
         if with_its_children:
             os.killpg(other.pid, signal.SIGKILL)
