@@ -95,6 +95,15 @@ def trusted_authorities() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def patience() -> Iterator[None]:
+    """On a busy machine a database may answer late, and be well."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("frontdesk.store.database.ACQUIRE_SECONDS", 60.0)
+        patch.setattr("frontdesk.store.migrate._READINESS_SECONDS", 30.0)
+        yield
+
+
 @contextmanager
 def quick_settings() -> Iterator[None]:
     """For servers that this process starts meanwhile."""

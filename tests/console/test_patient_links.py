@@ -12,7 +12,6 @@ from frontdesk.access.limits import failed_attempts
 from frontdesk.access.patient_links import MOST_WRONG_DATES
 from frontdesk.console.pages.my_appointment import PASS_LIFETIME
 from frontdesk.outbound.webhooks.events import event_document, newest_events
-from frontdesk.store import database as store
 from tests.console.desk import Document, records, stored, words
 from tests.console.filled_forms import form_of, send
 from tests.console.signing_in import browser_at, signed_in
@@ -204,9 +203,8 @@ async def test_every_link_that_does_not_work_gets_the_same_answer(
 
 
 async def test_five_wrong_dates_end_the_link_however_they_are_sent(
-    world: World, staff: httpx.AsyncClient, sent: Sent, monkeypatch: pytest.MonkeyPatch
+    world: World, staff: httpx.AsyncClient, sent: Sent
 ) -> None:
-    monkeypatch.setattr(store, "ACQUIRE_SECONDS", 60)  # more guess at once than there are connections
     for faulty in ({}, {**BORN, "month": "13"}, {**BORN, "day": "ten"}, {**BORN, "year": "99999999999"}):
         answer = await sent.browser.post(OPEN, data={"link": sent.token, **faulty})
         assert answer.status_code == 422, "no date is no guess"

@@ -8,19 +8,12 @@ import pytest
 
 from frontdesk.access.limits.failed_attempts import PER_ADDRESS, PER_CLIENT, FailedAttempts
 from frontdesk.domain.errors import Problem
-from frontdesk.store import database as store
 from tests.console.signing_in import browser_at, csrf_in
 from tests.doors.gateway_answers import check_gateway_problem
 from tests.shared_database import world_of_a_module
 from tests.world import World
 
 world = world_of_a_module
-
-
-@pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many wait their turn for a connection; how long that takes is up to the machine."""
-    monkeypatch.setattr(store, "ACQUIRE_SECONDS", 60)
 
 
 async def failed_token_call(client: httpx.AsyncClient, client_id: str, **headers: str) -> httpx.Response:

@@ -7,17 +7,15 @@ import httpx
 import pytest
 
 from frontdesk.engine import turns
-from frontdesk.store import database as store
 from tests.world import World, patient_id, slots
 
 CALLERS = 64
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many wait their turn and for a connection; how long that takes is up to the machine."""
+def patient_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many wait their turn; how long that takes is up to the machine."""
     monkeypatch.setattr(turns, "WAIT_SECONDS", 60)
-    monkeypatch.setattr(store, "ACQUIRE_SECONDS", 60)
 
 
 async def _people(integration: httpx.AsyncClient, count: int) -> list[str]:

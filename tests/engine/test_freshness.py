@@ -14,7 +14,6 @@ import httpx
 import pytest
 
 from frontdesk.app import build_app, build_service
-from frontdesk.store import database as store
 from frontdesk.store.calendar_versions import CurrentVersions, PracticeVersions
 from frontdesk.store.database import Database, DatabaseUnavailable, PartUnavailable
 from tests.shared_database import opened
@@ -25,12 +24,6 @@ SEARCH: dict[str, Any] = {
 }  # fmt: skip
 FIRST: dict[str, Any] = {"visitTypeId": 22, "procedureId": 103, "locationId": 1, "limit": 50}
 WRITERS, SEARCHERS, SECONDS = 4, 8, 4.0
-
-
-@pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many wait for a connection at once; how long that takes is up to the machine."""
-    monkeypatch.setattr(store, "ACQUIRE_SECONDS", 60)
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from frontdesk.app import build_app
 from frontdesk.domain.errors import Problem
 from frontdesk.engine import turns
 from frontdesk.engine.turns import Turns
-from frontdesk.store import database as store
 from frontdesk.systems.native import NativeSystem
 from tests.world import MONDAY, World
 
@@ -194,7 +193,6 @@ async def test_callers_that_wait_for_a_turn_do_not_work_the_same_answer_out_agai
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turns, "WAIT_SECONDS", 60)
-    monkeypatch.setattr(store, "ACQUIRE_SECONDS", 60)  # more search at once than there are connections
     search = searches(await world.client())
     entered, find_slots = [], NativeSystem.find_slots
 

@@ -31,12 +31,6 @@ CREATE CONSTRAINT TRIGGER lost AFTER INSERT ON noted DEFERRABLE INITIALLY DEFERR
 """
 
 
-@pytest.fixture(autouse=True)
-def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine may need more than the five seconds that the service has for a new connection."""
-    monkeypatch.setattr(store, "ACQUIRE_SECONDS", 60.0)
-
-
 async def _sessions(owner: asyncpg.Connection) -> int:
     found: int = await owner.fetchval(
         """SELECT count(*) FROM pg_stat_activity

@@ -139,7 +139,6 @@ async def test_statements_stuck_at_a_hung_host_are_given_up_when_another_accepts
     database_dsn: str, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database_module, "_PROBE_SECONDS", 0.3)
-    monkeypatch.setattr(database_module, "ACQUIRE_SECONDS", 60.0)
     waiting_longer_for_all_but(monkeypatch, lambda dsn: wire.hung.is_set() and dsn == at(database_dsn, wire.host))
     async with Wire(database_dsn).running() as other:
         database = Database(at(database_dsn, wire.host, other.host), pool_size=2)
@@ -166,7 +165,6 @@ async def test_statements_stuck_at_a_hung_host_are_given_up_when_another_accepts
 async def test_a_hung_database_is_reported_soon(database_dsn: str, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     database = Database(at(database_dsn, wire.host), pool_size=2)
     await database.open()
-    monkeypatch.setattr(migrate, "_READINESS_SECONDS", 30.0)
     assert (await migrate.readiness(database)).unready is None
     wire.hung.set()
     monkeypatch.setattr(migrate, "_READINESS_SECONDS", 0.3)

@@ -52,12 +52,6 @@ async def greet(dsn: str) -> Any:
     return (await fetch(dsn, "SELECT greeting()"))[0][0]
 
 
-@pytest.fixture(autouse=True)
-def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine a database may answer later than a service waits that is asked whether it is ready."""
-    monkeypatch.setattr("frontdesk.store.migrate._READINESS_SECONDS", 30.0)
-
-
 @pytest.fixture
 async def empty_dsn(owner_dsn: str) -> str:
     await fetch(owner_dsn, "DROP SCHEMA frontdesk CASCADE")
