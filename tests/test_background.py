@@ -238,7 +238,7 @@ async def test_a_practice_that_cannot_be_reached_does_not_stop_the_others() -> N
     assert done == {2, 3, 4, 5}
 
 
-async def test_the_practices_of_a_lost_worker_do_not_stop_the_others() -> None:
+async def test_the_practices_of_a_lost_worker_do_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
     done: set[int] = set()
 
     async def work(practice_id: int) -> None:
@@ -248,6 +248,7 @@ async def test_the_practices_of_a_lost_worker_do_not_stop_the_others() -> None:
 
     assert await for_each_practice("work", range(22), work) == set(range(20))
     assert done == {20, 21}
+    assert caplog.messages == ["work failed for 20 practices of a lost worker of the database"]
 
 
 async def test_records_are_sealed_while_a_worker_is_lost(

@@ -30,7 +30,8 @@ async def practices_with(database: Database, work: Work, before: datetime) -> li
 async def for_each_practice(
     name: str, practice_ids: Iterable[int], work: Callable[[int], Awaitable[object]]
 ) -> set[int]:
-    """Does `work` for each practice in random order; logs those that fail and returns them.
+    """Does `work` for each practice in random order; logs those that fail (a lost worker's in one line) and returns
+    them.
 
     Raises where the cause is not a single practice: the database is down, or every one of several practices failed.
     The practices of a lost worker are not the database.
@@ -38,16 +39,22 @@ async def for_each_practice(
     waiting = list(practice_ids)
     random.shuffle(waiting)  # so that no practice is always last
     failed: set[int] = set()
-    unavailable = 0
+    unavailable = at_lost_worker = 0
     for practice_id in waiting:
         try:
             await work(practice_id)
             unavailable = 0
         except Exception as error:
             failed.add(practice_id)
-            is_down = isinstance(error, DatabaseUnavailable | OutcomeUnknown) and not isinstance(error, PartUnavailable)
+            is_lost = isinstance(error, PartUnavailable)
+            is_down = isinstance(error, DatabaseUnavailable | OutcomeUnknown) and not is_lost
             unavailable = unavailable + 1 if is_down else 0
             if unavailable == min(_OUTAGE, len(waiting)) or len(failed) == len(waiting) > 1:
                 raise
-            _log.error("%s failed", name, exc_info=error, extra={"practiceId": practice_id})
+            if is_lost:
+                at_lost_worker += 1
+            else:
+                _log.error("%s failed", name, exc_info=error, extra={"practiceId": practice_id})
+    if at_lost_worker:
+        _log.error("%s failed for %d practices of a lost worker of the database", name, at_lost_worker)
     return failed
