@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from frontdesk.store.database import SERVICE_ROLE, Database
-from frontdesk.store.distribution import session_settings_of
+from frontdesk.store.distribution import session_settings_of, set_plan_mode
 from frontdesk.store.embedded.server import OWNER_ROLE
 from frontdesk.store.migrate import distribute, migrate
 
@@ -96,6 +96,11 @@ class CitusCluster:
         await asyncio.gather(*(at(node) for node in self._nodes))
         for statement in session_settings_of(name):
             await self._run(self.coordinator, name, statement)
+        connection = await asyncpg.connect(self._at(self.coordinator, name), statement_cache_size=0)
+        try:
+            await set_plan_mode(connection)
+        finally:
+            await connection.close()
 
     async def drop(self, name: str) -> None:
         await asyncio.gather(

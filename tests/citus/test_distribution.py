@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import asyncpg
 import httpx
@@ -14,6 +15,7 @@ import pytest
 
 from frontdesk.practice_file import parse
 from frontdesk.store.database import SERVICE_ROLE, DatabaseUnavailable
+from frontdesk.store.distribution import plan_mode
 from frontdesk.store.migrate import Migration, MigrationError, distribute, migrate, readiness, this_release
 from frontdesk.store.practices import import_practice
 from tests.citus.cluster import CitusCluster, named_address
@@ -111,6 +113,55 @@ async def test_a_migration_with_several_statements_and_a_new_table_is_applied(em
         )
         assert await owner.fetchval(beside) == 1
         await owner.fetch("SELECT later, latest FROM patient")
+    finally:
+        await owner.close()
+
+
+async def test_workers_keep_no_plans_of_calls(empty_dsn: str) -> None:
+    """Citus 13.2.1 and 13.2.2 keep a plan of every call if they may reuse plans."""
+    await migrate(empty_dsn)
+    await distribute(empty_dsn, lambda _step, _steps: None)
+    owner = await asyncpg.connect(empty_dsn, server_settings={"search_path": "frontdesk, public"})
+    try:
+        await owner.execute("""
+            CREATE FUNCTION bytes_at_worker(p_practice bigint) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS
+            $$ BEGIN RETURN (SELECT sum(used_bytes) FROM pg_backend_memory_contexts); END $$
+        """)
+        await owner.execute(
+            "SELECT create_distributed_function('bytes_at_worker(bigint)', '$1', colocate_with := 'frontdesk.location')"
+        )
+    finally:
+        await owner.close()
+    service = await asyncpg.connect(
+        empty_dsn.replace("frontdesk_owner@", f"{SERVICE_ROLE}@"), server_settings={"search_path": "frontdesk, public"}
+    )
+
+    async def bytes_after(calls: int) -> int:
+        for _ in range(calls):
+            await service.fetch("SELECT known_to(1, 'client', '{}')")
+        used: int = await service.fetchval("SELECT bytes_at_worker(1)")
+        return used
+
+    try:
+        assert await plan_mode(service) == (ANY, True)
+        first = await bytes_after(20)
+        assert await bytes_after(50) < first + 50 * 1024
+    finally:
+        await service.close()
+
+
+async def test_a_migration_sets_what_another_version_of_citus_needs(empty_dsn: str) -> None:
+    await migrate(empty_dsn)
+    await distribute(empty_dsn, lambda _step, _steps: None)
+    owner = await asyncpg.connect(empty_dsn)
+    try:
+        wanted, is_set = await plan_mode(owner)
+        assert is_set
+        other = "force_custom_plan" if wanted == "auto" else "auto"
+        await owner.execute(f"ALTER ROLE {SERVICE_ROLE} IN DATABASE undistributed SET plan_cache_mode = {other}")
+        assert await plan_mode(owner) == (wanted, False)
+        await migrate(empty_dsn)
+        assert await plan_mode(owner) == (wanted, True)
     finally:
         await owner.close()
 

@@ -178,3 +178,14 @@ async def test_a_booking_needs_no_more_of_the_budget_than_its_match(world: World
     free = (await slots(agent, to=MONDAY.isoformat()))[-1]["id"]
     moved = await agent.post(f"/api/appointments/{booked}/reschedule", json={"slotId": free})
     assert moved.status_code == 428
+
+
+async def test_who_was_read_is_forgotten_after_a_day(world: World) -> None:
+    agent = await world.client()
+    await patient_id(agent, "Ada")
+    world.clock.advance(hours=25)
+    await world.renew(agent)
+    grace = await patient_id(agent, "Grace")
+    async with world.database.transaction(1) as connection:
+        rows = await connection.fetch("SELECT patient_id FROM patient_read")
+    assert [row["patient_id"] for row in rows] == [grace]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import frontdesk
-from frontdesk.store.distribution import BY_COLUMN, statements_of
+from frontdesk.store.distribution import BY_COLUMN, plan_mode, statements_of
 from frontdesk.store.migrate import FunctionFile, this_release
 
 TABLES = """
@@ -151,3 +151,26 @@ def check_statement(where: str, statement: str, tables: Tables, reading: set[str
 
 def without_comments(text: str) -> str:
     return re.sub(r"--[^\n]*", "", text)
+
+
+@pytest.mark.parametrize(
+    ("version", "wanted"),
+    [
+        ("13.0.5", "auto"),
+        ("13.1.1", "auto"),
+        ("13.2.0", "auto"),
+        ("13.2.1", "force_custom_plan"),
+        ("13.2.2", "force_custom_plan"),
+        ("13.20.0", "force_custom_plan"),
+        ("14.0.1", "force_custom_plan"),
+        ("12.1.12", "force_custom_plan"),
+    ],
+)
+async def test_only_versions_that_are_known_to_reuse_plans_may_keep_them(version: str, wanted: str) -> None:
+    class Coordinator:
+        async def fetchval(self, statement: str, *args: str) -> Any:
+            if statement == "SELECT citus_version()":
+                return f"Citus {version} on x86_64-pc-linux-gnu, compiled by gcc"
+            return args[-1] == "plan_cache_mode=auto"
+
+    assert await plan_mode(Coordinator()) == (wanted, wanted == "auto")

@@ -57,6 +57,15 @@ _OTHER_SESSIONS = """
 SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND application_name = 'frontdesk' AND pid <> pg_backend_pid()
 """
+_IS_SUPERUSER = "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"
+_PLAN_MODE = """
+SELECT EXISTS (
+    SELECT FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase
+    WHERE d.datname = current_database() AND s.setrole = $1::regrole AND $2 = ANY (s.setconfig)
+)
+"""
+# From 13.2.1 on Citus plans the statements of a function at each call and keeps the plans as long as the connection.
+_REUSES_PLANS = re.compile(r"Citus 13\.(?:[01]\.\d+|2\.0)\b")
 _PART = re.compile(r"--[^\n]*|'(?:[^']|'')*'|(?P<quote>\$\w*\$).*?(?P=quote)|(?P<end>;)|.", re.DOTALL)
 
 
@@ -95,7 +104,7 @@ async def obstacle(connection: Any) -> str | None:
     """What an operator has to do before a database can be distributed."""
     if not await connection.fetchval("SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"):
         return "This database has no Citus: run CREATE EXTENSION citus on the coordinator and on each worker."
-    if not await connection.fetchval("SELECT rolsuper FROM pg_roles WHERE rolname = current_user"):
+    if not await connection.fetchval(_IS_SUPERUSER):
         return "Distributing needs a superuser's login: set FRONTDESK_MIGRATION_DATABASE_URL to one."
     if not await connection.fetch(_WORKERS):
         return "The cluster has no workers: run citus_set_coordinator_host and citus_add_node on the coordinator."
@@ -158,7 +167,7 @@ async def distribute_functions(connection: Any) -> None:
 def session_settings_of(database: str) -> list[str]:
     """At the coordinator: SET LOCAL reaches workers, and looking up types does not take a second to hide shards. At
     workers: what the service's own connections ask for."""
-    service = f"ALTER ROLE {SERVICE_ROLE} IN DATABASE {database} SET"
+    service = _of_service(database)
     return [
         f"ALTER DATABASE {database} SET citus.propagate_set_commands = 'local'",
         f"ALTER DATABASE {database} SET citus.override_table_visibility = off",
@@ -166,6 +175,25 @@ def session_settings_of(database: str) -> list[str]:
         f"{service} timezone = 'UTC'",
         f"{service} jit = off",
     ]
+
+
+def _of_service(database: str) -> str:
+    return f"ALTER ROLE {SERVICE_ROLE} IN DATABASE {database} SET"
+
+
+async def plan_mode(connection: Any) -> tuple[str, bool]:
+    """The plan_cache_mode in which workers of this version of Citus do not run out of memory, and whether it is set."""
+    reuses = _REUSES_PLANS.match(await connection.fetchval("SELECT citus_version()"))
+    wanted = "auto" if reuses else "force_custom_plan"
+    return wanted, await connection.fetchval(_PLAN_MODE, SERVICE_ROLE, f"plan_cache_mode={wanted}")
+
+
+async def set_plan_mode(connection: Any) -> None:
+    """At each start, as Citus may have been upgraded. Without a superuser's login `doctor` asks the operator to."""
+    wanted, is_set = await plan_mode(connection)
+    if not is_set and await connection.fetchval(_IS_SUPERUSER):
+        name = await connection.fetchval("SELECT quote_ident(current_database())")
+        await connection.execute(f"{_of_service(name)} plan_cache_mode = {wanted}")
 
 
 async def execute_text(connection: Any, sql: str) -> None:

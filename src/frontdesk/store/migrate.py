@@ -253,6 +253,8 @@ async def _apply(connection: Any, state: SchemaState, phase: Phase | None) -> No
         await _in_transaction(connection, partial(_apply_migration, migration, is_distributed))
     functions = state.pending_functions
     await _in_transaction(connection, partial(_apply_functions, functions, state.release.version, is_distributed))
+    if is_distributed:
+        await distribution.set_plan_mode(connection)
     if state.functions:  # migrations work without them
         await connection.execute(ANALYZE_GROWN_TABLES)
 

@@ -52,10 +52,19 @@ BEGIN
     IF cardinality(v_patients) = 0 OR p_per_hour + p_per_day = 0 THEN
         RETURN;
     END IF;
-    INSERT INTO patient_budget (practice_id, client_id) VALUES (p_practice, p_client) ON CONFLICT DO NOTHING;
+    IF cardinality(v_patients) = 1 THEN  -- a patient who was read within the hour costs nothing in either budget
+        UPDATE patient_read r SET read_at = greatest(r.read_at, p_now)
+        WHERE r.practice_id = p_practice AND r.client_id = p_client AND r.patient_id = v_patients[1]
+          AND r.read_at > p_now - interval '1 hour';
+        IF FOUND THEN
+            RETURN;
+        END IF;
+    END IF;
     SELECT * INTO b FROM patient_budget t WHERE t.practice_id = p_practice AND t.client_id = p_client FOR UPDATE;
-    DELETE FROM patient_read r
-    WHERE r.practice_id = p_practice AND r.client_id = p_client AND r.read_at <= p_now - interval '1 day';
+    IF NOT FOUND THEN
+        INSERT INTO patient_budget (practice_id, client_id) VALUES (p_practice, p_client) ON CONFLICT DO NOTHING;
+        SELECT * INTO b FROM patient_budget t WHERE t.practice_id = p_practice AND t.client_id = p_client FOR UPDATE;
+    END IF;
 
     exceeded := 'day';
     seconds := patient_budget_wait(p_practice, p_client, v_patients, p_now, interval '1 day', p_per_day);
@@ -69,6 +78,8 @@ BEGIN
         WHERE r.practice_id = p_practice AND r.client_id = p_client AND r.patient_id = ANY (v_patients);
         GET DIAGNOSTICS v_read_before = ROW_COUNT;
         IF v_read_before < cardinality(v_patients) THEN
+            DELETE FROM patient_read r
+            WHERE r.practice_id = p_practice AND r.client_id = p_client AND r.read_at <= p_now - interval '1 day';
             FOREACH v_patient IN ARRAY v_patients LOOP
                 INSERT INTO patient_read (practice_id, client_id, patient_id, read_at)
                 VALUES (p_practice, p_client, v_patient, p_now) ON CONFLICT DO NOTHING;

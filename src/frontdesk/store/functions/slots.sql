@@ -161,10 +161,9 @@ CREATE OR REPLACE FUNCTION patient_is_busy(
 RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN EXISTS (
-        SELECT FROM appointment a
-        WHERE a.practice_id = p_practice AND a.patient_id = p_patient AND a.status <> 'cancelled'
-          AND a.starts_at >= p_from - interval '2 days' AND a.starts_at < p_to AND a.ends_at > p_from
-          AND a.appointment_id IS DISTINCT FROM p_moved
-    );
+    PERFORM FROM appointment a
+    WHERE a.practice_id = p_practice AND a.patient_id = p_patient AND a.status <> 'cancelled'
+      AND a.starts_at >= p_from - interval '2 days' AND a.starts_at < p_to AND a.ends_at > p_from
+      AND a.appointment_id IS DISTINCT FROM p_moved;
+    RETURN FOUND;
 END $$;

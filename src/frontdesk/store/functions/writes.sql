@@ -4,6 +4,8 @@
 --
 -- Every change_* function locks in the same order (provider, patient, appointment) and checks again what may have
 -- changed since the caller looked. An outcome other than 'executed' and 'unchanged' has changed nothing.
+--
+-- A statement of a booking reads one table, without subqueries: Citus can reuse the plans of such statements only.
 
 -- The smallest lane of the provider's capacity that is free for the whole of [p_from, p_to), or null, also where overrides
 -- take the last place. The appointment or the hold p_except does not count. The caller has locked the provider's row, as
@@ -15,18 +17,18 @@ CREATE OR REPLACE FUNCTION open_lane(
 RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
-    v_taken integer[] := ARRAY(
-        SELECT a.lane FROM appointment a
-        WHERE a.practice_id = p_practice AND a.provider_id = p_provider
-          AND a.status <> 'cancelled' AND a.starts_at >= p_from - interval '2 days' AND a.starts_at < p_to
-          AND a.busy_until > p_from AND a.appointment_id IS DISTINCT FROM p_except
-        UNION ALL
-        SELECT h.lane FROM slot_hold h
-        WHERE h.practice_id = p_practice AND h.provider_id = p_provider
-          AND h.live AND h.held_until > p_now AND h.starts_at >= p_from - interval '2 days' AND h.starts_at < p_to
-          AND h.busy_until > p_from AND h.hold_id IS DISTINCT FROM p_except
-    );
+    v_taken integer[];
+    v_held  integer[];
 BEGIN
+    SELECT array_agg(a.lane) INTO v_taken FROM appointment a
+    WHERE a.practice_id = p_practice AND a.provider_id = p_provider
+      AND a.status <> 'cancelled' AND a.starts_at >= p_from - interval '2 days' AND a.starts_at < p_to
+      AND a.busy_until > p_from AND a.appointment_id IS DISTINCT FROM p_except;
+    SELECT array_agg(h.lane) INTO v_held FROM slot_hold h
+    WHERE h.practice_id = p_practice AND h.provider_id = p_provider
+      AND h.live AND h.held_until > p_now AND h.starts_at >= p_from - interval '2 days' AND h.starts_at < p_to
+      AND h.busy_until > p_from AND h.hold_id IS DISTINCT FROM p_except;
+    v_taken := coalesce(v_taken || v_held, '{}');
     IF first_override_lane() <= ANY (v_taken)
        AND is_full_by_override(p_practice, p_provider, p_capacity, p_from, p_to, p_except, p_now) THEN
         RETURN NULL;
@@ -54,9 +56,8 @@ END $$;
 CREATE OR REPLACE FUNCTION directory_has_changed(p_practice bigint, c jsonb) RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
-    RETURN EXISTS (
-        SELECT FROM practice p WHERE p.practice_id = p_practice AND p.version <> (c ->> 'version')::bigint
-    );
+    PERFORM FROM practice p WHERE p.practice_id = p_practice AND p.version <> (c ->> 'version')::bigint;
+    RETURN FOUND;
 END $$;
 
 CREATE OR REPLACE FUNCTION change_book(p_practice bigint, c jsonb, p_actor text, p_now timestamptz)
@@ -126,12 +127,12 @@ DECLARE
     spent      record;
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
-    SELECT v.capacity INTO v_capacity FROM practice p
-    JOIN provider v ON v.practice_id = p_practice AND v.provider_id = v_provider
-    JOIN patient t ON t.practice_id = p_practice AND t.patient_id = v_patient
-    WHERE p.practice_id = p_practice AND p.version = p_version
+    SELECT v.capacity INTO v_capacity FROM provider v
+    WHERE v.practice_id = p_practice AND v.provider_id = v_provider;
+    PERFORM FROM patient t
+    WHERE t.practice_id = p_practice AND t.patient_id = v_patient
       AND t.seen = coalesce((c ->> 'patientSeen')::boolean, t.seen);
-    IF FOUND THEN
+    IF FOUND AND NOT directory_has_changed(p_practice, c) THEN
         issued := open_lane(
             p_practice, v_provider, v_capacity, v_starts, (c ->> 'busyUntil')::timestamptz, NULL, p_now) > 0
             AND NOT patient_is_busy(p_practice, v_patient, v_starts, (c ->> 'endsAt')::timestamptz, NULL);
