@@ -3,6 +3,7 @@
 from typing import Any
 
 import httpx
+import orjson
 import pytest
 
 from frontdesk.access.clients.records import PatientAccess
@@ -96,3 +97,26 @@ async def test_a_slot_that_was_taken_meanwhile_is_refused_at_the_confirmation(wo
     refused = await agent.post("/api/appointments", json={**body, "confirmationToken": token})
     assert (refused.status_code, refused.json()["code"]) == (409, "slot_unavailable")
     assert await outcomes(world, agent) == ["confirmation_required", "slot_unavailable"]
+
+
+@pytest.mark.parametrize(
+    ("given", "newer", "issued"),
+    [({}, 0, True), ({}, 1, False), ({"providerId": 999}, 0, False), ({"patientId": "pat_" + "0" * 22}, 0, False)],
+    ids=["as looked up", "another version", "unknown provider", "unknown patient"],
+)
+async def test_a_challenge_is_stored_only_for_what_the_directory_has(
+    world: World, given: dict[str, Any], newer: int, issued: bool
+) -> None:
+    ada = await patient_id(await world.client())
+    practice = await world.database.fetchval("SELECT practice_id FROM practice WHERE slug = 'harbor'")
+    async with world.database.transaction(practice) as connection:
+        current = await connection.fetchval("SELECT version FROM practice WHERE practice_id = $1", practice)
+        times = {"startsAt": "2030-01-07T15:00Z", "endsAt": "2030-01-07T15:15Z", "busyUntil": "2030-01-07T15:15Z"}
+        booking = {"patientId": ada, "providerId": 10, **times, **given}
+        stored = await connection.fetchrow(
+            "SELECT * FROM challenge_booking($1, $2, $3, 'i', 'c', 'book', 'f', now(), now(), '{}', 'r', 0, 0)",
+            practice,
+            current + newer,
+            orjson.dumps(booking).decode(),
+        )
+    assert bool(stored["issued"]) is issued

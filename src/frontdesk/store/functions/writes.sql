@@ -127,12 +127,17 @@ DECLARE
     spent      record;
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
-    SELECT v.capacity INTO v_capacity FROM provider v
-    WHERE v.practice_id = p_practice AND v.provider_id = v_provider;
-    PERFORM FROM patient t
-    WHERE t.practice_id = p_practice AND t.patient_id = v_patient
-      AND t.seen = coalesce((c ->> 'patientSeen')::boolean, t.seen);
-    IF FOUND AND NOT directory_has_changed(p_practice, c) THEN
+    PERFORM FROM practice p WHERE p.practice_id = p_practice AND p.version = p_version;
+    IF FOUND THEN
+        PERFORM FROM patient t
+        WHERE t.practice_id = p_practice AND t.patient_id = v_patient
+          AND t.seen = coalesce((c ->> 'patientSeen')::boolean, t.seen);
+    END IF;
+    IF FOUND THEN
+        SELECT v.capacity INTO v_capacity FROM provider v
+        WHERE v.practice_id = p_practice AND v.provider_id = v_provider;
+    END IF;
+    IF FOUND THEN
         issued := open_lane(
             p_practice, v_provider, v_capacity, v_starts, (c ->> 'busyUntil')::timestamptz, NULL, p_now) > 0
             AND NOT patient_is_busy(p_practice, v_patient, v_starts, (c ->> 'endsAt')::timestamptz, NULL);
