@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from unittest.mock import ANY
 
 import asyncpg
 import httpx
@@ -15,7 +14,7 @@ import pytest
 
 from frontdesk.practice_file import parse
 from frontdesk.store.database import SERVICE_ROLE, DatabaseUnavailable
-from frontdesk.store.distribution import plan_mode
+from frontdesk.store.distribution import plan_modes
 from frontdesk.store.migrate import Migration, MigrationError, distribute, migrate, readiness, this_release
 from frontdesk.store.practices import import_practice
 from tests.citus.cluster import CitusCluster, named_address
@@ -138,12 +137,13 @@ async def test_workers_keep_no_plans_of_calls(empty_dsn: str) -> None:
 
     async def bytes_after(calls: int) -> int:
         for _ in range(calls):
-            await service.fetch("SELECT known_to(1, 'client', '{}')")
+            await service.fetch("SELECT * FROM find_intent(1, '')")
         used: int = await service.fetchval("SELECT bytes_at_worker(1)")
         return used
 
     try:
-        assert await plan_mode(service) == (ANY, True)
+        wanted, current = await plan_modes(service)
+        assert wanted == current
         first = await bytes_after(20)
         assert await bytes_after(50) < first + 50 * 1024
     finally:
@@ -155,13 +155,13 @@ async def test_a_migration_sets_what_another_version_of_citus_needs(empty_dsn: s
     await distribute(empty_dsn, lambda _step, _steps: None)
     owner = await asyncpg.connect(empty_dsn)
     try:
-        wanted, is_set = await plan_mode(owner)
-        assert is_set
+        wanted, current = await plan_modes(owner)
+        assert wanted == current
         other = "force_custom_plan" if wanted == "auto" else "auto"
         await owner.execute(f"ALTER ROLE {SERVICE_ROLE} IN DATABASE undistributed SET plan_cache_mode = {other}")
-        assert await plan_mode(owner) == (wanted, False)
+        assert await plan_modes(owner) == (wanted, other)
         await migrate(empty_dsn)
-        assert await plan_mode(owner) == (wanted, True)
+        assert await plan_modes(owner) == (wanted, wanted)
     finally:
         await owner.close()
 

@@ -25,7 +25,10 @@ pytestmark = [
 ]
 CALLERS, CALLS, ROUNDS = 4, 16, 8  # calls of a round, by all callers together
 CALLS_A_DAY = 12
-LEAST_OF_BOOKINGS, LEAST_OF_SEARCHES = 0.2, 0.1  # of one server's calls: half of what is usual, as others use the cores
+LEAST_OF_BOOKINGS, LEAST_OF_SEARCHES = (
+    0.2,
+    0.35,
+)  # of one server's calls: about half of what is usual, as others use the cores
 
 Work = Callable[[httpx.AsyncClient, dict[str, Any]], Awaitable[None]]
 Prepared = Callable[[httpx.AsyncClient, int], Awaitable[list[dict[str, Any]]]]

@@ -5,12 +5,16 @@ import os
 import socket
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from frontdesk.cli import doctor
+from frontdesk.store import distribution
+from frontdesk.store.distribution import Distribution
 from tests.cli.command_line import CommandLine, Done, on_database
 from tests.console.identity_provider import running_provider
 from tests.ports import free_port
@@ -263,3 +267,28 @@ def test_a_scheduling_system_that_does_not_answer_is_found(used: CommandLine, po
     status, found = states(used, port)
     assert (status, found["upstreams"][0]) == (1, "failed")
     assert "distant" in found["upstreams"][1]
+
+
+@pytest.mark.parametrize(
+    ("modes", "expected"),
+    [
+        (("auto", "auto"), ("ok", "one:5432")),
+        (("force_custom_plan", "force_custom_plan"), ("ok", "one:5432")),
+        (("force_custom_plan", "auto"), ("failed", "with this version of Citus they run out of memory: ")),
+        (("auto", "force_custom_plan"), ("warning", "with this version of Citus they plan every call again: ")),
+    ],
+)
+async def test_the_mode_of_planning_has_to_suit_the_version_of_citus(
+    monkeypatch: pytest.MonkeyPatch, modes: tuple[str, str], expected: tuple[str, str]
+) -> None:
+    async def answer(found: object, *_: object) -> object:
+        return found
+
+    found = Distribution(("one:5432",), steps=1, unfinished=0)
+    monkeypatch.setattr(distribution, "read_distribution", partial(answer, found))
+    monkeypatch.setattr(distribution, "lost_workers", partial(answer, []))
+    monkeypatch.setattr(distribution, "plan_modes", partial(answer, modes))
+    [result] = await doctor._workers(None)  # type: ignore[arg-type] - nothing is asked
+    state, detail = expected
+    assert (result.check, result.state) == ("workers", state)
+    assert result.detail.startswith(detail)

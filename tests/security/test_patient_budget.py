@@ -180,7 +180,7 @@ async def test_a_booking_needs_no_more_of_the_budget_than_its_match(world: World
     assert moved.status_code == 428
 
 
-async def test_who_was_read_is_forgotten_after_a_day(world: World) -> None:
+async def test_reads_older_than_a_day_are_deleted_when_another_patient_is_read(world: World) -> None:
     agent = await world.client()
     await patient_id(agent, "Ada")
     world.clock.advance(hours=25)
@@ -189,3 +189,21 @@ async def test_who_was_read_is_forgotten_after_a_day(world: World) -> None:
     async with world.database.transaction(1) as connection:
         rows = await connection.fetch("SELECT patient_id FROM patient_read")
     assert [row["patient_id"] for row in rows] == [grace]
+
+
+async def test_a_patient_counts_for_an_hour_after_the_last_read(world: World) -> None:
+    agent = await world.client(patient_access=PatientAccess(patients_per_hour=1))
+    ada = await patient_id(agent, "Ada")
+    for minutes, expected in ((50, 200), (59.5, 200), (50, 200)):
+        await advance(world, agent, minutes)
+        assert (await agent.get(f"/api/patients/{ada}")).status_code == expected
+        match = {"firstName": "Grace", "lastName": "Hopper", "dob": "1986-12-09", "phone": "555 010 0142"}
+        assert (await agent.post("/api/patients/match", json=match)).status_code == 429
+    await advance(world, agent, 61)
+    await patient_id(agent, "Grace")
+    assert (await agent.get(f"/api/patients/{ada}")).status_code == 429
+
+
+async def advance(world: World, client: httpx.AsyncClient, minutes: float) -> None:
+    world.clock.advance(minutes=minutes)
+    await world.renew(client)

@@ -261,7 +261,7 @@ async def _upstreams(database: "Database") -> tuple[State, str]:
 
 
 async def _workers(database: "Database") -> list[CheckResult]:
-    from frontdesk.store.distribution import lost_workers, plan_mode, read_distribution
+    from frontdesk.store.distribution import KEEP_NO_PLANS, lost_workers, plan_modes, read_distribution
 
     distribution = await read_distribution(database)
     if distribution is None:
@@ -270,10 +270,12 @@ async def _workers(database: "Database") -> list[CheckResult]:
         return [
             CheckResult("workers", "failed", f"calls for practices there fail: {', '.join(lost)} cannot be reached")
         ]
-    wanted, is_set = await plan_mode(database)
-    if not is_set:
-        need = f"this version of Citus needs plan_cache_mode = {wanted}"
-        return [CheckResult("workers", "failed", f"{need}, or workers run out of memory: run frontdesk db migrate")]
+    wanted, current = await plan_modes(database)
+    if wanted != current:
+        state: State = "failed" if wanted == KEEP_NO_PLANS else "warning"
+        harm = "run out of memory" if state == "failed" else "plan every call again"
+        remedy = "run frontdesk db migrate with a superuser's login, then restart the nodes"
+        return [CheckResult("workers", state, f"with this version of Citus they {harm}: {remedy}")]
     return [CheckResult("workers", "ok", ", ".join(distribution.workers))]
 
 

@@ -13,6 +13,7 @@ from frontdesk.store.database import SCHEMA, SERVICE_ROLE, Database, DatabaseUna
 
 BY_COLUMN = {"token_failure": "subject"}  # without row-level security, and written too often for every worker
 AT_COORDINATOR = ("migration", "function_file", "distribution", "sealed_key")
+KEEP_NO_PLANS = "force_custom_plan"
 _ANCHOR = "location"  # the other tables of a practice are kept beside it
 
 _CREATE = (
@@ -59,13 +60,13 @@ WHERE datname = current_database() AND application_name = 'frontdesk' AND pid <>
 """
 _IS_SUPERUSER = "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"
 _PLAN_MODE = """
-SELECT EXISTS (
-    SELECT FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase
-    WHERE d.datname = current_database() AND s.setrole = $1::regrole AND $2 = ANY (s.setconfig)
-)
+SELECT substring(option FROM 'plan_cache_mode=(.*)')
+FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase, unnest(s.setconfig) option
+WHERE d.datname = current_database() AND s.setrole = $1::regrole AND option LIKE 'plan_cache_mode=%'
 """
-# From 13.2.1 on Citus plans the statements of a function at each call and keeps the plans as long as the connection.
-_REUSES_PLANS = re.compile(r"Citus 13\.(?:[01]\.\d+|2\.0)\b")
+# Since its pull request 8371 (13.2.1, 12.1.12, 14.0) Citus plans the statements of a function at each call and keeps
+# the plans as long as the connection lasts. Releases that mend it have to be added here.
+_REUSES_PLANS = re.compile(r"Citus 13\.(?:0\.[0-5]|1\.[01]|2\.0)\b")
 _PART = re.compile(r"--[^\n]*|'(?:[^']|'')*'|(?P<quote>\$\w*\$).*?(?P=quote)|(?P<end>;)|.", re.DOTALL)
 
 
@@ -181,17 +182,17 @@ def _of_service(database: str) -> str:
     return f"ALTER ROLE {SERVICE_ROLE} IN DATABASE {database} SET"
 
 
-async def plan_mode(connection: Any) -> tuple[str, bool]:
-    """The plan_cache_mode in which workers of this version of Citus do not run out of memory, and whether it is set."""
+async def plan_modes(connection: Any) -> tuple[str, str]:
+    """The plan_cache_mode that suits this version of Citus, and the one that is set: "auto" lets workers keep plans."""
     reuses = _REUSES_PLANS.match(await connection.fetchval("SELECT citus_version()"))
-    wanted = "auto" if reuses else "force_custom_plan"
-    return wanted, await connection.fetchval(_PLAN_MODE, SERVICE_ROLE, f"plan_cache_mode={wanted}")
+    wanted = "auto" if reuses else KEEP_NO_PLANS
+    return wanted, await connection.fetchval(_PLAN_MODE, SERVICE_ROLE) or "auto"
 
 
 async def set_plan_mode(connection: Any) -> None:
-    """At each start, as Citus may have been upgraded. Without a superuser's login `doctor` asks the operator to."""
-    wanted, is_set = await plan_mode(connection)
-    if not is_set and await connection.fetchval(_IS_SUPERUSER):
+    """At each start, as Citus may have been upgraded. `doctor` tells an operator without a superuser's login."""
+    wanted, current = await plan_modes(connection)
+    if wanted != current and await connection.fetchval(_IS_SUPERUSER):
         name = await connection.fetchval("SELECT quote_ident(current_database())")
         await connection.execute(f"{_of_service(name)} plan_cache_mode = {wanted}")
 

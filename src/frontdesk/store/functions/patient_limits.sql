@@ -52,10 +52,12 @@ BEGIN
     IF cardinality(v_patients) = 0 OR p_per_hour + p_per_day = 0 THEN
         RETURN;
     END IF;
-    IF cardinality(v_patients) = 1 THEN  -- a patient who was read within the hour costs nothing in either budget
+    -- A patient who was read within the hour costs nothing in either budget. In the last minute of that hour it is counted
+    -- under the lock, because others may count it as read or not.
+    IF cardinality(v_patients) = 1 THEN
         UPDATE patient_read r SET read_at = greatest(r.read_at, p_now)
         WHERE r.practice_id = p_practice AND r.client_id = p_client AND r.patient_id = v_patients[1]
-          AND r.read_at > p_now - interval '1 hour';
+          AND r.read_at > p_now - interval '59 minutes';
         IF FOUND THEN
             RETURN;
         END IF;

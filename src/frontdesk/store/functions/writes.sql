@@ -5,11 +5,12 @@
 -- Every change_* function locks in the same order (provider, patient, appointment) and checks again what may have
 -- changed since the caller looked. An outcome other than 'executed' and 'unchanged' has changed nothing.
 --
--- A statement of a booking reads one table, without subqueries: Citus can reuse the plans of such statements only.
+-- A statement of a booking reads one table, without subqueries, except for overrides and the records of assistants: Citus
+-- can reuse the plans of such statements only.
 
 -- The smallest lane of the provider's capacity that is free for the whole of [p_from, p_to), or null, also where overrides
 -- take the last place. The appointment or the hold p_except does not count. The caller has locked the provider's row, as
--- everything does that takes a provider's time.
+-- everything does that takes a provider's time; or it stores nothing but a challenge, whose confirmation checks again.
 CREATE OR REPLACE FUNCTION open_lane(
     p_practice bigint, p_provider integer, p_capacity integer, p_from timestamptz, p_to timestamptz, p_except text,
     p_now timestamptz
@@ -20,14 +21,15 @@ DECLARE
     v_taken integer[];
     v_held  integer[];
 BEGIN
-    SELECT array_agg(a.lane) INTO v_taken FROM appointment a
-    WHERE a.practice_id = p_practice AND a.provider_id = p_provider
-      AND a.status <> 'cancelled' AND a.starts_at >= p_from - interval '2 days' AND a.starts_at < p_to
-      AND a.busy_until > p_from AND a.appointment_id IS DISTINCT FROM p_except;
+    -- First: a hold that is booked in between is then found twice, not missed.
     SELECT array_agg(h.lane) INTO v_held FROM slot_hold h
     WHERE h.practice_id = p_practice AND h.provider_id = p_provider
       AND h.live AND h.held_until > p_now AND h.starts_at >= p_from - interval '2 days' AND h.starts_at < p_to
       AND h.busy_until > p_from AND h.hold_id IS DISTINCT FROM p_except;
+    SELECT array_agg(a.lane) INTO v_taken FROM appointment a
+    WHERE a.practice_id = p_practice AND a.provider_id = p_provider
+      AND a.status <> 'cancelled' AND a.starts_at >= p_from - interval '2 days' AND a.starts_at < p_to
+      AND a.busy_until > p_from AND a.appointment_id IS DISTINCT FROM p_except;
     v_taken := coalesce(v_taken || v_held, '{}');
     IF first_override_lane() <= ANY (v_taken)
        AND is_full_by_override(p_practice, p_provider, p_capacity, p_from, p_to, p_except, p_now) THEN
@@ -127,15 +129,15 @@ DECLARE
     spent      record;
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
-    PERFORM FROM practice p WHERE p.practice_id = p_practice AND p.version = p_version;
+    SELECT v.capacity INTO v_capacity FROM provider v
+    WHERE v.practice_id = p_practice AND v.provider_id = v_provider;
     IF FOUND THEN
         PERFORM FROM patient t
         WHERE t.practice_id = p_practice AND t.patient_id = v_patient
           AND t.seen = coalesce((c ->> 'patientSeen')::boolean, t.seen);
     END IF;
-    IF FOUND THEN
-        SELECT v.capacity INTO v_capacity FROM provider v
-        WHERE v.practice_id = p_practice AND v.provider_id = v_provider;
+    IF FOUND THEN  -- last: the provider is then not of a later version
+        PERFORM FROM practice p WHERE p.practice_id = p_practice AND p.version = p_version;
     END IF;
     IF FOUND THEN
         issued := open_lane(
@@ -149,7 +151,8 @@ BEGIN
         exceeded := spent.exceeded;
         seconds := spent.seconds;
     ELSE  -- a repeated call may have been issued before the time was taken
-        issued := EXISTS (SELECT FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent);
+        PERFORM FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent;
+        issued := FOUND;
     END IF;
 END $$;
 
