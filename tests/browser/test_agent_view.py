@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Request, Route, expect
 
 from tests.browser.browsing import Window, arrive, keep_toasts, tab_to
 
@@ -98,6 +98,20 @@ def test_an_operation_of_ones_own_choice_and_a_simulated_error(window: Callable[
     page.get_by_label("Simulate").select_option("")
     page.get_by_role("button", name=SEND).click()
     expect(page.locator("#agent-ran").get_by_role("region", name="REST")).to_contain_text("Harborview")
+
+
+def test_a_step_is_sent_once_also_where_the_session_is_found_late(window: Callable[..., Window]) -> None:
+    page = window("admin").go("/agent")
+    choose(page, "Step freely")
+    found, sent = list[Route](), list[Request]()
+    page.route("**/console/session", lambda route: found.append(route))
+    page.on("request", lambda request: sent.append(request) if request.method == "POST" else None)
+    page.get_by_role("button", name=SEND).click()
+    page.wait_for_timeout(1000)
+    assert (len(found), sent) == (1, [])
+    found[0].continue_()
+    expect(page.locator("#agent-ran").get_by_role("region", name="REST")).to_be_visible()
+    assert len(sent) == 1
 
 
 def test_a_request_can_be_copied_without_the_token(window: Callable[..., Window]) -> None:

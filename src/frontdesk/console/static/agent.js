@@ -54,7 +54,8 @@ function show() {
 
 document.addEventListener("submit", (event) => {
   const form = event.target;
-  if (!form.closest("#agent-next")) return;
+  // console.js submits it again once it has found the session.
+  if (event.defaultPrevented || !form.closest("#agent-next")) return;
   event.preventDefault();
   once(async () => {
     await send(form, event.submitter);
