@@ -1,13 +1,15 @@
 """New databases of the test cluster, and one database or one world for all tests of a module."""
 
 import itertools
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import asyncpg
 import pytest
 
+from frontdesk.store import database as store
 from frontdesk.store.database import SERVICE_ROLE, Database
 from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
 from tests.citus.cluster import CitusCluster
@@ -63,6 +65,16 @@ async def opened(dsn: str, pool_size: int = 4) -> AsyncIterator[Database]:
         yield database
     finally:
         await database.close()
+
+
+@contextmanager
+def patient_statements(settings: Mapping[str, str] = MappingProxyType({"lock_timeout": "50s"})) -> Iterator[None]:
+    """Statements of databases that are opened meanwhile wait for a busy machine, or for a lock that a test holds."""
+    served = store.session_settings
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "STATEMENT_SECONDS", 50)
+        patch.setattr(store, "session_settings", lambda role: {**served(role), **settings})
+        yield
 
 
 def as_owner(dsn: str) -> str:

@@ -25,10 +25,8 @@ pytestmark = [
 ]
 CALLERS, CALLS, ROUNDS = 4, 16, 8  # calls of a round, by all callers together
 CALLS_A_DAY = 12
-LEAST_OF_BOOKINGS, LEAST_OF_SEARCHES = (
-    0.2,
-    0.35,
-)  # of one server's calls: about half of what is usual, as others use the cores
+# Of one server's calls: about half of what is usual, as others use the cores.
+LEAST_OF_BOOKINGS, LEAST_OF_SEARCHES = 0.2, 0.35
 
 Work = Callable[[httpx.AsyncClient, dict[str, Any]], Awaitable[None]]
 Prepared = Callable[[httpx.AsyncClient, int], Awaitable[list[dict[str, Any]]]]
@@ -87,7 +85,7 @@ async def test_a_cluster_answers_a_good_part_of_what_one_server_does(
     rates: tuple[list[float], list[float]] = ([], [])
     for _ in range(ROUNDS + 1):
         for client, waiting, found in zip(clients, calls, rates, strict=True):
-            found.append(await calls_a_second(client, work, list(islice(waiting, CALLS))))
+            found.append(await calls_a_second(client, work, islice(waiting, CALLS)))
     cluster, one = (found[1:] for found in rates)  # the first round opens connections and plans statements
     ratio = statistics.median(ours / theirs for ours, theirs in zip(cluster, one, strict=True))
     print(

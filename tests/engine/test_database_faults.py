@@ -10,23 +10,19 @@ import pytest
 
 from frontdesk.store import database as store
 from frontdesk.store.database import Database
-from tests.shared_database import dsn_of_a_new_database, opened
+from tests.shared_database import dsn_of_a_new_database, opened, patient_statements
 from tests.world import World, patient_id, slots
 
 database_dsn = dsn_of_a_new_database
-impatient = pytest.mark.parametrize("database", [{}], indirect=True, ids=["as served"])
+impatient = pytest.mark.parametrize("database", [({},)], indirect=True, ids=["as served"])
 
 
 @pytest.fixture
-async def database(
-    request: pytest.FixtureRequest, database_dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Database]:
+async def database(request: pytest.FixtureRequest, database_dsn: str) -> AsyncIterator[Database]:
     """Its statements wait for a lock until the test releases it, however long that takes on a busy machine."""
-    settings, changed = store.session_settings, getattr(request, "param", {"lock_timeout": "50s"})
-    monkeypatch.setattr(store, "STATEMENT_SECONDS", 50)
-    monkeypatch.setattr(store, "session_settings", lambda role: {**settings(role), **changed})
-    async with opened(database_dsn, 8) as database:
-        yield database
+    with patient_statements(*getattr(request, "param", ())):
+        async with opened(database_dsn, 8) as database:
+            yield database
 
 
 async def _booking(client: httpx.AsyncClient) -> dict[str, str]:

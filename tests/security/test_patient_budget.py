@@ -142,11 +142,9 @@ async def test_budgets_are_exact_on_two_nodes_at_once(world: World) -> None:
     refusal = next(answer for answer in answers if answer.status_code == 429)
     assert "patient budget of this client (20 a day)" in refusal.json()["detail"]
     assert [subject["budget"] for _, subject in await events(world)] == ["day"]
-    world.clock.advance(hours=23)
-    await world.renew(agent)
+    await advance(world, agent, hours=23)
     assert (await agent.get("/api/patients/" + next(iter(await _others(world, read))))).status_code == 429
-    world.clock.advance(hours=2)
-    await world.renew(agent)
+    await advance(world, agent, hours=2)
     assert (await agent.get("/api/patients/" + next(iter(await _others(world, read))))).status_code == 200
 
 
@@ -183,8 +181,7 @@ async def test_a_booking_needs_no_more_of_the_budget_than_its_match(world: World
 async def test_reads_older_than_a_day_are_deleted_when_another_patient_is_read(world: World) -> None:
     agent = await world.client()
     await patient_id(agent, "Ada")
-    world.clock.advance(hours=25)
-    await world.renew(agent)
+    await advance(world, agent, hours=25)
     grace = await patient_id(agent, "Grace")
     async with world.database.transaction(1) as connection:
         rows = await connection.fetch("SELECT patient_id FROM patient_read")
@@ -194,16 +191,16 @@ async def test_reads_older_than_a_day_are_deleted_when_another_patient_is_read(w
 async def test_a_patient_counts_for_an_hour_after_the_last_read(world: World) -> None:
     agent = await world.client(patient_access=PatientAccess(patients_per_hour=1))
     ada = await patient_id(agent, "Ada")
-    for minutes, expected in ((50, 200), (59.5, 200), (50, 200)):
-        await advance(world, agent, minutes)
-        assert (await agent.get(f"/api/patients/{ada}")).status_code == expected
+    for minutes in (50, 59.5, 50):
+        await advance(world, agent, minutes=minutes)
+        assert (await agent.get(f"/api/patients/{ada}")).status_code == 200
         match = {"firstName": "Grace", "lastName": "Hopper", "dob": "1986-12-09", "phone": "555 010 0142"}
         assert (await agent.post("/api/patients/match", json=match)).status_code == 429
-    await advance(world, agent, 61)
+    await advance(world, agent, minutes=61)
     await patient_id(agent, "Grace")
     assert (await agent.get(f"/api/patients/{ada}")).status_code == 429
 
 
-async def advance(world: World, client: httpx.AsyncClient, minutes: float) -> None:
-    world.clock.advance(minutes=minutes)
+async def advance(world: World, client: httpx.AsyncClient, **by: float) -> None:
+    world.clock.advance(**by)
     await world.renew(client)

@@ -6,7 +6,7 @@ at any door with any of it. It never learns anything of the other practice and n
 
 import os
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,7 +31,7 @@ from tests.security.two_practices import (
     call_tool,
     victim,
 )
-from tests.shared_database import as_owner, shared_world
+from tests.shared_database import as_owner, patient_statements, shared_world
 from tests.world import World
 
 RECORD_ID = re.compile(r"(?:pat|apt)_[0-9A-Za-z]{22}")
@@ -85,10 +85,11 @@ class Arena:
 async def arena(
     cluster: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Arena]:
-    async with shared_world(cluster, template, tmp_path_factory.mktemp("world")) as world:
-        owner = await asyncpg.connect(as_owner(world.database.dsn), server_settings=session_settings(None))
-        yield await _arena(world, owner)
-        await owner.close()
+    with patient_statements():
+        async with shared_world(cluster, template, tmp_path_factory.mktemp("world")) as world:
+            owner = await asyncpg.connect(as_owner(world.database.dsn), server_settings=session_settings(None))
+            yield await _arena(world, owner)
+            await owner.close()
 
 
 async def _arena(world: World, owner: Any) -> Arena:
@@ -121,22 +122,13 @@ def some_arguments(data: st.DataObject, arena: Arena, operation: Operation) -> d
     return given
 
 
-async def served(send: Callable[[], Awaitable[httpx.Response]]) -> httpx.Response:
-    """The answer. A busy machine's database may be too late for a call, once or twice, which then has done nothing."""
-    answer = await send()
-    for _ in range(2):
-        if "upstream_unavailable" in answer.text:
-            answer = await send()
-    return answer
-
-
 async def attack(data: st.DataObject, arena: Arena) -> None:
     operation = data.draw(st.sampled_from(OPERATIONS), label="operation")
     client = data.draw(st.sampled_from([arena.mine.agent, arena.mine.integration, arena.poor]), label="client")
     sent = some_arguments(data, arena, operation)
     before = await arena.their_rows()
     if data.draw(st.booleans(), label="over MCP"):
-        answer = await served(lambda: call_tool(client, operation, sent))
+        answer = await call_tool(client, operation, sent)
     else:
         for name in sent:
             if f"{{{name}}}" in operation.path:
@@ -146,7 +138,7 @@ async def attack(data: st.DataObject, arena: Arena) -> None:
         headers = {}
         if data.draw(st.booleans(), label="with a key"):
             headers["Idempotency-Key"] = arena.theirs.keys["book_appointment"]
-        answer = await served(lambda: call(client, operation, plain, **headers))
+        answer = await call(client, operation, plain, **headers)
     assert answer.status_code < 500, answer.text
     assert '"code":"internal"' not in answer.text
     assert await arena.their_rows() == before
