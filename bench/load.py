@@ -265,7 +265,9 @@ def read_and_book(
             due -= 1
             if due == 0:
                 due = every
-                _expect_booked((yield from _booking(*next(wanted))))
+                if (booking := next(wanted, None)) is None:
+                    raise ValueError("more bookings are needed to keep the run going")
+                _expect_booked((yield from _booking(*booking)))
                 running.count("booked")
 
     return drive(port, [script(number % len(requests)) for number in range(connections)], running, seconds, None)

@@ -148,13 +148,19 @@ def main() -> int:
     began, busy = time.monotonic(), busy_seconds()
     with tempfile.TemporaryDirectory(prefix="frontdesk-bench-") as folder, Generators() as generators:
         run = Run(sizes, only, Path(folder), generators)
-        run.everything()
-    found = report.document(_machine(run, name, time.monotonic() - began, busy_seconds() - busy), run.rows, run.points)
-    path = report.write_json(found, "latest" if whole else name)
+        try:
+            run.everything()
+        except BaseException:
+            whole, name = False, "partial"  # what was measured before is kept
+            raise
+        finally:
+            machine = _machine(run, name, time.monotonic() - began, busy_seconds() - busy)
+            found = report.document(machine, run.rows, run.points)
+            path = report.write_json(found, "latest" if whole else name)
+            print(report.table(found))
+            print(f"Written to {path.relative_to(report.ROOT)}.")
     if whole:
         report.write_documents(found)
-    print(report.table(found))
-    print(f"Written to {path.relative_to(report.ROOT)}.")
     return 0
 
 
