@@ -180,15 +180,11 @@ class OpenTimes:
                 first, last = next(gaps)
             if first > grid[-1]:
                 continue  # the day is full: the next gap is after its last start
-            for start in grid:
+            for start in grid[bisect_left(grid, begin) : bisect_left(grid, end)]:
                 while last < start:
                     first, last = next(gaps)
                 if first <= start:
                     found.append(start)
-            if grid[0] < begin:
-                del found[: bisect_left(found, begin)]
-            if grid[-1] >= end:
-                del found[bisect_left(found, end) :]
             if limit is not None and len(found) >= limit:
                 return found[:limit]
         return found

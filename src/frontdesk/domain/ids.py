@@ -3,8 +3,12 @@
 import re
 import secrets
 
-_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_ALPHABET = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _LENGTH = 22
+# Every character stands for four of the 256 values of a byte; the eight that are left over are skipped, so that all
+# characters are equally likely.
+_CHARACTERS = (_ALPHABET * 5)[:256]
+_SURPLUS = bytes(range(4 * len(_ALPHABET), 256))
 
 APPOINTMENT_ID = re.compile(r"apt_[0-9A-Za-z]{22}\Z")
 HOLD_ID = re.compile(r"hld_[0-9A-Za-z]{22}\Z")
@@ -24,8 +28,7 @@ def new_patient_id() -> str:
 
 
 def _base62() -> str:
-    rest, text = secrets.randbelow(62**_LENGTH), ""
-    for _ in range(_LENGTH):
-        rest, digit = divmod(rest, 62)
-        text += _ALPHABET[digit]
-    return text
+    text = b""
+    while len(text) < _LENGTH:
+        text += secrets.token_bytes(32).translate(_CHARACTERS, _SURPLUS)
+    return text[:_LENGTH].decode("ascii")

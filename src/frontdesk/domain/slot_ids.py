@@ -7,7 +7,7 @@ under the same key.
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hmac import compare_digest
 from struct import Struct, pack
@@ -41,13 +41,13 @@ class SlotRef:
 class SlotIds:
     """Encodes with one key; decodes ids of previous keys, too."""
 
-    __slots__ = ("_ciphers",)
+    __slots__ = ("_encrypts",)
 
     def __init__(self, key: bytes, previous: Sequence[bytes] = ()) -> None:
         keys = (key, *previous)
         if any(len(each) != _KEY_BYTES for each in keys):
             raise ValueError(f"a slot id key has {_KEY_BYTES} bytes")
-        self._ciphers = tuple(_block_cipher(each) for each in keys)
+        self._encrypts = tuple(_block_cipher(each) for each in keys)
 
     def encode_many(
         self,
@@ -60,7 +60,7 @@ class SlotIds:
     ) -> list[str]:
         count = len(starts)
         header = _HEADER.pack(provider_id, location_id, visit_type_id, procedure_id)
-        encrypt = self._ciphers[0].encryptor().update
+        encrypt = self._encrypts[0]
         chained = _chained(encrypt(header), 0, duration_minutes)
         start_mask = int.from_bytes(chained[:4], "big")
         blocks = bytearray(chained * count)
@@ -80,8 +80,7 @@ class SlotIds:
         if not _FORM.fullmatch(text):
             return None
         _, header, start, duration_minutes, tag = _ID.unpack(urlsafe_b64decode(text))
-        for cipher in self._ciphers:
-            encrypt = cipher.encryptor().update
+        for encrypt in self._encrypts:
             expected = encrypt(_chained(encrypt(header), start, duration_minutes))[:_TAG_BYTES]
             if compare_digest(expected, tag):
                 provider_id, location_id, visit_type_id, procedure_id = _HEADER.unpack(header)
@@ -95,8 +94,9 @@ def practice_key(master: bytes, practice_id: int) -> bytes:
     return HKDF(algorithm=SHA256(), length=_KEY_BYTES, salt=None, info=info).derive(master)
 
 
-def _block_cipher(key: bytes) -> Cipher[modes.ECB]:
-    return Cipher(algorithms.AES(key), modes.ECB())  # noqa: S305 - CBC-MAC is built from single blocks
+def _block_cipher(key: bytes) -> Callable[[bytes | bytearray], bytes]:
+    """Encrypts whole blocks, each by itself: made once, because making it costs more than a slot id."""
+    return Cipher(algorithms.AES(key), modes.ECB()).encryptor().update  # noqa: S305 - CBC-MAC is built from single blocks
 
 
 def _chained(encrypted_header: bytes, start: int, duration_minutes: int) -> bytes:
