@@ -32,6 +32,15 @@ class Stretch(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
+class OpenWeeks:
+    """Open starts by week, as far as they have been computed from these opening times."""
+
+    times: OpenTimes
+    starts: dict[int, "array[int]"] = field(default_factory=dict)
+    full: range = range(0)  # successive weeks without an open start: a search for the first one skips them
+
+
+@dataclass(slots=True, eq=False)
 class ProviderCalendar:
     """One provider's appointments that overlap begin <= t < end, and the starts that are open between them."""
 
@@ -42,8 +51,7 @@ class ProviderCalendar:
     appointments: Busy  # without
     until: float  # when the first hold expires
     size: int  # about as many bytes
-    open: dict[tuple[int, int, int], tuple[OpenTimes, dict[int, "array[int]"]]] = field(default_factory=dict)
-    """Open starts by week and the opening times they were computed from, by location, duration and buffer."""
+    open: dict[tuple[int, int, int], OpenWeeks] = field(default_factory=dict)  # by location, duration and buffer
 
     @property
     def has_holds(self) -> bool:
@@ -94,19 +102,25 @@ class CalendarCache:
         """The first open starts in first <= t < last, which the calendar must cover."""
         weeks = _open_weeks(calendar, procedure, offer)
         found: list[int] = []
-        first_week, last_week = first // _WEEK_MINUTES, (last - 1) // _WEEK_MINUTES
-        for week in range(first_week, last_week + 1):
-            starts = weeks.get(week)
+        week, last_week, grown = first // _WEEK_MINUTES, (last - 1) // _WEEK_MINUTES, 0
+        while week <= last_week and len(found) < most:
+            if week in weeks.full:
+                week = weeks.full.stop
+                continue
+            starts = weeks.starts.get(week)
             if starts is None:
-                starts = weeks[week] = self._open_in_week(procedure, offer, calendar, week)
-                calendar.size += _WEEK_OVERHEAD + 4 * len(starts)
-                if self._cached.get((practice_id, offer.provider.id)) is calendar:
-                    self._cached.put((practice_id, offer.provider.id), calendar, weight=calendar.size)
-            low = bisect_left(starts, first) if week == first_week else 0
-            high = bisect_left(starts, last, low) if week == last_week else len(starts)
-            found += starts[low:high]
-            if len(found) >= most:
-                return found[:most]
+                starts = weeks.starts[week] = self._open_in_week(procedure, offer, calendar, week)
+                grown += _WEEK_OVERHEAD + 4 * len(starts)
+            if starts:
+                found += starts[bisect_left(starts, first) : bisect_left(starts, last)]
+            else:
+                weeks.full = range(weeks.full.start if week == weeks.full.stop else week, week + 1)
+            week += 1
+        del found[most:]
+        if grown:
+            calendar.size += grown
+            if self._cached.get((practice_id, offer.provider.id)) is calendar:
+                self._cached.put((practice_id, offer.provider.id), calendar, weight=calendar.size)
         return found
 
     def _open_in_week(self, procedure: Procedure, offer: Offer, calendar: ProviderCalendar, week: int) -> "array[int]":
@@ -136,13 +150,13 @@ def _together(appointments: Busy, holds: Busy) -> Busy:
     return Busy(*(array("i", column) for column in zip(*rows, strict=True)))
 
 
-def _open_weeks(calendar: ProviderCalendar, procedure: Procedure, offer: Offer) -> dict[int, "array[int]"]:
-    """The weeks that are known under these opening times."""
+def _open_weeks(calendar: ProviderCalendar, procedure: Procedure, offer: Offer) -> OpenWeeks:
+    """Those that are known under these opening times."""
     key = (offer.location.id, procedure.duration_minutes, procedure.buffer_after_minutes)
     known = calendar.open.get(key)
-    if known is None or known[0] is not offer.times:
-        known = calendar.open[key] = (offer.times, {})
-    return known[1]
+    if known is None or known.times is not offer.times:
+        known = calendar.open[key] = OpenWeeks(offer.times)
+    return known
 
 
 def to_read(kept: ProviderCalendar | None, begin: int, end: int, now: int, horizon: int) -> Stretch:
