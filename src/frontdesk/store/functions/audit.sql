@@ -7,10 +7,12 @@ CREATE OR REPLACE FUNCTION append_audit(
 RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     PERFORM append_write_audit(p_practice, p_at, p_actor, p_operation, p_outcome, p_subjects, p_request_id, NULL);
 END $$;
 
--- p_consent: how the agreement to an executed write was given; null where nobody was asked.
+-- Called by functions that have set the practice. p_consent: how the agreement to an executed write was given; null where
+-- nobody was asked.
 CREATE OR REPLACE FUNCTION append_write_audit(
     p_practice bigint, p_at timestamptz, p_actor text, p_operation text, p_outcome text, p_subjects text[],
     p_request_id text, p_consent text
@@ -21,7 +23,6 @@ DECLARE
     new_id    bigint;
     v_subject text;
 BEGIN
-    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     IF p_actor LIKE 'fd\_as\_%' THEN  -- an assistant: the record also names the staff member who connected it
         p_subjects := p_subjects || ARRAY(
             SELECT c.staff_id FROM client c WHERE c.client_id = p_actor AND NOT c.staff_id = ANY (p_subjects));
