@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 WRITES = "store/functions/writes.sql"
+PATIENTS = "store/functions/patients.sql"
+STATUSES = "store/functions/status_changes.sql"
 WEBHOOKS = "store/functions/webhooks.sql"
 SLOTS = "store/functions/slots.sql"
 CONFIRMATION = "engine/confirmation.py"
@@ -31,10 +33,10 @@ def apply(edits: tuple[Edit, ...], source: Path) -> None:
 
 BUGS: Mapping[str, tuple[Edit, ...]] = {
     "lost update: a patient's fields are written as they were read before": (
-        Edit(WRITES, "IF c ? 'before' AND", "IF false AND"),
+        Edit(PATIENTS, "IF c ? 'before' AND", "IF false AND"),
     ),
     "lost write: an e-mail is acknowledged and not stored": (
-        Edit(WRITES, "phone_digits = c ->> 'phoneDigits', email = c ->> 'email',", "phone_digits = c ->> 'phoneDigits',"),
+        Edit(PATIENTS, "phone_digits = c ->> 'phoneDigits', email = c ->> 'email',", "phone_digits = c ->> 'phoneDigits',"),
     ),
     "lost booking: acknowledged and not stored": (
         Edit(WRITES, "    INSERT INTO appointment (\n", "    IF v_lane < 2 THEN INSERT INTO appointment (\n"),
@@ -150,14 +152,14 @@ BUGS: Mapping[str, tuple[Edit, ...]] = {
     ),
     "a cancelled appointment is confirmed": (
         Edit("operations/_status_changes.py", "if appointment.status not in states or", "if"),
-        Edit(WRITES, "    IF a.status NOT IN (SELECT jsonb_array_elements_text(c -> 'fromStates'))\n       OR (", "    IF ("),
+        Edit(STATUSES, "    IF a.status NOT IN (SELECT jsonb_array_elements_text(c -> 'fromStates'))\n       OR (", "    IF ("),
     ),
     "half a move: the time changes and the provider stays": (
         Edit(WRITES, "        provider_id = v_provider, location_id = (c ->> 'locationId')::integer,\n        visit_type_id",
              "        location_id = (c ->> 'locationId')::integer,\n        visit_type_id"),
     ),
     "a patient on file twice": (
-        Edit(WRITES, "    IF EXISTS (SELECT FROM match_patients(p_practice, c ->> 'nameKey', (c ->> 'dob')::date, c ->> 'phoneDigits')) THEN",
+        Edit(PATIENTS, "    IF EXISTS (SELECT FROM match_patients(p_practice, c ->> 'nameKey', (c ->> 'dob')::date, c ->> 'phoneDigits')) THEN",
              "    IF false THEN"),
     ),
 }  # fmt: skip

@@ -1,4 +1,4 @@
--- Reads of the native calendar's patients.
+-- Reads and changes of the native calendar's patients.
 
 CREATE OR REPLACE FUNCTION get_patient(p_practice bigint, p_patient text, p_number integer) RETURNS SETOF patient
 LANGUAGE plpgsql ROWS 1 AS $$
@@ -84,4 +84,59 @@ BEGIN
           ))
         LIMIT p_most;
     END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION change_create_patient(p_practice bigint, c jsonb, p_actor text, p_now timestamptz)
+RETURNS change_outcome
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_id     text := c ->> 'patientId';
+    v_number integer;
+BEGIN
+    INSERT INTO patient_counter (practice_id, last_number) VALUES (p_practice, 1)
+    ON CONFLICT (practice_id) DO UPDATE SET last_number = patient_counter.last_number + 1
+    RETURNING last_number INTO v_number;
+    IF EXISTS (SELECT FROM match_patients(p_practice, c ->> 'nameKey', (c ->> 'dob')::date, c ->> 'phoneDigits')) THEN
+        RETURN ('conflict', 'patient_exists', NULL, '{}', NULL, NULL)::change_outcome;
+    END IF;
+    INSERT INTO patient (
+        practice_id, patient_id, number, first_name, last_name, name_key, dob, phone, phone_digits, email, seen,
+        created_at, updated_at
+    ) VALUES (
+        p_practice, v_id, v_number, c ->> 'firstName', c ->> 'lastName', c ->> 'nameKey', (c ->> 'dob')::date,
+        c ->> 'phone', c ->> 'phoneDigits', c ->> 'email', false, p_now, p_now
+    );
+    RETURN ('executed', NULL, jsonb_build_object('patientId', v_id), ARRAY[v_id], 'patient.created',
+            jsonb_build_object('patientId', v_id))::change_outcome;
+END $$;
+
+CREATE OR REPLACE FUNCTION change_update_patient(p_practice bigint, c jsonb, p_actor text, p_now timestamptz)
+RETURNS change_outcome
+LANGUAGE plpgsql AS $$
+DECLARE
+    p    patient;
+    v_id text := c ->> 'patientId';
+BEGIN
+    PERFORM FROM patient_counter WHERE practice_id = p_practice FOR NO KEY UPDATE;
+    SELECT * INTO p FROM patient t WHERE t.practice_id = p_practice AND t.patient_id = v_id FOR NO KEY UPDATE;
+    -- The previous release sends no 'before'.
+    IF c ? 'before' AND (p.first_name, p.last_name, p.dob, p.phone, p.email) IS DISTINCT FROM (
+        c -> 'before' ->> 'first_name', c -> 'before' ->> 'last_name', (c -> 'before' ->> 'dob')::date,
+        c -> 'before' ->> 'phone', c -> 'before' ->> 'email'
+    ) THEN
+        RETURN ('stale', NULL, NULL, '{}', NULL, NULL)::change_outcome;
+    END IF;
+    IF EXISTS (
+        SELECT FROM match_patients(p_practice, c ->> 'nameKey', (c ->> 'dob')::date, c ->> 'phoneDigits') m
+        WHERE m.patient_id <> v_id
+    ) THEN
+        RETURN ('conflict', 'patient_exists', NULL, ARRAY[v_id], NULL, NULL)::change_outcome;
+    END IF;
+    UPDATE patient SET
+        first_name = c ->> 'firstName', last_name = c ->> 'lastName', name_key = c ->> 'nameKey',
+        dob = (c ->> 'dob')::date, phone = c ->> 'phone', phone_digits = c ->> 'phoneDigits', email = c ->> 'email',
+        updated_at = p_now
+    WHERE practice_id = p_practice AND patient_id = v_id;
+    RETURN ('executed', NULL, jsonb_build_object('patientId', v_id), ARRAY[v_id], 'patient.updated',
+            jsonb_build_object('patientId', v_id))::change_outcome;
 END $$;
