@@ -50,7 +50,7 @@ def grow(
     size = f"{last.practices:,} practices and {last.appointments:,} appointments"
     costs = (
         ("searches", "cost of a search, spread out and never asked before,", last.search, TARGET),
-        ("warm searches", "cost of a search, warm,", last.warm_search, None),
+        ("warm searches", "cost of a search, warm,", last.warm_search, 1.2),
         ("bookings", "cost of a booking, spread out,", last.booking, TARGET),
     )
     rows = [
@@ -106,9 +106,9 @@ def _idle(service: Service, last: Point, sizes: Sizes, progress: Progress) -> li
         return []
     service.settle()  # what has been written before is cleaned up before
     progress.at("doing nothing")
-    before = {name: cpu_seconds(pids) for name, pids in service.processes.items()}
+    before = _spent(service)
     time.sleep(sizes.idle_seconds)
-    used = {name: (cpu_seconds(pids) - before[name]) / sizes.idle_seconds for name, pids in service.processes.items()}
+    used = {name: (seconds - before[name]) / sizes.idle_seconds for name, seconds in _spent(service).items()}
     return [
         Row(
             "idle",
@@ -119,6 +119,11 @@ def _idle(service: Service, last: Point, sizes: Sizes, progress: Progress) -> li
             figures=f"over {sizes.idle_seconds} s: " + ", ".join(f"{name} {share:.4f}" for name, share in used.items()),
         )
     ]
+
+
+def _spent(service: Service) -> dict[str, float]:
+    """CPU seconds, those of PostgreSQL's processes that have ended included."""
+    return {"service": cpu_seconds(service.processes["service"]), "database": service.database_cpu_seconds()}
 
 
 def _points(small: Site, large: Site, sizes: Sizes, progress: Progress) -> Iterator[Point]:

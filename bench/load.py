@@ -319,6 +319,18 @@ def converse(port: int, token: str, day: str, providers: int, agents: int, secon
     return measured
 
 
+def open_page(port: int, cookie: str, path: str, times: int) -> float:
+    """Seconds per page of the console, on one connection."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    began = time.perf_counter()
+    for _ in range(times):
+        connection.request("GET", path, headers={"Cookie": cookie})
+        _expect_success((answer := connection.getresponse()).status, answer.read())
+    seconds = (time.perf_counter() - began) / times
+    connection.close()
+    return seconds
+
+
 def follow(port: int, cookie: str, path: str, seconds: float) -> int:
     """A calendar page that is left open: loads the day again whenever the console's stream says that it has changed.
     Returns how often it did."""

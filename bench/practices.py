@@ -28,7 +28,7 @@ _APPOINTMENTS = """INSERT INTO appointment (practice_id, appointment_id, patient
     visit_type_id, procedure_id, lane, starts_at, ends_at, busy_until, status, booked_by, created_at, updated_at)"""
 
 
-def _document(slug: str, zone: str, providers: list[dict[str, Any]], minutes: int, locations: int = 1) -> Any:
+def document(slug: str, zone: str, providers: list[dict[str, Any]], minutes: int, locations: int = 1) -> Any:
     procedure = {"id": PROCEDURE, "name": "Visit", "durationMinutes": minutes}
     return {
         "practice": {"slug": slug, "name": f"Practice {slug}", "timeZone": zone, "slotIntervalMinutes": minutes},
@@ -38,7 +38,7 @@ def _document(slug: str, zone: str, providers: list[dict[str, Any]], minutes: in
     }
 
 
-def _provider(number: int, hours: list[dict[str, Any]]) -> dict[str, Any]:
+def provider(number: int, hours: list[dict[str, Any]]) -> dict[str, Any]:
     return {"id": number, "name": f"Dr. Number {number}", "specialty": "Family medicine", "hours": hours}
 
 
@@ -48,18 +48,18 @@ def office(slug: str) -> Any:
         {"location": 1, "days": list(WEEKDAYS), "from": "08:00", "to": "12:00"},
         {"location": 1, "days": list(WEEKDAYS), "from": "13:00", "to": "18:00"},
     ]
-    document = _document(slug, ZONE, [_provider(number, hours) for number in range(1, 11)], 15)
+    found = document(slug, ZONE, [provider(number, hours) for number in range(1, 11)], 15)
     longer = {"id": PROCEDURE + 1, "name": "Long visit", "durationMinutes": 30}
-    document["visitTypes"].append(
+    found["visitTypes"].append(
         {"id": VISIT_TYPE + 1, "name": "Long visit", "patientKind": "any", "procedures": [longer]}
     )
-    return document
+    return found
 
 
 def clinic(slug: str, providers: int) -> Any:
     """Providers who see somebody every ten minutes from eight on."""
     hours = [{"location": 1, "days": list(EVERY_DAY), "from": "08:00", "to": "17:00"}]
-    return _document(slug, ZONE, [_provider(number, hours) for number in range(1, providers + 1)], MINUTES)
+    return document(slug, ZONE, [provider(number, hours) for number in range(1, providers + 1)], MINUTES)
 
 
 def full_day_sql(practice_id: int, day: date, visits: int) -> str:
@@ -96,13 +96,13 @@ def group(slug: str) -> Any:
     hours = [
         {"location": place, "days": [day], "from": "09:00", "to": "17:00"} for place, day in enumerate(WEEKDAYS, 1)
     ]
-    return _document(slug, ZONE, [_provider(number, hours) for number in range(1, 51)], 30, locations=5)
+    return document(slug, ZONE, [provider(number, hours) for number in range(1, 51)], 30, locations=5)
 
 
 def always_open(slug: str, providers: int) -> Any:
     """Providers who never close: room for as many bookings as a run wants."""
     hours = [{"location": 1, "days": list(EVERY_DAY), "from": "00:00", "to": "24:00"}]
-    return _document(slug, "UTC", [_provider(number, hours) for number in range(1, providers + 1)], MINUTES)
+    return document(slug, "UTC", [provider(number, hours) for number in range(1, providers + 1)], MINUTES)
 
 
 def patients_sql(practice_id: int | str, count: int) -> str:
@@ -147,18 +147,18 @@ def calendar_sql(practice_id: int, opens: str, step: int, per_day: int, taken: s
         WHERE practice_id = {practice_id} AND extract(isodow FROM current_date + d) < 6 AND ({taken});"""
 
 
-def scattered_sql(practices: str, past: int, ahead: int) -> str:
-    """Appointments of half an hour for every provider of these practices: so many in the past, so many in the two weeks
-    ahead, early in the day, where no booking of a run goes."""
+def scattered_sql(practices: str, past: int, ahead: int, a_day: int = 9, location: str = str(LOCATION)) -> str:
+    """Appointments of half an hour for every provider of these practices: so many in the past, `a_day` each day, and so
+    many in the two weeks ahead, early in the day, where no booking of a run goes. `location` is an expression."""
     return f"""{_APPOINTMENTS}
         SELECT practice_id, 'apt_' || lpad((provider_id * 100000 + n)::text, 22, '0'),
-            'pat_' || lpad((1 + (provider_id * 7 + n) % 20)::text, 22, '0'), provider_id, {LOCATION}, {VISIT_TYPE},
+            'pat_' || lpad((1 + (provider_id * 7 + n) % 20)::text, 22, '0'), provider_id, {location}, {VISIT_TYPE},
             {PROCEDURE}, 1, starts, starts + interval '30 minutes', starts + interval '30 minutes', 'booked', 'bench',
             now(), now()
         FROM provider, generate_series(0, {past + ahead - 1}) n,
             LATERAL (SELECT CASE WHEN n < {ahead}
                 THEN current_date + 1 + n % 14 + (n / 14) * interval '30 minutes'
-                ELSE current_date - 1 - (n - {ahead}) % 100 + (n - {ahead}) / 100 * interval '30 minutes'
+                ELSE current_date - 1 - (n - {ahead}) / {a_day} + (n - {ahead}) % {a_day} * interval '30 minutes'
             END AS starts) t
         WHERE practice_id IN ({practices});"""
 

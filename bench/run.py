@@ -26,6 +26,7 @@ import busy
 import calendar_page
 import day
 import growth
+import large_practice
 import neighbours
 import reads
 import report
@@ -54,6 +55,7 @@ CASES = (
     "day",
     "webhooks",
     "upstream",
+    "large-practice",
     "growth",
 )
 
@@ -80,6 +82,8 @@ class Run:
         self._case("day", day.mixed_day, self._folder / "day", self._sizes, self._generators, self._progress)
         self._case("webhooks", webhooks.backlog, self._folder / "webhooks", self._sizes, self._progress)
         self._case("upstream", upstream.bookings, self._folder / "upstream", self._sizes, self._progress)
+        large = self._folder / "large-practice"
+        self._case("large-practice", large_practice.beside_small, large, self._sizes, self._generators, self._progress)
         if "growth" in self._only:
             self._progress.begin("growth")
             rows, self.points, cpu = growth.grow(self._folder, self._sizes, self._generators, self._progress)
