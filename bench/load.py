@@ -9,6 +9,7 @@ import gc
 import http.client
 import itertools
 import json
+import re
 import select
 import socket
 import time
@@ -332,8 +333,8 @@ def open_page(port: int, cookie: str, path: str, times: int) -> float:
 
 
 def follow(port: int, cookie: str, path: str, seconds: float) -> int:
-    """A calendar page that is left open: loads the day again whenever the console's stream says that it has changed.
-    Returns how often it did."""
+    """A calendar page that is left open: whenever the console's stream says that the day has changed, it asks for the
+    columns that it does not have. Returns how often it did."""
     deadline, headers, loaded = time.monotonic() + seconds, {"Cookie": cookie}, 0
     stream = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     page = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
@@ -344,7 +345,12 @@ def follow(port: int, cookie: str, path: str, seconds: float) -> int:
     while time.monotonic() < deadline:
         if events.readline().startswith(b"event: calendar"):
             page.request("GET", path, headers=headers)
-            _expect_success((answer := page.getresponse()).status, answer.read())
+            answer = page.getresponse()
+            body = answer.read()
+            if answer.status != http.client.NOT_MODIFIED:
+                _expect_success(answer.status, body)
+                headers["If-None-Match"] = answer.headers["ETag"]
+                headers["X-Calendar-Columns"] = ",".join(re.findall(r'data-column="(\w+)"', body.decode()))
             loaded += 1
     stream.close()
     page.close()

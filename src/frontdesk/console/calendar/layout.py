@@ -6,6 +6,7 @@ A column is shown for each provider who has hours or an appointment on the day. 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -114,7 +115,8 @@ class _Page:
         capacity = min(provider.capacity, _LANES_KEPT_FREE)
         entries = self._entries(day, capacity, appointments)
         lanes = max([capacity, *(entry.lane for entry in entries)])
-        entries = [replace(entry, width=_width(entry, entries, capacity, lanes)) for entry in entries]
+        if lanes > 1:
+            entries = [replace(entry, width=_width(entry, entries, capacity, lanes)) for entry in entries]
         opened = [(_local(start, self.zone), _local(end, self.zone)) for start, end in spans]
         return Column(provider.id, provider.name, provider.capacity, lanes, opened, shades, entries)
 
@@ -289,6 +291,7 @@ def _scheduled(provider: Provider, locations: Iterable[Location], day: date | No
     )
 
 
+@lru_cache(maxsize=4096)  # the columns of a page, and pages of the same days, share most times
 def _local(minute: int, name: str) -> datetime:
     return instant_at(minute).astimezone(zone(name))
 
