@@ -1,4 +1,5 @@
--- Reads and changes of the native calendar's patients.
+-- Reads and changes of the native calendar's patients, the changes by the rules that writes.sql has for every change_*
+-- function.
 
 CREATE OR REPLACE FUNCTION get_patient(p_practice bigint, p_patient text, p_number integer) RETURNS SETOF patient
 LANGUAGE plpgsql ROWS 1 AS $$

@@ -1,4 +1,4 @@
--- Changes of an appointment's status in the native calendar, called by commit_write.
+-- Changes of an appointment's status in the native calendar, by the rules that writes.sql has for every change_* function.
 
 -- Cancel, confirm attendance, and what the practice itself records or takes back: a step from one of the given states
 -- to another. A cancelled appointment gets its time back only if that is still free, or was overbooked before.
