@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 
+from console_pages import known_columns
 from measuring import Progress, Row, Sizes, interleaved, median, ratios
 from practices import clinic, full_day_sql
 from service import SESSION_COOKIE, Service, exchange
@@ -40,7 +41,7 @@ def _change(service: Service, session: str, practice: int, day: date, page: byte
     """What a page that is open gets when one appointment changes."""
     html = gzip.decompress(page).decode()
     known = {
-        "X-Calendar-Columns": ",".join(re.findall(r'data-column="(\w+)"', html)),
+        **known_columns(html),
         "If-None-Match": '"' + re.findall(r'data-tag="(\w+)"', html)[0] + '"',
     }
     service.execute(

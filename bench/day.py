@@ -4,13 +4,14 @@ import re
 import time
 from pathlib import Path
 
+import console_pages
 import httpx
 import load
 from floors import BookingFloor, memory_server
 from measuring import Generators, Progress, Row, Sizes, median
 from practices import VISIT_TYPE, Slots, always_open, first_day, patients_sql
 from resources import MOST_GROWTH, growth_of
-from service import SESSION_COOKIE, Service, accounted, cpu_seconds, resident_megabytes
+from service import SESSION_COOKIE, Service, accounted, resident_megabytes
 
 AGENTS = 16
 _SLOTS = Slots(providers=80, patients=load.PATIENTS)
@@ -46,13 +47,15 @@ def _measured(service: Service, folder: Path, sizes: Sizes, generators: Generato
         read = accounted(
             lambda: floor.processes, lambda: generators.run(load.repeat, floor.port, wanted, AGENTS, sizes.seconds)
         )
-    booking, before = BookingFloor(service, floor_practice, _SLOTS), _cpu(service)
+    booking, before = BookingFloor(service, floor_practice, _SLOTS), service.spent_seconds()
     seconds_of_floor = 5 * sizes.pgbench_seconds  # connecting and planning count, too
     rate = booking.run(seconds_of_floor)
-    booked = (_cpu(service)["database"] - before["database"]) / (rate * seconds_of_floor) * 1e6
+    booked = (service.spent_seconds()["database"] - before["database"]) / (rate * seconds_of_floor) * 1e6
 
-    following = generators.start(load.follow, service.port, cookie, f"/console/calendar/grid?date={day}", seconds)
-    before = _cpu(service)
+    following = generators.start(
+        console_pages.follow, service.port, cookie, f"/console/calendar/grid?date={day}", seconds
+    )
+    before = service.spent_seconds()
     talking = generators.start(load.converse, service.port, token, day, _SLOTS.providers, AGENTS, seconds)
     samples: list[float] = []
     while not talking.done():
@@ -61,7 +64,7 @@ def _measured(service: Service, folder: Path, sizes: Sizes, generators: Generato
         time.sleep(_SAMPLE_SECONDS)
     talk, refreshed = talking.result(), following.result()
     ended = max(1, talk.drained["ended"])
-    costs = {who: (spent - before[who]) / ended * 1e6 for who, spent in _cpu(service).items()}
+    costs = {who: (spent - before[who]) / ended * 1e6 for who, spent in service.spent_seconds().items()}
     floors = _READS * read.costs["service"] + booked
     return [
         Row(
@@ -83,11 +86,6 @@ def _measured(service: Service, folder: Path, sizes: Sizes, generators: Generato
             figures=f"{median(samples[-4:]):.0f} MB at the end",
         ),
     ]
-
-
-def _cpu(service: Service) -> dict[str, float]:
-    """Seconds so far, with connections that are opened meanwhile."""
-    return {"service": cpu_seconds(service.processes["service"]), "database": service.database_cpu_seconds()}
 
 
 def _paths(provider: int, day: str) -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import load
 from measuring import Generators, Progress, Row, Sizes, interleaved, median, ratios
 from resources import LARGEST_MEGABYTES, START_SECONDS, starts
-from service import Service, cpu_seconds, resident_megabytes, running
+from service import Service, resident_megabytes, running
 from sites import Site
 
 TARGET = 1.25
@@ -106,9 +106,9 @@ def _idle(service: Service, last: Point, sizes: Sizes, progress: Progress) -> li
         return []
     service.settle()  # what has been written before is cleaned up before
     progress.at("doing nothing")
-    before = _spent(service)
+    before = service.spent_seconds()
     time.sleep(sizes.idle_seconds)
-    used = {name: (seconds - before[name]) / sizes.idle_seconds for name, seconds in _spent(service).items()}
+    used = {name: (seconds - before[name]) / sizes.idle_seconds for name, seconds in service.spent_seconds().items()}
     return [
         Row(
             "idle",
@@ -119,11 +119,6 @@ def _idle(service: Service, last: Point, sizes: Sizes, progress: Progress) -> li
             figures=f"over {sizes.idle_seconds} s: " + ", ".join(f"{name} {share:.4f}" for name, share in used.items()),
         )
     ]
-
-
-def _spent(service: Service) -> dict[str, float]:
-    """CPU seconds, those of PostgreSQL's processes that have ended included."""
-    return {"service": cpu_seconds(service.processes["service"]), "database": service.database_cpu_seconds()}
 
 
 def _points(small: Site, large: Site, sizes: Sizes, progress: Progress) -> Iterator[Point]:

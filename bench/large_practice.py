@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import console_pages
 import load
 from measuring import Generators, Progress, Row, Sizes, interleaved, median, ratios
 from practices import EVERY_DAY, MINUTES, document, patients_sql, provider, scattered_sql, search_query, unheard
@@ -75,7 +76,7 @@ def _search(service: Service, generators: Generators, slug: str, seconds: float)
 def _day(service: Service, generators: Generators, slug: str) -> Callable[[], float]:
     cookie = f"{SESSION_COOKIE}={service.staff_session(slug)}"
     path = f"/console/calendar?date={datetime.now(UTC).date() + timedelta(days=3)}&location=1"
-    return lambda: generators.run(load.open_page, service.port, cookie, path, _PAGES)
+    return lambda: generators.run(console_pages.open_page, service.port, cookie, path, _PAGES)
 
 
 def _row(taken: dict[str, list[float]], what: str, title: str, target: float) -> Row:

@@ -6,10 +6,8 @@ counts from the moment its request was due, so that a stall is charged to every 
 """
 
 import gc
-import http.client
 import itertools
 import json
-import re
 import select
 import socket
 import time
@@ -318,43 +316,6 @@ def converse(port: int, token: str, day: str, providers: int, agents: int, secon
     ordered = sorted(durations) or [0.0]
     measured.p50, measured.p99 = ordered[len(ordered) // 2], ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)]
     return measured
-
-
-def open_page(port: int, cookie: str, path: str, times: int) -> float:
-    """Seconds per page of the console, on one connection."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    began = time.perf_counter()
-    for _ in range(times):
-        connection.request("GET", path, headers={"Cookie": cookie})
-        _expect_success((answer := connection.getresponse()).status, answer.read())
-    seconds = (time.perf_counter() - began) / times
-    connection.close()
-    return seconds
-
-
-def follow(port: int, cookie: str, path: str, seconds: float) -> int:
-    """A calendar page that is left open: whenever the console's stream says that the day has changed, it asks for the
-    columns that it does not have. Returns how often it did."""
-    deadline, headers, loaded = time.monotonic() + seconds, {"Cookie": cookie}, 0
-    stream = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    page = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    stream.request("GET", "/console/live", headers=headers)
-    events = stream.getresponse()
-    if events.status != http.client.OK:
-        raise ValueError(f"the console's stream answered {events.status}")
-    while time.monotonic() < deadline:
-        if events.readline().startswith(b"event: calendar"):
-            page.request("GET", path, headers=headers)
-            answer = page.getresponse()
-            body = answer.read()
-            if answer.status != http.client.NOT_MODIFIED:
-                _expect_success(answer.status, body)
-                headers["If-None-Match"] = answer.headers["ETag"]
-                headers["X-Calendar-Columns"] = ",".join(re.findall(r'data-column="(\w+)"', body.decode()))
-            loaded += 1
-    stream.close()
-    page.close()
-    return loaded
 
 
 def fight(port: int, token: str, batches: Sequence[Sequence[str]], patients: Sequence[str], seconds: float) -> Measured:
