@@ -60,8 +60,12 @@ def framed(answer: httpx.Response) -> dict[str, Any]:
 async def result(
     client: httpx.AsyncClient, method: str, params: Mapping[str, Any] | None = None, version: str = HANDSHAKE[-1]
 ) -> dict[str, Any]:
+    return checked(await send(client, method, params, version), method, version)
+
+
+def checked(answer: httpx.Response, method: str, version: str = HANDSHAKE[-1]) -> dict[str, Any]:
     """The result of a request, once the SDK's own types of that revision have accepted it."""
-    reply = framed(await send(client, method, params, version))
+    reply = framed(answer)
     assert reply["id"] == "r-1"
     found: dict[str, Any] = reply["result"]
     serialize_server_result(method, version, found)

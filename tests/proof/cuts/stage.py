@@ -68,14 +68,16 @@ class Stage:
         marks = await Marks.now(self.owner)
         caller = self.callers["integration" if way in ("key", "plain") else "agent"]
         self.proxy.arm(faults)
-        reply = await send(caller, write, token, key)
-        hit = [str(message) for message in self.proxy.hit]
-        reached = len(self.proxy.seen) > max(faults)
-        self.proxy.heal()
+        try:
+            reply = await send(caller, write, token, key)
+        finally:
+            hit = [str(message) for message in self.proxy.hit]
+            reached = len(self.proxy.seen) > max(faults)
+            self.proxy.heal()
+        # What a busy machine answered too late did not come through.
+        reached = reached or reply.kind not in (DONE, CHALLENGE)
         await self._quiet()
-        if self.impatient:
-            # What a busy machine answered too late did not come through, and the rest is to be answered at leisure.
-            reached = reached or reply.kind not in (DONE, CHALLENGE)
+        if self.impatient:  # the rest is to be answered at leisure
             await self._reopen(impatient=False)
         where = f"{name} {way} {door} {dict(faults)} {hit} {reply.kind}"
         try:

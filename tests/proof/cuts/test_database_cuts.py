@@ -31,6 +31,12 @@ async def test_a_booking_is_not_called_unexecuted_after_its_commit_was_lost(cut_
     assert await cut_off.sweep("book", "confirmation", "rest", "down") > FEWEST_MESSAGES
 
 
+async def test_a_tool_call_that_cannot_be_counted_is_not_executed(cut_off: Stage) -> None:
+    client_id = cut_off.callers["integration"].headers["X-Test-Client"]
+    cut_off.harmed.service.limiter.on_change("client", client_id)  # its calls are counted before the next one
+    assert await cut_off.call("reschedule", "key", "mcp", {0: "down"})
+
+
 @pytest.mark.heavy
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", WRITES)

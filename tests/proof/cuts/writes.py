@@ -118,9 +118,12 @@ async def over_mcp(client: httpx.AsyncClient, write: Write, token: str | None, k
     if key is not None:
         params["_meta"] = {"idempotencyKey": key}
     try:
-        document = (await mcp_speech.result(client, "tools/call", params))["structuredContent"]
+        answer = await mcp_speech.send(client, "tools/call", params)
     except httpx.TransportError:
         return Reply(LOST, {})
+    if answer.status_code != 200:  # refused before it was a tool call, as when it cannot be counted
+        return Reply(answer.json()["code"], answer.json())
+    document = mcp_speech.checked(answer, "tools/call")["structuredContent"]
     return Reply(document.get("code", "done"), document)
 
 
