@@ -20,6 +20,7 @@ EVERY_DAY = (*WEEKDAYS, "sat", "sun")
 ZONE = "America/New_York"
 MINUTES = 10  # an appointment of the practices that never close
 DAYS = 60
+GROUP_PROVIDERS = 50
 FIRST_BOOKED_MINUTE = 360
 UNSEEN_PROCEDURES = range(1000, 1200)
 _PER_DAY = (1440 - FIRST_BOOKED_MINUTE) // MINUTES
@@ -96,7 +97,7 @@ def group(slug: str) -> Any:
     hours = [
         {"location": place, "days": [day], "from": "09:00", "to": "17:00"} for place, day in enumerate(WEEKDAYS, 1)
     ]
-    return document(slug, ZONE, [provider(number, hours) for number in range(1, 51)], 30, locations=5)
+    return document(slug, ZONE, [provider(number, hours) for number in range(1, GROUP_PROVIDERS + 1)], 30, locations=5)
 
 
 def always_open(slug: str, providers: int) -> Any:

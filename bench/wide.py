@@ -7,13 +7,22 @@ from typing import Any
 
 import load
 from measuring import Generators, Progress, Row, Sizes, interleaved, median, ratios
-from practices import PROCEDURE, VISIT_TYPE, calendar_sql, group, path_of, patients_sql, unheard
+from practices import GROUP_PROVIDERS, PROCEDURE, VISIT_TYPE, calendar_sql, group, path_of, patients_sql, unheard
 from reads import Requests
 from service import Service
 
 _WARM_CALLS, _OTHER_CALLS, _BOOKED_CALLS = 64, 16, 8
 _WARM, _OTHER, _CHANGED = "warm", "another question each time", "after all calendars changed"
 _BOOKED = "after one booking"
+
+# An appointment of each provider in the days ahead. It keeps its time, so that every round has the same answer.
+_CHANGE = """
+UPDATE appointment SET status = 'confirmed'
+WHERE practice_id = $1 AND appointment_id IN (
+    SELECT DISTINCT ON (provider_id) appointment_id FROM appointment
+    WHERE practice_id = $1 AND provider_id <= $2 AND starts_at > current_date + 1 ORDER BY provider_id, starts_at
+)
+"""
 
 
 def first_available(
@@ -62,8 +71,8 @@ def first_available(
 def _wide_ways(
     service: Service, generators: Generators, slug: str, practice: int, queries: Sequence[dict[str, Any]]
 ) -> dict[str, Callable[[], float]]:
-    """The same question again; another one each time; one after every calendar has changed; and the same question after
-    one calendar has."""
+    """The same question again; another one each time; one after an appointment of every provider has changed; and the
+    same question after an appointment of one provider has."""
     token = service.tokens([slug])[0]
     path = "/api/slots/first-available"
     never_asked = unheard(queries, path)
@@ -74,15 +83,14 @@ def _wide_ways(
         return [load.request("GET", each, token) for each in itertools.islice(never_asked, count)]
 
     def changed() -> float:
-        service.query("UPDATE calendar_version SET version = version + 1 WHERE practice_id = $1", practice)
+        service.query(_CHANGE, practice, GROUP_PROVIDERS)
         seconds: float = generators.run(load.one_by_one, service.port, other(1))
         return seconds
 
     def booked() -> float:
         seconds = 0.0
         for _ in range(_BOOKED_CALLS):
-            change = "UPDATE calendar_version SET version = version + 1 WHERE practice_id = $1 AND provider_id = 1"
-            service.query(change, practice)
+            service.query(_CHANGE, practice, 1)
             seconds += generators.run(load.one_by_one, service.port, [again])
         return seconds / _BOOKED_CALLS
 

@@ -83,7 +83,7 @@ async def test_the_schema_can_be_distributed_by_practice(owner: Any, tables: Tab
     for_one_server = defined_in(f for f in this_release().functions if f.name in replaced_files())
     functions = await owner.fetch(FUNCTIONS)
     reading = {f["name"] for f in functions if tables.used_in(f["text"])}
-    assert {"commit_write", "busy_times", "append_write_audit"} <= reading
+    assert {"commit_write", "changed_busy_times", "append_write_audit"} <= reading
     for function in functions:
         name, used = function["name"], tables.used_in(function["text"])
         if not used or function["is_trigger"] or name in for_one_server:

@@ -1,27 +1,41 @@
 -- What open slots are computed from. Times are returned as integers: minutes since 1970 in UTC.
 
--- STABLE like date_part itself: anything stricter keeps the planner from inlining it.
-CREATE OR REPLACE FUNCTION epoch_minutes(moment timestamptz) RETURNS integer
-LANGUAGE sql STABLE PARALLEL SAFE AS $$ SELECT (date_part('epoch', moment) / 60)::integer $$;
-
 -- What takes the time of the given providers, each within its own minutes [p_from, p_to), the number of changes of their
--- calendars and the version of the directory that it was read under. Integers are in network byte order: start, end and lane
--- of each appointment; start, end, lane and expiry of each hold that is live at p_now. A generic plan: planning again for
--- the length of each array would cost more than the query.
-CREATE OR REPLACE FUNCTION busy_times(
-    p_practice bigint, p_providers integer[], p_from integer[], p_to integer[], p_now timestamptz
+-- calendars and the version of the directory that it was read under. Of a calendar that the caller knows as of p_known
+-- changes (null: not at all), only the appointments that start in [since, until), if what changed since then is on record.
+-- Integers are in network byte order: start, end and lane of each appointment; start, end, lane and expiry of each hold that
+-- is live at p_now. A generic plan: planning again for the length of each array would cost more than the query.
+CREATE OR REPLACE FUNCTION changed_busy_times(
+    p_practice bigint, p_providers integer[], p_known bigint[], p_from integer[], p_to integer[], p_now timestamptz
 )
-RETURNS TABLE (version bigint, provider_id integer, changes bigint, appointments bytea, holds bytea)
+RETURNS TABLE (
+    version bigint, provider_id integer, changes bigint, since integer, until integer, appointments bytea, holds bytea
+)
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     RETURN QUERY
-    SELECT p.version, wanted.id, coalesce(c.version, 0), busy.appointments, held.holds
+    SELECT p.version, wanted.id, coalesce(c.version, 0), part.since, part.until, busy.appointments, held.holds
     FROM practice p
-    CROSS JOIN unnest(p_providers, p_from, p_to) AS wanted (id, f, t)
+    CROSS JOIN unnest(p_providers, p_known, p_from, p_to) AS wanted (id, known, f, t)
     LEFT JOIN calendar_version c ON c.practice_id = p_practice AND c.provider_id = wanted.id
-    CROSS JOIN LATERAL (SELECT to_timestamp(wanted.f * 60.0) AS f, to_timestamp(wanted.t * 60.0) AS t) window_of
+    CROSS JOIN LATERAL (
+        SELECT count(*) = coalesce(c.version, 0) - wanted.known AS on_record,
+               min(c.recent[n][2])::integer AS since, max(c.recent[n][3])::integer AS until
+        FROM generate_subscripts(c.recent, 1) n WHERE c.recent[n][1] > wanted.known
+    ) changed
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN changed.on_record THEN greatest(coalesce(changed.since, wanted.t), wanted.f - 2880)
+                    ELSE wanted.f - 2880 END AS since,
+               CASE WHEN changed.on_record THEN least(coalesce(changed.until, wanted.t), wanted.t)
+                    ELSE wanted.t END AS until
+    ) part
+    CROSS JOIN LATERAL (
+        SELECT to_timestamp(part.since * 60.0) AS since, to_timestamp(part.until * 60.0) AS until,
+               to_timestamp(wanted.f * 60.0) AS f, to_timestamp(wanted.t * 60.0) AS t
+        OFFSET 0  -- computed once, and not again for every appointment
+    ) window_of
     CROSS JOIN LATERAL (
         SELECT string_agg(
             int4send(epoch_minutes(o.starts_at)) || int4send(epoch_minutes(o.busy_until)) || int4send(o.lane), ''
@@ -30,8 +44,7 @@ BEGIN
             SELECT a.starts_at, a.busy_until, a.lane
             FROM appointment a
             WHERE a.practice_id = p_practice AND a.provider_id = wanted.id AND a.status <> 'cancelled'
-              AND a.starts_at >= window_of.f - interval '2 days' AND a.starts_at < window_of.t
-              AND a.busy_until > window_of.f
+              AND a.starts_at >= window_of.since AND a.starts_at < window_of.until AND a.busy_until > window_of.f
             ORDER BY a.starts_at
         ) o
     ) busy
@@ -46,6 +59,17 @@ BEGIN
           AND h.busy_until > window_of.f
     ) held
     WHERE p.practice_id = p_practice;
+END $$;
+
+-- Used by the previous release.
+CREATE OR REPLACE FUNCTION busy_times(
+    p_practice bigint, p_providers integer[], p_from integer[], p_to integer[], p_now timestamptz
+)
+RETURNS TABLE (version bigint, provider_id integer, changes bigint, appointments bytea, holds bytea)
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT b.version, b.provider_id, b.changes, b.appointments, b.holds
+    FROM changed_busy_times(p_practice, p_providers, '{}', p_from, p_to, p_now) b;
 END $$;
 
 -- Used by the previous release.

@@ -1,12 +1,12 @@
 """Caches providers' appointments and the open starts between them; bookings never read this cache.
 
 A provider's calendar counts its changes. Every search reads the count again, and an entry read under another count is
-never used. One with holds is used until the first of them expires.
+never used as it is: what changed since then is read first. One with holds is used until the first of them expires.
 """
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
@@ -25,10 +25,21 @@ _WEEK_MINUTES = 7 * DAY_MINUTES
 
 
 class Stretch(NamedTuple):
-    """Appointments to read: those that overlap begin <= t < end."""
+    """A part of a calendar: the appointments that overlap begin <= t < end."""
 
     begin: int
     end: int
+
+
+class ReadCalendar(NamedTuple):
+    """A provider's calendar as it was read. Of each appointment its start, end and lane, of each hold also its expiry,
+    as integers in network byte order."""
+
+    changes: int
+    since: int  # the appointments are those that start in since <= t < until; the others are known
+    until: int
+    appointments: bytes | None
+    holds: bytes | None
 
 
 @dataclass(slots=True, eq=False)
@@ -39,6 +50,14 @@ class OpenWeeks:
     starts: dict[int, "array[int]"] = field(default_factory=dict)
     full: range = range(0)  # successive weeks without an open start: a search for the first one skips them
 
+    @property
+    def size(self) -> int:
+        return sum(_WEEK_OVERHEAD + 4 * len(starts) for starts in self.starts.values())
+
+    def without(self, weeks: Set[int]) -> "OpenWeeks":
+        starts = {week: starts for week, starts in self.starts.items() if week not in weeks}
+        return OpenWeeks(self.times, starts, self.full if weeks.isdisjoint(self.full) else range(0))
+
 
 @dataclass(slots=True, eq=False)
 class ProviderCalendar:
@@ -47,15 +66,16 @@ class ProviderCalendar:
     changes: int
     begin: int
     end: int
-    busy: Busy  # with holds
-    appointments: Busy  # without
+    busy: Busy  # appointments and holds
+    appointments: Busy
+    holds: Busy
     until: float  # when the first hold expires
-    size: int  # about as many bytes
     open: dict[tuple[int, int, int], OpenWeeks] = field(default_factory=dict)  # by location, duration and buffer
+    size: int = 0  # about as many bytes
 
     @property
     def has_holds(self) -> bool:
-        return self.busy is not self.appointments
+        return len(self.holds.starts) > 0
 
 
 class CalendarCache:
@@ -68,24 +88,19 @@ class CalendarCache:
         return {provider_id: calendar for provider_id, calendar in cached if calendar is not None}
 
     def learn(
-        self,
-        practice_id: int,
-        provider_id: int,
-        changes: int,
-        stretch: Stretch,
-        appointments: bytes | None,
-        holds: bytes | None,
+        self, practice_id: int, provider_id: int, stretch: Stretch, read: ReadCalendar, known: ProviderCalendar | None
     ) -> ProviderCalendar:
-        """Stores what was read: start, end and lane of each appointment, and of each hold with its expiry, in network
-        byte order."""
-        numbers = network_integers("i", appointments)
-        busy = booked = Busy(numbers[0::3], numbers[1::3], numbers[2::3])
-        until, size = inf, _OVERHEAD + 4 * len(numbers)
-        if holds:
-            held = network_integers("i", holds)
-            busy, until = _together(booked, Busy(held[0::4], held[1::4], held[2::4])), min(held[3::4])
-            size += 12 * len(busy.starts)
-        learnt = ProviderCalendar(changes, stretch.begin, stretch.end, busy, booked, until, size)
+        """Stores the calendar of that stretch: what was read, and the rest as it was `known`."""
+        appointments = _appointments(stretch, read, known)
+        held = network_integers("i", read.holds)
+        holds = Busy(held[0::4], held[1::4], held[2::4])
+        busy, until = (_together(appointments, holds), min(held[3::4])) if held else (appointments, inf)
+        learnt = ProviderCalendar(read.changes, *stretch, busy, appointments, holds, until)
+        if known is not None:
+            learnt.open = _open_as_before(known, [(read.since, read.until), *_spans(known.holds), *_spans(holds)])
+        learnt.size = (
+            _OVERHEAD + 12 * (len(busy.starts) + len(holds.starts)) + sum(w.size for w in learnt.open.values())
+        )
         self._cached.put((practice_id, provider_id), learnt, weight=learnt.size)
         return learnt
 
@@ -145,9 +160,46 @@ class CalendarCache:
         return found
 
 
+def _appointments(stretch: Stretch, read: ReadCalendar, known: ProviderCalendar | None) -> Busy:
+    numbers = network_integers("i", read.appointments)
+    found = Busy(numbers[0::3], numbers[1::3], numbers[2::3])
+    if known is None:
+        return found
+    before = known.appointments.starting(stretch.begin - LONGEST_APPOINTMENT, read.since)
+    after = known.appointments.starting(max(read.since, read.until), stretch.end)
+    starts, ends, lanes = array("i"), array("i"), array("i")
+    for part in (before, found, after):
+        starts.extend(part.starts)
+        ends.extend(part.ends)
+        lanes.extend(part.lanes)
+    return Busy(starts, ends, lanes)
+
+
 def _together(appointments: Busy, holds: Busy) -> Busy:
-    rows = sorted(row for each in (appointments, holds) for row in zip(each.starts, each.ends, each.lanes, strict=True))
-    return Busy(*(array("i", column) for column in zip(*rows, strict=True)))
+    starts, ends, lanes = array("i", appointments.starts), array("i", appointments.ends), array("i", appointments.lanes)
+    for start, end, lane in zip(holds.starts, holds.ends, holds.lanes, strict=True):
+        at = bisect_left(starts, start)
+        starts.insert(at, start)
+        ends.insert(at, end)
+        lanes.insert(at, lane)
+    return Busy(starts, ends, lanes)
+
+
+def _spans(busy: Busy) -> Iterable[tuple[int, int]]:
+    return zip(busy.starts, busy.ends, strict=True)
+
+
+def _open_as_before(
+    known: ProviderCalendar, changed: Sequence[tuple[int, int]]
+) -> dict[tuple[int, int, int], OpenWeeks]:
+    """The open starts of the weeks in which nothing changed."""
+    still_open = {}
+    for (location_id, duration, buffer), weeks in known.open.items():
+        touched: set[int] = set()
+        for begin, end in changed:  # also a visit that starts before it might overlap it
+            touched.update(range((begin - duration - buffer) // _WEEK_MINUTES, (end - 1) // _WEEK_MINUTES + 1))
+        still_open[location_id, duration, buffer] = weeks.without(touched)
+    return still_open
 
 
 def _open_weeks(calendar: ProviderCalendar, procedure: Procedure, offer: Offer) -> OpenWeeks:

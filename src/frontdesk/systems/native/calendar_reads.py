@@ -6,7 +6,14 @@ from datetime import datetime
 from frontdesk.domain.local_time import minute_of
 from frontdesk.store.calendar_versions import PracticeVersions
 from frontdesk.store.database import Database
-from frontdesk.systems.native.calendar_cache import CalendarCache, ProviderCalendar, covers, to_read
+from frontdesk.systems.native.calendar_cache import (
+    CalendarCache,
+    ProviderCalendar,
+    ReadCalendar,
+    Stretch,
+    covers,
+    to_read,
+)
 
 
 class CalendarReads:
@@ -50,20 +57,27 @@ class CalendarReads:
         }
         if not wanted:
             return None
+        known = {each: self._known(each, stretch) for each, stretch in wanted.items()}
         rows = await self._database.fetch(
-            "SELECT * FROM busy_times($1, $2, $3, $4, $5)",
+            "SELECT * FROM changed_busy_times($1, $2, $3, $4, $5, $6)",
             self._practice_id,
             [*wanted],
+            [None if calendar is None else calendar.changes for calendar in known.values()],
             *([*column] for column in zip(*wanted.values(), strict=True)),
             self._now,
         )
-        for _, provider_id, changes, appointments, holds in rows:
-            stretch = wanted[provider_id]
-            learnt = self._cache.learn(self._practice_id, provider_id, changes, stretch, appointments, holds)
+        for _, provider_id, *row in rows:
+            read, stretch = ReadCalendar(*row), wanted[provider_id]
+            learnt = self._cache.learn(self._practice_id, provider_id, stretch, read, known[provider_id])
             self._cached[provider_id] = self._current[provider_id] = learnt
-            self.changes.setdefault(provider_id, changes)
+            self.changes.setdefault(provider_id, read.changes)
         version: int = rows[0]["version"]
         return version
+
+    def _known(self, provider_id: int, stretch: Stretch) -> ProviderCalendar | None:
+        """The cached calendar, also one that has changed since, if it covers the stretch."""
+        cached = self._cached.get(provider_id)
+        return cached if cached is not None and covers(cached, *stretch) else None
 
     def calendar(self, provider_id: int) -> ProviderCalendar:
         """To be called once it has been read as far as it is needed."""

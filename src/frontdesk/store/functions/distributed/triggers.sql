@@ -3,16 +3,25 @@
 
 CREATE OR REPLACE FUNCTION frontdesk.count_calendar_change() RETURNS trigger
 LANGUAGE plpgsql AS $$
+DECLARE
+    v_starts timestamptz := NEW.starts_at;
+    v_until  timestamptz := NEW.busy_until;
 BEGIN
-    IF TG_OP <> 'INSERT' THEN
-        INSERT INTO frontdesk.calendar_version AS c (practice_id, provider_id, version)
-        VALUES (OLD.practice_id, OLD.provider_id, 1)
-        ON CONFLICT (practice_id, provider_id) DO UPDATE SET version = c.version + 1;
+    IF TG_OP = 'DELETE' OR TG_OP = 'UPDATE' AND NEW.provider_id <> OLD.provider_id THEN
+        INSERT INTO frontdesk.calendar_version AS c (practice_id, provider_id, version, recent)
+        VALUES (OLD.practice_id, OLD.provider_id, 1, frontdesk.touched(OLD.starts_at, OLD.busy_until))
+        ON CONFLICT (practice_id, provider_id) DO UPDATE SET
+            version = c.version + 1, recent = frontdesk.newest_changes(c.version + 1, excluded.recent, c.recent);
     END IF;
-    IF TG_OP = 'INSERT' OR TG_OP = 'UPDATE' AND NEW.provider_id <> OLD.provider_id THEN
-        INSERT INTO frontdesk.calendar_version AS c (practice_id, provider_id, version)
-        VALUES (NEW.practice_id, NEW.provider_id, 1)
-        ON CONFLICT (practice_id, provider_id) DO UPDATE SET version = c.version + 1;
+    IF NEW.provider_id = OLD.provider_id THEN
+        v_starts := least(v_starts, OLD.starts_at);
+        v_until := greatest(v_until, OLD.busy_until);
+    END IF;
+    IF TG_OP <> 'DELETE' THEN
+        INSERT INTO frontdesk.calendar_version AS c (practice_id, provider_id, version, recent)
+        VALUES (NEW.practice_id, NEW.provider_id, 1, frontdesk.touched(v_starts, v_until))
+        ON CONFLICT (practice_id, provider_id) DO UPDATE SET
+            version = c.version + 1, recent = frontdesk.newest_changes(c.version + 1, excluded.recent, c.recent);
     END IF;
     RETURN NULL;
 END $$;

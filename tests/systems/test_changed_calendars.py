@@ -1,0 +1,185 @@
+"""Searches in calendars of which only what changed is read again, against an exhaustive search."""
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from frontdesk.domain.availability import OpenTimes
+from frontdesk.domain.directory import Location, OpeningHours, Practice, Procedure, Provider
+from frontdesk.domain.local_time import DAY_MINUTES
+from frontdesk.systems.native.calendar_cache import CalendarCache, ProviderCalendar, ReadCalendar, Stretch
+from frontdesk.systems.native.opening_times import Offer
+from frontdesk.systems.port import SlotQuery
+from tests.domain.open_times import free_lane
+from tests.systems.nearly_full import EPOCH, VISITS, NearlyFull, as_busy
+from tests.world import World
+
+ANY_VISIT = SlotQuery(20, VISITS[0].id, None, None, None, None)
+MORE_THAN_ON_RECORD = 12
+
+
+class Changing(NearlyFull):
+    """Changes one calendar at a time, by one appointment or hold."""
+
+    async def change(self) -> None:
+        changes = (self.book, self.cancel, self.move, self.hold, self.release, self.confirm, self.book_many, self.wait)
+        await self.chosen.choice(changes)()
+
+    async def book(self) -> None:
+        async with self.world.database.transaction(self.practice_id) as connection:
+            place = await self._free(connection)
+            if place is not None:
+                await self._book(connection, *place)
+
+    async def book_many(self) -> None:
+        for _ in range(MORE_THAN_ON_RECORD):
+            await self.book()
+
+    async def cancel(self) -> None:
+        await self._update_one("appointment", "status <> 'cancelled'", "status = 'cancelled'")
+
+    async def confirm(self) -> None:
+        await self._update_one("appointment", "status = 'booked'", "status = 'confirmed'")
+
+    async def release(self) -> None:
+        await self._update_one("slot_hold", "live", "live = false")
+
+    async def wait(self) -> None:
+        """Longer than a hold; or the clock is set back, and a hold that had expired is live again."""
+        self.world.clock.advance(minutes=self.chosen.choice((11, 11, -11)))
+
+    async def move(self) -> None:
+        async with self.world.database.transaction(self.practice_id) as connection:
+            place = await self._free(connection)
+        if place is not None:
+            provider_id, location_id, start, end, lane = place
+            starts, ends = EPOCH + timedelta(minutes=start), EPOCH + timedelta(minutes=end)
+            await self._update_one(
+                "appointment",
+                "status <> 'cancelled'",
+                f"provider_id = {provider_id}, location_id = {location_id}, lane = {lane}, "
+                f"starts_at = '{starts}', ends_at = '{ends}', busy_until = '{ends}'",
+            )
+
+    async def hold(self) -> None:
+        now = self.world.clock.now
+        async with self.world.database.transaction(self.practice_id) as connection:
+            await connection.execute("UPDATE slot_hold SET live = false WHERE held_until <= $1", now)
+            place = await self._free(connection)
+            if place is not None:
+                provider_id, location_id, start, end, lane = place
+                await connection.execute(
+                    """INSERT INTO slot_hold SELECT $1, 'hold_' || gen_random_uuid(), 'client', $2, $3, 20, 100, $4, $5,
+                       $6, $6, $7, $7::timestamptz + interval '10 minutes', true""",
+                    *(self.practice_id, provider_id, location_id, lane),
+                    *(EPOCH + timedelta(minutes=start), EPOCH + timedelta(minutes=end), now),
+                )
+
+    async def _update_one(self, table: str, which: str, change: str) -> None:
+        async with self.world.database.transaction(self.practice_id) as connection:
+            places = [row[0] for row in await connection.fetch(f"SELECT ctid::text FROM {table} WHERE {which}")]
+            if places:
+                await connection.execute(
+                    f"UPDATE {table} SET {change} WHERE ctid = $1::text::tid", self.chosen.choice(places)
+                )
+
+    async def _free(self, connection: Any) -> tuple[int, int, int, int, int] | None:
+        """A provider's place that nothing takes: provider, location, start, end and lane."""
+        provider = self.chosen.choice([*self.directory.providers.values()])
+        location_id = self.chosen.choice([*provider.location_ids])
+        times = OpenTimes(self.directory.practice, provider, self.directory.locations[location_id])
+        busy = as_busy(await self._taken(connection, provider.id))
+        offered = self._offered(times, VISITS[0], busy)
+        if not offered:
+            return None
+        start = self.chosen.choice(offered)
+        lane = free_lane(busy, start, start + 20, provider.capacity)
+        assert lane is not None
+        return provider.id, location_id, start, start + 20, lane
+
+
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.heavy) for seed in range(2, 12))])
+async def test_a_search_after_small_changes_is_as_good_as_an_exhaustive_one(world: World, seed: int) -> None:
+    practice = Changing(world, seed)
+    await practice.imported()
+    await practice.filled(0.9)
+    for _ in range(40):
+        await practice.check(queries=1)
+        for _ in range(practice.chosen.choice((1, 1, 2, 3))):
+            await practice.change()
+    await practice.check()
+
+
+def test_a_change_at_the_beginning_of_a_week_closes_visits_of_the_week_before() -> None:
+    week, long_visit = 7 * DAY_MINUTES, Procedure(1, "Long", 60, buffer_after_minutes=30)
+    always = (OpeningHours(1, frozenset(range(7)), 0, DAY_MINUTES),)
+    provider, location = Provider(1, "P1", hours=always), Location(1, "L1", "UTC")
+    practice = Practice("p", "P", "UTC", slot_interval_minutes=30)
+    offer = Offer(provider, location, OpenTimes(practice, provider, location))
+    cache, stretch = CalendarCache(), Stretch(0, 3 * week)
+
+    def open_starts(calendar: ProviderCalendar) -> list[int]:
+        return [*cache.open_starts(1, long_visit, offer, calendar, 2 * week - 120, 2 * week + 60, 99)]
+
+    free = cache.learn(1, 1, stretch, ReadCalendar(1, 0, 3 * week, None, None), None)
+    assert open_starts(free) == [*range(2 * week - 120, 2 * week + 60, 30)]
+    booked = struct.pack("!3i", 2 * week, 2 * week + 30, 1)
+    taken = cache.learn(1, 1, stretch, ReadCalendar(2, 2 * week, 2 * week + 31, booked, None), free)
+    assert open_starts(taken) == [2 * week - 120, 2 * week - 90, 2 * week + 30]
+    assert open_starts(free) == [*range(2 * week - 120, 2 * week + 60, 30)], "as it was read"
+
+
+@contextmanager
+def appointments_read(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[int, int]]:
+    """By provider: how many appointments the searches meanwhile read."""
+    read: dict[int, int] = {}
+    fetch = world.database.fetch
+
+    async def counting(sql: str, *args: Any) -> Any:
+        rows = await fetch(sql, *args)
+        if "changed_busy_times" in sql:
+            for row in rows:
+                read[row["provider_id"]] = read.get(row["provider_id"], 0) + len(row["appointments"] or b"") // 12
+        return rows
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.database, "fetch", counting)
+        yield read
+
+
+async def test_a_search_after_one_change_reads_only_what_changed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    practice = Changing(world, 5)
+    await practice.imported()
+    await practice.filled(0.9)
+    with appointments_read(world, monkeypatch) as read:
+        await practice.found(ANY_VISIT, 50)
+    assert set(read) == set(practice.directory.providers)
+    assert max(read.values()) > 100
+    for change in (practice.book, practice.cancel, practice.confirm, practice.hold, practice.release):
+        await change()
+        with appointments_read(world, monkeypatch) as read:
+            await practice.found(ANY_VISIT, 50)
+        [(provider_id, count)] = read.items()
+        assert count <= practice.directory.providers[provider_id].capacity + 1, change
+    await practice.book_many()
+    with appointments_read(world, monkeypatch) as read:
+        assert await practice.found(ANY_VISIT, 50) == (await practice.exhaustive(ANY_VISIT))[:50]
+
+
+async def test_a_calendar_is_read_whole_if_what_changed_is_not_on_record(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    practice = Changing(world, 5)
+    await practice.imported()
+    await practice.filled(0.9)
+    await practice.found(ANY_VISIT, 50)
+    async with world.database.transaction(practice.practice_id) as connection:
+        await connection.execute("UPDATE calendar_version SET version = version + 1 WHERE provider_id = 1")
+    with appointments_read(world, monkeypatch) as read:
+        await practice.found(ANY_VISIT, 50)
+    assert set(read) == {1}
+    assert read[1] > 10
