@@ -123,7 +123,7 @@ def test_a_change_at_the_beginning_of_a_week_closes_visits_of_the_week_before() 
     cache, stretch = CalendarCache(), Stretch(0, 3 * week)
 
     def open_starts(calendar: ProviderCalendar) -> list[int]:
-        return [*cache.open_starts(1, long_visit, offer, calendar, 2 * week - 120, 2 * week + 60, 99)]
+        return [*cache.open_starts(1, {1: calendar}, long_visit, 99, offer, 2 * week - 120, 2 * week + 60)]
 
     free = cache.learn(1, 1, stretch, ReadCalendar(1, 0, 3 * week, None, None), None)
     assert open_starts(free) == [*range(2 * week - 120, 2 * week + 60, 30)]

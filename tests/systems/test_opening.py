@@ -28,7 +28,7 @@ ANYWHERE = SlotQuery(20, 100, None, None, None, None)
 
 
 def times(opening: OpeningTimesCache, stored: StoredDirectory) -> dict[tuple[int, int], int]:
-    offers = opening.offers(1, stored, ANYWHERE)
+    offers = opening.offers(1, stored, ANYWHERE).each
     return {(provider.id, location.id): id(known) for provider, location, known in offers}
 
 
@@ -40,7 +40,7 @@ def test_a_new_version_keeps_the_times_of_whom_it_did_not_change() -> None:
     assert times(opening, first) == before
     closed = replace(DIRECTORY.locations[2], closures=(Closure(date(2026, 12, 24), date(2026, 12, 26)),))
     changed = replace(DIRECTORY, locations={**DIRECTORY.locations, 2: closed})
-    kept = opening.offers(1, first, ANYWHERE)
+    kept = opening.offers(1, first, ANYWHERE).each
     after = times(opening, StoredDirectory(2, changed))
     assert {pair for pair in before if before[pair] == after[pair]} == {(10, 1), (11, 1)}
     assert len(kept) == 4
@@ -48,16 +48,16 @@ def test_a_new_version_keeps_the_times_of_whom_it_did_not_change() -> None:
 
 def test_a_change_of_the_practice_s_own_rules_changes_all_times() -> None:
     opening = OpeningTimesCache()
-    kept = opening.offers(1, StoredDirectory(1, DIRECTORY), ANYWHERE)
+    kept = opening.offers(1, StoredDirectory(1, DIRECTORY), ANYWHERE).each
     finer = replace(DIRECTORY, practice=replace(DIRECTORY.practice, slot_interval_minutes=10))
-    offers = opening.offers(1, StoredDirectory(2, finer), ANYWHERE)
+    offers = opening.offers(1, StoredDirectory(2, finer), ANYWHERE).each
     assert not {id(offer.times) for offer in kept} & {id(offer.times) for offer in offers}
 
 
 def test_offers_of_many_practices_take_bounded_memory() -> None:
     opening = OpeningTimesCache(most_offers=9)
     for practice_id in range(1, 8):
-        offers = opening.offers(practice_id, StoredDirectory(1, DIRECTORY), ANYWHERE)
+        offers = opening.offers(practice_id, StoredDirectory(1, DIRECTORY), ANYWHERE).each
         assert len(offers) == 4
         assert sum(len(each.offers) for each in opening._practices.values()) <= 9
 
@@ -65,7 +65,7 @@ def test_offers_of_many_practices_take_bounded_memory() -> None:
 def test_questions_about_everything_under_the_sun_take_bounded_memory() -> None:
     opening, stored = OpeningTimesCache(), StoredDirectory(1, DIRECTORY)
     for number in range(1000):
-        assert opening.offers(1, stored, replace(ANYWHERE, provider_id=1000 + number)) == []
+        assert opening.offers(1, stored, replace(ANYWHERE, provider_id=1000 + number)).each == []
     practice = opening._practices.get(1)
     assert practice is not None
     assert len(practice.answers) <= 100

@@ -6,7 +6,7 @@ never used as it is: what changed since then is read first. One with holds is us
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
@@ -48,7 +48,8 @@ class OpenWeeks:
 
     times: OpenTimes
     starts: dict[int, "array[int]"] = field(default_factory=dict)
-    full: range = range(0)  # successive weeks without an open start: a search for the first one skips them
+    none_from: int = 0  # in none_from <= t < none_until nothing is open: searches for the first start skip that
+    none_until: int = 0
 
     @property
     def size(self) -> int:
@@ -56,7 +57,8 @@ class OpenWeeks:
 
     def without(self, weeks: Set[int]) -> "OpenWeeks":
         starts = {week: starts for week, starts in self.starts.items() if week not in weeks}
-        return OpenWeeks(self.times, starts, self.full if weeks.isdisjoint(self.full) else range(0))
+        cuts = [week * _WEEK_MINUTES for week in weeks if (week + 1) * _WEEK_MINUTES > self.none_from]
+        return OpenWeeks(self.times, starts, self.none_from, min([self.none_until, *cuts]))
 
 
 @dataclass(slots=True, eq=False)
@@ -107,31 +109,37 @@ class CalendarCache:
     def open_starts(
         self,
         practice_id: int,
-        procedure: Procedure,
+        calendars: Mapping[int, ProviderCalendar],
+        procedure: Procedure | None,
+        most: int,
         offer: Offer,
-        calendar: ProviderCalendar,
         first: int,
         last: int,
-        most: int,
     ) -> Sequence[int]:
-        """The first open starts in first <= t < last, which the calendar must cover."""
-        weeks = _open_weeks(calendar, procedure, offer)
+        """The first open starts in first <= t < last, which the provider's calendar must cover."""
+        assert procedure is not None, "there is an offer of it"
+        calendar = calendars[offer.provider.id]
+        key = (offer.location.id, procedure.duration_minutes, procedure.buffer_after_minutes)
+        weeks = calendar.open.get(key)
+        if weeks is None or weeks.times is not offer.times:
+            weeks = calendar.open[key] = OpenWeeks(offer.times)
+        none_from = first
+        if weeks.none_from <= first < weeks.none_until:
+            if last <= weeks.none_until:
+                return ()
+            none_from, first = weeks.none_from, weeks.none_until
         found: list[int] = []
         week, last_week, grown = first // _WEEK_MINUTES, (last - 1) // _WEEK_MINUTES, 0
         while week <= last_week and len(found) < most:
-            if week in weeks.full:
-                week = weeks.full.stop
-                continue
             starts = weeks.starts.get(week)
             if starts is None:
                 starts = weeks.starts[week] = self._open_in_week(procedure, offer, calendar, week)
                 grown += _WEEK_OVERHEAD + 4 * len(starts)
             if starts:
                 found += starts[bisect_left(starts, first) : bisect_left(starts, last)]
-            else:
-                weeks.full = range(weeks.full.start if week == weeks.full.stop else week, week + 1)
             week += 1
         del found[most:]
+        weeks.none_from, weeks.none_until = none_from, found[0] if found else last
         if grown:
             calendar.size += grown
             if self._cached.get((practice_id, offer.provider.id)) is calendar:
@@ -200,15 +208,6 @@ def _open_as_before(
             touched.update(range((begin - duration - buffer) // _WEEK_MINUTES, (end - 1) // _WEEK_MINUTES + 1))
         still_open[location_id, duration, buffer] = weeks.without(touched)
     return still_open
-
-
-def _open_weeks(calendar: ProviderCalendar, procedure: Procedure, offer: Offer) -> OpenWeeks:
-    """Those that are known under these opening times."""
-    key = (offer.location.id, procedure.duration_minutes, procedure.buffer_after_minutes)
-    known = calendar.open.get(key)
-    if known is None or known.times is not offer.times:
-        known = calendar.open[key] = OpenWeeks(offer.times)
-    return known
 
 
 def to_read(kept: ProviderCalendar | None, begin: int, end: int, now: int, horizon: int) -> Stretch:

@@ -34,12 +34,13 @@ class CalendarReads:
         self._practice_id = practice_id
         self._provider_ids = provider_ids
         self._cached = cache.known(practice_id, provider_ids)
-        self._current = {
+        # Current as of this call, and read as far as it needed them.
+        self.calendars = {
             provider_id: calendar
             for provider_id, calendar in self._cached.items()
             if calendar.changes == current.calendars.get(provider_id, 0) and minute < calendar.until
         }
-        self.changes = {provider_id: calendar.changes for provider_id, calendar in self._current.items()}
+        self.changes = {provider_id: calendar.changes for provider_id, calendar in self.calendars.items()}
         """Of each provider's calendar, as the first read saw it."""
 
     @property
@@ -53,7 +54,7 @@ class CalendarReads:
         wanted = {
             each: to_read(self._cached.get(each), begin, end, self._minute, horizon)
             for each in self._provider_ids
-            if each not in self._current or not covers(self._current[each], begin, end)
+            if each not in self.calendars or not covers(self.calendars[each], begin, end)
         }
         if not wanted:
             return None
@@ -69,7 +70,7 @@ class CalendarReads:
         for _, provider_id, *row in rows:
             read, stretch = ReadCalendar(*row), wanted[provider_id]
             learnt = self._cache.learn(self._practice_id, provider_id, stretch, read, known[provider_id])
-            self._cached[provider_id] = self._current[provider_id] = learnt
+            self._cached[provider_id] = self.calendars[provider_id] = learnt
             self.changes.setdefault(provider_id, read.changes)
         version: int = rows[0]["version"]
         return version
@@ -78,7 +79,3 @@ class CalendarReads:
         """The cached calendar, also one that has changed since, if it covers the stretch."""
         cached = self._cached.get(provider_id)
         return cached if cached is not None and covers(cached, *stretch) else None
-
-    def calendar(self, provider_id: int) -> ProviderCalendar:
-        """To be called once it has been read as far as it is needed."""
-        return self._current[provider_id]

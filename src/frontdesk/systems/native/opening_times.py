@@ -1,6 +1,6 @@
 """Caches opening times per provider and location until the practice, the provider or the location changes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -23,11 +23,26 @@ class Offer(NamedTuple):
     times: OpenTimes
 
 
+class Offers:
+    """Where a query may find slots, by provider and location."""
+
+    __slots__ = ("each", "provider_ids", "time_zones")
+
+    def __init__(self, each: Sequence[Offer]) -> None:
+        self.each = each
+        self.provider_ids = list(dict.fromkeys(offer.provider.id for offer in each))
+        self.time_zones = {offer.location.time_zone: offer.times for offer in each}
+        """With the opening times of one offer there: what `OpenTimes.reach` says holds for all."""
+
+    def within(self, time_zones: Set[str]) -> "Offers":
+        return Offers([offer for offer in self.each if offer.location.time_zone in time_zones])
+
+
 @dataclass(slots=True)
 class _Practice:
     stored: StoredDirectory
     offers: dict[tuple[int, int], Offer]
-    answers: BoundedCache[tuple[int, int, int | None, int | None], list[Offer]] = field(
+    answers: BoundedCache[tuple[int, int, int | None, int | None], Offers] = field(
         default_factory=lambda: BoundedCache(_MOST_QUESTIONS)
     )
 
@@ -46,18 +61,17 @@ class OpeningTimesCache:
             self._practices.put(practice_id, practice, weight=1 + len(practice.offers))
         return found
 
-    def offers(self, practice_id: int, stored: StoredDirectory, query: SlotQuery) -> Sequence[Offer]:
-        """Where a query may find slots, by provider and location."""
+    def offers(self, practice_id: int, stored: StoredDirectory, query: SlotQuery) -> Offers:
         practice = self._practice(practice_id, stored)
         question = (query.visit_type_id, query.procedure_id, query.provider_id, query.location_id)
         found = practice.answers.get(question)
         if found is None:
             visit_type = stored.directory.visit_types.get(query.visit_type_id)
             procedure = visit_type.procedure(query.procedure_id) if visit_type is not None else None
-            found = []
+            pairs: Iterable[tuple[Provider, Location]] = ()
             if visit_type is not None and procedure is not None:
                 pairs = offered_pairs(stored.directory, visit_type, procedure, query)
-                found = [self.offer(practice_id, stored, *pair) for pair in pairs]
+            found = Offers([self.offer(practice_id, stored, *pair) for pair in pairs])
             practice.answers.put(question, found)
         return found
 

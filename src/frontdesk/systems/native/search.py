@@ -8,7 +8,7 @@ from datetime import datetime
 
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.local_time import DAY_MINUTES, minute_of
-from frontdesk.systems.native.opening_times import Offer
+from frontdesk.systems.native.opening_times import Offer, Offers
 from frontdesk.systems.port import OpenSlots, SlotQuery
 
 _FIRST_LOOK_DAYS = 7  # an open-ended search looks this far ahead, and then at all the rest
@@ -20,24 +20,24 @@ class Search:
     def __init__(
         self,
         directory: Directory,
-        offers: Sequence[Offer],
+        offers: Offers,
         query: SlotQuery,
         now: datetime,
         most: int,
         after: Position | None,
     ) -> None:
-        """`offers` are those of the query, by provider and location."""
+        """`offers` are those of the query."""
         self.most, self._at_once, self._after = most, query.last is not None, after
         visit_type = directory.visit_types.get(query.visit_type_id)
         self.procedure = visit_type.procedure(query.procedure_id) if visit_type is not None else None
-        self._reaches: dict[str, tuple[int, int]] = {}  # by time zone: earliest and latest start
-        for _, location, times in offers:
-            if location.time_zone not in self._reaches:
-                self._reaches[location.time_zone] = times.reach(query.first, query.last, now.timestamp())
+        # By time zone: earliest and latest start.
+        self._reaches = {
+            zone: times.reach(query.first, query.last, now.timestamp()) for zone, times in offers.time_zones.items()
+        }
         open_zones = {zone for zone, (begin, end) in self._reaches.items() if begin < end}
-        self._offers = [offer for offer in offers if offer.location.time_zone in open_zones]
+        self._offers = offers if len(open_zones) == len(self._reaches) else offers.within(open_zones)
+        self.provider_ids = self._offers.provider_ids
         self.horizon = minute_of(now) + (directory.practice.booking_horizon_days + 2) * DAY_MINUTES
-        self.provider_ids = list(dict.fromkeys(provider.id for provider, _, _ in self._offers))
         self._found: list[tuple[int, int]] = []  # start and number of the offer, in the order of the answer
 
     def windows(self, known_until: int) -> Iterator[tuple[int, int]]:
@@ -54,7 +54,7 @@ class Search:
 
     @property
     def is_wide(self) -> bool:
-        return len(self._offers) > 1
+        return len(self._offers.each) > 1
 
     @property
     def margin(self) -> int:
@@ -66,14 +66,15 @@ class Search:
     def look(self, begin: int, end: int, open_starts: Callable[[Offer, int, int], Sequence[int]]) -> bool:
         """Adds starts in begin <= t < end, a window after all earlier ones; True once enough were found. `open_starts`
         returns an offer's starts between two times, at least as many as are wanted if there are."""
-        found, most = self._found, self.most
-        for number, offer in enumerate(self._offers):
-            if len(found) >= most:
-                end = min(end, found[-1][0])  # later starts cannot be among the earliest
-            first, last = self._reaches[offer.location.time_zone]
-            first, last = max(first, begin), min(last, end)
-            if self._after is not None:
-                start, *place = self._after
+        found, most, reaches, after = self._found, self.most, self._reaches, self._after
+        for number, offer in enumerate(self._offers.each):
+            first, last = reaches[offer.location.time_zone]
+            if first < begin:
+                first = begin
+            if last > end:
+                last = end
+            if after is not None:
+                start, *place = after
                 # Equal starts are ordered by provider and location.
                 first = max(first, start + ([offer.provider.id, offer.location.id] <= place))
             if first >= last:
@@ -83,13 +84,15 @@ class Search:
                 found += [(start, number) for start in earliest]
                 found.sort()
                 del found[most:]
+                if len(found) == most:
+                    end = min(end, found[-1][0])  # later starts cannot be among the earliest
         return len(found) >= most
 
     def found(self) -> list[OpenSlots]:
         """The earliest slots, equal starts in order of provider and location."""
         if not self.is_wide and self._found:
-            return [_slots(self._offers[0], [start for start, _ in self._found])]
-        return [_slots(self._offers[number], [start]) for start, number in self._found]
+            return [_slots(self._offers.each[0], [start for start, _ in self._found])]
+        return [_slots(self._offers.each[number], [start]) for start, number in self._found]
 
 
 def _slots(offer: Offer, starts: Sequence[int]) -> OpenSlots:

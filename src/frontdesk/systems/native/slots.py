@@ -16,7 +16,7 @@ from frontdesk.store.database import Database
 from frontdesk.store.directories import DirectoryCache, StoredDirectory
 from frontdesk.systems.native.calendar_cache import LONGEST_APPOINTMENT, CalendarCache
 from frontdesk.systems.native.calendar_reads import CalendarReads
-from frontdesk.systems.native.opening_times import Offer, OpeningTimesCache
+from frontdesk.systems.native.opening_times import OpeningTimesCache
 from frontdesk.systems.native.search import Search
 from frontdesk.systems.offers import named, offered
 from frontdesk.systems.port import FoundSlots, SlotQuery, SlotState, SystemUnavailable, Versions
@@ -48,7 +48,10 @@ class NativeSlots:
             offers = self._calendar.opening.offers(self._practice_id, stored, query)
             search = Search(stored.directory, offers, query, now, most, after)
             reads = self._reads(search.provider_ids, current, now)
-            open_starts, version = partial(self._open_starts, search, reads), stored.version
+            open_starts = partial(
+                self._calendar.calendars.open_starts, self._practice_id, reads.calendars, search.procedure, search.most
+            )
+            version = stored.version
             for begin, end in search.windows(reads.cached_until - search.margin):
                 version = await reads.read(begin, end + search.margin, search.horizon) or version
                 if version != stored.version or search.look(begin, end, open_starts):
@@ -67,7 +70,7 @@ class NativeSlots:
             end = slot.start + LONGEST_APPOINTMENT
             version = await reads.read(slot.start, end, end) or stored.version
             if version == stored.version:
-                calendar, begin = reads.calendar(slot.provider_id), slot.start - LONGEST_APPOINTMENT
+                calendar, begin = reads.calendars[slot.provider_id], slot.start - LONGEST_APPOINTMENT
                 state = self.judge(slot, stored, now, calendar.busy.starting(begin, end))
                 if state is not None and not state.available and calendar.has_holds:
                     unheld = self.judge(slot, stored, now, calendar.appointments.starting(begin, end))
@@ -111,10 +114,3 @@ class NativeSlots:
     def _reads(self, provider_ids: Sequence[int], current: PracticeVersions, now: datetime) -> CalendarReads:
         calendar = self._calendar
         return CalendarReads(calendar.database, calendar.calendars, self._practice_id, provider_ids, current, now)
-
-    def _open_starts(self, search: Search, reads: CalendarReads, offer: Offer, first: int, last: int) -> Sequence[int]:
-        assert search.procedure is not None
-        calendar = reads.calendar(offer.provider.id)
-        return self._calendar.calendars.open_starts(
-            self._practice_id, search.procedure, offer, calendar, first, last, search.most
-        )
