@@ -3,6 +3,7 @@
 A column is shown for each provider who has hours or an appointment on the day. Times are the location's own.
 """
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -146,7 +147,7 @@ class _Page:
     def _entries(self, day: date, capacity: int, appointments: Sequence[Appointment | Hold]) -> list[CalendarEntry]:
         """Appointments that overlap are side by side; those in a row share a lane. Those against the rules have lanes
         of their own, right of the capacity. Cancelled ones come last."""
-        lanes: list[list[tuple[int, int, GridPosition]]] = []  # start, end and place of what is in each lane
+        lanes: list[list[tuple[int, int, GridPosition]]] = []  # start, end and place of what is in each lane, in order
         hues = {number: 1 + at % HUES for at, number in enumerate(self.directory.visit_types)}
         entries = []
         beside = capacity  # the first lane of those against the rules
@@ -156,8 +157,7 @@ class _Page:
             if place is None:
                 continue
             against = appointment.id in self.against_rules
-            lane, place = _free_lane(lanes, start, end, place, beside if against else 0)
-            lanes[lane].append((start, end, place))
+            lane, place = _take_lane(lanes, start, end, place, beside if against else 0)
             if not against:
                 beside = max(beside, len(lanes))
             entries.append(
@@ -195,24 +195,26 @@ class _Page:
         return cancelled, shown.id in self.against_rules, shown.starts_at, shown.id
 
 
-def _free_lane(
+def _take_lane(
     lanes: list[list[tuple[int, int, GridPosition]]], start: int, end: int, place: GridPosition, beside: int
 ) -> tuple[int, GridPosition]:
-    """The first lane from `beside` on in which nothing overlaps, and the place there: a row begun by the one before is
-    left to it."""
+    """Takes the first lane from `beside` on in which nothing overlaps. Returns it and the place there: a row begun by
+    the one before is left to it."""
     lanes.extend([] for _ in range(beside - len(lanes)))
-    for number, taken in enumerate(lanes):
-        if number < beside or any(begins < end and start < ends for begins, ends, _ in taken):
+    for number, taken in enumerate(lanes[beside:], beside):
+        at = bisect_left(taken, (start,))
+        before, after = taken[at - 1] if at else None, taken[at] if at < len(taken) else None
+        if (before is not None and before[1] > start) or (after is not None and after[0] < end):
             continue
         first, last = place.at, place.at + place.rows
-        for begins, _ends, other in taken:
-            if begins < start:
-                first = max(first, other.at + other.rows)
-            else:
-                last = min(last, other.at)
+        if before is not None:
+            first = max(first, before[2].at + before[2].rows)
+        if after is not None:
+            last = min(last, after[2].at)
         if first < last:
-            return number, GridPosition(first, last - first)
-    lanes.append([])
+            taken.insert(at, (start, end, place := GridPosition(first, last - first)))
+            return number, place
+    lanes.append([(start, end, place)])
     return len(lanes) - 1, place
 
 
