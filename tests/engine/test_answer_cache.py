@@ -20,7 +20,7 @@ from frontdesk.doors.mcp.messages import PARSE_ERROR
 from frontdesk.doors.rest import RestDoor
 from frontdesk.engine.answer_cache import MAX_ENTRY_BYTES, Answer, AnswerCache, Entry
 from frontdesk.operations import OPERATIONS, SlotJson
-from frontdesk.store.calendar_versions import CurrentVersions
+from frontdesk.store.calendar_versions import CurrentVersions, PracticeVersions
 from frontdesk.store.practices import set_suspended
 from tests.access.stopped_clock import StoppedClock
 from tests.doors.mcp_speech import EVERY, framed, headers, request
@@ -127,6 +127,31 @@ async def test_a_booking_leaves_the_answers_of_other_providers_cached(world: Wor
     assert (answers.hits["search_slots"], answers.misses["search_slots"]) == (hits + 1, misses)
     assert (await agent.get(SEARCH)).content == await anew(world, agent, SEARCH)
     assert (answers.hits["search_slots"], answers.misses["search_slots"]) == (hits + 1, misses + 1)
+
+
+async def test_an_answer_that_is_known_to_be_outdated_is_not_compared_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent, reads = await world.client(), 0
+    other = SEARCH.replace("limit=200", "limit=3")
+    for path in (SEARCH, other):
+        await agent.get(path)
+    await book(agent)
+    read = CurrentVersions.read
+
+    async def counting(self: CurrentVersions, practice_id: int) -> PracticeVersions:
+        nonlocal reads
+        reads += 1
+        return await read(self, practice_id)
+
+    monkeypatch.setattr(CurrentVersions, "read", counting)
+    shown = []
+    for path, expected in ((SEARCH, 2), (other, 1), (other, 1)):
+        reads = 0
+        shown.append((await agent.get(path)).content)
+        assert reads == expected, "for the entry if it may be fresh, and for the search"
+    monkeypatch.undo()
+    assert shown == [await anew(world, agent, path) for path in (SEARCH, other, other)]
 
 
 @pytest.mark.parametrize("role", ["origin", "replica"])

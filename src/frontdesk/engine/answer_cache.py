@@ -85,8 +85,17 @@ class AnswerCache:
         if stamp.keys != self._keys(seconds) or caller.directory_version > versions.directory:
             return None
         if versions.calendars is not None:
-            return entry if stamp.minute == _minute(seconds) else None
+            outdated = stamp.minute != _minute(seconds) or self._is_outdated(caller.practice_id, versions.calendars)
+            return None if outdated else entry
         return entry if versions.directory == self._directory_version(caller.practice_id) else None
+
+    def _is_outdated(self, practice_id: int, calendars: Mapping[int, int]) -> bool:
+        """Whether the versions that some call has read are higher: no statement has to be spent on that again."""
+        latest = self._current_versions.latest(practice_id)
+        if latest is None:
+            return False
+        changes = latest.calendars.get
+        return any(changes(provider, 0) > version for provider, version in calendars.items())
 
     async def is_fresh(self, entry: Entry, caller: Caller) -> bool:
         """Compares the versions of an answer from the calendar with those in the database."""
