@@ -2,9 +2,12 @@
 
 import hashlib
 
+import orjson
+
 from frontdesk.console.language import language
 
 
 def tag_of(shown: object, length: int = 32) -> str:
-    """Differs between languages."""
-    return hashlib.sha256(repr((language(), shown)).encode()).hexdigest()[:length]
+    """Differs between languages. JSON, because `repr` takes longer for a calendar of many appointments."""
+    text = orjson.dumps((language(), shown), default=repr, option=orjson.OPT_NON_STR_KEYS)
+    return hashlib.sha256(text).hexdigest()[:length]

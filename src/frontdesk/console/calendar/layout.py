@@ -237,16 +237,15 @@ def _hours(
     name: str,
 ) -> tuple[int, int]:
     """The first and last hour to show."""
-    spans = [span for providers in columns.values() for _, open_spans in providers for span in open_spans]
-    spans += [(minute_of(each.starts_at), minute_of(each.ends_at)) for each in appointments]
+    spans = {span for providers in columns.values() for _, open_spans in providers for span in open_spans}
+    spans |= {(minute_of(each.starts_at), minute_of(each.ends_at)) for each in appointments}
     if not spans:
         return _USUAL_HOURS
-    first = min(_wall(start, name) for start, _ in spans)
-    last = max(_wall(end - 1, name) + 1 for _, end in spans)
-    opens = first // HOUR * HOUR
-    closes = max(-(-last // HOUR) * HOUR, opens + _FEWEST_HOURS)
-    if any(_wall(start, name) > _wall(end - 1, name) for start, end in spans):  # over midnight, or a repeated hour
+    walls = [(_wall(start, name), _wall(end - 1, name) + 1) for start, end in spans]
+    if any(start >= end for start, end in walls):  # over midnight, or a repeated hour
         return 0, DAY_MINUTES
+    opens = min(start for start, _ in walls) // HOUR * HOUR
+    closes = max(-(-max(end for _, end in walls) // HOUR) * HOUR, opens + _FEWEST_HOURS)
     return min(opens, DAY_MINUTES - HOUR), min(closes, DAY_MINUTES)
 
 
