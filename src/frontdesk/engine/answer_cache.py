@@ -18,7 +18,7 @@ from frontdesk.operations import Operation
 from frontdesk.store.calendar_versions import CurrentVersions
 from frontdesk.systems.port import Versions
 
-MAX_BYTES = 34 * 1024 * 1024  # reached only if tool calls read every entry: REST answers take half of their weight
+MAX_BYTES = 24 * 1024 * 1024  # reached only if tool calls read every entry: REST answers take half of their weight
 MAX_ENTRY_BYTES = 512 * 1024
 _ENTRY_OVERHEAD = 1024
 
