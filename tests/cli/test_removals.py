@@ -122,3 +122,15 @@ async def test_a_practice_with_future_appointments_is_removed_only_by_force(
         again = await command("practice", *words)
         assert (again.status, again.err) == (2, "harbor~1 was removed; only its audit trail is left.\n")
     assert "harbor" not in await practice_ids(world.database), "the slug is free"
+
+
+async def test_the_row_of_a_practice_with_an_audit_trail_cannot_be_deleted(world: World, command: Command) -> None:
+    await book(await world.client())
+    await command("practice", "remove", "harbor", "--force", "--yes")
+    owner = await asyncpg.connect(as_owner(world.database.dsn), server_settings={"search_path": "frontdesk, public"})
+    try:
+        await owner.execute("SELECT set_config('frontdesk.practice_id', '1', false), seal_audit(1, 100)")
+        with pytest.raises(asyncpg.ForeignKeyViolationError, match="audit_head"):
+            await owner.execute("DELETE FROM practice WHERE practice_id = 1")
+    finally:
+        await owner.close()
