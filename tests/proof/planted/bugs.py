@@ -51,8 +51,11 @@ BUGS: Mapping[str, tuple[Edit, ...]] = {
         Edit("systems/native/calendar_reads.py", "if calendar.changes == current.calendars.get(provider_id, 0)", "if True"),
     ),
     "stale read: changes of an appointment are not counted": (
-        Edit("store/functions/triggers.sql", "FROM before UNION SELECT practice_id, provider_id, 1 FROM after",
-             "FROM before WHERE false"),
+        Edit("store/functions/triggers.sql", "UNION ALL SELECT practice_id, provider_id, starts_at, busy_until FROM after) changed",
+             ") changed WHERE false"),
+    ),
+    "stale read: open times of a week that changed are used again": (
+        Edit("systems/native/calendar_cache.py", "weeks.without(touched)", "weeks"),
     ),
     "stale read: a worker remembers appointments": (
         Edit("operations/_lookups.py", 'R = TypeVar("R", Location, Provider, VisitType)\n',
