@@ -39,7 +39,7 @@ _BOOK = """
 SELECT outcome FROM commit_write($1, NULL, 'book', $2, 'fd_bench', 'book_appointment', 'r', $3, NULL, false, NULL, $3)
 """
 _SEAL = "SELECT seal_audit($1, 500)"
-_SEARCH = "SELECT * FROM busy_times($1, $2, $3, $4, $5)"
+_SEARCH = "SELECT * FROM changed_busy_times($1, $2, '{}', '{}', $3, $4, $5)"
 
 
 class Subject:

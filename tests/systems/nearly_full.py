@@ -167,10 +167,10 @@ class NearlyFull:
 
 
 _TAKEN = """
-SELECT epoch_minutes(starts_at), epoch_minutes(busy_until), lane FROM appointment
+SELECT epoch_minutes(starts_at), end_minutes(busy_until), lane FROM appointment
 WHERE provider_id = $1 AND status <> 'cancelled'
 UNION ALL
-SELECT epoch_minutes(starts_at), epoch_minutes(busy_until), lane FROM slot_hold
+SELECT epoch_minutes(starts_at), end_minutes(busy_until), lane FROM slot_hold
 WHERE provider_id = $1 AND live AND held_until > $2
 ORDER BY 1
 """

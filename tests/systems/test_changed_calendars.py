@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -49,8 +50,7 @@ class Changing(NearlyFull):
         await self._update_one("slot_hold", "live", "live = false")
 
     async def wait(self) -> None:
-        """Longer than a hold; or the clock is set back, and a hold that had expired is live again."""
-        self.world.clock.advance(minutes=self.chosen.choice((11, 11, -11)))
+        self.world.clock.advance(minutes=11)  # longer than a hold
 
     async def move(self) -> None:
         async with self.world.database.transaction(self.practice_id) as connection:
@@ -125,10 +125,10 @@ def test_a_change_at_the_beginning_of_a_week_closes_visits_of_the_week_before() 
     def open_starts(calendar: ProviderCalendar) -> list[int]:
         return [*cache.open_starts(1, {1: calendar}, long_visit, 99, offer, 2 * week - 120, 2 * week + 60)]
 
-    free = cache.learn(1, 1, stretch, ReadCalendar(1, 0, 3 * week, None, None), None)
+    free = cache.learn(1, 1, stretch, ReadCalendar(1, 7, 0, 3 * week, None, None), None)
     assert open_starts(free) == [*range(2 * week - 120, 2 * week + 60, 30)]
     booked = struct.pack("!3i", 2 * week, 2 * week + 30, 1)
-    taken = cache.learn(1, 1, stretch, ReadCalendar(2, 2 * week, 2 * week + 31, booked, None), free)
+    taken = cache.learn(1, 1, stretch, ReadCalendar(2, 8, 2 * week, 2 * week + 31, booked, None), free)
     assert open_starts(taken) == [2 * week - 120, 2 * week - 90, 2 * week + 30]
     assert open_starts(free) == [*range(2 * week - 120, 2 * week + 60, 30)], "as it was read"
 
@@ -183,3 +183,37 @@ async def test_a_calendar_is_read_whole_if_what_changed_is_not_on_record(
         await practice.found(ANY_VISIT, 50)
     assert set(read) == {1}
     assert read[1] > 10
+
+
+async def test_a_change_that_was_lost_in_a_fail_over_is_forgotten_although_its_version_was_given_again(
+    world: World,
+) -> None:
+    practice = Changing(world, 5)
+    await practice.imported()
+    await practice.filled(0.9)
+    query = replace(ANY_VISIT, provider_id=1)
+    async with world.database.transaction(practice.practice_id) as connection:
+        before = await connection.fetchrow("SELECT version, recent FROM calendar_version WHERE provider_id = 1")
+        rows = await connection.fetch(
+            "SELECT appointment_id FROM appointment WHERE provider_id = 1 AND status = 'booked' ORDER BY starts_at"
+        )
+        lost, *later = [row["appointment_id"] for row in rows[-3:]]
+        await connection.execute("UPDATE appointment SET status = 'cancelled' WHERE appointment_id = $1", lost)
+    assert await practice.found(query, 999) == await practice.exhaustive(query)
+    async with world.database.transaction(practice.practice_id) as connection:
+        await connection.execute("UPDATE appointment SET status = 'booked' WHERE appointment_id = $1", lost)
+        await connection.execute("UPDATE calendar_version SET version = $1, recent = $2 WHERE provider_id = 1", *before)
+        for other in later:
+            await connection.execute("UPDATE appointment SET status = 'cancelled' WHERE appointment_id = $1", other)
+    assert await practice.found(query, 999) == await practice.exhaustive(query)
+
+
+async def test_a_minute_that_an_appointment_has_begun_is_taken(world: World) -> None:
+    practice = Changing(world, 5)
+    await practice.imported()
+    free = (await practice.found(ANY_VISIT, 1))[0]
+    async with world.database.transaction(practice.practice_id) as connection:
+        await practice._book(connection, free[1], free[2], free[0] - 60, free[0], 1)
+        assert await practice.found(ANY_VISIT, 1) == [free]
+        await connection.execute("UPDATE appointment SET busy_until = busy_until + interval '1 second'")
+    assert (await practice.found(ANY_VISIT, 1))[0] != free

@@ -55,7 +55,7 @@ BUGS: Mapping[str, tuple[Edit, ...]] = {
              ") changed WHERE false"),
     ),
     "stale read: open times of a week that changed are used again": (
-        Edit("systems/native/calendar_cache.py", "weeks.without(touched)", "weeks"),
+        Edit("systems/native/calendar_cache.py", "weeks.without(touched, begin)", "weeks"),
     ),
     "stale read: a worker remembers appointments": (
         Edit("operations/_lookups.py", 'R = TypeVar("R", Location, Provider, VisitType)\n',
@@ -68,7 +68,7 @@ BUGS: Mapping[str, tuple[Edit, ...]] = {
         Edit(ANSWER_CACHE, "self._entries.put((caller.practice_id, *key)", "self._entries.put((0, *key)"),
     ),
     "phantom slot: the buffer after a visit is not busy": (
-        Edit(SLOTS, "        SELECT string_agg(\n            int4send(epoch_minutes(o.starts_at)) || int4send(epoch_minutes(o.busy_until))",
+        Edit(SLOTS, "        SELECT string_agg(\n            int4send(epoch_minutes(o.starts_at)) || int4send(end_minutes(o.busy_until))",
              "        SELECT string_agg(\n            int4send(epoch_minutes(o.starts_at)) || int4send(epoch_minutes(o.ends_at))"),
         Edit(SLOTS, "SELECT a.starts_at, a.busy_until, a.lane\n            FROM appointment a\n            WHERE a.practice_id = p_practice AND a.provider_id = wanted.id",
              "SELECT a.starts_at, a.ends_at, a.lane\n            FROM appointment a\n            WHERE a.practice_id = p_practice AND a.provider_id = wanted.id"),

@@ -1,21 +1,24 @@
--- Reads the numbers of changes that triggers.sql counts.
+-- Numbers of changes of providers' calendars, which triggers.sql counts, and what the last changes touched.
 
--- Whole minutes since 1970. STABLE like date_part itself: anything stricter keeps the planner from inlining it.
+-- Whole minutes since 1970, of a start. STABLE like date_part itself: anything stricter keeps the planner from inlining it.
 CREATE OR REPLACE FUNCTION epoch_minutes(moment timestamptz) RETURNS integer
 LANGUAGE sql STABLE PARALLEL SAFE AS $$ SELECT floor(date_part('epoch', moment) / 60)::integer $$;
 
--- The two functions below make what triggers.sql writes down of a change: its version, first start and last end.
+-- The same of an end: a minute that has begun is taken.
+CREATE OR REPLACE FUNCTION end_minutes(moment timestamptz) RETURNS integer
+LANGUAGE sql STABLE PARALLEL SAFE AS $$ SELECT ceil(date_part('epoch', moment) / 60)::integer $$;
 
--- The first change of a calendar. One minute more than it took: seconds are dropped.
+-- A change, numbered as if it were the first of its calendar: version, first start, last end, and a random number that tells
+-- it from another one of the same version, which there may be after a fail-over that lost the first.
 CREATE OR REPLACE FUNCTION touched(first_start timestamptz, last_end timestamptz) RETURNS bigint[]
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT ARRAY[ARRAY[1::bigint, frontdesk.epoch_minutes(first_start), frontdesk.epoch_minutes(last_end) + 1]]
+LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
+    SELECT ARRAY[ARRAY[1, frontdesk.epoch_minutes(first_start), frontdesk.end_minutes(last_end), (random() * 1e15)::bigint]]
 $$;
 
 -- The newest change in front of those before it. The oldest are forgotten: a cache that lacks them reads a whole calendar.
 CREATE OR REPLACE FUNCTION newest_changes(version bigint, newest bigint[], before bigint[]) RETURNS bigint[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT (ARRAY[ARRAY[version, newest[1][2], newest[1][3]]] || before)[1:8]
+    SELECT (ARRAY[ARRAY[version, newest[1][2], newest[1][3], newest[1][4]]] || before)[1:9]
 $$;
 
 -- The versions that everything computed from a practice's directory and appointments depends on: that of the directory,

@@ -9,6 +9,7 @@ DECLARE
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     SELECT p.slug INTO v_slug FROM practice p WHERE p.practice_id = p_practice FOR UPDATE;
+    PERFORM FROM provider p WHERE p.practice_id = p_practice ORDER BY p.provider_id FOR UPDATE;  -- after bookings in flight
     FOREACH v_table IN ARRAY ARRAY['staff_session', 'staff_link', 'staff_passkey', 'staff_pin'] LOOP
         EXECUTE format(
             'DELETE FROM %I WHERE staff_id IN (SELECT s.staff_id FROM staff s WHERE s.practice_id = $1)', v_table
@@ -22,10 +23,10 @@ BEGIN
     -- A table stands before those that it refers to.
     FOREACH v_table IN ARRAY ARRAY[
         'webhook_attempt', 'webhook_delivery', 'webhook_secret', 'webhook_public_endpoint', 'webhook_endpoint',
-        'event_trace', 'outbox', 'calendar_feed', 'external_identifier', 'slot_hold', 'agreed_challenge', 'intent', 'appointment_move',
-        'appointment_correction', 'appointment_attendance', 'appointment_override', 'absence_appointment',
-        'provider_absence', 'desk_note', 'patient_link',
-        'appointment', 'patient_read', 'known_patient', 'match_miss', 'patient_budget', 'patient', 'patient_counter',
+        'calendar_feed', 'external_identifier', 'slot_hold', 'appointment_move', 'appointment_correction',
+        'appointment_attendance', 'appointment_override', 'absence_appointment', 'provider_absence', 'desk_note',
+        'patient_link', 'appointment', 'patient_read', 'known_patient', 'match_miss', 'patient_budget', 'patient',
+        'patient_counter', 'event_trace', 'outbox', 'agreed_challenge', 'intent',
         'procedure', 'visit_type', 'provider', 'location', 'calendar_version', 'upstream_fault', 'upstream_write',
         'upstream_directory', 'upstream_record', 'client_usage', 'request_count', 'client', 'staff'
     ] LOOP

@@ -1,29 +1,35 @@
 -- What open slots are computed from. Times are returned as integers: minutes since 1970 in UTC.
 
 -- What takes the time of the given providers, each within its own minutes [p_from, p_to), the number of changes of their
--- calendars and the version of the directory that it was read under. Of a calendar that the caller knows as of p_known
--- changes (null: not at all), only the appointments that start in [since, until), if what changed since then is on record.
+-- calendars with the mark of the last one, and the version of the directory that it was read under. A caller that knows all
+-- of [p_from, p_to) as of p_known changes, the last of them marked p_marks, gets only the appointments that start in
+-- [since, until), where something has changed since then; any other, or if that is no longer on record, all.
 -- Integers are in network byte order: start, end and lane of each appointment; start, end, lane and expiry of each hold that
 -- is live at p_now. A generic plan: planning again for the length of each array would cost more than the query.
 CREATE OR REPLACE FUNCTION changed_busy_times(
-    p_practice bigint, p_providers integer[], p_known bigint[], p_from integer[], p_to integer[], p_now timestamptz
+    p_practice bigint, p_providers integer[], p_known bigint[], p_marks bigint[], p_from integer[], p_to integer[],
+    p_now timestamptz
 )
 RETURNS TABLE (
-    version bigint, provider_id integer, changes bigint, since integer, until integer, appointments bytea, holds bytea
+    version bigint, provider_id integer, changes bigint, mark bigint, since integer, until integer, appointments bytea,
+    holds bytea
 )
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     RETURN QUERY
-    SELECT p.version, wanted.id, coalesce(c.version, 0), part.since, part.until, busy.appointments, held.holds
+    SELECT p.version, wanted.id, coalesce(c.version, 0), CASE WHEN c.recent[1][1] = c.version THEN c.recent[1][4] END,
+           part.since, part.until, busy.appointments, held.holds
     FROM practice p
-    CROSS JOIN unnest(p_providers, p_known, p_from, p_to) AS wanted (id, known, f, t)
+    CROSS JOIN unnest(p_providers, p_known, p_marks, p_from, p_to) AS wanted (id, known, mark, f, t)
     LEFT JOIN calendar_version c ON c.practice_id = p_practice AND c.provider_id = wanted.id
     CROSS JOIN LATERAL (
-        SELECT count(*) = coalesce(c.version, 0) - wanted.known AS on_record,
-               min(c.recent[n][2])::integer AS since, max(c.recent[n][3])::integer AS until
-        FROM generate_subscripts(c.recent, 1) n WHERE c.recent[n][1] > wanted.known
+        SELECT count(*) = c.version - wanted.known + 1
+                   AND bool_or(c.recent[n][1] = wanted.known AND c.recent[n][4] = wanted.mark) AS on_record,
+               min(c.recent[n][2]) FILTER (WHERE c.recent[n][1] > wanted.known)::integer AS since,
+               max(c.recent[n][3]) FILTER (WHERE c.recent[n][1] > wanted.known)::integer AS until
+        FROM generate_subscripts(c.recent, 1) n WHERE c.recent[n][1] >= wanted.known
     ) changed
     CROSS JOIN LATERAL (
         SELECT CASE WHEN changed.on_record THEN greatest(coalesce(changed.since, wanted.t), wanted.f - 2880)
@@ -38,7 +44,7 @@ BEGIN
     ) window_of
     CROSS JOIN LATERAL (
         SELECT string_agg(
-            int4send(epoch_minutes(o.starts_at)) || int4send(epoch_minutes(o.busy_until)) || int4send(o.lane), ''
+            int4send(epoch_minutes(o.starts_at)) || int4send(end_minutes(o.busy_until)) || int4send(o.lane), ''
         ) AS appointments
         FROM (
             SELECT a.starts_at, a.busy_until, a.lane
@@ -50,7 +56,7 @@ BEGIN
     ) busy
     CROSS JOIN LATERAL (
         SELECT string_agg(
-            int4send(epoch_minutes(h.starts_at)) || int4send(epoch_minutes(h.busy_until)) || int4send(h.lane)
+            int4send(epoch_minutes(h.starts_at)) || int4send(end_minutes(h.busy_until)) || int4send(h.lane)
             || int4send(epoch_minutes(h.held_until)), ''
         ) AS holds
         FROM slot_hold h
@@ -69,7 +75,7 @@ RETURNS TABLE (version bigint, provider_id integer, changes bigint, appointments
 LANGUAGE plpgsql AS $$
 BEGIN
     RETURN QUERY SELECT b.version, b.provider_id, b.changes, b.appointments, b.holds
-    FROM changed_busy_times(p_practice, p_providers, '{}', p_from, p_to, p_now) b;
+    FROM changed_busy_times(p_practice, p_providers, '{}', '{}', p_from, p_to, p_now) b;
 END $$;
 
 -- Used by the previous release.
@@ -105,7 +111,7 @@ BEGIN
         CROSS JOIN LATERAL (SELECT to_timestamp(wanted.f * 60.0) AS f, to_timestamp(wanted.t * 60.0) AS t) window_of
         CROSS JOIN LATERAL (
             SELECT string_agg(
-                int4send(epoch_minutes(o.starts_at)) || int4send(epoch_minutes(o.busy_until)) || int4send(o.lane), ''
+                int4send(epoch_minutes(o.starts_at)) || int4send(end_minutes(o.busy_until)) || int4send(o.lane), ''
             ) AS appointments
             FROM (
                 SELECT a.starts_at, a.busy_until, a.lane
@@ -146,7 +152,7 @@ BEGIN
            (SELECT t.seen FROM patient t WHERE t.practice_id = p_practice AND t.patient_id = p_patient),
            v_patient_busy
     FROM (
-        SELECT array_agg(epoch_minutes(o.starts_at)) AS starts, array_agg(epoch_minutes(o.busy_until)) AS ends,
+        SELECT array_agg(epoch_minutes(o.starts_at)) AS starts, array_agg(end_minutes(o.busy_until)) AS ends,
                array_agg(o.lane) AS lanes
         FROM (
             SELECT a.starts_at, a.busy_until, a.lane

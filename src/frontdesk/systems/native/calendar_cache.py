@@ -36,6 +36,7 @@ class ReadCalendar(NamedTuple):
     as integers in network byte order."""
 
     changes: int
+    mark: int | None  # of the last change; None: it is not on record
     since: int  # the appointments are those that start in since <= t < until; the others are known
     until: int
     appointments: bytes | None
@@ -55,8 +56,10 @@ class OpenWeeks:
     def size(self) -> int:
         return sum(_WEEK_OVERHEAD + 4 * len(starts) for starts in self.starts.values())
 
-    def without(self, weeks: Set[int]) -> "OpenWeeks":
-        starts = {week: starts for week, starts in self.starts.items() if week not in weeks}
+    def without(self, weeks: Set[int], begin: int) -> "OpenWeeks":
+        """Those that end after `begin`."""
+        past = begin // _WEEK_MINUTES
+        starts = {week: starts for week, starts in self.starts.items() if week >= past and week not in weeks}
         cuts = [week * _WEEK_MINUTES for week in weeks if (week + 1) * _WEEK_MINUTES > self.none_from]
         return OpenWeeks(self.times, starts, self.none_from, min([self.none_until, *cuts]))
 
@@ -66,6 +69,7 @@ class ProviderCalendar:
     """One provider's appointments that overlap begin <= t < end, and the starts that are open between them."""
 
     changes: int
+    mark: int | None  # of the last change, if it is on record
     begin: int
     end: int
     busy: Busy  # appointments and holds
@@ -97,12 +101,14 @@ class CalendarCache:
         held = network_integers("i", read.holds)
         holds = Busy(held[0::4], held[1::4], held[2::4])
         busy, until = (_together(appointments, holds), min(held[3::4])) if held else (appointments, inf)
-        learnt = ProviderCalendar(read.changes, *stretch, busy, appointments, holds, until)
+        learnt = ProviderCalendar(read.changes, read.mark, *stretch, busy, appointments, holds, until)
+        learnt.size = _OVERHEAD + 12 * (len(appointments.starts) + len(holds.starts))
+        if holds.starts:
+            learnt.size += 12 * len(busy.starts)
         if known is not None:
-            learnt.open = _open_as_before(known, [(read.since, read.until), *_spans(known.holds), *_spans(holds)])
-        learnt.size = (
-            _OVERHEAD + 12 * (len(busy.starts) + len(holds.starts)) + sum(w.size for w in learnt.open.values())
-        )
+            # A hold that is new since then is among what has changed.
+            learnt.open = _open_as_before(known, stretch.begin, [(read.since, read.until), *_spans(known.holds)])
+            learnt.size += sum(weeks.size for weeks in learnt.open.values())
         self._cached.put((practice_id, provider_id), learnt, weight=learnt.size)
         return learnt
 
@@ -198,15 +204,17 @@ def _spans(busy: Busy) -> Iterable[tuple[int, int]]:
 
 
 def _open_as_before(
-    known: ProviderCalendar, changed: Sequence[tuple[int, int]]
+    known: ProviderCalendar, begin: int, changed: Sequence[tuple[int, int]]
 ) -> dict[tuple[int, int, int], OpenWeeks]:
-    """The open starts of the weeks in which nothing changed."""
+    """The open starts of the weeks from `begin` on in which nothing changed."""
     still_open = {}
     for (location_id, duration, buffer), weeks in known.open.items():
         touched: set[int] = set()
-        for begin, end in changed:  # also a visit that starts before it might overlap it
-            touched.update(range((begin - duration - buffer) // _WEEK_MINUTES, (end - 1) // _WEEK_MINUTES + 1))
-        still_open[location_id, duration, buffer] = weeks.without(touched)
+        for since, until in changed:  # also a visit that starts before it might overlap it
+            touched.update(range((since - duration - buffer) // _WEEK_MINUTES, (until - 1) // _WEEK_MINUTES + 1))
+        unchanged = weeks.without(touched, begin)
+        if unchanged.starts:
+            still_open[location_id, duration, buffer] = unchanged
     return still_open
 
 

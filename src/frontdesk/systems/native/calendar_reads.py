@@ -60,10 +60,11 @@ class CalendarReads:
             return None
         known = {each: self._known(each, stretch) for each, stretch in wanted.items()}
         rows = await self._database.fetch(
-            "SELECT * FROM changed_busy_times($1, $2, $3, $4, $5, $6)",
+            "SELECT * FROM changed_busy_times($1, $2, $3, $4, $5, $6, $7)",
             self._practice_id,
             [*wanted],
             [None if calendar is None else calendar.changes for calendar in known.values()],
+            [None if calendar is None else calendar.mark for calendar in known.values()],
             *([*column] for column in zip(*wanted.values(), strict=True)),
             self._now,
         )

@@ -26,7 +26,6 @@ class Search:
         most: int,
         after: Position | None,
     ) -> None:
-        """`offers` are those of the query."""
         self.most, self._at_once, self._after = most, query.last is not None, after
         visit_type = directory.visit_types.get(query.visit_type_id)
         self.procedure = visit_type.procedure(query.procedure_id) if visit_type is not None else None

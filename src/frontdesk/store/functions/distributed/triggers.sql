@@ -4,22 +4,26 @@
 CREATE OR REPLACE FUNCTION frontdesk.count_calendar_change() RETURNS trigger
 LANGUAGE plpgsql AS $$
 DECLARE
-    v_starts timestamptz := NEW.starts_at;
-    v_until  timestamptz := NEW.busy_until;
+    v_stays  boolean := TG_OP = 'UPDATE' AND NEW.provider_id = OLD.provider_id;
+    v_change bigint[];
 BEGIN
-    IF TG_OP = 'DELETE' OR TG_OP = 'UPDATE' AND NEW.provider_id <> OLD.provider_id THEN
+    IF TG_OP <> 'INSERT' AND NOT v_stays THEN
+        v_change := frontdesk.touched(OLD.starts_at, OLD.busy_until);
         INSERT INTO frontdesk.calendar_version AS c (practice_id, provider_id, version, recent)
-        VALUES (OLD.practice_id, OLD.provider_id, 1, frontdesk.touched(OLD.starts_at, OLD.busy_until))
+        VALUES (OLD.practice_id, OLD.provider_id, 1, v_change)
         ON CONFLICT (practice_id, provider_id) DO UPDATE SET
             version = c.version + 1, recent = frontdesk.newest_changes(c.version + 1, excluded.recent, c.recent);
     END IF;
-    IF NEW.provider_id = OLD.provider_id THEN
-        v_starts := least(v_starts, OLD.starts_at);
-        v_until := greatest(v_until, OLD.busy_until);
-    END IF;
     IF TG_OP <> 'DELETE' THEN
+        IF v_stays THEN
+            v_change := frontdesk.touched(
+                least(OLD.starts_at, NEW.starts_at), greatest(OLD.busy_until, NEW.busy_until)
+            );
+        ELSE
+            v_change := frontdesk.touched(NEW.starts_at, NEW.busy_until);
+        END IF;
         INSERT INTO frontdesk.calendar_version AS c (practice_id, provider_id, version, recent)
-        VALUES (NEW.practice_id, NEW.provider_id, 1, frontdesk.touched(v_starts, v_until))
+        VALUES (NEW.practice_id, NEW.provider_id, 1, v_change)
         ON CONFLICT (practice_id, provider_id) DO UPDATE SET
             version = c.version + 1, recent = frontdesk.newest_changes(c.version + 1, excluded.recent, c.recent);
     END IF;
