@@ -54,7 +54,7 @@ class OpenWeeks:
 
     @property
     def size(self) -> int:
-        return sum(_WEEK_OVERHEAD + 4 * len(starts) for starts in self.starts.values())
+        return sum(map(_week_size, self.starts.values()))
 
     def without(self, weeks: Set[int], begin: int) -> "OpenWeeks":
         """Those that end after `begin`."""
@@ -140,7 +140,7 @@ class CalendarCache:
             starts = weeks.starts.get(week)
             if starts is None:
                 starts = weeks.starts[week] = self._open_in_week(procedure, offer, calendar, week)
-                grown += _WEEK_OVERHEAD + 4 * len(starts)
+                grown += _week_size(starts)
             if starts:
                 found += starts[bisect_left(starts, first) : bisect_left(starts, last)]
             week += 1
@@ -172,6 +172,10 @@ class CalendarCache:
             busy = calendar.busy.starting(begin - LONGEST_APPOINTMENT, end + duration + buffer)
             found = by_week[week] = list(room(busy, capacity, procedure))
         return found
+
+
+def _week_size(starts: "array[int]") -> int:
+    return _WEEK_OVERHEAD + 4 * len(starts)
 
 
 def _appointments(stretch: Stretch, read: ReadCalendar, known: ProviderCalendar | None) -> Busy:
