@@ -263,7 +263,7 @@ def build_background(service: Service) -> Background:
             service.fhir.reconciler.step,
             Step("idle connections", database.release_idle, every=READY_SECONDS),
             *((Step("fail-over", database.watch, every=WATCH_SECONDS),) if database.hosts.has_alternatives else ()),
-            *housekeeping_steps(database),
+            *housekeeping_steps(database, service.engine.clock),
             *(() if metrics is None else (metrics.step,)),
         ]
     )

@@ -1,7 +1,7 @@
 """Housekeeping: removes expired rows periodically, a bounded number at a time, and refreshes statistics."""
 
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from frontdesk.access.assistants.applications import prune_applications
 from frontdesk.access.assistants.grants import prune_grants
@@ -22,11 +22,16 @@ KEEP_EVENTS = timedelta(days=30)
 KEEP_DELIVERIES = timedelta(days=30)
 
 
-def housekeeping_steps(database: Database) -> list[Step]:
+def housekeeping_steps(database: Database, clock: Callable[[], datetime]) -> list[Step]:
     def step(
         name: str, prune: Callable[[Database, datetime, int], Awaitable[object]], every: float = EVERY_SECONDS
     ) -> Step:
-        return Step(name, lambda: prune(database, datetime.now(UTC), MOST_AT_ONCE), every=every)
+        async def run() -> None:
+            # A clock that is ahead must not remove what is still valid: every node reads these rows.
+            now = min(clock(), await database.fetchval("SELECT clock_timestamp()"))
+            await prune(database, now, MOST_AT_ONCE)
+
+        return Step(name, run, every=every)
 
     return [
         step("intent pruning", prune_intents),

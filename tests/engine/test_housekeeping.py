@@ -1,6 +1,7 @@
 """Housekeeping removes expired intents in bounded batches, analyzes grown tables, and skips idle practices."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 
 import asyncpg
 import pytest
@@ -32,8 +33,24 @@ async def _left(world: World) -> int:
 
 
 async def test_the_service_may_do_all_of_it(world: World) -> None:
-    for step in housekeeping_steps(world.database):
+    for step in housekeeping_steps(world.database, world.clock):
         await step.run()
+
+
+@pytest.mark.parametrize(("node", "expires", "left"), [(72, 1, 2), (-72, -1, 2), (72, -1, 0), (-1, -2, 0)])
+async def test_a_node_removes_what_has_expired_by_its_clock_and_that_of_the_database(
+    world: World, node: int, expires: int, left: int
+) -> None:
+    """Times are hours from now. Where a node's clock is ahead, the tokens of the others stay valid."""
+    now = datetime.now(UTC)
+    await _challenges(world, 2)
+    async with world.database.transaction(1) as connection:
+        sql = "UPDATE intent SET keep_until = $1 WHERE practice_id = 1"
+        await connection.execute(sql, now + timedelta(hours=expires))
+    world.clock.now = now + timedelta(hours=node)
+    for step in housekeeping_steps(world.database, world.clock):
+        await step.run()
+    assert await _left(world) == left
 
 
 async def test_live_challenges_and_results_stay(world: World) -> None:
