@@ -265,6 +265,24 @@ async def test_a_slow_booking_does_not_take_a_time_that_somebody_else_holds_by_t
     assert await live(holder) == []
 
 
+async def test_a_release_during_an_outage_of_the_database_says_so(
+    server: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holder = await server.client(grant="integration")
+    pending, fetchrow = await held(holder, (await proposals(holder))[0]), server.database.fetchrow
+
+    async def no_intent(sql: str, *values: Any) -> Any:
+        if "find_intent" in sql:
+            raise DatabaseUnavailable
+        return await fetchrow(sql, *values)
+
+    monkeypatch.setattr(server.database, "fetchrow", no_intent)
+    cancelled, key = {**pending, "status": "cancelled"}, {"Idempotency-Key": "one"}
+    answer = await holder.put(f"{BASE}/Appointment/{pending['id']}", json=cancelled, headers=key)
+    issue(answer, 502, "upstream_unavailable", "transient")
+    assert answer.headers["retry-after"] == "2"
+
+
 async def test_a_hold_that_cannot_be_read_after_it_was_taken_is_not_refused(
     server: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

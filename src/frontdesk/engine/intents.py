@@ -107,7 +107,10 @@ class Intents:
             intent_id = None if key is None else intent_of_key(caller.client_id, key)
         if intent_id is None:
             return {}
-        found = await self.find(caller, intent_id, now)
+        try:
+            found = await self.find(caller, intent_id, now)
+        except SystemUnavailable as error:
+            raise Problem("upstream_unavailable", retry_after=2) from error
         if found is not None and found.state == "executing":
             raise Problem("confirmation_incomplete")
         return (found and found.result) or {}
