@@ -127,6 +127,13 @@ async def test_statement_triggers_are_made_in_the_replaced_file_only(owner: Any)
     assert {row["tgname"] for row in rows} == set(re.findall(r"CREATE OR REPLACE TRIGGER (\w+)", plain.sql))
 
 
+async def test_no_function_that_is_inlined_returns_a_subscript(owner: Any) -> None:
+    """Citus crashes where the value of a SET is one."""
+    for function in await owner.fetch(FUNCTIONS):
+        if function["language"] == "sql":
+            assert not re.search(r"\)\s*\[[^\[\]]*\]\s*\Z", without_comments(function["text"])), function["name"]
+
+
 def test_a_text_is_divided_into_its_statements() -> None:
     text = """-- first; this
     SELECT 'a;''b', $$ ; $$;
@@ -145,6 +152,8 @@ def check_statement(where: str, statement: str, tables: Tables, reading: set[str
     assert not re.search(r"\bINSERT INTO (?!.*\bVALUES\b).*\bSELECT\b", words), f"{where}: INSERT ... SELECT: {words}"
     assert not re.search(r"\bCASE (p|v)_\w+ WHEN\b", words), f"{where}: CASE of a parameter: {words}"
     assert ":]" not in words, f"{where}: a slice without an end, at which Citus crashes: {words}"
+    subscript = r"\bSET\b.*?= (?:\([^;]*\)|(?!ARRAY\b)[\w.]+)\[[^\[\]]*\](?: ?,|$| WHERE| FROM)"
+    assert not re.search(subscript, words), f"{where}: a SET to a subscript, at which Citus crashes: {words}"
     called = {name for name in re.findall(r"\b(\w+)\(", words) if name in reading}
     assert not called or words.startswith("IF"), f"{where}: a query calls {called}, which reads tables: {words}"
 
