@@ -41,7 +41,8 @@ CITUS_TESTS ?= tests/acceptance/test_booking_flow.py tests/engine/test_lifecycle
 	tests/engine/test_confirmation.py tests/engine/test_housekeeping.py tests/security/test_audit_tampering.py \
 	tests/security/test_isolation_of_operations.py tests/security/test_isolation_of_tables.py tests/webhooks/test_delivery.py \
 	tests/webhooks/test_endpoints.py tests/webhooks/test_failing_endpoints.py tests/webhooks/test_old_events.py tests/webhooks/test_queues.py \
-	tests/console/test_isolation.py tests/console/test_bookings.py tests/console/test_arrivals.py tests/console/test_audit.py
+	tests/console/test_isolation.py tests/console/test_bookings.py tests/console/test_arrivals.py tests/console/test_audit.py \
+	tests/systems/test_changed_calendars.py
 citus-test: setup-dev ## on a Citus cluster, by its coordinator's address: DATABASE=postgresql://postgres@HOST:5432/postgres
 	@test -n "$(DATABASE)" || { echo "Name a cluster: make citus-test DATABASE=postgresql://postgres@HOST:5432/postgres"; exit 2; }
 	CITUS_DATABASE="$(DATABASE)" .venv/bin/python -m pytest -m "not heavy and not one_server" $(CITUS_TESTS)

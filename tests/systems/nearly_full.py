@@ -93,10 +93,11 @@ class NearlyFull:
     async def _book(self, connection: Any, provider_id: int, location_id: int, start: int, end: int, lane: int) -> None:
         self._appointments += 1
         await connection.execute(
-            """INSERT INTO appointment SELECT $1, $2, p.patient_id, $3, $4, 20, 100, $5, $6, $7, $7, 'booked', 'x',
-               now(), now() FROM patient p WHERE p.practice_id = $1""",
+            """INSERT INTO appointment
+               VALUES ($1, $2, $8, $3, $4, 20, 100, $5, $6, $7, $7, 'booked', 'x', now(), now())""",
             *(self.practice_id, f"apt_{self._appointments:022}", provider_id, location_id, lane),
             *(EPOCH + timedelta(minutes=start), EPOCH + timedelta(minutes=end)),
+            await connection.fetchval("SELECT patient_id FROM patient WHERE practice_id = $1", self.practice_id),
         )
 
     async def cancelled(self, count: int) -> None:

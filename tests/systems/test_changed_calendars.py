@@ -73,8 +73,8 @@ class Changing(NearlyFull):
             if place is not None:
                 provider_id, location_id, start, end, lane = place
                 await connection.execute(
-                    """INSERT INTO slot_hold SELECT $1, 'hold_' || gen_random_uuid(), 'client', $2, $3, 20, 100, $4, $5,
-                       $6, $6, $7, $7::timestamptz + interval '10 minutes', true""",
+                    """INSERT INTO slot_hold VALUES ($1, 'hold_' || gen_random_uuid(), 'client', $2, $3, 20, 100, $4,
+                       $5, $6, $6, $7, $7::timestamptz + interval '10 minutes', true)""",
                     *(self.practice_id, provider_id, location_id, lane),
                     *(EPOCH + timedelta(minutes=start), EPOCH + timedelta(minutes=end), now),
                 )
@@ -222,5 +222,6 @@ async def test_a_minute_that_an_appointment_has_begun_is_taken(world: World) -> 
     async with world.database.transaction(practice.practice_id) as connection:
         await practice._book(connection, free[1], free[2], free[0] - 60, free[0], 1)
         assert await practice.found(ANY_VISIT, 1) == [free]
-        await connection.execute("UPDATE appointment SET busy_until = busy_until + interval '1 second'")
+        a_second_later = EPOCH + timedelta(minutes=free[0], seconds=1)
+        await connection.execute("UPDATE appointment SET busy_until = $1", a_second_later)
     assert (await practice.found(ANY_VISIT, 1))[0] != free
