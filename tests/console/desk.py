@@ -73,6 +73,12 @@ def entries(html: str) -> dict[str, Element]:
     return dict(zip(ids, document.of_class("entry"), strict=True))
 
 
+def labels(html: str) -> dict[str, str]:
+    """What a screen reader says of each appointment of a calendar, by id."""
+    found = Document(html).having("data-entry")
+    return {each.attributes["data-entry"]: each.attributes["aria-label"] for each in found}
+
+
 async def calendar(browser: httpx.AsyncClient, path: str = "/calendar", **query: Any) -> str:
     answer = await browser.get(f"/console{path}", params={"date": MONDAY.isoformat(), **query})
     assert answer.status_code == 200, answer.text

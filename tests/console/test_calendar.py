@@ -8,7 +8,7 @@ import pytest
 from frontdesk.engine.arguments import Arguments
 from frontdesk.engine.execute import Call
 from frontdesk.operations import HOLD_SLOT
-from tests.console.desk import Document, calendar, entries, records, words
+from tests.console.desk import Document, calendar, entries, labels, records, words
 from tests.console.signing_in import TEST_STAFF, signed_in
 from tests.world import MONDAY, PRACTICE, World, book, confirmed, patient_id, slots
 
@@ -26,6 +26,7 @@ async def test_an_agents_booking_stands_in_its_providers_column_with_name_time_s
     [(shown, entry)] = entries(html).items()
     assert shown == booked
     assert words(entry.text) == "09:00–09:15 Ada Lovelace Follow-up Booked booked by agent of harbor"
+    assert labels(html) == {booked: "09:00–09:15 Ada Lovelace, Follow-up, Booked, booked by agent of harbor"}
     assert {"is-booked", "at-1", "for-3", "lane-1"} <= entry.classes
     [column] = Document(html).having("data-provider", "10")
     assert "Ada Lovelace" in column.text
@@ -396,6 +397,8 @@ async def test_a_held_time_is_shown_until_it_expires_and_is_no_appointment(
     html = await calendar(staff)
     [held] = [each for each in Document(html).of_class("is-held") if "entry" in each.classes]
     assert words(held.text) == "09:00–09:15 Held until 03:05 Follow-up Held held by integration of harbor"
+    [link] = Document(html).having("data-held-until")
+    assert link.attributes["aria-label"] == "09:00–09:15 Held until 03:05, Follow-up, held by integration of harbor"
     assert {"at-1", "for-3", "lane-1"} <= held.classes
     assert Document(html).having("data-entry") == []
     [column] = Document(html).having("data-provider", "10")

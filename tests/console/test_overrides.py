@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from frontdesk.operations import OVERRIDE_BOOKING, OVERRIDE_MOVE
-from tests.console.desk import HIDDEN, Document, calendar, entries, records, stored, words
+from tests.console.desk import HIDDEN, Document, calendar, entries, labels, records, stored, words
 from tests.console.signing_in import TEST_STAFF, signed_in
 from tests.doors.mcp_speech import framed, send
 from tests.world import World, book, patient_id, slots
@@ -76,7 +76,7 @@ async def test_a_full_time_is_booked_after_its_rules_were_named_a_reason_given_a
     assert "is-override" in found[over].classes
     assert "is-override" not in found[ordinary].classes
     assert "lane-2" in found[over].classes
-    assert "Booked, override" in words(found[over].text)
+    assert ", Booked, override, booked by " in labels(await calendar(staff))[over]
     assert "override: overbooked" in words(Document(await calendar(staff, "/day-sheet")).tagged("main")[0].text)
     panel = words(Document((await staff.get(f"/console/appointments/{over}")).text).having("id", "appointment")[0].text)
     assert "Against the rulesoverbookedIn pain <b> by" in panel
