@@ -1,5 +1,6 @@
 """The answer cache: who gets a cached answer, and when it is no longer fresh."""
 
+import tracemalloc
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
@@ -8,6 +9,7 @@ from typing import Any
 
 import asyncpg
 import httpx
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -370,6 +372,29 @@ async def test_an_answer_that_is_too_large_is_not_cached(world: World) -> None:
     for size, stored in ((MAX_ENTRY_BYTES, 0), (MAX_ENTRY_BYTES // 3, 1)):
         cache.store(caller, operation, key[1:], Answer(200, b"x" * size), entry.versions, entry.stamp)
         assert len(cache._entries) == stored
+
+
+async def test_entries_take_no_more_memory_than_they_weigh(world: World) -> None:
+    agent = await world.client()
+    await agent.get("/api/providers")
+    ((_, entry),) = entries(world).items()
+    caller = await world.service.authenticator.identify(agent.headers["Authorization"].removeprefix("Bearer "))
+    operation = next(each for each in OPERATIONS if each.name == "list_providers")
+    cache = empty_cache(world)
+    tracemalloc.start()
+    try:
+        for number in range(200):
+            answer = Answer(200, orjson.dumps({"items": "x" * 400}))
+            key = ("list_providers", orjson.dumps({"limit": number}))
+            cache.store(caller, operation, key, answer, entry.versions, entry.stamp)
+            stored = cache.lookup(caller, key)
+            assert stored is not None
+            assert orjson.dumps(stored.answer.quoted) == orjson.dumps('{"items":"' + "x" * 400 + '"}')
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(cache._entries) == 200
+    assert 200 * 800 < taken < cache._entries.weight * 1.1
 
 
 async def test_hits_and_misses_are_counted_by_operation(world: World) -> None:

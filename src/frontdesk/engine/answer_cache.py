@@ -33,7 +33,7 @@ class Answer:
     @cached_property
     def quoted(self) -> orjson.Fragment:
         """The content as a JSON string."""
-        return orjson.Fragment(orjson.dumps(self.content.decode()))
+        return orjson.Fragment(_exact(orjson.dumps(self.content.decode())))
 
     @property
     def body(self) -> Mapping[str, Any]:
@@ -117,7 +117,13 @@ class AnswerCache:
             2 * len(answer.content) + len(key[0]) + len(key[1]) + _ENTRY_OVERHEAD
         )  # twice: plain, and quoted once a tool call reads it
         if size <= MAX_ENTRY_BYTES:
-            self._entries.put((caller.practice_id, *key), Entry(answer, versions, stamp), size)
+            exact = Answer(answer.status, _exact(answer.content))
+            self._entries.put((caller.practice_id, key[0], _exact(key[1])), Entry(exact, versions, stamp), size)
+
+
+def _exact(content: bytes) -> bytes:
+    """A copy: orjson leaves what it wrote in its buffer, which takes several times as much memory."""
+    return bytes(memoryview(content))
 
 
 def _minute(seconds: float) -> float:
