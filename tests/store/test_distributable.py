@@ -131,7 +131,36 @@ async def test_no_function_that_is_inlined_returns_a_subscript(owner: Any) -> No
     """Citus crashes where the value of a SET is one."""
     for function in await owner.fetch(FUNCTIONS):
         if function["language"] == "sql":
-            assert not re.search(r"\)\s*\[[^\[\]]*\]\s*\Z", without_comments(function["text"])), function["name"]
+            assert not is_subscript(without_comments(function["text"])), function["name"]
+
+
+async def test_no_trigger_sets_a_subscript(owner: Any) -> None:
+    texts = {f["name"]: f["text"] for f in await owner.fetch(FUNCTIONS) if f["is_trigger"]}
+    texts |= {file.name: file.sql for file in this_release().of_distributed}
+    assert {"count_calendar_change", "triggers"} <= texts.keys()
+    for name, text in texts.items():
+        for statement in without_comments(text).split(";"):
+            assert not set_to_subscript(" ".join(statement.split())), f"{name}: {statement}"
+
+
+@pytest.mark.parametrize(
+    ("value", "wrong"),
+    [
+        ("(ARRAY[ARRAY[1, v]] || c.recent)[1:9]", True),
+        ("before[1:8]", True),
+        ("c.recent[1][2]", True),
+        ("$2[1]", True),
+        ("(a || b)[1:9]::bigint[]", True),
+        ("ARRAY[ARRAY[1, v[1]]]", False),
+        ("ARRAY[1] || before[1:8]", False),
+        ("f(before[1:8])", False),
+        ("a + b", False),
+    ],
+)
+def test_a_subscript_as_the_whole_value_is_recognized(value: str, wrong: bool) -> None:
+    assert is_subscript(f"SELECT {value};") is wrong
+    assert set_to_subscript(f"UPDATE t SET n = n + 1, a = {value} WHERE b = p_ids[1]") is wrong
+    assert set_to_subscript(f"INSERT INTO t VALUES (1) ON CONFLICT (b) DO UPDATE SET a = {value}") is wrong
 
 
 def test_a_text_is_divided_into_its_statements() -> None:
@@ -152,10 +181,32 @@ def check_statement(where: str, statement: str, tables: Tables, reading: set[str
     assert not re.search(r"\bINSERT INTO (?!.*\bVALUES\b).*\bSELECT\b", words), f"{where}: INSERT ... SELECT: {words}"
     assert not re.search(r"\bCASE (p|v)_\w+ WHEN\b", words), f"{where}: CASE of a parameter: {words}"
     assert ":]" not in words, f"{where}: a slice without an end, at which Citus crashes: {words}"
-    subscript = r"\bSET\b.*?= (?:\([^;]*\)|(?!ARRAY\b)[\w.]+)\[[^\[\]]*\](?: ?,|$| WHERE| FROM)"
-    assert not re.search(subscript, words), f"{where}: a SET to a subscript, at which Citus crashes: {words}"
+    assert not set_to_subscript(words), f"{where}: a SET to a subscript, at which Citus crashes: {words}"
     called = {name for name in re.findall(r"\b(\w+)\(", words) if name in reading}
     assert not called or words.startswith("IF"), f"{where}: a query calls {called}, which reads tables: {words}"
+
+
+def is_subscript(text: str) -> bool:
+    """Whether a value, or that of a SELECT, is a subscript as a whole."""
+    value = re.sub(r"^\s*SELECT\s+|(?:::[\w\[\]]+)?\s*;?\s*$", "", text)
+    while re.search(r"\([^()]*\)|ARRAY\[[^\[\]]*\]", value):  # from the inside out
+        value = re.sub(r"\([^()]*\)", "x", re.sub(r"ARRAY\[[^\[\]]*\]", "x", value))
+    return bool(re.fullmatch(r"[\w.$]+(?:\[[^\[\]]*\])+", value))
+
+
+def set_to_subscript(statement: str) -> bool:
+    """Whether a statement sets a column to a subscript."""
+    found = re.search(r"\bSET (.*?)(?: WHERE | FROM | RETURNING |$)", statement)
+    if found is None:
+        return False
+    parts, depth = [""], 0
+    for char in found[1]:
+        depth += (char in "([") - (char in ")]")
+        if char == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return any(is_subscript(part.partition("=")[2].strip()) for part in parts)
 
 
 def without_comments(text: str) -> str:

@@ -65,7 +65,7 @@ BUGS: Mapping[str, tuple[Edit, ...]] = {
     ),
     "another practice's answer: the cache is keyed without the practice": (
         Edit(ANSWER_CACHE, "entry = self._entries.get((caller.practice_id, *key))", "entry = self._entries.get((0, *key))"),
-        Edit(ANSWER_CACHE, "self._entries.put((caller.practice_id, *key)", "self._entries.put((0, *key)"),
+        Edit(ANSWER_CACHE, "self._entries.put((caller.practice_id, key[0]", "self._entries.put((0, key[0]"),
     ),
     "phantom slot: the buffer after a visit is not busy": (
         Edit(SLOTS, "        SELECT string_agg(\n            int4send(epoch_minutes(o.starts_at)) || int4send(end_minutes(o.busy_until))",
