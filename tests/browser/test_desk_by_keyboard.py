@@ -65,7 +65,7 @@ def test_a_full_time_is_overbooked(place: Office, window: Open) -> None:
     expect(chosen(page).get_by_role("button", name="Book anyway")).to_be_focused()
     page.keyboard.press("Enter")
     expect(chosen(page)).to_be_hidden()
-    expect(entry(page, "Inserted")).to_have_accessible_name(re.compile("Booked, override"))
+    expect(entry(page, "Inserted")).to_have_accessible_name(re.compile("Override · "))
     expect(entry(page, "Sitting")).to_be_focused()
 
 

@@ -44,7 +44,7 @@ def test_a_full_time_is_overbooked_by_mouse_and_looks_like_it(place: Office) -> 
     anyway.click()
     expect(chosen(page)).to_be_hidden()
     booked = entry(page, "Squeezed")
-    expect(booked).to_have_accessible_name(re.compile("override"))
+    expect(booked).to_have_accessible_name(re.compile("Override · "))
     expect(booked.locator("xpath=ancestor::li[1]")).to_have_class(re.compile("is-override"))
     booked.click()
     expect(panel(page).get_by_text("Against the rules", exact=True)).to_be_visible()

@@ -76,7 +76,7 @@ async def test_a_full_time_is_booked_after_its_rules_were_named_a_reason_given_a
     assert "is-override" in found[over].classes
     assert "is-override" not in found[ordinary].classes
     assert "lane-2" in found[over].classes
-    assert ", Booked, override, booked by " in labels(await calendar(staff))[over]
+    assert ", Override · Follow-up, Booked, booked by " in labels(await calendar(staff))[over]
     assert "override: overbooked" in words(Document(await calendar(staff, "/day-sheet")).tagged("main")[0].text)
     panel = words(Document((await staff.get(f"/console/appointments/{over}")).text).having("id", "appointment")[0].text)
     assert "Against the rulesoverbookedIn pain <b> by" in panel
