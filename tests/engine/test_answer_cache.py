@@ -1,7 +1,7 @@
 """The answer cache: who gets a cached answer, and when it is no longer fresh."""
 
 import tracemalloc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -15,12 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frontdesk.access.clients.authentication import STATUS_TTL_SECONDS
+from frontdesk.access.clients.caller import Caller
 from frontdesk.access.clients.records import disable_client
 from frontdesk.access.keys.ring import CURSORS, SETTLING, SLOT_IDS
 from frontdesk.cache import BoundedCache
 from frontdesk.doors.mcp.messages import PARSE_ERROR
 from frontdesk.doors.rest import RestDoor
-from frontdesk.engine.answer_cache import MAX_ENTRY_BYTES, Answer, AnswerCache, Entry
+from frontdesk.engine.answer_cache import MAX_ENTRY_BYTES, Answer, AnswerCache, CacheKey, Entry
 from frontdesk.operations import OPERATIONS, SlotJson
 from frontdesk.store.calendar_versions import CurrentVersions, PracticeVersions
 from frontdesk.store.practices import set_suspended
@@ -362,31 +363,36 @@ async def test_the_cache_is_bounded_and_keeps_what_was_used_last(world: World) -
     assert any(key[1] == "/api/providers" for key in entries(world))
 
 
-async def test_an_answer_that_is_too_large_is_not_cached(world: World) -> None:
-    agent = await world.client()
+async def emptied(world: World) -> tuple[AnswerCache, Caller, Callable[[CacheKey, Answer], None]]:
+    """An empty cache, a caller, and what stores answers of list_providers to it there."""
+    agent, cache = await world.client(), empty_cache(world)
     await agent.get("/api/providers")
-    ((key, entry),) = entries(world).items()
+    (entry,) = entries(world).values()
     caller = await world.service.authenticator.identify(agent.headers["Authorization"].removeprefix("Bearer "))
     operation = next(each for each in OPERATIONS if each.name == "list_providers")
-    cache = empty_cache(world)
+
+    def store(key: CacheKey, answer: Answer) -> None:
+        cache.store(caller, operation, key, answer, entry.versions, entry.stamp)
+
+    return cache, caller, store
+
+
+async def test_an_answer_that_is_too_large_is_not_cached(world: World) -> None:
+    cache, _, store = await emptied(world)
+    key = ("/api/providers", b"")
     for size, stored in ((MAX_ENTRY_BYTES, 0), (MAX_ENTRY_BYTES // 3, 1)):
-        cache.store(caller, operation, key[1:], Answer(200, b"x" * size), entry.versions, entry.stamp)
+        store(key, Answer(200, b"x" * size))
         assert len(cache._entries) == stored
 
 
 async def test_entries_take_no_more_memory_than_they_weigh(world: World) -> None:
-    agent = await world.client()
-    await agent.get("/api/providers")
-    ((_, entry),) = entries(world).items()
-    caller = await world.service.authenticator.identify(agent.headers["Authorization"].removeprefix("Bearer "))
-    operation = next(each for each in OPERATIONS if each.name == "list_providers")
-    cache = empty_cache(world)
+    cache, caller, store = await emptied(world)
     tracemalloc.start()
     try:
         for number in range(200):
             answer = Answer(200, orjson.dumps({"items": "x" * 400}))
             key = ("list_providers", orjson.dumps({"limit": number}))
-            cache.store(caller, operation, key, answer, entry.versions, entry.stamp)
+            store(key, answer)
             stored = cache.lookup(caller, key)
             assert stored is not None
             assert orjson.dumps(stored.answer.quoted) == orjson.dumps('{"items":"' + "x" * 400 + '"}')
