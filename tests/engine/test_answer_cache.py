@@ -363,6 +363,20 @@ async def test_the_cache_is_bounded_and_keeps_what_was_used_last(world: World) -
     assert any(key[1] == "/api/providers" for key in entries(world))
 
 
+async def test_answers_from_the_calendar_take_no_memory_after_their_minute(world: World) -> None:
+    agent = await world.client()
+    world.clock.now = world.clock.now.replace(second=30)
+    for path in ("/api/providers", SEARCH, SEARCH.replace("limit=200", "limit=5")):
+        assert (await agent.get(path)).status_code == 200
+    world.clock.advance(seconds=20)
+    assert (await agent.get(SEARCH.replace("limit=200", "limit=6"))).status_code == 200
+    assert len(entries(world)) == 4
+    world.clock.advance(seconds=20)
+    assert (await agent.get(SEARCH)).status_code == 200
+    assert sorted(path for _, path, _ in entries(world)) == ["/api/providers", "/api/slots"]
+    assert await statements(world, agent, SEARCH) == 1
+
+
 async def emptied(world: World) -> tuple[AnswerCache, Caller, Callable[[CacheKey, Answer], None]]:
     """An empty cache, a caller, and what stores answers of list_providers to it there."""
     agent, cache = await world.client(), empty_cache(world)

@@ -72,6 +72,7 @@ class AnswerCache:
         self._keys = keys
         self._seconds = seconds
         self._entries: BoundedCache[tuple[int, str, bytes], Entry] = BoundedCache(max_bytes)
+        self._minute = 0.0  # of all stored answers from calendars
         self.hits: Counter[str] = Counter()
         self.misses: Counter[str] = Counter()
 
@@ -113,12 +114,24 @@ class AnswerCache:
     ) -> None:
         if (operation.depends_on == "calendar") != (versions.calendars is not None):
             return
+        if versions.calendars is not None:
+            self._drop_outdated()
+            if stamp.minute != self._minute:
+                return
         size = (
             2 * len(answer.content) + len(key[0]) + len(key[1]) + _ENTRY_OVERHEAD
         )  # twice: plain, and quoted once a tool call reads it
         if size <= MAX_ENTRY_BYTES:
             exact = Answer(answer.status, _exact(answer.content))
             self._entries.put((caller.practice_id, key[0], _exact(key[1])), Entry(exact, versions, stamp), size)
+
+    def _drop_outdated(self) -> None:
+        """When a new minute has begun: answers from the calendar of any other are never returned again."""
+        minute = _minute(self._seconds())
+        if minute != self._minute:
+            self._minute = minute
+            for key in [key for key, entry in self._entries.items() if entry.versions.calendars is not None]:
+                self._entries.discard(key)
 
 
 def _exact(content: bytes) -> bytes:
