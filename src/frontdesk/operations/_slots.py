@@ -24,4 +24,4 @@ def slot_items(context: Context, found: FoundSlots, limit: int) -> tuple[orjson.
 
 
 def _array(items: list[bytes]) -> orjson.Fragment:
-    return orjson.Fragment(b"[" + b",".join(items) + b"]")
+    return orjson.Fragment(b"[%b]" % b",".join(items))
