@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from frontdesk.app import Service, build_app, build_service
+from frontdesk.console import live_updates
 from frontdesk.console.live_updates import LiveCalendars, TooManyStreams
 from frontdesk.console.pages import live as live_pages
 from frontdesk.settings import Settings
@@ -80,7 +81,10 @@ async def test_a_booking_on_one_node_reaches_a_calendar_on_another(
             assert said not in opened.text
 
 
-async def test_every_kind_of_change_is_told(running: World, staff: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
+async def test_every_kind_of_change_is_told(
+    running: World, staff: httpx.AsyncClient, agent: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_updates, "PAUSE_SECONDS", 0.0)
     async with stream(running.transport.app, staff) as opened:
         await opened.until("retry")
         told = 0
@@ -135,6 +139,29 @@ async def test_many_changes_at_once_are_few_words(running: World) -> None:
         while len(told) < 2:
             await asyncio.sleep(0.01)
     assert sorted(told) == ["7", "8"]
+
+
+@pytest.mark.parametrize("pause", [0.05, 3600.0])
+async def test_a_change_soon_after_another_waits_for_the_pause(pause: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_updates, "PAUSE_SECONDS", pause)
+    live, loop = LiveCalendars(), asyncio.get_running_loop()
+    with live.listening(1, "harbor", "x") as listener:
+        live.on_change("calendar", "1")
+        began = loop.time()
+        assert await listener.next(PATIENCE) == "changed"  # the first one at once
+        for _ in range(10):
+            live.on_change("calendar", "1")
+        following = asyncio.create_task(listener.next(PATIENCE))
+        if pause < PATIENCE:
+            assert await following == "changed"
+            assert loop.time() - began >= pause
+            assert await listener.next(0.01) == "quiet"  # all ten were told together
+        else:
+            await asyncio.sleep(0.05)
+            assert not following.done()
+            live.close()  # does not wait for the pause
+            async with asyncio.timeout(PATIENCE):
+                assert await following == "over"
 
 
 async def test_a_stream_ends_with_its_session(

@@ -1,16 +1,18 @@
 """Live updates for open calendar pages of this process, by practice.
 
-Streams end when the port closes, because the server waits for them.
+Each page hears of a first change at once and of further ones once a second: a page costs far more than a booking, and
+many may be open. Streams end when the port closes, because the server waits for them.
 """
 
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Literal
 
 from frontdesk.outbound.calendar_notifier import KIND
+
+PAUSE_SECONDS = 1.0
 
 
 class TooManyStreams(Exception):  # noqa: N818 - a state of the world
@@ -22,7 +24,7 @@ class LiveCalendars:
         self._most, self._most_each = most, most_each
         self._open: Counter[str] = Counter()  # streams by staff member
         self._waiting: dict[str, set[asyncio.Event]] = {}
-        self._closed = False
+        self._closed = asyncio.Event()
 
     @property
     def streams(self) -> int:
@@ -40,20 +42,20 @@ class LiveCalendars:
                 event.set()
 
     def close(self) -> None:
-        self._closed = True
+        self._closed.set()
         self.wake_all()
 
     @contextlib.contextmanager
     def listening(self, practice_id: int, practice_slug: str, whose: str) -> Iterator["Listener"]:
         """Raises TooManyStreams."""
-        if self._closed or self.streams >= self._most or self._open[whose] >= self._most_each:
+        if self._closed.is_set() or self.streams >= self._most or self._open[whose] >= self._most_each:
             raise TooManyStreams
         event, keys = asyncio.Event(), (f"{KIND} {practice_id}", f"practice {practice_slug}")
         self._open[whose] += 1
         for key in keys:
             self._waiting.setdefault(key, set()).add(event)
         try:
-            yield Listener(event, lambda: self._closed)
+            yield Listener(event, self._closed)
         finally:
             self._open[whose] -= 1
             if not self._open[whose]:
@@ -64,17 +66,33 @@ class LiveCalendars:
                     del self._waiting[key]
 
 
-@dataclass(frozen=True, slots=True)
 class Listener:
-    event: asyncio.Event
-    closed: Callable[[], bool]
+    def __init__(self, changed: asyncio.Event, closed: asyncio.Event) -> None:
+        self._changed = changed
+        self._closed = closed
+        self._pauses_until = 0.0  # on the event loop's clock
 
     async def next(self, seconds: float) -> Literal["changed", "quiet", "over"]:
-        """Waits for a change, `seconds` without one, or the end of the process."""
-        try:
-            async with asyncio.timeout(0 if self.closed() else seconds):  # 3.11's wait_for may swallow a cancellation
-                await self.event.wait()
-        except TimeoutError:
-            return "over" if self.closed() else "quiet"
-        self.event.clear()
-        return "over" if self.closed() else "changed"
+        """Waits for a change, `seconds` without one, or the end of the process. After a change there is a pause first:
+        what changes meanwhile counts when it is over."""
+        loop = asyncio.get_running_loop()
+        pause = self._pauses_until - loop.time()
+        if pause > 0:
+            await _is_set_within(self._closed, pause)
+        changed = await _is_set_within(self._changed, seconds)
+        if self._closed.is_set():
+            return "over"
+        if not changed:
+            return "quiet"
+        self._changed.clear()
+        self._pauses_until = loop.time() + PAUSE_SECONDS
+        return "changed"
+
+
+async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(seconds):  # 3.11's wait_for may swallow a cancellation
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True
