@@ -12,7 +12,15 @@ from frontdesk.housekeeping import housekeeping_steps, prune_deliveries, prune_e
 from frontdesk.outbound.webhooks.deliverer import Deliverer
 from frontdesk.store.practice_work import practices_with
 from frontdesk.store.statistics import analyze_grown_tables
+from tests.shared_database import as_superuser
 from tests.world import PRACTICE, World, patient_id, slots
+
+_GROWN = """
+INSERT INTO patient (practice_id, patient_id, number, first_name, last_name, name_key, dob, phone, phone_digits, seen,
+                     created_at, updated_at)
+SELECT 1, 'pat_grown' || n, 10000 + n, 'F', 'L', 'f l', '1990-01-01', '', '', false, now(), now()
+FROM generate_series(1, $1::integer) AS n
+"""
 
 
 async def _challenges(world: World, count: int) -> list[dict[str, str]]:
@@ -141,14 +149,35 @@ async def test_tables_that_have_grown_are_analyzed(world: World, owner: asyncpg.
     assert await _analyzed_rows(world) >= 700
 
     async with world.database.transaction(1) as connection:
-        await connection.execute(
-            """INSERT INTO patient (practice_id, patient_id, number, first_name, last_name, name_key, dob, phone,
-                                    phone_digits, seen, created_at, updated_at)
-               SELECT 1, 'pat_grown' || n, 10000 + n, 'F', 'L', 'f l', '1990-01-01', '', '', false, now(), now()
-               FROM generate_series(1, 8000) AS n"""
-        )
+        await connection.execute(_GROWN, 8000)
     await analyze_grown_tables(world.database)
     assert await _analyzed_rows(world) >= 8700
+
+
+@pytest.mark.one_server
+async def test_tables_that_have_changed_a_lot_are_analyzed_now_and_then(world: World, database_dsn: str) -> None:
+    """Else a practice that is new in a large table would be taken for empty until a tenth of the table has changed."""
+    superuser = await asyncpg.connect(as_superuser(database_dsn), server_settings={"search_path": "frontdesk"})
+    analyzed = "SELECT pg_stat_get_last_analyze_time('patient'::regclass)"
+    change = "UPDATE patient SET last_name = last_name WHERE practice_id = 1; SELECT pg_stat_force_next_flush()"
+    try:
+        await superuser.execute("ALTER TABLE patient SET (autovacuum_enabled = off)")
+        async with world.database.transaction(1) as connection:
+            await connection.execute(_GROWN, 10_000)
+        await superuser.execute("ANALYZE patient")
+        before = await superuser.fetchval(analyzed)
+        await superuser.execute(change)
+        await analyze_grown_tables(world.database)
+        assert await superuser.fetchval(analyzed) == before, "a moment ago"
+
+        await superuser.execute("SELECT pg_stat_reset_single_table_counters('patient'::regclass)")
+        await analyze_grown_tables(world.database)
+        assert await superuser.fetchval(analyzed) is None, "nothing has changed"
+        await superuser.execute(change)
+        await analyze_grown_tables(world.database)
+        assert await superuser.fetchval(analyzed) is not None
+    finally:
+        await superuser.close()
 
 
 async def _analyzed_rows(world: World) -> float:

@@ -132,13 +132,14 @@ END $$;
 CREATE OR REPLACE TRIGGER audit_head_forward BEFORE UPDATE ON audit_head
     FOR EACH ROW EXECUTE FUNCTION guard_audit_head();
 
--- Sealed records come from appointment_trail, which sealing fills; the others are read from the unsealed records.
+-- Sealed records come from appointment_trail, which sealing fills; the others are read from the unsealed records. With a
+-- generic plan: PostgreSQL takes a practice that is new in a large database for empty, and would begin with all its records.
 CREATE OR REPLACE FUNCTION appointment_changes(p_practice bigint, p_appointments text[], p_operation text)
 RETURNS TABLE (
     appointment_id text, record_id bigint, at timestamptz, actor text, operation text, outcome text, request_id text,
     consent text
 )
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);

@@ -1,10 +1,11 @@
 -- Practices whose calendar lives in another system: ids of its records, and writes on their way to it.
 
 -- Our ids of records of the other system. A record seen for the first time gets the candidate id given with it, and a
--- patient the practice's next number.
+-- patient the practice's next number. With a generic plan: PostgreSQL takes a practice that is new in a large database for
+-- empty, and would look through all its records for each reference.
 CREATE OR REPLACE FUNCTION upstream_ids(p_practice bigint, p_references text[], p_candidates text[])
 RETURNS SETOF upstream_record
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     fresh  record;
     v_next integer;
@@ -49,7 +50,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION upstream_records_of(p_practice bigint, p_local_ids text[]) RETURNS SETOF upstream_record
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     RETURN QUERY SELECT * FROM upstream_record r WHERE r.practice_id = p_practice AND r.local_id = ANY (p_local_ids);

@@ -87,12 +87,12 @@ BEGIN
     ), false);
 END $$;
 
--- The overrides of these appointments, oldest first, and whether each is the one that the appointment stands by now. No
--- join: the planner takes a practice that is new in a large database for empty, would begin with all its appointments, and
--- would look through the array for each of them.
+-- The overrides of these appointments, oldest first, and whether each is the one that the appointment stands by now. Without
+-- a join and with a generic plan: PostgreSQL takes a practice that is new in a large database for empty, would begin with all
+-- its appointments, and would look through the array for each of them.
 CREATE OR REPLACE FUNCTION list_overrides(p_practice bigint, p_appointments text[])
 RETURNS TABLE (appointment_id text, at timestamptz, staff_id text, rules text[], reason text, stands boolean)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);

@@ -27,9 +27,10 @@ BEGIN
     ORDER BY p.number;
 END $$;
 
+-- With a generic plan: PostgreSQL takes a practice that is new in a large database for empty, and would read all its patients.
 CREATE OR REPLACE FUNCTION patient_contacts(p_practice bigint, p_patients text[])
 RETURNS TABLE (patient_id text, first_name text, last_name text, dob date, phone text)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
