@@ -1,10 +1,10 @@
 -- Periodic work on the database itself.
 
 -- Analyzes the tables that have grown fourfold since they were last analyzed, because autovacuum may not get to them for
--- minutes, or between crashes not at all, and large ones after some thousand changes, every five minutes at most: autovacuum
--- waits for a tenth of a table, and until then PostgreSQL takes a practice that is new in it for empty. Connections plan
--- again afterwards. Runs as the owner of the tables, whom alone PostgreSQL lets analyze them. One that is being analyzed or
--- vacuumed is left out.
+-- minutes, or between crashes not at all. Also those with 10,000 changes, every five minutes at most: autovacuum waits for a
+-- tenth of a table, and until then PostgreSQL takes a practice that is new in it for empty. Connections plan again
+-- afterwards. Runs as the owner of the tables, whom alone PostgreSQL lets analyze them. One that is being analyzed or vacuumed
+-- is left out.
 CREATE OR REPLACE FUNCTION analyze_grown_tables() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
