@@ -13,7 +13,7 @@ from tests.world import NOW
 
 KNOWN, NEW = 7001, 7002  # practices
 MANY, WANTED = 2000, 300  # records of each practice, and those that are asked for
-LOADED = (
+_LOADED = (
     """INSERT INTO appointment (practice_id, appointment_id, patient_id, provider_id, location_id, visit_type_id,
            procedure_id, lane, starts_at, ends_at, busy_until, status, booked_by, created_at, updated_at)
        SELECT $1, 'apt_' || n, 'pat_' || n, 10, 1, 21, 101, 1, at, at + interval '15 minutes',
@@ -35,8 +35,10 @@ LOADED = (
        SELECT $1, 'apt_' || n, 'Appointment/' || n FROM generate_series(1, $2::integer) n
        WHERE $3::timestamptz IS NOT NULL""",
 )
-_READ = "SELECT sum(seq_tup_read + idx_tup_fetch)::integer FROM pg_stat_xact_user_tables WHERE schemaname = 'frontdesk'"
-_SCANS = "SELECT sum(seq_scan + idx_scan)::integer FROM pg_stat_xact_user_tables WHERE schemaname = 'frontdesk'"
+_COUNTED = """
+SELECT sum(seq_tup_read + idx_tup_fetch)::integer, sum(seq_scan + idx_scan)::integer FROM pg_stat_xact_user_tables
+WHERE schemaname = 'frontdesk'
+"""
 
 
 @pytest.fixture
@@ -47,7 +49,7 @@ async def service(database_dsn: str) -> AsyncIterator[asyncpg.Connection]:
     try:
         await superuser.execute("SET session_replication_role = replica")  # the practice itself is not needed
         for practice in (KNOWN, NEW):
-            for sql in LOADED:
+            for sql in _LOADED:
                 await superuser.execute(sql, practice, MANY, NOW)
             if practice == KNOWN:
                 await superuser.execute("ANALYZE")
@@ -75,7 +77,7 @@ async def test_what_is_asked_about_some_records_does_not_read_all(
     wanted = [ids.format(number) for number in range(1, WANTED + 1)]
     async with service.transaction():
         found = await service.fetch(sql, NEW, wanted)
-        read, scans = await service.fetchval(_READ), await service.fetchval(_SCANS)
+        read, scans = await service.fetchrow(_COUNTED)
     assert len(found) == rows
     assert rows <= read <= 3 * WANTED
     assert scans <= 3 * WANTED
