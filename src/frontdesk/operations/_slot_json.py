@@ -26,14 +26,12 @@ class SlotJson:
         # The object stands for the practice and its keys; holding it keeps its identity from being used again.
         kind = (slot_ids, slots.provider_id, slots.location_id, slots.time_zone, visit_type_id, procedure.id, duration)
         known = self._known.get(kind) or {}
-        try:
-            return [known[start] for start in starts]
-        except KeyError:
-            unknown = [start for start in starts if start not in known]
-        if len(known) + len(unknown) > _MOST_OF_A_KIND:
-            known, unknown = {}, list(starts)
-        known.update(zip(unknown, _items(*kind, unknown), strict=True))
-        self._known.put(kind, known, weight=len(known))
+        unknown = [start for start in starts if start not in known]
+        if unknown:
+            if len(known) + len(unknown) > _MOST_OF_A_KIND:
+                known, unknown = {}, list(starts)
+            known.update(zip(unknown, _items(*kind, unknown), strict=True))
+            self._known.put(kind, known, weight=len(known))
         return [known[start] for start in starts]
 
 

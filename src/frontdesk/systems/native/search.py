@@ -37,21 +37,23 @@ class Search:
         self._offers = offers if len(open_zones) == len(self._reaches) else offers.within(open_zones)
         self.provider_ids = self._offers.provider_ids
         self.horizon = minute_of(now) + (directory.practice.booking_horizon_days + 2) * DAY_MINUTES
-        self._is_narrow = len(self._offers.each) == 1
-        self._starts: list[int] = []  # of a narrow search: those of its only offer
-        self._found: list[tuple[int, int]] = []  # else start and number of the offer, in the order of the answer
+        self._found: list[tuple[int, int]] = []  # start and number of the offer, in the order of the answer
 
     def windows(self, known_until: int) -> Iterator[tuple[int, int]]:
         """The windows to read: a closed date range at once, an open end in two steps unless its calendars are cached.
         An empty window is read, too, because the cached directory may be out of date."""
-        begin = min([begin for begin, _ in self._reaches.values()], default=0)
-        end = max([end for _, end in self._reaches.values()], default=0)
+        begin = min((begin for begin, _ in self._reaches.values()), default=0)
+        end = max((end for _, end in self._reaches.values()), default=0)
         step = max(begin + _FIRST_LOOK_DAYS * DAY_MINUTES, known_until)
         if self._at_once or step >= end:
             yield begin, end
         else:
             yield begin, step
             yield step, end
+
+    @property
+    def is_wide(self) -> bool:
+        return len(self._offers.each) > 1
 
     @property
     def margin(self) -> int:
@@ -77,20 +79,18 @@ class Search:
             if first >= last:
                 continue
             earliest = open_starts(offer, first, last)
-            if self._is_narrow:
-                self._starts += earliest
-            elif earliest:
+            if earliest:
                 found += [(start, number) for start in earliest]
                 found.sort()
                 del found[most:]
                 if len(found) == most:
                     end = min(end, found[-1][0])  # later starts cannot be among the earliest
-        return len(self._starts if self._is_narrow else found) >= most
+        return len(found) >= most
 
     def found(self) -> list[OpenSlots]:
         """The earliest slots, equal starts in order of provider and location."""
-        if self._is_narrow:
-            return [_slots(self._offers.each[0], self._starts[: self.most])] if self._starts else []
+        if not self.is_wide and self._found:
+            return [_slots(self._offers.each[0], [start for start, _ in self._found])]
         return [_slots(self._offers.each[number], [start]) for start, number in self._found]
 
 
