@@ -1,4 +1,5 @@
-"""The console's calendar on a full day: bytes on the wire, and the first paint in a browser where there is one."""
+"""The console's calendar on a full day: bytes on the wire, CPU of live updates, and the first paint in a browser where
+there is one."""
 
 import gzip
 import http.client
@@ -13,6 +14,7 @@ from practices import clinic, full_day_sql
 from service import SESSION_COOKIE, Service, exchange
 
 PROVIDERS, VISITS, FEW = 12, 50, 5
+_UPDATES = 50
 _PAINT = """() => new Promise((done) => {
   const look = () => {
     const [paint] = performance.getEntriesByName("first-contentful-paint");
@@ -28,7 +30,11 @@ def full_day(service: Service, sizes: Sizes, progress: Progress) -> list[Row]:
     service.execute(full_day_sql(practice, monday, VISITS) + full_day_sql(practice, monday + timedelta(days=1), FEW))
     session = service.staff_session("clinic")
     page = _fetch(service, session, f"/console/calendar?date={monday}")
-    rows = [_wire("a day of 600 appointments", len(page), 120), _change(service, session, practice, monday, page)]
+    rows = [
+        _wire("a day of 600 appointments", len(page), 120),
+        _quiet(service, session, monday, page),
+        _change(service, session, practice, monday, page),
+    ]
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     return [*rows, _paint(service, session, monday, chromium, sizes, progress)] if chromium else rows
 
@@ -37,23 +43,45 @@ def _wire(title: str, size: int, target: float) -> Row:
     return Row(f"calendar, {title}", f"calendar page, {title}, compressed", size / 1000, target, True, " kB")
 
 
+def _quiet(service: Service, session: str, day: date, page: bytes) -> Row:
+    """What it costs that an open page asks whether its day has changed."""
+    before = service.spent_seconds()
+    for _ in range(_UPDATES):
+        _fetch(service, session, f"/console/calendar/grid?date={day}", _known(page), http.client.NOT_MODIFIED)
+    costs = {who: (spent - before[who]) / _UPDATES * 1000 for who, spent in service.spent_seconds().items()}
+    return Row(
+        "calendar, no change",
+        "live update of that page if only other days have changed: CPU",
+        sum(costs.values()),
+        unit=" ms",
+        figures=f"service {costs['service']:.1f} ms, database {costs['database']:.1f} ms",
+    )
+
+
 def _change(service: Service, session: str, practice: int, day: date, page: bytes) -> Row:
     """What a page that is open gets when one appointment changes."""
-    html = gzip.decompress(page).decode()
-    known = {
-        **known_columns(html),
-        "If-None-Match": '"' + re.findall(r'data-tag="(\w+)"', html)[0] + '"',
-    }
     service.execute(
         f"UPDATE appointment SET status = 'arrived' WHERE practice_id = {practice} AND provider_id = 1 AND lane = 1"
     )
-    return _wire("one change", len(_fetch(service, session, f"/console/calendar/grid?date={day}", known)), 12)
+    return _wire("one change", len(_fetch(service, session, f"/console/calendar/grid?date={day}", _known(page))), 12)
 
 
-def _fetch(service: Service, session: str, path: str, headers: dict[str, str] | None = None) -> bytes:
+def _known(page: bytes) -> dict[str, str]:
+    html = gzip.decompress(page).decode()
+    [tag] = re.findall(r'data-calendar .*data-tag="([\w.]+)"', html)
+    return {**known_columns(html), "If-None-Match": f'"{tag}"'}
+
+
+def _fetch(
+    service: Service,
+    session: str,
+    path: str,
+    headers: dict[str, str] | None = None,
+    expected: int = http.client.OK,
+) -> bytes:
     asked = {"Cookie": f"{SESSION_COOKIE}={session}", "Accept-Encoding": "gzip", **(headers or {})}
     status, _, body = exchange(service.port, "GET", path, headers=asked)
-    assert status == http.client.OK, status
+    assert status == expected, status
     return body
 
 

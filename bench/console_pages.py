@@ -29,7 +29,7 @@ def open_page(port: int, cookie: str, path: str, times: int) -> float:
 def follow(port: int, cookie: str, path: str, seconds: float) -> int:
     """A calendar page that is left open: whenever the console's stream says that the day has changed, it asks for the
     columns that it does not have. Returns how often it did."""
-    deadline, headers, loaded = time.monotonic() + seconds, {"Cookie": cookie}, 0
+    deadline, headers, loaded = time.monotonic() + seconds, {"Cookie": cookie, "X-Calendar-Parts": "yes"}, 0
     stream = http.client.HTTPConnection("127.0.0.1", port, timeout=_SECONDS)
     page = http.client.HTTPConnection("127.0.0.1", port, timeout=_SECONDS)
     stream.request("GET", "/console/live", headers=headers)
@@ -42,7 +42,9 @@ def follow(port: int, cookie: str, path: str, seconds: float) -> int:
             html = answer.read().decode()
             if answer.status != http.client.NOT_MODIFIED:
                 _expect(answer, http.client.OK)
-                headers |= {"If-None-Match": answer.headers["ETag"], **known_columns(html)}
+            headers["If-None-Match"] = answer.headers["ETag"]
+            if "data-cal" in html:  # not only what is below the grid
+                headers |= known_columns(html)
             loaded += 1
     stream.close()
     page.close()

@@ -2,13 +2,18 @@
 
 import re
 from dataclasses import dataclass
+from html import unescape
 from html.parser import HTMLParser
 from typing import Any
 
 import httpx
 
-from tests.world import MONDAY, World
+from frontdesk.engine.arguments import Arguments
+from frontdesk.engine.execute import Call
+from frontdesk.operations import HOLD_SLOT
+from tests.world import MONDAY, World, patient_id, slots
 
+NINE = {"provider": "10", "location": "1", "date": "2026-11-16", "time": "09:00"}
 HIDDEN = re.compile(r'<input type="hidden" name="([^"]+)" value="([^"]*)">')
 
 
@@ -85,10 +90,38 @@ async def calendar(browser: httpx.AsyncClient, path: str = "/calendar", **query:
     return answer.text
 
 
+async def hold_first_slot(world: World) -> None:
+    """An integration holds the first open slot."""
+    client = await world.client(grant="integration")
+    [slot, *_] = await slots(client)
+    token = client.headers["Authorization"].removeprefix("Bearer ")
+    await world.service.engine.execute(Call(HOLD_SLOT, token, lambda: Arguments({"slotId": slot["id"]}), "0" * 32))
+
+
 def key_in(html: str, action: str) -> str:
     """The idempotency key of the form that posts there."""
     form = html.split(f'action="{action}"', 1)[1].split("</form>", 1)[0]
     return dict(HIDDEN.findall(form))["key"]
+
+
+def form_in(html: str, action: str = "/console/override") -> dict[str, list[str]]:
+    """The hidden fields of the form that posts there."""
+    found: dict[str, list[str]] = {}
+    for name, value in HIDDEN.findall(html.split(f'action="{action}"', 1)[1].split("</form>", 1)[0]):
+        found.setdefault(name, []).append(unescape(value))
+    return found
+
+
+async def overbooked(
+    staff: httpx.AsyncClient, agent: httpx.AsyncClient, first: str = "Ada", reason: str = "In pain"
+) -> str:
+    """Books somebody at nine against the rules. Returns the appointment's id."""
+    given = {**NINE, "patient": await patient_id(agent, first), "visit": "21-101", "reason": reason}
+    shown = await staff.post("/console/override", data=given)
+    assert shown.status_code == 200, shown.text
+    booked = await staff.post("/console/override", data=form_in(shown.text))
+    assert booked.status_code == 303, booked.text
+    return str(re.search("apt_[0-9A-Za-z]+", booked.headers["Location"])[0])  # type: ignore[index]
 
 
 async def records(world: World, practice: str = "harbor", **wanted: str) -> list[dict[str, Any]]:

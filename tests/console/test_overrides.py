@@ -2,18 +2,16 @@
 
 import re
 from datetime import UTC, datetime
-from html import unescape
 
 import httpx
 import pytest
 
 from frontdesk.operations import OVERRIDE_BOOKING, OVERRIDE_MOVE
-from tests.console.desk import HIDDEN, Document, calendar, entries, labels, records, stored, words
+from tests.console.desk import NINE, Document, calendar, entries, form_in, labels, overbooked, records, stored, words
 from tests.console.signing_in import TEST_STAFF, signed_in
 from tests.doors.mcp_speech import framed, send
 from tests.world import World, book, patient_id, slots
 
-NINE = {"provider": "10", "location": "1", "date": "2026-11-16", "time": "09:00"}
 FULL = "Dr. Robert Chen has 1 of 1 places taken at 09:00."
 
 
@@ -22,26 +20,8 @@ async def agent(world: World) -> httpx.AsyncClient:
     return await world.client()
 
 
-def form_in(html: str, action: str = "/console/override") -> dict[str, list[str]]:
-    """The hidden fields of the form that posts there."""
-    found: dict[str, list[str]] = {}
-    for name, value in HIDDEN.findall(html.split(f'action="{action}"', 1)[1].split("</form>", 1)[0]):
-        found.setdefault(name, []).append(unescape(value))
-    return found
-
-
 def said(html: str) -> str:
     return words(Document(html).having("id", "chosen-time")[0].text)
-
-
-async def overbooked(staff: httpx.AsyncClient, agent: httpx.AsyncClient, reason: str = "In pain") -> str:
-    """Ada at nine, where Alan is already. Returns the appointment's id."""
-    given = {**NINE, "patient": await patient_id(agent), "visit": "21-101", "reason": reason}
-    shown = await staff.post("/console/override", data=given)
-    assert shown.status_code == 200, shown.text
-    booked = await staff.post("/console/override", data=form_in(shown.text))
-    assert booked.status_code == 303, booked.text
-    return str(re.search("apt_[0-9A-Za-z]+", booked.headers["Location"])[0])  # type: ignore[index]
 
 
 async def test_a_full_time_is_booked_after_its_rules_were_named_a_reason_given_and_all_read_back(

@@ -4,6 +4,7 @@ What is asked about some of its records must not read all of them, nor any of th
 """
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import asyncpg
 import pytest
@@ -80,4 +81,14 @@ async def test_what_is_asked_about_some_records_does_not_read_all(
         read, scans = await service.fetchrow(_COUNTED)
     assert len(found) == rows
     assert rows <= read <= 3 * WANTED
+    assert scans <= 3 * WANTED
+
+
+@pytest.mark.one_server
+async def test_a_checksum_of_some_days_does_not_read_all(service: asyncpg.Connection) -> None:
+    until = NOW + (WANTED + 1) * timedelta(minutes=15)
+    async with service.transaction():
+        assert await service.fetchval("SELECT calendar_checksum($1, NULL, NULL, $2, $3, $2)", NEW, NOW, until)
+        read, scans = await service.fetchrow(_COUNTED)
+    assert 2 * WANTED <= read <= 3 * WANTED
     assert scans <= 3 * WANTED

@@ -30,7 +30,7 @@ from frontdesk.console.forms import Form, read_form
 from frontdesk.console.language import accepted, speak, spoken
 from frontdesk.console.language import gettext as _
 from frontdesk.console.navigation import NAV, NOTICES, NavItem
-from frontdesk.console.rendering import render, with_headers
+from frontdesk.console.rendering import render, render_in_steps, with_headers
 from frontdesk.console.sealed_cookies import SealedCookies
 from frontdesk.console.times import TimeFormats
 from frontdesk.domain.errors import Problem
@@ -130,23 +130,26 @@ class ConsoleRequest:
         return await self.console.sign_in.find(token, in_use=False) is not None
 
     def render(self, template: str, *, title: str, status: int = 200, **values: Any) -> Response:
-        values.setdefault("here", here(self.http))
-        return render(
-            self.http,
-            template,
-            status,
-            self.formats,
-            title=title,
-            staff=self.staff,
-            practice_name=self.session.practice_name,
-            zone=self.zone,
-            nav=_navigation(self.staff, self.page),
-            csrf=self.csrf,
-            notice=_(NOTICES.get(self.http.query_params.get("notice", ""), "")),
-            idle_seconds=int(self.session.idle.total_seconds()),
-            may_lock=self.session.lock_after_minutes is not None,
+        return render(self.http, template, status, self.formats, **self._values(title, values))
+
+    async def render_in_steps(self, template: str, *, title: str, **values: Any) -> Response:
+        """For a page that may be long."""
+        return await render_in_steps(self.http, template, self.formats, **self._values(title, values))
+
+    def _values(self, title: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "here": here(self.http),
+            "title": title,
+            "staff": self.staff,
+            "practice_name": self.session.practice_name,
+            "zone": self.zone,
+            "nav": _navigation(self.staff, self.page),
+            "csrf": self.csrf,
+            "notice": _(NOTICES.get(self.http.query_params.get("notice", ""), "")),
+            "idle_seconds": int(self.session.idle.total_seconds()),
+            "may_lock": self.session.lock_after_minutes is not None,
             **values,
-        )
+        }
 
     def redirect(self, path: str, notice: str | None = None) -> Response:
         """Redirects to a page below /console. `notice` is a key of NOTICES."""

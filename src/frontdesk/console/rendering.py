@@ -1,8 +1,10 @@
 """Renders templates, with autoescaping, and sets the security headers of every answer."""
 
+import asyncio
 import gzip
 import secrets
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
@@ -32,6 +34,7 @@ HEADERS = {
 }
 THEME_COOKIE = "frontdesk_theme"
 _OUTSIDE = TimeFormats()  # before a practice is known
+_PIECES_IN_A_STEP = 500  # of a long page: about a millisecond
 
 
 @cache
@@ -70,12 +73,22 @@ def render(
     return HTMLResponse(html, status, {"Vary": "Accept-Language"})
 
 
-def compressed(request: Request, response: Response) -> Response:
+async def render_in_steps(request: Request, template: str, formats: TimeFormats, **values: Any) -> Response:
+    """Renders a long page, and lets other calls go on in between."""
+    pieces = _templates(formats).get_template(template).generate(theme=theme_of(request), **values)
+    html: list[str] = []
+    while step := list(islice(pieces, _PIECES_IN_A_STEP)):
+        html += step
+        await asyncio.sleep(0)
+    return HTMLResponse("".join(html), headers={"Vary": "Accept-Language"})
+
+
+async def compressed(request: Request, response: Response) -> Response:
     """Compressed if accepted. Only for a page that repeats nothing of the request that a stranger can choose freely:
     the size would tell what else is on the page."""
     response.headers.add_vary_header("Accept-Encoding")
     if "gzip" in request.headers.get("accept-encoding", ""):
-        response.body = gzip.compress(response.body, 6, mtime=0)
+        response.body = await asyncio.to_thread(gzip.compress, response.body, 6, mtime=0)
         response.headers["Content-Encoding"] = "gzip"
         response.headers["Content-Length"] = str(len(response.body))
     return response

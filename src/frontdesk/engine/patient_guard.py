@@ -113,6 +113,9 @@ class _Wrapped:
     ) -> AppointmentPage:
         return await self._system.list_appointments(wanted, limit=limit, after=after)
 
+    async def calendar_checksum(self, wanted: AppointmentFilter, now: datetime) -> int | None:
+        return await self._system.calendar_checksum(wanted, now)
+
     async def get_appointment(self, appointment_id: str) -> Appointment | None:
         return await self._system.get_appointment(appointment_id)
 

@@ -307,6 +307,11 @@ class SchedulingSystem(Protocol):
         is neither skipped nor repeated."""
         ...
 
+    async def calendar_checksum(self, wanted: AppointmentFilter, now: datetime) -> int | None:
+        """Changes with the appointments and holds of a provider, a location and some dates, and with their patients'
+        contacts. None: the system would have to read them."""
+        ...
+
     async def get_appointment(self, appointment_id: str) -> Appointment | None: ...
 
     async def perform(self, change: Change, record: WriteRecord) -> Outcome:

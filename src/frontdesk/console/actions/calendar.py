@@ -3,6 +3,7 @@
 Showing names of patients is recorded. A request that finds nothing new shows nothing and leaves no record.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
@@ -64,6 +65,18 @@ class Calendar:
         ahead = [] if found else [today + timedelta(days=number) for number in range(1, _DAYS_AHEAD + 1)]
         return next((day for day in ahead if somebody_works(directory, locations, query.providers, day)), None)
 
+    async def checksum(self, context: ActionContext, query: CalendarQuery) -> str | None:
+        """Changes with all that `read` shows, except the names of staff and clients. None if the scheduling system
+        would have to read the appointments."""
+        system = await self.systems(context.staff.caller())
+        locations = shown_locations(await system.directory(), query.location_id)
+        today = local_date(minute_of(context.now), locations[0].time_zone)
+        days = _days(query, today)
+        checksum = await system.calendar_checksum(_wanted(query, locations, days), context.now)
+        if checksum is None or system.versions is None:
+            return None
+        return tag_of((checksum, system.versions.directory, days, today))
+
     async def read(
         self,
         context: ActionContext,
@@ -72,10 +85,8 @@ class Calendar:
         purpose: str = "calendar",
         known: str | None = None,
         known_columns: frozenset[str] = frozenset(),
-        beside: object = None,
     ) -> CalendarView | None:
-        """None if the view still has the tag `known`, which covers what the page shows `beside` it. Columns whose tags
-        are known are not shown again."""
+        """None if the view still has the tag `known`. Columns whose tags are known are not shown again."""
         system = await self.systems(context.staff.caller())
         directory = await system.directory()
         locations = shown_locations(directory, query.location_id)
@@ -91,7 +102,7 @@ class Calendar:
         against_rules = {each.appointment_id: each.words for each in overrides.values()}
         hours_known = Capability.OPENING_HOURS in system.capabilities
         entries: list[Appointment | Hold] = [*found, *holds]
-        view = lay_out(
+        view = await lay_out(
             directory,
             locations,
             days,
@@ -103,7 +114,7 @@ class Calendar:
             against_rules,
             hours_known=hours_known,
         )
-        view = replace(_tagged(view, beside), whole=whole)
+        view = await _tagged(replace(view, whole=whole))
         if known == view.tag:
             return None
         columns = [column for day in view.days for column in day.columns]
@@ -148,15 +159,9 @@ async def shown_appointments(
     if Capability.LIST_APPOINTMENTS not in system.capabilities:
         raise Problem("capability_not_supported")
     places = {location.id for location in locations}
-    wanted = AppointmentFilter(
-        provider_id=query.providers[0] if len(query.providers) == 1 else None,
-        location_id=locations[0].id if len(places) == 1 else None,
-        first=days[0],
-        last=days[-1],
-    )
     found: list[Appointment] = []
     whole = True
-    async for page in appointment_pages(system, wanted):
+    async for page in appointment_pages(system, _wanted(query, locations, days)):
         if len(found) >= _MOST:
             whole = not page
             break
@@ -169,6 +174,16 @@ async def shown_appointments(
         and (not query.providers or each.provider_id in query.providers)
         and (not query.visit_types or each.visit_type_id in query.visit_types)
     ], whole
+
+
+def _wanted(query: CalendarQuery, locations: Sequence[Location], days: Sequence[date]) -> AppointmentFilter:
+    """What a page shows, as far as a scheduling system can be asked for it."""
+    return AppointmentFilter(
+        provider_id=query.providers[0] if len(query.providers) == 1 else None,
+        location_id=locations[0].id if len(locations) == 1 else None,
+        first=days[0],
+        last=days[-1],
+    )
 
 
 async def _holds(
@@ -186,11 +201,15 @@ async def _holds(
     ]
 
 
-def _tagged(view: CalendarView, beside: object) -> CalendarView:
+async def _tagged(view: CalendarView) -> CalendarView:
     """With tags that change with what the page shows, not with the time of day."""
-    days = [
-        replace(day, columns=[replace(column, tag=tag_of((day.date, column), 12)) for column in day.columns])
-        for day in view.days
-    ]
+    days = []
+    for day in view.days:
+        columns = []
+        for column in day.columns:
+            columns.append(replace(column, tag=tag_of((day.date, column), 12)))
+            await asyncio.sleep(0)  # other calls do not wait for a whole page
+        days.append(replace(day, columns=columns))
     still = [(day.date, day.closures, day.begins, [column.tag for column in day.columns]) for day in days]
-    return replace(view, days=days, tag=tag_of((still, view.zone, view.rows, view.shortest, view.today, beside)))
+    shown = (still, view.zone, view.rows, view.shortest, view.today, view.whole)
+    return replace(view, days=days, tag=tag_of(shown))

@@ -3,6 +3,7 @@
 A column is shown for each provider who has hours or an appointment on the day. Times are the location's own.
 """
 
+import asyncio
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +31,7 @@ MOST_LANES = 12
 HUES = 8
 
 
-def lay_out(
+async def lay_out(
     directory: Directory,
     locations: Sequence[Location],
     days: Sequence[date],
@@ -74,13 +75,14 @@ def lay_out(
             for closure in location.closures
             if closure.first <= day <= closure.last
         ]
+        filled = []
+        for provider, spans in columns[day]:
+            filled.append(page.column(day, provider, spans, closures, by_column.get((day, provider.id), [])))
+            await asyncio.sleep(0)  # other calls do not wait for a whole page
         shown.append(
             Day(
                 date=day,
-                columns=[
-                    page.column(day, provider, spans, closures, by_column.get((day, provider.id), []))
-                    for provider, spans in columns[day]
-                ],
+                columns=filled,
                 closures=closures,
                 begins=axis.begins(day),
                 now=axis.place(day, minute, minute + 1) if day == today else None,

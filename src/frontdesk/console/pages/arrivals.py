@@ -44,7 +44,7 @@ async def _arrivals(request: ConsoleRequest, refused: Problem | None = None) -> 
         undone=next((each for place in PLACES for each in board.places[place] if each.id == done and each.undo), None),
         **_lists(board, asked),
     )
-    return compressed(request.http, response)
+    return await compressed(request.http, response)
 
 
 async def _board(request: ConsoleRequest) -> Response:
@@ -57,7 +57,7 @@ async def _board(request: ConsoleRequest) -> Response:
         return Response(status_code=304, headers={"ETag": f'"{known}"'})
     response = request.render("arrivals_board.html", title=_("Arrivals"), **_lists(board, asked))
     response.headers["ETag"] = f'"{board.tag}"'
-    return compressed(request.http, response)
+    return await compressed(request.http, response)
 
 
 async def _step(request: ConsoleRequest) -> Response:

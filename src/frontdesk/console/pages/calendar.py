@@ -1,6 +1,6 @@
 """The calendar as a page, its grid for live updates, and the day sheet for printing."""
 
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from datetime import date, datetime, time, timedelta
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
@@ -18,12 +18,32 @@ from frontdesk.console.forms import read_id
 from frontdesk.console.guard import ConsoleRequest, Page, with_query
 from frontdesk.console.language import gettext as _
 from frontdesk.console.rendering import compressed
+from frontdesk.console.tags import tag_of
 from frontdesk.console.times import TimeFormats
 from frontdesk.domain.directory import Directory
 
 KNOWN_COLUMNS = "X-Calendar-Columns"
+TAKES_PARTS = "X-Calendar-Parts"  # pages of the previous release do not send it, and replace the whole grid
 _FIRST, _LAST = date(1970, 1, 8), date(2200, 1, 1)
 _SPANS: tuple[Literal["week", "month"], ...] = ("week", "month")
+
+
+@dataclass(frozen=True, slots=True)
+class _PageTag:
+    """The ETag of a page: the checksum of its data, if there is one, the tag of its grid, and that of the proposals."""
+
+    checksum: str = ""
+    grid: str = ""
+    proposals: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.checksum}.{self.grid}.{self.proposals}"
+
+    @classmethod
+    def read(cls, text: str) -> "_PageTag":
+        """An empty one for what is not a tag of this release."""
+        parts = text.removeprefix("W/").strip('"').split(".")  # weak where a proxy has compressed the answer
+        return cls(*parts) if len(parts) == len(fields(cls)) else cls()
 
 
 async def _calendar(request: ConsoleRequest) -> Response:
@@ -41,12 +61,14 @@ async def _calendar(request: ConsoleRequest) -> Response:
         day = await request.desk.calendar.next_working_day(request.context, shown)
         query, shown = replace(query, day=day), replace(shown, day=day)
     waiting = await request.desk.confirmations.recent(request.context, state="pending")
-    view = await request.desk.calendar.read(request.context, shown, beside=waiting)
+    checksum = await request.desk.calendar.checksum(request.context, shown)  # before what it is to describe
+    view = await request.desk.calendar.read(request.context, shown)
     assert view is not None
     absences = await request.desk.absences.current(request.context, view.days[0].date, view.days[-1].date)
-    response = request.render(
+    response = await request.render_in_steps(
         "calendar.html",
         title=_title(query, view, request.formats),
+        tag=_PageTag(checksum or "", view.tag, tag_of(waiting)),
         absences=[{"id": each.absence_id, "provider": directory.providers[each.provider_id].name} for each in absences],
         books=await request.desk.patients.searchable(request.context),
         interval=directory.practice.slot_interval_minutes,
@@ -57,7 +79,7 @@ async def _calendar(request: ConsoleRequest) -> Response:
         **_frame(query, shown, view, directory, preferences),
         **_grid_frame(view, shown),
     )
-    return compressed(request.http, response)
+    return await compressed(request.http, response)
 
 
 async def _month(
@@ -112,19 +134,30 @@ def _month_away(day: date, step: int) -> date:
 
 
 async def _grid(request: ConsoleRequest) -> Response:
-    """The part of the page that live updates replace, without columns that the page has; 304 if it has them all."""
+    """What live updates replace: the grid, without columns that the page has, or only the proposals below it; 304 if
+    nothing has changed."""
     directory = await request.desk.calendar.directory(request.context)
     query = asked(request.http.query_params, directory)
-    known = request.http.headers.get("if-none-match", "").strip('"')
+    known = _PageTag.read(request.http.headers.get("if-none-match", ""))
     columns = frozenset(filter(None, request.http.headers.get(KNOWN_COLUMNS, "").split(",")))
     waiting = await request.desk.confirmations.recent(request.context, state="pending")
-    view = await request.desk.calendar.read(
-        request.context, query, known=known or None, known_columns=columns, beside=waiting
-    )
+    checksum = await request.desk.calendar.checksum(request.context, query)  # before what it is to describe
+    proposals = tag_of(waiting)
+    if proposals != known.proposals and TAKES_PARTS not in request.http.headers:
+        known = _PageTag()
+    view = None
+    if checksum is None or checksum != known.checksum:
+        view = await request.desk.calendar.read(request.context, query, known=known.grid, known_columns=columns)
+    tag = _PageTag(checksum or "", known.grid if view is None else view.tag, proposals)
+    headers = {"ETag": f'"{tag}"'}
+    if view is None and proposals == known.proposals:
+        return Response(status_code=304, headers=headers)
     if view is None:
-        return Response(status_code=304, headers={"ETag": f'"{known}"'})
+        response = request.render("calendar_proposals.html", title=_("Calendar"), waiting=waiting)
+        response.headers.update(headers)
+        return response
     preferences = await request.desk.preferences.read(request.context, directory)
-    response = request.render(
+    response = await request.render_in_steps(
         "calendar_grid.html",
         title=_("Calendar"),
         new="",
@@ -132,8 +165,8 @@ async def _grid(request: ConsoleRequest) -> Response:
         **_frame(query, query, view, directory, preferences),
         **_grid_frame(view, query),
     )
-    response.headers["ETag"] = f'"{view.tag}"'
-    return compressed(request.http, response)
+    response.headers.update(headers)
+    return await compressed(request.http, response)
 
 
 async def _save_preferences(request: ConsoleRequest) -> Response:
@@ -160,7 +193,7 @@ async def _day_sheet(request: ConsoleRequest) -> Response:
     query = replace(asked(request.http.query_params, directory), span="day")
     view = await request.desk.calendar.read(request.context, query, purpose="day_sheet")
     assert view is not None
-    return request.render(
+    return await request.render_in_steps(
         "day_sheet.html",
         title=_("Day sheet, %(day)s", day=_title(query, view, request.formats)),
         **_frame(query, query, view, directory, CalendarPreferences()),

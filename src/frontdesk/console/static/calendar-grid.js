@@ -19,30 +19,31 @@ let tag = calendar.dataset.tag;
 async function look() {
   const known = [...calendar.querySelectorAll("[data-column]")].map((column) => column.dataset.column);
   const answer = await fetch(calendar.dataset.grid, {
-    headers: { "If-None-Match": `"${tag}"`, "X-Calendar-Columns": known.join(",") },
+    headers: { "If-None-Match": `"${tag}"`, "X-Calendar-Columns": known.join(","), "X-Calendar-Parts": "yes" },
     cache: "no-store",
   }).catch(() => null);
-  if (answer?.status === 200) replace(await answer.text(), answer.headers.get("ETag"));
+  if (answer?.status === 200) replace(await answer.text());
+  if (answer?.status === 200 || answer?.status === 304) tag = answer.headers.get("ETag")?.replace(/^W\//, "").replaceAll('"', "") ?? "";
   calendar.dispatchEvent(new CustomEvent("looked"));
   return answer;
 }
 
 export const { refresh, listen } = keepFresh(calendar.dataset.live, look);
 
-/** Columns that have not changed come without their content and stay as they are. */
-function replace(html, newTag) {
+/** Columns that have not changed come without their content and stay as they are. If only proposals have, the grid stays. */
+function replace(html) {
+  const page = document.createElement("template");
+  page.innerHTML = html; // of our own server, escaped there
+  if (!page.content.querySelector(".cal-scroll")) return calendar.querySelector("[data-waiting]").replaceWith(page.content);
   const before = new Map(entries().map((entry) => [entry.dataset.entry, spoken(entry)]));
   const had = new Map([...calendar.querySelectorAll("[data-column]")].map((column) => [column.dataset.column, column]));
   const focused = document.activeElement?.dataset?.entry;
   const stop = calendar.querySelector('[data-entry][tabindex="0"]')?.dataset.entry;
   const old = calendar.querySelector(".cal-scroll");
   const [top, left] = [old.scrollTop, old.scrollLeft];
-  const page = document.createElement("template");
-  page.innerHTML = html; // of our own server, escaped there
   for (const column of page.content.querySelectorAll("[data-unchanged]")) column.replaceWith(had.get(column.dataset.column));
   calendar.replaceChildren(page.content);
   calendar.querySelector(".cal-scroll").scrollTo({ top, left, behavior: "instant" });
-  tag = newTag?.replaceAll('"', "") ?? "";
   oneTabStop(stop);
   moveNow();
   awaitExpiry();

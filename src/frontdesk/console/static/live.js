@@ -4,7 +4,6 @@ import { signedOut } from "./console.js";
 import { text } from "./texts.js";
 import { writtenTime } from "./times.js";
 
-const PAUSE_MS = 300;
 const RETRY_MS = 3000;
 const MOST_RETRY_MS = 10_000;
 
@@ -27,7 +26,6 @@ export function keepFresh(address, look) {
       if (answer?.status !== 200 && answer?.status !== 304) return tryAgain();
       retryMs = RETRY_MS;
       if (stream?.readyState === EventSource.OPEN) fresh(true);
-      await new Promise((done) => setTimeout(done, PAUSE_MS));
     } finally {
       looking = false;
     }

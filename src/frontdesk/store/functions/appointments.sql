@@ -7,6 +7,40 @@ BEGIN
     RETURN QUERY SELECT * FROM appointment a WHERE a.practice_id = p_practice AND a.appointment_id = p_appointment;
 END $$;
 
+-- Changes with what a calendar shows of the appointments that start in [p_from, p_to), of their patients, and of the holds of
+-- that time. It does not return to an earlier value when they do: the times of updates and ended holds count, too. Patients
+-- are looked up one by one and with a generic plan: PostgreSQL takes a practice that is new in a large database for empty, and
+-- would read all its patients, for each appointment again.
+CREATE OR REPLACE FUNCTION calendar_checksum(
+    p_practice bigint, p_provider integer, p_location integer, p_from timestamptz, p_to timestamptz, p_now timestamptz
+)
+RETURNS bigint
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
+    RETURN coalesce((
+        SELECT bit_xor(hash_record_extended(ROW(
+            a.appointment_id, a.provider_id, a.location_id, a.visit_type_id, a.procedure_id, a.lane, a.starts_at, a.ends_at,
+            a.status, a.booked_by, a.rescheduled_from, a.updated_at, a.patient_id, (
+                SELECT hash_record_extended(ROW(p.first_name, p.last_name, p.dob, p.phone, p.updated_at), 0)
+                FROM patient p
+                WHERE p.practice_id = p_practice AND p.patient_id = a.patient_id
+            )
+        ), 0))
+        FROM appointment a
+        WHERE a.practice_id = p_practice AND a.starts_at >= p_from AND a.starts_at < p_to
+          AND (p_provider IS NULL OR a.provider_id = p_provider)
+          AND (p_location IS NULL OR a.location_id = p_location)
+    ), 0) # coalesce((
+        SELECT bit_xor(hash_record_extended(ROW(
+            h.hold_id, h.provider_id, h.location_id, h.visit_type_id, h.procedure_id, h.starts_at, h.ends_at, h.client_id,
+            h.held_until, h.live AND h.held_until > p_now
+        ), 0))
+        FROM slot_hold h
+        WHERE h.practice_id = p_practice AND h.starts_at >= p_from AND h.starts_at < p_to
+    ), 0);
+END $$;
+
 -- A page of appointments as the previous release reads it. A date filter is one window per location, because each
 -- location has its own midnight; without a date filter p_locations is null.
 CREATE OR REPLACE FUNCTION list_appointments(

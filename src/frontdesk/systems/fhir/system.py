@@ -179,6 +179,9 @@ class FhirSystem:
     ) -> AppointmentPage:
         return await self._reader.page(wanted, limit, after)
 
+    async def calendar_checksum(self, wanted: AppointmentFilter, now: datetime) -> None:
+        """Only the server knows whether they have changed."""
+
     async def get_appointment(self, appointment_id: str) -> Appointment | None:
         found = await self._reader.appointment(appointment_id)
         if found is None:

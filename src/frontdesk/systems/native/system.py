@@ -204,6 +204,20 @@ class NativeSystem:
         shown = await self._named_in_directory([rows.appointment(row) for row in found[:limit]])
         return AppointmentPage(shown, rows.position(found[limit - 1]) if len(found) > limit else None)
 
+    async def calendar_checksum(self, wanted: AppointmentFilter, now: datetime) -> int:
+        _, froms, tos = rows.day_windows(await self.directory(), wanted.first, wanted.last)
+        [row] = await self._fetch(
+            "SELECT calendar_checksum($1, $2, $3, $4, $5, $6) AS checksum",
+            self._practice_id,
+            wanted.provider_id,
+            wanted.location_id,
+            min(froms),
+            max(tos),
+            now,
+        )
+        checksum: int = row["checksum"]
+        return checksum
+
     async def get_appointment(self, appointment_id: str) -> Appointment | None:
         found = await self._fetch("SELECT * FROM get_appointment($1, $2)", self._practice_id, appointment_id)
         return (await self._named_in_directory([rows.appointment(found[0])]))[0] if found else None
