@@ -1,5 +1,6 @@
 """Housekeeping: removes expired rows periodically, a bounded number at a time, and refreshes statistics."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
@@ -15,6 +16,8 @@ from frontdesk.store.practice_work import Work, for_each_practice, practices_wit
 from frontdesk.store.statistics import analyze_grown_tables
 
 EVERY_SECONDS = 60.0
+RARELY_SECONDS = 600.0  # for what is kept for days
+PAUSE_SECONDS = 1.0  # before more of the same is removed
 STATISTICS_SECONDS = 5.0  # until then the first bookings of an installation read more than they need
 MOST_AT_ONCE = 1000
 KEEP_HOLDS = timedelta(hours=1)  # the holds that count for a client's limit per hour
@@ -24,21 +27,24 @@ KEEP_DELIVERIES = timedelta(days=30)
 
 def housekeeping_steps(database: Database, clock: Callable[[], datetime]) -> list[Step]:
     def step(
-        name: str, prune: Callable[[Database, datetime, int], Awaitable[object]], every: float = EVERY_SECONDS
+        name: str, prune: Callable[[Database, datetime, int], Awaitable[int | None]], every: float = EVERY_SECONDS
     ) -> Step:
         async def run() -> None:
             # A clock that is ahead must not remove what is still valid: every node reads these rows.
             now = min(clock(), await database.fetchval("SELECT clock_timestamp()"))
-            await prune(database, now, MOST_AT_ONCE)
+            removed = await prune(database, now, MOST_AT_ONCE)
+            while removed is not None and removed >= MOST_AT_ONCE:
+                await asyncio.sleep(PAUSE_SECONDS)
+                removed = await prune(database, now, MOST_AT_ONCE)
 
         return Step(name, run, every=every)
 
     return [
         step("intent pruning", prune_intents),
         step("hold pruning", prune_holds),
-        step("event pruning", prune_events),
-        step("webhook delivery pruning", prune_deliveries, every=600.0),
-        step("usage count pruning", prune_usage_counts),
+        step("event pruning", prune_events, every=RARELY_SECONDS),
+        step("webhook delivery pruning", prune_deliveries, every=RARELY_SECONDS),
+        step("usage count pruning", prune_usage_counts, every=RARELY_SECONDS),
         step("session pruning", prune_sessions),
         step("challenge pruning", prune_challenges),
         step("assertion pruning", prune_assertions),

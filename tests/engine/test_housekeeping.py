@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import asyncpg
 import pytest
 
+from frontdesk import housekeeping
 from frontdesk.access.limits.usage import prune_usage_counts
 from frontdesk.audit.trail import AuditTrail
 from frontdesk.housekeeping import housekeeping_steps, prune_deliveries, prune_events, prune_intents
@@ -81,6 +82,18 @@ async def test_a_run_removes_at_most_so_many(world: World) -> None:
     world.clock.advance(minutes=11)
     assert await prune_intents(world.database, world.clock.now, most=2) == 2
     assert await _left(world) == 4
+
+
+async def test_as_long_as_there_is_more_a_step_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(housekeeping, "MOST_AT_ONCE", 2)
+    monkeypatch.setattr(housekeeping, "PAUSE_SECONDS", 0.0)
+    await _challenges(world, 6)
+    world.clock.advance(minutes=11)
+    [pruning] = [each for each in housekeeping_steps(world.database, world.clock) if each.name == "intent pruning"]
+    async with world.database.transaction(1) as connection:
+        await connection.execute("UPDATE intent SET keep_until = '2020-01-01' WHERE practice_id = 1")
+    await pruning.run()
+    assert await _left(world) == 0
 
 
 async def test_several_nodes_keep_house_together(world: World) -> None:
