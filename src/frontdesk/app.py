@@ -123,6 +123,7 @@ class Service:
     webhooks: Deliverer
     key_sets: KeySets
     fhir: FhirSystems
+    native: NativeCalendar
     calendar_notifier: CalendarNotifier
     tracing: "Tracing | None"
 
@@ -131,6 +132,13 @@ class Service:
         self.authenticator.on_change(kind, id)
         self.limiter.on_change(kind, id)
         self.desk.live.on_change(kind, id)
+
+    def on_listening(self) -> None:
+        """The connection to the database is new: notifications may have been missed, and a fail-over may have lost
+        changes that the caches still have."""
+        self.native.forget()
+        self.engine.answers.clear()
+        self.desk.live.wake_all()
 
 
 def build_service(
@@ -240,6 +248,7 @@ def build_service(
         ),
         key_sets=KeySets(CheckedHttp(allow_private=settings.webhook_allow_private)),
         fhir=fhir,
+        native=calendar,
         calendar_notifier=calendar_notifier,
         tracing=tracing,
     )
@@ -250,7 +259,7 @@ def build_background(service: Service) -> Background:
     database, metrics = service.database, service.metrics
     background = Background(
         [
-            NotificationListener(_listened(service), service.on_change, service.desk.live.wake_all).step,
+            NotificationListener(_listened(service), service.on_change, service.on_listening).step,
             service.ring.step,
             service.engine.audit.step,
             service.audit_heads.step,

@@ -76,6 +76,9 @@ class AnswerCache:
         self.hits: Counter[str] = Counter()
         self.misses: Counter[str] = Counter()
 
+    def clear(self) -> None:
+        self._entries.clear()
+
     def lookup(self, caller: Caller, key: CacheKey) -> Entry | None:
         """An entry that is fresh as far as memory can tell. For an answer from the calendar `is_fresh` decides."""
         entry = self._entries.get((caller.practice_id, *key))

@@ -43,6 +43,9 @@ class DirectoryCache:
                 cached = await self.newest(practice_id)
         return cached
 
+    def clear(self) -> None:
+        self._cached.clear()
+
     def version(self, practice_id: int) -> int:
         """The cached directory's version, or -1."""
         cached = self._cached.get(practice_id)

@@ -89,6 +89,9 @@ class CalendarCache:
         self._cached: BoundedCache[tuple[int, int], ProviderCalendar] = BoundedCache(most_bytes)
         self._latest_gaps: tuple[tuple[ProviderCalendar, int, int, int] | None, dict[int, list[Gap]]] = (None, {})
 
+    def clear(self) -> None:
+        self._cached.clear()
+
     def known(self, practice_id: int, provider_ids: Sequence[int]) -> dict[int, ProviderCalendar]:
         cached = ((provider_id, self._cached.get((practice_id, provider_id))) for provider_id in provider_ids)
         return {provider_id: calendar for provider_id, calendar in cached if calendar is not None}

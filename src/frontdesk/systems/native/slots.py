@@ -34,6 +34,12 @@ class NativeCalendar:
         self.opening = OpeningTimesCache()
         self.calendars = CalendarCache()
 
+    def forget(self) -> None:
+        """Empties the caches of what may be newer than the database."""
+        self.directories.clear()
+        self.current_versions.clear()
+        self.calendars.clear()
+
 
 class NativeSlots:
     def __init__(self, calendar: NativeCalendar, practice_id: int) -> None:
