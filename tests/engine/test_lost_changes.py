@@ -19,17 +19,19 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_d
 
 
 @pytest.fixture
-async def fail_over(world: World, database_dsn: str) -> AsyncIterator[Callable[[str], Awaitable[None]]]:
-    """Undoes changes by SQL, behind the back of the process, whose connection then breaks."""
+async def fail_over(world: World, database_dsn: str) -> AsyncIterator[Callable[..., Awaitable[None]]]:
+    """Undoes changes by SQL, behind the back of the process, whose connection for notifications then breaks."""
     connected = asyncio.Event()
 
     def on_listening() -> None:
         world.service.on_listening()
         connected.set()
 
-    async def undo(sql: str) -> None:
+    async def undo(sql: str, *, reconnects: bool = True) -> None:
         connected.clear()
         await superuser.execute(sql)
+        if not reconnects:
+            return
         await superuser.execute(_END_LISTENING)
         await asyncio.wait_for(connected.wait(), 10)
 
@@ -46,18 +48,19 @@ async def first_start(client: httpx.AsyncClient) -> str:
     return start[11:16]
 
 
+@pytest.mark.parametrize("reconnects", [True, False])
 async def test_a_lost_version_of_the_directory_is_forgotten(
-    world: World, fail_over: Callable[[str], Awaitable[None]]
+    world: World, fail_over: Callable[..., Awaitable[None]], reconnects: bool
 ) -> None:
     await world.import_file(PRACTICE.replace("SLUG", "harbor"))
     client = await world.client()
     assert await first_start(client) == "09:00"
-    await fail_over("UPDATE practice SET version = version - 1")
+    await fail_over("UPDATE practice SET version = version - 1", reconnects=reconnects)
     assert await first_start(client) == "09:00"
 
 
 async def test_a_lost_booking_is_forgotten_although_its_calendar_has_as_many_changes_again(
-    world: World, fail_over: Callable[[str], Awaitable[None]]
+    world: World, fail_over: Callable[..., Awaitable[None]]
 ) -> None:
     client = await world.client()
     _, second, *_ = await slots(client)

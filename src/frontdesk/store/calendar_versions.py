@@ -29,9 +29,6 @@ class CurrentVersions:
         self._reader: asyncio.Task[None] | None = None
         self._latest: BoundedCache[int, PracticeVersions] = BoundedCache(_MOST_LATEST)
 
-    def clear(self) -> None:
-        self._latest.clear()
-
     def latest(self, practice_id: int) -> PracticeVersions | None:
         """Those that were read last, for whatever call: the current ones are at least as high."""
         return self._latest.get(practice_id)

@@ -37,7 +37,6 @@ class NativeCalendar:
     def forget(self) -> None:
         """Empties the caches of what may be newer than the database."""
         self.directories.clear()
-        self.current_versions.clear()
         self.calendars.clear()
 
 
@@ -115,6 +114,7 @@ class NativeSlots:
             stored = await self._calendar.directories.at(self._practice_id, current.directory)
             if stored.version == current.directory:
                 return stored, current
+            await self._calendar.directories.newest(self._practice_id)  # the cached version may be lost by a fail-over
         raise SystemUnavailable
 
     def _reads(self, provider_ids: Sequence[int], current: PracticeVersions, now: datetime) -> CalendarReads:
