@@ -101,7 +101,7 @@ def _memory(service: Service, last: Point) -> Row:
 
 
 def _idle(service: Service, last: Point, sizes: Sizes, progress: Progress) -> list[Row]:
-    """What is used when nobody calls, over more than one turn of the housekeeping."""
+    """What is used when nobody calls, over more than one minute. Some housekeeping is done every ten minutes only."""
     if not sizes.idle_seconds:
         return []
     service.settle()  # what has been written before is cleaned up before

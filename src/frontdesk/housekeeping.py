@@ -20,6 +20,7 @@ RARELY_SECONDS = 600.0  # for what is kept for days
 PAUSE_SECONDS = 1.0  # before more of the same is removed
 STATISTICS_SECONDS = 5.0  # until then the first bookings of an installation read more than they need
 MOST_AT_ONCE = 1000
+MOST_ROUNDS = 300  # one after the other: a step that does not end for half an hour counts as stalled
 KEEP_HOLDS = timedelta(hours=1)  # the holds that count for a client's limit per hour
 KEEP_EVENTS = timedelta(days=30)
 KEEP_DELIVERIES = timedelta(days=30)
@@ -32,10 +33,11 @@ def housekeeping_steps(database: Database, clock: Callable[[], datetime]) -> lis
         async def run() -> None:
             # A clock that is ahead must not remove what is still valid: every node reads these rows.
             now = min(clock(), await database.fetchval("SELECT clock_timestamp()"))
-            removed = await prune(database, now, MOST_AT_ONCE)
-            while removed is not None and removed >= MOST_AT_ONCE:
-                await asyncio.sleep(PAUSE_SECONDS)
+            for _ in range(MOST_ROUNDS):
                 removed = await prune(database, now, MOST_AT_ONCE)
+                if removed is None or removed < MOST_AT_ONCE:
+                    break
+                await asyncio.sleep(PAUSE_SECONDS)
 
         return Step(name, run, every=every)
 

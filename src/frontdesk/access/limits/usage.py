@@ -82,7 +82,7 @@ class UsageCounts:
 
 
 async def prune_usage_counts(database: Database, now: datetime, most: int) -> int:
-    """Removes at most `most` counts of each practice; returns how many."""
+    """Removes at most `most` counts of each practice; returns how many, of the practice that had the most."""
     removed = 0
 
     async def prune(practice_id: int) -> None:
@@ -91,7 +91,7 @@ async def prune_usage_counts(database: Database, now: datetime, most: int) -> in
             "SELECT forget_requests($1, $2, $3, $4) AS n", practice_id, now - KEEP_FINE, now - KEEP_COARSE, most
         )
         assert row is not None
-        removed += row["n"]
+        removed = max(removed, row["n"])
 
     fine = await practices_with(database, "old fine counts", now - KEEP_FINE)
     coarse = await practices_with(database, "old coarse counts", now - KEEP_COARSE)
