@@ -166,13 +166,16 @@ class Pair:
         self.primary.sql("SELECT pg_reload_conf()")
         self.standby.copy_of(self.primary)
         self.standby.start()
+        self._until_caught_up()
+        self.primary.sql("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        self.primary.sql("SELECT pg_reload_conf()")
+
+    def _until_caught_up(self) -> None:
         deadline = time.monotonic() + PATIENCE
         while self.primary.sql("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'").strip() != "1":
             if time.monotonic() > deadline:
                 raise RuntimeError("the standby does not replicate")
             time.sleep(0.1)
-        self.primary.sql("ALTER SYSTEM SET synchronous_standby_names = '*'")
-        self.primary.sql("SELECT pg_reload_conf()")
 
     def restart_primary(self) -> None:
         self.primary.kill()
@@ -180,6 +183,9 @@ class Pair:
         self.primary.until_ready()
 
     def fail_over(self) -> None:
+        """As Patroni does, only to a standby that is connected: a primary that was killed and has started again shows
+        commits that the standby does not have before it is."""
+        self._until_caught_up()
         self.primary.kill()
         self.standby.sql("ALTER SYSTEM SET synchronous_standby_names = ''")
         self.standby.sql("SELECT pg_promote()")
