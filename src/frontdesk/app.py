@@ -136,7 +136,7 @@ class Service:
     def on_listening(self) -> None:
         """The connection to the database is new: notifications may have been missed, and a fail-over may have lost
         changes that the caches still have."""
-        self.native.forget()
+        self.native.clear()
         self.engine.answers.clear()
         self.desk.live.wake_all()
 

@@ -42,7 +42,7 @@ class _PageTag:
     @classmethod
     def read(cls, text: str) -> "_PageTag":
         """An empty one for what is not a tag of this release."""
-        parts = text.removeprefix("W/").strip('"').split(".")  # weak where a proxy has compressed the answer
+        parts = text.strip('"').split(".")
         return cls(*parts) if len(parts) == len(fields(cls)) else cls()
 
 

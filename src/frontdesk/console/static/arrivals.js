@@ -2,7 +2,7 @@
 // Everything here also works without: each step is a form.
 
 import { signedOut, toast } from "./console.js";
-import { keepFresh } from "./live.js";
+import { keepFresh, tagOf } from "./live.js";
 import { text } from "./texts.js";
 
 const MINUTE_MS = 60_000;
@@ -15,7 +15,7 @@ async function look() {
   const answer = await fetch(board.dataset.lists, { headers: { "If-None-Match": `"${tag}"` }, cache: "no-store" }).catch(() => null);
   if (answer?.status === 200) {
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    show(page.body, answer.headers.get("ETag")?.replaceAll('"', "") ?? "");
+    show(page.body, tagOf(answer));
   }
   return answer;
 }

@@ -1,7 +1,7 @@
 // The grid of the calendar: brings changes in, and keeps the place and the focus.
 
 import { toast } from "./console.js";
-import { keepFresh } from "./live.js";
+import { keepFresh, tagOf } from "./live.js";
 import { text } from "./texts.js";
 
 const NEW_SECONDS = 8;
@@ -23,7 +23,7 @@ async function look() {
     cache: "no-store",
   }).catch(() => null);
   if (answer?.status === 200) replace(await answer.text());
-  if (answer?.status === 200 || answer?.status === 304) tag = answer.headers.get("ETag")?.replace(/^W\//, "").replaceAll('"', "") ?? "";
+  if (answer?.status === 200 || answer?.status === 304) tag = tagOf(answer);
   calendar.dispatchEvent(new CustomEvent("looked"));
   return answer;
 }

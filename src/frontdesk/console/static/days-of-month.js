@@ -1,6 +1,7 @@
 // The days of a month: fetched and brought up to date, and walked through with the arrow keys.
 
 import { signedOut, toast } from "./console.js";
+import { tagOf } from "./live.js";
 import { text } from "./texts.js";
 
 const STEPS = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -7, ArrowDown: 7 };
@@ -27,7 +28,7 @@ export function daysOfMonth(place) {
       const focused = place.contains(document.activeElement) ? document.activeElement.dataset.date : null; // after the wait: it may have moved
       const stop = place.querySelector('[data-date][tabindex="0"]')?.dataset.date;
       show(place, html);
-      tag = answer.headers.get("ETag")?.replaceAll('"', "") ?? "";
+      tag = tagOf(answer);
       oneTabStop(focused ?? stop);
       if (focused) dayOf(focused)?.focus();
     }

@@ -7,6 +7,9 @@ import { writtenTime } from "./times.js";
 const RETRY_MS = 3000;
 const MOST_RETRY_MS = 10_000;
 
+/** The tag of what an answer shows, for the next request. A proxy that compresses answers makes tags weak. */
+export const tagOf = (answer) => answer.headers.get("ETag")?.replace(/^W\//, "").replaceAll('"', "") ?? "";
+
 /** `look` fetches what the page shows and takes it in; it returns the answer, or null if there was none. */
 export function keepFresh(address, look) {
   let looking = false;

@@ -34,7 +34,7 @@ class NativeCalendar:
         self.opening = OpeningTimesCache()
         self.calendars = CalendarCache()
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Empties the caches of what may be newer than the database."""
         self.directories.clear()
         self.calendars.clear()
