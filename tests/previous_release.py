@@ -18,10 +18,10 @@ def unpack_previous_release(folder: Path, before_any: str = FIRST_WITH_PHASES) -
     if shutil.which("git") is None:
         return None
     tags = _git("tag", "--list", "v*", "--sort=-version:refname").stdout.split()
-    archive = folder.with_suffix(".tar")
+    archive = folder.with_suffix(".zip")
     if _git("archive", "-o", str(archive), (tags or [before_any])[0]).returncode != 0:
         return None
-    shutil.unpack_archive(archive, folder, filter="data")
+    shutil.unpack_archive(archive, folder)
     archive.unlink()
     return folder
 
