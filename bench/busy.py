@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import load
-from floors import memory_server
-from measuring import Generators, Progress, Row, Sizes, interleaved, median
+from floors import Floor
+from measuring import Generators, Progress, Row, Sizes, median
 from practices import (
     calendar_sql,
     many_procedures,
@@ -18,7 +18,7 @@ from practices import (
     unheard,
     unseen_searches,
 )
-from reads import CONNECTIONS, THIRD, against, measured
+from reads import CONNECTIONS, THIRD, against, measured, on_several_processes
 from service import Service, exchange
 
 _SEARCHES_PER_BOOKING = 20
@@ -66,15 +66,16 @@ def busy_day(service: Service, folder: Path, sizes: Sizes, generators: Generator
 
         return way
 
-    with memory_server(service, office_searches(), token, folder) as floor:
-        ways: dict[str, Callable[[], load.Measured]] = {
+    def ways(floor: Floor) -> dict[str, Callable[[], load.Measured]]:
+        return {
             _FLOOR: lambda: measured(generators, floor, load.repeat, searches, CONNECTIONS, sizes.seconds),
             _ASKED: asked,
             _SHOWN: shown,
             _BOOKING: booking(searches, spread, CONNECTIONS),
             _ONE_PROVIDER: booking(of_one, own, CONNECTIONS // 4),  # one provider has few open slots,
         }
-        taken = interleaved(ways, sizes.rounds, progress)
+
+    taken = on_several_processes(service, office_searches(), token, folder, ways, sizes, progress)
     after = f"search_slots, a booking after every {_SEARCHES_PER_BOOKING}"
     return [
         *_rows(taken, _ASKED, "search_slots, never asked before", 0.13, 300, 60),

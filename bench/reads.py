@@ -56,33 +56,50 @@ def throughput(
     searches, slots = requests.get(*requests.searches), requests.get(*requests.slots)
     directory = requests.get(requests.directory)
 
+    paths = [*requests.searches, *requests.slots, requests.directory]
+
     def way(target: Service | Floor, wanted: Sequence[bytes]) -> Callable[[], load.Measured]:
         return lambda: measured(generators, target, load.repeat, wanted, CONNECTIONS, sizes.seconds)
 
+    def ways(floor: Floor) -> dict[str, Callable[[], load.Measured]]:
+        return {
+            "bare": way(floor, requests.get(BARE)),
+            "search": way(service, searches),
+            "search from memory": way(floor, searches),
+            "mcp": way(service, mcp_searches(requests)),
+            "slot": way(service, slots),
+            "slot from memory": way(floor, slots),
+            "directory": way(service, directory),
+            "directory from memory": way(floor, directory),
+        }
+
+    taken = on_several_processes(service, paths, requests.token, folder, ways, sizes, progress)
+    with memory_server(service, paths, requests.token, folder) as floor:
+        return [
+            *_rates(taken, len(searches), len(slots)),
+            _generator_room(taken, floor, requests, sizes, generators),
+            _paced(service, floor, requests, taken, sizes, generators, progress),
+        ]
+
+
+def on_several_processes(
+    service: Service,
+    paths: list[str],
+    token: str,
+    folder: Path,
+    ways: Callable[[Floor], dict[str, Callable[[], load.Measured]]],
+    sizes: Sizes,
+    progress: Progress,
+) -> dict[str, list[load.Measured]]:
+    """The rounds in as many parts as there are restarts, each with new processes of the service and of the floor."""
     taken: dict[str, list[load.Measured]] = {}
     for restart in range(sizes.restarts):
         if restart:
             service.restart()
-        paths = [*requests.searches, *requests.slots, requests.directory]
-        with memory_server(service, paths, requests.token, folder) as floor:
-            ways = {
-                "bare": way(floor, requests.get(BARE)),
-                "search": way(service, searches),
-                "search from memory": way(floor, searches),
-                "mcp": way(service, mcp_searches(requests)),
-                "slot": way(service, slots),
-                "slot from memory": way(floor, slots),
-                "directory": way(service, directory),
-                "directory from memory": way(floor, directory),
-            }
-            for name, found in interleaved(ways, sizes.rounds // sizes.restarts, progress).items():
+        with memory_server(service, paths, token, folder) as floor:
+            for name, found in interleaved(ways(floor), sizes.rounds // sizes.restarts, progress).items():
                 taken.setdefault(name, []).extend(found)
-            if restart == sizes.restarts - 1:
-                rows = [
-                    _generator_room(taken, floor, requests, sizes, generators),
-                    _paced(service, floor, requests, taken, sizes, generators, progress),
-                ]
-    return [*_rates(taken, len(searches), len(slots)), *rows]
+    return taken
 
 
 def measured(

@@ -77,11 +77,17 @@ def bookings(service: Service, booker: Booker, sizes: Sizes, generators: Generat
         "two phases": way("two phases", booker),
         "one call": way("one call", single),
     }
+    for work in ways.values():  # plans for empty tables are others
+        work()
+    service.settle()
     taken = interleaved(ways, sizes.rounds, progress)
 
     def row(key: str, name: str, title: str, calls: int) -> Row:
         value, low, high = ratios(taken[name], taken["pgbench"])
-        costs = {who: median([calls * each.costs[who] for each in seen[name]]) for who in ("service", "database")}
+        costs = {
+            who: median([calls * each.costs[who] for each in seen[name][-len(taken[name]) :]])
+            for who in ("service", "database")
+        }
         return Row(
             key,
             title,
