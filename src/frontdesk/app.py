@@ -75,7 +75,7 @@ from frontdesk.outbound.sign_in_mail import SignInMail
 from frontdesk.outbound.webhooks.deliverer import Deliverer
 from frontdesk.outbound.webhooks.sender import Sender
 from frontdesk.settings import Settings
-from frontdesk.store.calendar_versions import CurrentVersions
+from frontdesk.store.calendar_versions import CurrentVersions, PracticeVersions
 from frontdesk.store.database import READY_SECONDS, WATCH_SECONDS, Database
 from frontdesk.store.directories import DirectoryCache
 from frontdesk.store.hosts import Hosts
@@ -171,11 +171,11 @@ def build_service(
 
     fhir = FhirSystems(database, directories, clock=now, on_settled=settled, tracing=tracing)
 
-    async def system_of(caller: Caller) -> SchedulingSystem:
+    async def system_of(caller: Caller, current: PracticeVersions | None = None) -> SchedulingSystem:
         stored = await directories.at(caller.practice_id, caller.directory_version)
         if stored.directory.practice.scheduling_system["kind"] == "fhir":
             return await fhir.system(caller.practice_id, stored)
-        return NativeSystem(calendar, caller.practice_id, caller.directory_version)
+        return NativeSystem(calendar, caller.practice_id, caller.directory_version, current)
 
     @lru_cache(maxsize=10_000)
     def keys_in_state(practice_id: int, _state: int) -> tuple[SlotIds, Cursors]:
@@ -194,7 +194,8 @@ def build_service(
         writes=Writes(
             Intents(database), audit, timedelta(seconds=settings.confirmation_seconds), calendar_notifier.changed
         ),
-        answers=AnswerCache(current_versions, directories.version, ring.state, seconds),
+        answers=AnswerCache(directories.version, ring.state, seconds),
+        current_versions=current_versions,
         turns=Turns(at_once=settings.database_pool_size, per_practice=max(1, settings.database_pool_size // 2)),
         search_turns=Turns(at_once=24, per_practice=16, yields=True),
         patient_guard=PatientGuard(database, MatchAttempts(database, ring)),

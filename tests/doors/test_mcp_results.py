@@ -142,7 +142,7 @@ async def test_another_practice_s_records_are_not_found(world: World, agent: htt
 async def broken(world: World, error: Exception) -> dict[str, Any]:
     """What a call answers when something inside raises that error."""
 
-    def fail(_caller: Any) -> Any:
+    def fail(*_: Any) -> Any:
         raise error
 
     engine = dataclasses.replace(world.service.engine, systems=fail)

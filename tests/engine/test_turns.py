@@ -222,7 +222,7 @@ async def test_calls_of_a_remote_system_take_no_turn(world: World) -> None:
     engine = world.service.engine
     full = Turns(at_once=0, per_practice=0)
 
-    async def remote(who: Caller) -> Any:
+    async def remote(who: Caller, *_: Any) -> Any:
         system = await engine.systems(who)
         system.remote = True
         return system

@@ -15,7 +15,7 @@ import orjson
 from frontdesk.access.clients.caller import Caller
 from frontdesk.cache import BoundedCache
 from frontdesk.operations import Operation
-from frontdesk.store.calendar_versions import CurrentVersions
+from frontdesk.store.calendar_versions import PracticeVersions
 from frontdesk.systems.port import Versions
 
 MAX_BYTES = 24 * 1024 * 1024  # reached only if tool calls read every entry: REST answers take half of their weight
@@ -59,7 +59,6 @@ class AnswerCache:
 
     def __init__(
         self,
-        current_versions: CurrentVersions,
         directory_version: Callable[[int], int],
         keys: Callable[[float], Any],
         seconds: Callable[[], float] = time.time,
@@ -67,7 +66,6 @@ class AnswerCache:
     ) -> None:
         """`directory_version` is the version of a practice's directory in memory; `keys` the state of the keys at a
         time."""
-        self._current_versions = current_versions
         self._directory_version = directory_version
         self._keys = keys
         self._seconds = seconds
@@ -89,24 +87,8 @@ class AnswerCache:
         if stamp.keys != self._keys(seconds) or caller.directory_version > versions.directory:
             return None
         if versions.calendars is not None:
-            outdated = stamp.minute != _minute(seconds) or self._is_outdated(caller.practice_id, versions.calendars)
-            return None if outdated else entry
+            return entry if stamp.minute == _minute(seconds) else None
         return entry if versions.directory == self._directory_version(caller.practice_id) else None
-
-    def _is_outdated(self, practice_id: int, calendars: Mapping[int, int]) -> bool:
-        """Whether the versions that some call has read are higher: no statement has to be spent on that again."""
-        latest = self._current_versions.latest(practice_id)
-        if latest is None:
-            return False
-        changes = latest.calendars.get
-        return any(changes(provider, 0) > version for provider, version in calendars.items())
-
-    async def is_fresh(self, entry: Entry, caller: Caller) -> bool:
-        """Compares the versions of an answer from the calendar with those in the database."""
-        current, (directory, calendars) = await self._current_versions.read(caller.practice_id), entry.versions
-        if current.directory != directory or calendars is None:
-            return False
-        return all(current.calendars.get(provider, 0) == changes for provider, changes in calendars.items())
 
     def stamp(self, seconds: float) -> Stamp:
         """To be taken before the operation runs."""
@@ -135,6 +117,14 @@ class AnswerCache:
             self._minute = minute
             for key in [key for key, entry in self._entries.items() if entry.versions.calendars is not None]:
                 self._entries.discard(key)
+
+
+def is_fresh(entry: Entry, current: PracticeVersions) -> bool:
+    """Whether an answer from the calendar has the versions that its call has read."""
+    directory, calendars = entry.versions
+    if current.directory != directory or calendars is None:
+        return False
+    return all(current.calendars.get(provider, 0) == changes for provider, changes in calendars.items())
 
 
 def _exact(content: bytes) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
@@ -21,12 +21,13 @@ from frontdesk.domain.errors import UNREADABLE, Problem, unreadable
 from frontdesk.domain.local_time import local_date, minute_of
 from frontdesk.domain.notes import SharedNote
 from frontdesk.domain.slot_ids import SlotIds
-from frontdesk.engine.answer_cache import Answer, AnswerCache, CacheKey
+from frontdesk.engine.answer_cache import Answer, AnswerCache, CacheKey, is_fresh
 from frontdesk.engine.arguments import Arguments, read
 from frontdesk.engine.confirmation import Write, Writes, audit_entry
 from frontdesk.engine.patient_guard import PatientGuard
 from frontdesk.engine.turns import Turns
 from frontdesk.operations import Context, Operation, Proposal, SlotJson, supported
+from frontdesk.store.calendar_versions import CurrentVersions, PracticeVersions
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.port import SchedulingSystem, SystemUnavailable
 
@@ -54,15 +55,21 @@ class Call:
     traceparent: str | None = None  # of the span that executes it, if calls are traced
 
 
+class Systems(Protocol):
+    def __call__(self, caller: Caller, current: PracticeVersions | None = None, /) -> Awaitable[SchedulingSystem]:
+        """The system of the caller's practice, for one call; `current` are the versions that the call has read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Engine:
     authenticator: Authenticator
-    systems: Callable[[Caller], Awaitable[SchedulingSystem]]
+    systems: Systems
     slot_ids: Callable[[int], SlotIds]
     cursors: Callable[[int], Cursors]
     audit: AuditTrail
     writes: Writes
     answers: AnswerCache
+    current_versions: CurrentVersions
     turns: Turns
     search_turns: Turns  # searches need the processor, other calls wait for the database
     patient_guard: PatientGuard
@@ -98,11 +105,13 @@ class Engine:
         caller = call.caller or await self._identify(call)
         _require_scope(operation, caller)
         key = call.cache_key if operation.depends_on is not None else None
+        current: PracticeVersions | None = None
         if key is not None:
-            if (cached := await self._cached(operation, caller, key)) is not None:
+            cached, current = await self._cached(operation, caller, key)
+            if cached is not None:
                 return cached
             self.answers.misses[operation.name] += 1
-        system = await self.systems(caller)
+        system = await self.systems(caller, current)
         if operation.needs is not None and operation.needs not in system.capabilities:
             raise Problem("capability_not_supported")
         if system.remote:  # most of the time it waits for a server with limits of its own
@@ -110,21 +119,30 @@ class Engine:
         turns = self.turns if operation.depends_on is None else self.search_turns
         turn = await turns.take(caller)
         try:
-            # Another caller may have worked the same answer out meanwhile.
-            cached = await self._cached(operation, caller, key) if turn.has_waited and key is not None else None
-            return cached or await self._work(call, caller, system, key)
+            if turn.has_waited and key is not None:
+                # Another caller may have worked the same answer out meanwhile.
+                cached, _ = await self._cached(operation, caller, key)
+                if cached is not None:
+                    return cached
+            return await self._work(call, caller, system, key)
         finally:
             turns.give_back(caller, turn)
 
-    async def _cached(self, operation: Operation, caller: Caller, key: CacheKey) -> Answer | None:
+    async def _cached(
+        self, operation: Operation, caller: Caller, key: CacheKey
+    ) -> tuple[Answer | None, PracticeVersions | None]:
+        """The cached answer if it is fresh, and the practice's versions if they were read to tell."""
         entry = self.answers.lookup(caller, key)
         if entry is None:
-            return None
+            return None, None
         self.search_turns.notice(caller)
-        if entry.versions.calendars is not None and not await self.answers.is_fresh(entry, caller):
-            return None
+        current = None
+        if entry.versions.calendars is not None:
+            current = await self.current_versions.read(caller.practice_id)
+            if not is_fresh(entry, current):
+                return None, current
         self.answers.hits[operation.name] += 1
-        return entry.answer
+        return entry.answer, current
 
     async def _work(self, call: Call, caller: Caller, system: SchedulingSystem, key: CacheKey | None) -> Answer:
         """Runs the operation, and caches its answer under the key."""

@@ -25,6 +25,7 @@ from frontdesk.systems.port import (
     OverrideCheck,
     PatientSearch,
     SchedulingSystem,
+    SlotPosition,
     SlotQuery,
     SlotState,
     Versions,
@@ -64,9 +65,7 @@ class _Wrapped:
     async def directory(self) -> Directory:
         return await self._system.directory()
 
-    async def find_slots(
-        self, query: SlotQuery, now: datetime, *, most: int, after: tuple[int, int, int] | None
-    ) -> FoundSlots:
+    async def find_slots(self, query: SlotQuery, now: datetime, *, most: int, after: SlotPosition | None) -> FoundSlots:
         return await self._system.find_slots(query, now, most=most, after=after)
 
     async def slot_state(self, slot: SlotRef, now: datetime) -> SlotState | None:

@@ -5,11 +5,8 @@ from array import array
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from frontdesk.cache import BoundedCache
 from frontdesk.store.database import Database, PartUnavailable
 from frontdesk.store.rows import network_integers
-
-_MOST_LATEST = 1000  # practices
 
 _VERSIONS = "SELECT version, calendars FROM calendar_versions($1)"
 _VERSIONS_OF_SEVERAL = "SELECT practice, version, calendars FROM versions_of_practices($1)"
@@ -27,11 +24,6 @@ class CurrentVersions:
         self._database = database
         self._waiting: list[tuple[int, asyncio.Future[PracticeVersions]]] = []  # for the next query
         self._reader: asyncio.Task[None] | None = None
-        self._latest: BoundedCache[int, PracticeVersions] = BoundedCache(_MOST_LATEST)
-
-    def latest(self, practice_id: int) -> PracticeVersions | None:
-        """Those that were read last, for whatever call: the current ones are at least as high."""
-        return self._latest.get(practice_id)
 
     async def read(self, practice_id: int) -> PracticeVersions:
         # A future for each caller, so that a cancelled one does not cancel the others.
@@ -53,9 +45,6 @@ class CurrentVersions:
                         if not result.done():
                             result.set_exception(error)
                 else:
-                    for practice_id, answer in found.items():
-                        if isinstance(answer, PracticeVersions):
-                            self._latest.put(practice_id, answer)
                     for practice_id, result in batch:
                         if not result.done():
                             _settle(result, found[practice_id])

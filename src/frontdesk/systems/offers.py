@@ -1,12 +1,14 @@
 """Which combinations of provider, location, visit type and procedure a practice offers, whatever its calendar says."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory, Location, Procedure, Provider, VisitType
 from frontdesk.domain.holds import Hold
 from frontdesk.domain.slot_ids import SlotRef
-from frontdesk.systems.port import SlotQuery
+from frontdesk.systems.port import OpenSlots, SlotPosition, SlotQuery
 
 
 def offered(provider: Provider, visit_type: VisitType, procedure: Procedure, location: Location) -> bool:
@@ -50,3 +52,13 @@ def named(
     if provider is None or location is None or visit_type is None or procedure is None:
         return None
     return provider, location, visit_type, procedure
+
+
+def by_place(found: Sequence[SlotPosition], directory: Directory) -> list[OpenSlots]:
+    """Slots in the same order, those in a row at one provider and location together."""
+    return [
+        OpenSlots(
+            provider_id, location_id, directory.locations[location_id].time_zone, [start for start, _, _ in group]
+        )
+        for (provider_id, location_id), group in groupby(found, itemgetter(1, 2))
+    ]

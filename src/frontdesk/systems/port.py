@@ -85,6 +85,9 @@ class SlotQuery:
     last: date | None  # None: up to the booking horizon
 
 
+SlotPosition = tuple[int, int, int]  # start, provider, location: the order of slots
+
+
 @dataclass(frozen=True, slots=True)
 class OpenSlots:
     """Open starts of one provider at one location, ascending, in minutes since 1970 UTC."""
@@ -245,9 +248,7 @@ class SchedulingSystem(Protocol):
 
     async def directory(self) -> Directory: ...
 
-    async def find_slots(
-        self, query: SlotQuery, now: datetime, *, most: int, after: tuple[int, int, int] | None
-    ) -> FoundSlots:
+    async def find_slots(self, query: SlotQuery, now: datetime, *, most: int, after: SlotPosition | None) -> FoundSlots:
         """The earliest open slots, at most `most` in all, after a position (start, provider, location)."""
         ...
 

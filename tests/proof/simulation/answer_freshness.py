@@ -2,12 +2,12 @@
 
 import asyncio
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 from frontdesk.access.clients.caller import Caller
-from frontdesk.engine.answer_cache import Answer, AnswerCache
+from frontdesk.engine.answer_cache import Answer, AnswerCache, is_fresh
 from frontdesk.operations import OPERATIONS
 from frontdesk.store.calendar_versions import CurrentVersions
 from frontdesk.store.database import DatabaseUnavailable
@@ -24,6 +24,7 @@ class Calendars:
 
     link: Link
     changes: dict[tuple[int, int], int]
+    remembered: dict[tuple[int, int], int] = field(default_factory=dict)  # what a search has read last
 
     async def fetch(self, _sql: str, asked: int | list[int]) -> list[Any]:
         if isinstance(asked, int):
@@ -45,7 +46,7 @@ async def answer_freshness(chance: Random) -> None:
     calendars = Calendars(link, {(practice, provider): 0 for practice in PRACTICES for provider in PROVIDERS})
     current = CurrentVersions(calendars)  # type: ignore[arg-type]
     caches = [
-        AnswerCache(current, lambda _practice: 1, lambda _seconds: 0, loop.time, max_bytes=chance.choice((2000, 10**6)))
+        AnswerCache(lambda _practice: 1, lambda _seconds: 0, loop.time, max_bytes=chance.choice((2000, 10**6)))
         for _ in range(2)
     ]
     answered = 0
@@ -57,7 +58,7 @@ async def answer_freshness(chance: Random) -> None:
         committed = calendars.changes[practice, provider]
         try:
             async with asyncio.timeout(chance.choice((None, None, 0.05))):
-                shown = await _search(chance.choice(caches), calendars, practice, provider)
+                shown = await _search(chance.choice(caches), current, calendars, practice, provider)
         except (DatabaseUnavailable, TimeoutError):
             return
         assert shown >= committed, f"shows change {shown} though {committed} was committed before the call"
@@ -70,17 +71,25 @@ async def answer_freshness(chance: Random) -> None:
     await asyncio.gather(*(search() for _ in range(60)), *(write() for _ in range(chance.randrange(12))))
     assert answered, "nobody was answered"
     link.broken = 0.0
-    await asyncio.wait_for(_search(caches[0], calendars, *min(calendars.changes)), 30)
+    await asyncio.wait_for(_search(caches[0], current, calendars, *min(calendars.changes)), 30)
 
 
-async def _search(cache: AnswerCache, calendars: Calendars, practice: int, provider: int) -> int:
+async def _search(
+    cache: AnswerCache, current: CurrentVersions, calendars: Calendars, practice: int, provider: int
+) -> int:
     """The path of a search through the engine, with an operation that answers the number of changes it saw."""
     caller = Caller("client", practice, "harbor", frozenset(), "agent", 1)
     key = ("/api/slots", b"providerId=%d" % provider)
-    entry = cache.lookup(caller, key)
-    if entry is not None and await cache.is_fresh(entry, caller):
-        return int(entry.answer.content)
+    entry, versions = cache.lookup(caller, key), None
+    if entry is not None:
+        versions = await current.read(practice)
+        if is_fresh(entry, versions):
+            return int(entry.answer.content)
     stamp = cache.stamp(asyncio.get_running_loop().time())
-    seen = await calendars.look(practice, provider)
+    if versions is None:
+        versions = await current.read(practice)
+    seen = calendars.remembered.get((practice, provider))
+    if seen != versions.calendars[provider]:
+        seen = calendars.remembered[practice, provider] = await calendars.look(practice, provider)
     cache.store(caller, SEARCH, key, Answer(200, b"%d" % seen), Versions(1, {provider: seen}), stamp)
     return seen

@@ -53,6 +53,7 @@ from frontdesk.systems.port import (
     Outcome,
     OverrideCheck,
     PatientSearch,
+    SlotPosition,
     SlotQuery,
     SlotState,
     SystemUnavailable,
@@ -87,9 +88,7 @@ class FhirSystem:
     async def directory(self) -> Directory:
         return self._practice.directory
 
-    async def find_slots(
-        self, query: SlotQuery, now: datetime, *, most: int, after: tuple[int, int, int] | None
-    ) -> FoundSlots:
+    async def find_slots(self, query: SlotQuery, now: datetime, *, most: int, after: SlotPosition | None) -> FoundSlots:
         return await self._finder.find(query, now, most, after)
 
     async def slot_state(self, slot: SlotRef, now: datetime) -> SlotState | None:

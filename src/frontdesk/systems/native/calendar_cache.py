@@ -12,11 +12,11 @@ from math import inf
 from typing import NamedTuple
 
 from frontdesk.cache import BoundedCache
-from frontdesk.domain.availability import Busy, Gap, OpenTimes, room
+from frontdesk.domain.availability import Busy, OpenTimes, room
 from frontdesk.domain.directory import Procedure
 from frontdesk.domain.local_time import DAY_MINUTES
 from frontdesk.store.rows import network_integers
-from frontdesk.systems.native.opening_times import Offer
+from frontdesk.systems.native.opening_times import ProviderOffers
 
 MOST_BYTES = 8_000_000  # over all practices
 LONGEST_APPOINTMENT = 2 * DAY_MINUTES  # a constraint of the table
@@ -45,9 +45,12 @@ class ReadCalendar(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class OpenWeeks:
-    """Open starts by week, as far as they have been computed from these opening times."""
+    """Open starts by week, as far as they have been computed from the opening times at some locations.
 
-    times: OpenTimes
+    Each start is multiplied by the number of locations, and the index of its location is added: they are in order of
+    start and location."""
+
+    times: tuple[OpenTimes, ...]
     starts: dict[int, "array[int]"] = field(default_factory=dict)
     none_from: int = 0  # in none_from <= t < none_until nothing is open: searches for the first start skip that
     none_until: int = 0
@@ -58,9 +61,9 @@ class OpenWeeks:
 
     def without(self, weeks: Set[int], begin: int) -> "OpenWeeks":
         """Those that end after `begin`."""
-        past = begin // _WEEK_MINUTES
+        past, length = begin // _WEEK_MINUTES, len(self.times) * _WEEK_MINUTES
         starts = {week: starts for week, starts in self.starts.items() if week >= past and week not in weeks}
-        cuts = [week * _WEEK_MINUTES for week in weeks if (week + 1) * _WEEK_MINUTES > self.none_from]
+        cuts = [week * length for week in weeks if (week + 1) * length > self.none_from]
         return OpenWeeks(self.times, starts, self.none_from, min([self.none_until, *cuts]))
 
 
@@ -76,7 +79,9 @@ class ProviderCalendar:
     appointments: Busy
     holds: Busy
     until: float  # when the first hold expires
-    open: dict[tuple[int, int, int], OpenWeeks] = field(default_factory=dict)  # by location, duration and buffer
+    open: dict[tuple[tuple[int, ...], int, int], OpenWeeks] = field(
+        default_factory=dict
+    )  # by locations, duration, buffer
     size: int = 0  # about as many bytes
 
     @property
@@ -87,7 +92,6 @@ class ProviderCalendar:
 class CalendarCache:
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._cached: BoundedCache[tuple[int, int], ProviderCalendar] = BoundedCache(most_bytes)
-        self._latest_gaps: tuple[tuple[ProviderCalendar, int, int, int] | None, dict[int, list[Gap]]] = (None, {})
 
     def clear(self) -> None:
         self._cached.clear()
@@ -121,28 +125,30 @@ class CalendarCache:
         calendars: Mapping[int, ProviderCalendar],
         procedure: Procedure | None,
         most: int,
-        offer: Offer,
+        offers: ProviderOffers,
         first: int,
         last: int,
     ) -> Sequence[int]:
-        """The first open starts in first <= t < last, which the provider's calendar must cover."""
+        """The first open starts in first <= t < last, each with its location, as `OpenWeeks` has them. The provider's
+        calendar must cover them."""
         assert procedure is not None, "there is an offer of it"
-        calendar = calendars[offer.provider.id]
-        key = (offer.location.id, procedure.duration_minutes, procedure.buffer_after_minutes)
+        calendar = calendars[offers.provider.id]
+        key = (offers.location_ids, procedure.duration_minutes, procedure.buffer_after_minutes)
         weeks = calendar.open.get(key)
-        if weeks is None or weeks.times is not offer.times:
-            weeks = calendar.open[key] = OpenWeeks(offer.times)
+        if weeks is None or weeks.times != offers.times:
+            weeks = calendar.open[key] = OpenWeeks(offers.times)
         none_from = first
         if weeks.none_from <= first < weeks.none_until:
             if last <= weeks.none_until:
                 return ()
             none_from, first = weeks.none_from, weeks.none_until
         found: list[int] = []
-        week, last_week, grown = first // _WEEK_MINUTES, (last - 1) // _WEEK_MINUTES, 0
+        count, grown = len(offers.times), 0
+        week, last_week = first // (count * _WEEK_MINUTES), (last - 1) // (count * _WEEK_MINUTES)
         while week <= last_week and len(found) < most:
             starts = weeks.starts.get(week)
             if starts is None:
-                starts = weeks.starts[week] = self._open_in_week(procedure, offer, calendar, week)
+                starts = weeks.starts[week] = _open_in_week(procedure, offers, calendar, week)
                 grown += _week_size(starts)
             if starts:
                 found += starts[bisect_left(starts, first) : bisect_left(starts, last)]
@@ -151,34 +157,25 @@ class CalendarCache:
         weeks.none_from, weeks.none_until = none_from, found[0] if found else last
         if grown:
             calendar.size += grown
-            if self._cached.get((practice_id, offer.provider.id)) is calendar:
-                self._cached.put((practice_id, offer.provider.id), calendar, weight=calendar.size)
+            if self._cached.get((practice_id, offers.provider.id)) is calendar:
+                self._cached.put((practice_id, offers.provider.id), calendar, weight=calendar.size)
         return found
 
-    def _open_in_week(self, procedure: Procedure, offer: Offer, calendar: ProviderCalendar, week: int) -> "array[int]":
-        """Past starts included, so that the result can be reused later."""
-        gaps = self._gaps(calendar, offer.provider.capacity, procedure, week)
-        begin, end = week * _WEEK_MINUTES, (week + 1) * _WEEK_MINUTES
-        return array("i", offer.times.fitting(procedure.duration_minutes, begin, end, gaps, None))
 
-    def _gaps(self, calendar: ProviderCalendar, capacity: int, procedure: Procedure, week: int) -> list[Gap]:
-        """Keeps those of the last calendar, because a provider's locations are searched one after the other."""
-        before, by_week = self._latest_gaps
-        duration, buffer = procedure.duration_minutes, procedure.buffer_after_minutes
-        wanted = (calendar, capacity, duration, buffer)
-        if before != wanted:
-            by_week = {}
-            self._latest_gaps = (wanted, by_week)
-        found = by_week.get(week)
-        if found is None:
-            begin, end = week * _WEEK_MINUTES, (week + 1) * _WEEK_MINUTES
-            busy = calendar.busy.starting(begin - LONGEST_APPOINTMENT, end + duration + buffer)
-            found = by_week[week] = list(room(busy, capacity, procedure))
-        return found
+def _open_in_week(procedure: Procedure, offers: ProviderOffers, calendar: ProviderCalendar, week: int) -> "array[int]":
+    """Past starts included, so that the result can be reused later."""
+    begin, end = week * _WEEK_MINUTES, (week + 1) * _WEEK_MINUTES
+    duration, buffer = procedure.duration_minutes, procedure.buffer_after_minutes
+    busy = calendar.busy.starting(begin - LONGEST_APPOINTMENT, end + duration + buffer)
+    gaps = list(room(busy, offers.provider.capacity, procedure))
+    at_each = [times.fitting(duration, begin, end, gaps, None) for times in offers.times]
+    if len(at_each) == 1:
+        return array("i", at_each[0])
+    return array("q", sorted(start * len(at_each) + at for at, starts in enumerate(at_each) for start in starts))
 
 
 def _week_size(starts: "array[int]") -> int:
-    return _WEEK_OVERHEAD + 4 * len(starts)
+    return _WEEK_OVERHEAD + starts.itemsize * len(starts)
 
 
 def _appointments(stretch: Stretch, read: ReadCalendar, known: ProviderCalendar | None) -> Busy:
@@ -212,16 +209,16 @@ def _spans(busy: Busy) -> Iterable[tuple[int, int]]:
 
 def _open_as_before(
     known: ProviderCalendar, begin: int, changed: Sequence[tuple[int, int]]
-) -> dict[tuple[int, int, int], OpenWeeks]:
+) -> dict[tuple[tuple[int, ...], int, int], OpenWeeks]:
     """The open starts of the weeks from `begin` on in which nothing changed."""
     still_open = {}
-    for (location_id, duration, buffer), weeks in known.open.items():
+    for (location_ids, duration, buffer), weeks in known.open.items():
         touched: set[int] = set()
         for since, until in changed:  # also a visit that starts before it might overlap it
             touched.update(range((since - duration - buffer) // _WEEK_MINUTES, (until - 1) // _WEEK_MINUTES + 1))
         unchanged = weeks.without(touched, begin)
         if unchanged.starts:
-            still_open[location_id, duration, buffer] = unchanged
+            still_open[location_ids, duration, buffer] = unchanged
     return still_open
 
 

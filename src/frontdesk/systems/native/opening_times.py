@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import NamedTuple
 
 from frontdesk.cache import BoundedCache
@@ -23,19 +24,28 @@ class Offer(NamedTuple):
     times: OpenTimes
 
 
+class ProviderOffers(NamedTuple):
+    """A provider at locations of one time zone."""
+
+    provider: Provider
+    time_zone: str
+    location_ids: tuple[int, ...]  # ascending
+    times: tuple[OpenTimes, ...]  # at each of these locations
+
+
 class Offers:
-    """Where a query may find slots, by provider and location."""
+    """Where a query may find slots, by provider."""
 
     __slots__ = ("each", "provider_ids", "time_zones")
 
-    def __init__(self, each: Sequence[Offer]) -> None:
+    def __init__(self, each: Sequence[ProviderOffers]) -> None:
         self.each = each
-        self.provider_ids = list(dict.fromkeys(offer.provider.id for offer in each))
-        self.time_zones = {offer.location.time_zone: offer.times for offer in each}
+        self.provider_ids = list(dict.fromkeys(offers.provider.id for offers in each))
+        self.time_zones = {offers.time_zone: offers.times[0] for offers in each}
         """With the opening times of one offer there: what `OpenTimes.reach` says holds for all."""
 
     def within(self, time_zones: Set[str]) -> "Offers":
-        return Offers([offer for offer in self.each if offer.location.time_zone in time_zones])
+        return Offers([offers for offers in self.each if offers.time_zone in time_zones])
 
 
 @dataclass(slots=True)
@@ -71,7 +81,7 @@ class OpeningTimesCache:
             pairs: Iterable[tuple[Provider, Location]] = ()
             if visit_type is not None and procedure is not None:
                 pairs = offered_pairs(stored.directory, visit_type, procedure, query)
-            found = Offers([self.offer(practice_id, stored, *pair) for pair in pairs])
+            found = Offers(_by_provider(self.offer(practice_id, stored, *pair) for pair in pairs))
             practice.answers.put(question, found)
         return found
 
@@ -83,6 +93,23 @@ class OpeningTimesCache:
         practice = _Practice(stored, offers)
         self._practices.put(practice_id, practice, weight=1 + len(offers))
         return practice
+
+
+def _by_provider(offers: Iterable[Offer]) -> list[ProviderOffers]:
+    def place(offer: Offer) -> tuple[int, str]:
+        return offer.provider.id, offer.location.time_zone
+
+    ordered = sorted(offers, key=lambda offer: (*place(offer), offer.location.id))
+    grouped = [[*group] for _, group in groupby(ordered, place)]
+    return [
+        ProviderOffers(
+            group[0].provider,
+            group[0].location.time_zone,
+            tuple(offer.location.id for offer in group),
+            tuple(offer.times for offer in group),
+        )
+        for group in grouped
+    ]
 
 
 def _unchanged(known: _Practice, directory: Directory) -> dict[tuple[int, int], Offer]:

@@ -8,12 +8,11 @@ from datetime import datetime
 
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.local_time import DAY_MINUTES, minute_of
-from frontdesk.systems.native.opening_times import Offer, Offers
-from frontdesk.systems.port import OpenSlots, SlotQuery
+from frontdesk.systems.native.opening_times import Offers, ProviderOffers
+from frontdesk.systems.offers import by_place
+from frontdesk.systems.port import OpenSlots, SlotPosition, SlotQuery
 
 _FIRST_LOOK_DAYS = 7  # an open-ended search looks this far ahead, and then at all the rest
-
-Position = tuple[int, int, int]  # start, provider, location
 
 
 class Search:
@@ -24,7 +23,7 @@ class Search:
         query: SlotQuery,
         now: datetime,
         most: int,
-        after: Position | None,
+        after: SlotPosition | None,
     ) -> None:
         self.most, self._at_once, self._after = most, query.last is not None, after
         visit_type = directory.visit_types.get(query.visit_type_id)
@@ -37,7 +36,8 @@ class Search:
         self._offers = offers if len(open_zones) == len(self._reaches) else offers.within(open_zones)
         self.provider_ids = self._offers.provider_ids
         self.horizon = minute_of(now) + (directory.practice.booking_horizon_days + 2) * DAY_MINUTES
-        self._found: list[tuple[int, int]] = []  # start and number of the offer, in the order of the answer
+        self._found: list[SlotPosition] = []  # in the order of the answer
+        self._directory = directory
 
     def windows(self, known_until: int) -> Iterator[tuple[int, int]]:
         """The windows to read: a closed date range at once, an open end in two steps unless its calendars are cached.
@@ -52,47 +52,40 @@ class Search:
             yield step, end
 
     @property
-    def is_wide(self) -> bool:
-        return len(self._offers.each) > 1
-
-    @property
     def margin(self) -> int:
         """How far past a start to read appointments; at least a day, so that visits of any length share the cache."""
         if self.procedure is None:
             return 0
         return max(self.procedure.duration_minutes + self.procedure.buffer_after_minutes, DAY_MINUTES)
 
-    def look(self, begin: int, end: int, open_starts: Callable[[Offer, int, int], Sequence[int]]) -> bool:
+    def look(self, begin: int, end: int, open_starts: Callable[[ProviderOffers, int, int], Sequence[int]]) -> bool:
         """Adds starts in begin <= t < end, a window after all earlier ones; True once enough were found. `open_starts`
-        returns an offer's starts between two times, at least as many as are wanted if there are."""
+        returns a provider's starts between two times as `OpenWeeks` has them, at least as many as are wanted if there
+        are."""
         found, most, reaches, after = self._found, self.most, self._reaches, self._after
-        for number, offer in enumerate(self._offers.each):
-            first, last = reaches[offer.location.time_zone]
+        for offers in self._offers.each:
+            provider, time_zone, location_ids, _ = offers
+            first, last = reaches[time_zone]
             if first < begin:
                 first = begin
             if last > end:
                 last = end
+            if len(found) == most:  # later starts cannot be among the earliest; at another location an equal one can
+                last = min(last, found[-1][0] + (found[-1][1] == provider.id))
+            count = len(location_ids)
+            first, last = first * count, last * count
             if after is not None:
                 start, *place = after
-                # Equal starts are ordered by provider and location.
-                first = max(first, start + ([offer.provider.id, offer.location.id] <= place))
+                first = max(first, start * count + sum([provider.id, each] <= place for each in location_ids))
             if first >= last:
                 continue
-            earliest = open_starts(offer, first, last)
+            earliest = open_starts(offers, first, last)
             if earliest:
-                found += [(start, number) for start in earliest]
+                found += [(each // count, provider.id, location_ids[each % count]) for each in earliest]
                 found.sort()
                 del found[most:]
-                if len(found) == most:
-                    end = min(end, found[-1][0])  # later starts cannot be among the earliest
         return len(found) >= most
 
     def found(self) -> list[OpenSlots]:
         """The earliest slots, equal starts in order of provider and location."""
-        if not self.is_wide and self._found:
-            return [_slots(self._offers.each[0], [start for start, _ in self._found])]
-        return [_slots(self._offers.each[number], [start]) for start, number in self._found]
-
-
-def _slots(offer: Offer, starts: Sequence[int]) -> OpenSlots:
-    return OpenSlots(offer.provider.id, offer.location.id, offer.location.time_zone, starts)
+        return by_place(self._found, self._directory)

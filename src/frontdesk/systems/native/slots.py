@@ -19,7 +19,7 @@ from frontdesk.systems.native.calendar_reads import CalendarReads
 from frontdesk.systems.native.opening_times import OpeningTimesCache
 from frontdesk.systems.native.search import Search
 from frontdesk.systems.offers import named, offered
-from frontdesk.systems.port import FoundSlots, SlotQuery, SlotState, SystemUnavailable, Versions
+from frontdesk.systems.port import FoundSlots, SlotPosition, SlotQuery, SlotState, SystemUnavailable, Versions
 
 _STALE_ATTEMPTS = 5
 
@@ -41,12 +41,13 @@ class NativeCalendar:
 
 
 class NativeSlots:
-    def __init__(self, calendar: NativeCalendar, practice_id: int) -> None:
+    def __init__(self, calendar: NativeCalendar, practice_id: int, current: PracticeVersions | None) -> None:
         self._calendar = calendar
         self._practice_id = practice_id
+        self._read_already = current
 
     async def find(
-        self, query: SlotQuery, now: datetime, most: int, after: tuple[int, int, int] | None
+        self, query: SlotQuery, now: datetime, most: int, after: SlotPosition | None
     ) -> tuple[FoundSlots, Versions]:
         for _ in range(_STALE_ATTEMPTS):
             stored, current = await self._current()
@@ -110,7 +111,9 @@ class NativeSlots:
     async def _current(self) -> tuple[StoredDirectory, PracticeVersions]:
         """The versions of this call, and the directory at that version."""
         for _ in range(_STALE_ATTEMPTS):
-            current = await self._calendar.current_versions.read(self._practice_id)
+            current, self._read_already = self._read_already, None
+            if current is None:
+                current = await self._calendar.current_versions.read(self._practice_id)
             stored = await self._calendar.directories.at(self._practice_id, current.directory)
             if stored.version == current.directory:
                 return stored, current

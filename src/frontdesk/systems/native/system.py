@@ -14,6 +14,7 @@ from frontdesk.domain.local_time import instant_at
 from frontdesk.domain.names import digits
 from frontdesk.domain.patients import Contact, Patient, name_key
 from frontdesk.domain.slot_ids import SlotRef
+from frontdesk.store.calendar_versions import PracticeVersions
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
 from frontdesk.store.directories import StoredDirectory
 from frontdesk.store.rows import from_row
@@ -33,6 +34,7 @@ from frontdesk.systems.port import (
     Outcome,
     OverrideCheck,
     PatientSearch,
+    SlotPosition,
     SlotQuery,
     SlotState,
     SystemUnavailable,
@@ -53,12 +55,15 @@ class NativeSystem:
     remote = False
     capabilities = frozenset(Capability)
 
-    def __init__(self, calendar: NativeCalendar, practice_id: int, known_version: int) -> None:
+    def __init__(
+        self, calendar: NativeCalendar, practice_id: int, known_version: int, current: PracticeVersions | None = None
+    ) -> None:
+        """`current` are the practice's versions, if the call has read them."""
         self._calendar = calendar
         self._database = calendar.database
         self._practice_id = practice_id
         self._known_version = known_version
-        self._slots = NativeSlots(calendar, practice_id)
+        self._slots = NativeSlots(calendar, practice_id, current)
         self.versions: Versions | None = None
 
     async def directory(self) -> Directory:
@@ -67,9 +72,7 @@ class NativeSystem:
             self.versions = Versions(stored.version)
         return stored.directory
 
-    async def find_slots(
-        self, query: SlotQuery, now: datetime, *, most: int, after: tuple[int, int, int] | None
-    ) -> FoundSlots:
+    async def find_slots(self, query: SlotQuery, now: datetime, *, most: int, after: SlotPosition | None) -> FoundSlots:
         found, self.versions = await self._unless_unavailable(self._slots.find(query, now, most, after))
         return found
 

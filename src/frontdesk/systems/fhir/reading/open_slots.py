@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import groupby, islice
+from itertools import islice
 
 from frontdesk.domain.availability import OpenTimes
 from frontdesk.domain.directory import Procedure, VisitType
@@ -25,15 +25,14 @@ from frontdesk.systems.fhir.settings import Service
 from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.fhir.transport.queries import Find, Query, Reading, searches
 from frontdesk.systems.fhir.upstream import Upstream
-from frontdesk.systems.offers import offered_pairs
-from frontdesk.systems.port import FoundSlots, OpenSlots, SlotQuery
+from frontdesk.systems.offers import by_place, offered_pairs
+from frontdesk.systems.port import FoundSlots, SlotPosition, SlotQuery
 
 _FIRST_LOOK_DAYS = 7  # first window of an open-ended search; the next ones double
 _LONGEST_SLOT = timedelta(days=1)
 _LONGEST_ABSENCE = timedelta(days=31)  # how far back a slot that is busy-unavailable may have begun
 
 Pair = tuple[int, int]  # provider, location
-Position = tuple[int, int, int]  # start, provider, location
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class SlotFinder:
         self._practice = practice
         self._deadline = deadline
 
-    async def find(self, query: SlotQuery, now: datetime, most: int, after: Position | None) -> FoundSlots:
+    async def find(self, query: SlotQuery, now: datetime, most: int, after: SlotPosition | None) -> FoundSlots:
         directory = self._practice.directory
         visit_type = directory.visit_types.get(query.visit_type_id)
         procedure = None if visit_type is None else visit_type.procedure(query.procedure_id)
@@ -66,7 +65,7 @@ class SlotFinder:
         windows = list(self._windows(bounds.values(), query, after))
         places = await self._places(wanted, visit_type, procedure, live=not windows) if wanted else {}
         held = await self._upstream.records.abandoned_claims() if places else NO_CLAIMS
-        found: list[Position] = []
+        found: list[SlotPosition] = []
         for first, last in windows if places else ():
             ends = last + procedure.duration_minutes
             finds = await self._finds(places, visit_type, procedure, first, ends)
@@ -82,7 +81,7 @@ class SlotFinder:
             )
             if len(found) >= most:
                 break
-        return FoundSlots(query.visit_type_id, procedure, self._grouped(found[:most]))
+        return FoundSlots(query.visit_type_id, procedure, by_place(found[:most], directory))
 
     async def proposed_minutes(self, query: SlotQuery, now: datetime) -> set[int]:
         """How long the times are that the server proposes in the next week."""
@@ -248,10 +247,10 @@ class SlotFinder:
         places: Mapping[Pair, AbstractSet[str]],
         held: Claims,
         own: AbstractSet[str] = frozenset(),
-    ) -> dict[Position, Opening]:
+    ) -> dict[SlotPosition, Opening]:
         """What is open, by position."""
         minutes, services = procedure.duration_minutes, self._practice.services(visit_type.id, procedure.id)
-        found: dict[Position, Opening] = {}
+        found: dict[SlotPosition, Opening] = {}
         if self._upstream.server.proposes(services):
             for pair, proposal in window.proposals:
                 ends = proposal.starts + minutes
@@ -267,7 +266,7 @@ class SlotFinder:
         return found
 
     def _windows(
-        self, bounds: Iterable[tuple[int, int]], query: SlotQuery, after: Position | None
+        self, bounds: Iterable[tuple[int, int]], query: SlotQuery, after: SlotPosition | None
     ) -> Iterator[tuple[int, int]]:
         """The windows to read: a closed date range at once, an open end in growing steps."""
         spans = [(first, last) for first, last in bounds if first < last]
@@ -280,13 +279,6 @@ class SlotFinder:
         while first < end:
             yield first, min(first + step, end)
             first, step = first + step, step * 2
-
-    def _grouped(self, found: Sequence[Position]) -> list[OpenSlots]:
-        zones = self._practice.directory.locations
-        return [
-            OpenSlots(provider, place, zones[place].time_zone, [start for start, _, _ in group])
-            for (provider, place), group in groupby(found, key=lambda position: position[1:])
-        ]
 
 
 def records_of(appointment: Resource) -> frozenset[str]:
