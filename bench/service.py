@@ -318,9 +318,10 @@ def cpu_seconds(processes: Iterable[int]) -> float:
     """Of every thread; a process that has just ended counts nothing."""
     total = 0
     for process in processes:
-        for path in Path(f"/proc/{process}/task").glob("*/schedstat"):
-            with contextlib.suppress(OSError):
-                total += int(path.read_text().split()[0])
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(f"/proc/{process}/task"):
+                with contextlib.suppress(OSError):
+                    total += int(Path(f"/proc/{process}/task/{thread}/schedstat").read_text().split()[0])
     return total / 1e9
 
 
