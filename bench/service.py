@@ -319,9 +319,9 @@ def cpu_seconds(processes: Iterable[int]) -> float:
     total = 0
     for process in processes:
         with contextlib.suppress(OSError):
-            for thread in os.listdir(f"/proc/{process}/task"):
+            for thread in Path(f"/proc/{process}/task").iterdir():
                 with contextlib.suppress(OSError):
-                    total += int(Path(f"/proc/{process}/task/{thread}/schedstat").read_text().split()[0])
+                    total += int((thread / "schedstat").read_text().split()[0])
     return total / 1e9
 
 
