@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from frontdesk.console.actions.applied_overrides import AppliedOverride, overrides_of, standing
 from frontdesk.console.actions.appointments import Appointments, allowed
-from frontdesk.console.actions.calendar import CalendarQuery, Systems, shown_appointments, shown_locations
+from frontdesk.console.actions.calendar import CalendarQuery, shown_appointments, shown_locations
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.actions.notes import Note, notes_on
 from frontdesk.console.names import names_of
@@ -16,6 +16,7 @@ from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Location
 from frontdesk.domain.local_time import local_date, minute_of, zone
 from frontdesk.domain.patients import Contact
+from frontdesk.engine.execute import Systems
 from frontdesk.operations import CALL_IN, RETURN_TO_WAITING
 from frontdesk.store.database import Database
 from frontdesk.systems.port import Capability

@@ -7,14 +7,13 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import orjson
 
-from frontdesk.access.clients.caller import Caller
 from frontdesk.audit.heads import HeadKeys
 from frontdesk.audit.reading import AFTER_ALL, AuditFilter, exported_lines, find_records
 from frontdesk.audit.verify import ChainReport, verify_chain
@@ -24,8 +23,9 @@ from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.audit_sentences import Line, Named, folded, line
 from frontdesk.console.names import Actor
 from frontdesk.domain.ids import PATIENT_ID
+from frontdesk.engine.execute import Systems
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
-from frontdesk.systems.port import SchedulingSystem, SystemUnavailable
+from frontdesk.systems.port import SystemUnavailable
 
 PAGE = 50
 SHOWN_SUBJECTS = 4  # of a record; the others are behind a disclosure, without names
@@ -83,7 +83,7 @@ class Check:
 class AuditRecords:
     database: Database
     keys: HeadKeys
-    systems: Callable[[Caller], Awaitable[SchedulingSystem]]
+    systems: Systems
     clock: Callable[[], datetime]
     _running: set[asyncio.Task[None]] = field(default_factory=set)  # the event loop keeps weak references only
 

@@ -3,14 +3,13 @@
 It is stored in the directory and raises its version, so that bookings use the new one. Imports keep it.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 
 import orjson
 from pydantic import ValidationError
 
-from frontdesk.access.clients.caller import Caller
 from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.language import N_
@@ -21,6 +20,7 @@ from frontdesk.domain.availability import time_away
 from frontdesk.domain.directory import Directory, TimeOff
 from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.domain.local_time import instant_at, local_date, local_day_bounds, minute_of, zone
+from frontdesk.engine.execute import Systems
 from frontdesk.store.database import Database
 from frontdesk.store.notifications import notify
 from frontdesk.systems.port import AppointmentFilter, Capability, SchedulingSystem, appointment_pages
@@ -61,7 +61,7 @@ class Affected:
 @dataclass(frozen=True, slots=True)
 class Blocks:
     database: Database
-    systems: Callable[[Caller], Awaitable[SchedulingSystem]]
+    systems: Systems
     on_changed: Callable[[int], None]
 
     async def offered(self, context: ActionContext) -> bool:

@@ -4,12 +4,11 @@ Showing names of patients is recorded. A request that finds nothing new shows no
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Literal
 
-from frontdesk.access.clients.caller import Caller
 from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.applied_overrides import overrides_of, standing
 from frontdesk.console.actions.context import ActionContext
@@ -21,10 +20,9 @@ from frontdesk.domain.directory import Directory, Location
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.holds import Hold
 from frontdesk.domain.local_time import instant_at, local_date, local_day_bounds, minute_of
+from frontdesk.engine.execute import Systems
 from frontdesk.store.database import Database
 from frontdesk.systems.port import AppointmentFilter, Capability, SchedulingSystem, appointment_pages
-
-Systems = Callable[[Caller], Awaitable[SchedulingSystem]]
 
 _MOST = 3000
 _DAYS_AHEAD = 14  # in which the next working day is looked for

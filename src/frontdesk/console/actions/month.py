@@ -3,11 +3,12 @@
 from dataclasses import dataclass, replace
 from datetime import date
 
-from frontdesk.console.actions.calendar import CalendarQuery, Systems, shown_locations
+from frontdesk.console.actions.calendar import CalendarQuery, shown_locations
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.calendar.month import DayCount, MonthView, days_shown, lay_out_month
 from frontdesk.console.tags import tag_of
 from frontdesk.domain.local_time import instant_at, local_date, local_day_bounds, minute_of
+from frontdesk.engine.execute import Systems
 from frontdesk.store.database import Database
 from frontdesk.systems.port import Capability
 

@@ -2,11 +2,10 @@
 
 import contextlib
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from frontdesk.access.clients.caller import Caller
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.actions.notes import Note, notes_on
 from frontdesk.console.names import names_of
@@ -17,9 +16,10 @@ from frontdesk.domain.ids import PATIENT_ID
 from frontdesk.domain.local_time import zone
 from frontdesk.domain.names import digits, words
 from frontdesk.domain.patients import Patient
+from frontdesk.engine.execute import Systems
 from frontdesk.operations import supported
 from frontdesk.store.database import Database
-from frontdesk.systems.port import AppointmentFilter, AppointmentPage, Capability, PatientSearch, SchedulingSystem
+from frontdesk.systems.port import AppointmentFilter, AppointmentPage, Capability, PatientSearch
 
 SHOWN = 25
 LONGEST_TEXT = 200
@@ -85,7 +85,7 @@ class PatientView:
 @dataclass(frozen=True, slots=True)
 class Patients:
     database: Database
-    systems: Callable[[Caller], Awaitable[SchedulingSystem]]
+    systems: Systems
 
     async def searchable(self, context: ActionContext) -> bool:
         return Capability.SEARCH_PATIENTS in (await self.systems(context.staff.caller())).capabilities

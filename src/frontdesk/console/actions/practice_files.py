@@ -11,11 +11,11 @@ from datetime import date
 from typing import Any
 
 from frontdesk.audit.trail import append_disclosure
-from frontdesk.console.actions.calendar import Systems
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import zone
+from frontdesk.engine.execute import Systems
 from frontdesk.practice_file import Fault, PracticeFile, PracticeFileError, dump, dump_json
 from frontdesk.store.database import Database
 from frontdesk.store.directories import StoredDirectory, load_directory

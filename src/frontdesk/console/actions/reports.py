@@ -11,7 +11,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from frontdesk.console.actions.actors import actors_of
-from frontdesk.console.actions.calendar import Systems
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.language import N_
 from frontdesk.console.names import Actor
@@ -19,6 +18,7 @@ from frontdesk.domain.availability import OpenTimes
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import FieldError, invalid
 from frontdesk.domain.local_time import zone
+from frontdesk.engine.execute import Systems
 from frontdesk.store.database import Database
 from frontdesk.systems.port import Capability
 
