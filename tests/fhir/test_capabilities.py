@@ -141,6 +141,42 @@ async def test_a_server_that_is_away_at_first_is_asked_again(
         assert (refused.status_code, refused.json()["code"]) == (503, "capability_not_supported")
 
 
+@pytest.mark.parametrize(("settings", "status"), [({}, 502), ({"schedulingOperations": "none"}, 200)])
+async def test_no_times_are_guessed_before_the_server_has_said_how_it_schedules(
+    database: Database, tmp_path: Path, upstream: Upstream, settings: Resource, status: int
+) -> None:
+    """Unless the practice file says it."""
+    answers = {"/fhir/metadata": Answer(503, {}, b"")}
+
+    async def rewrite(request: Request, answer: Answer) -> Answer:
+        return answers.get(request.target, answer)
+
+    upstream.door.rewrite = rewrite
+    async with fhir_world(database, tmp_path, upstream.door, **settings) as world:
+        agent = await world.client()
+        assert (await agent.get("/api/providers")).status_code == 200
+        assert await search(agent) == status
+        answers.clear()
+        forgive(world)
+        for each in world.service.fhir._upstreams.values():
+            each._ask_again_at = 0.0
+        async with asyncio.timeout(30):
+            while await search(agent) != 200:
+                await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("answer", [Answer(404, {}, b""), Answer(403, {}, b"")], ids=["none", "not for us"])
+async def test_a_server_without_a_statement_is_taken_to_do_everything(
+    database: Database, tmp_path: Path, upstream: Upstream, answer: Answer
+) -> None:
+    async def rewrite(request: Request, given: Answer) -> Answer:
+        return answer if request.target == "/fhir/metadata" else given
+
+    upstream.door.rewrite = rewrite
+    async with fhir_world(database, tmp_path, upstream.door) as world:
+        assert await search(await world.client()) == 200
+
+
 async def test_the_first_caller_is_told_what_is_not_supported(
     database: Database, tmp_path: Path, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,7 +82,8 @@ async def test_a_name_that_is_not_found_keeps_nobody_else_waiting(
     """Lookups take threads, and of those that everybody shares there are few."""
     # Everybody waits for the first lookup, and only then begins one of their own.
     monkeypatch.setattr("frontdesk.systems.fhir.upstream.FIRST_STATEMENT_SECONDS", 1.0)
-    await town.import_file(file_text("harbor", f"https://{dead.name}/fhir", timeoutSeconds=60, maxConcurrent=64))
+    settings = {"timeoutSeconds": 60, "maxConcurrent": 64, "schedulingOperations": "none"}
+    await town.import_file(file_text("harbor", f"https://{dead.name}/fhir", **settings))
     by_name = healthy.door.address.replace("127.0.0.1", "localhost")
     await town.import_file(file_text("healthy", by_name))
     sick, well = await town.client(), await town.client("healthy")

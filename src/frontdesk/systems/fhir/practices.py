@@ -68,7 +68,7 @@ class FhirSystems:
         if known is None:
             return None
         exchange = known.client.exchange
-        return Condition(exchange.breaker.state, exchange.breaker.retry_in, exchange.answered_at, known.server.software)
+        return Condition(exchange.breaker.state, exchange.breaker.retry_in, exchange.answered_at, known.software)
 
     @property
     def connection_states(self) -> Counter[ConnectionState]:

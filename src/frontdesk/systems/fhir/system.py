@@ -72,7 +72,7 @@ class FhirSystem:
     versions: Versions | None = None
 
     def __init__(self, upstream: Upstream, version: int, practice: PracticeMap, on_open: Callable[[int], None]) -> None:
-        self.capabilities = upstream.server.capabilities
+        self.capabilities = upstream.capabilities
         self._upstream = upstream
         self._version = version
         self._practice = practice

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from frontdesk.domain.directory import Directory
 from frontdesk.store.database import Database
-from frontdesk.systems.fhir.capabilities import ServerCapabilities, read_statement, unknown
+from frontdesk.systems.fhir.capabilities import UNKNOWN, ServerCapabilities, read_statement, unknown
 from frontdesk.systems.fhir.records import Records
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.elements import reference_of
@@ -22,7 +22,7 @@ from frontdesk.systems.fhir.settings import FhirSettings, Service, fhir_settings
 from frontdesk.systems.fhir.transport.client import FhirClient
 from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.fhir.transport.exchange import Exchange
-from frontdesk.systems.port import SystemUnavailable
+from frontdesk.systems.port import Capability, Misconfigured, SystemUnavailable
 
 if TYPE_CHECKING:
     from frontdesk.tracing import Tracing
@@ -63,7 +63,8 @@ class Upstream:
         )
         self.client = FhirClient(self.settings.base_url, exchange)
         self.records = Records(database, practice_id)
-        self.server: ServerCapabilities = unknown(self.settings.scheduling_operations)
+        configured = self.settings.scheduling_operations
+        self._server: ServerCapabilities | None = None if configured is None else unknown(configured)
         self._monotonic = monotonic
         self._ask_again_at = -math.inf
         self._asked = False
@@ -75,24 +76,47 @@ class Upstream:
     def deadline(self, most: float = math.inf) -> Deadline:
         return Deadline(min(self.settings.timeout_seconds, most), self._monotonic)
 
+    @property
+    def server(self) -> ServerCapabilities:
+        """Raises SystemUnavailable until the server has said how it schedules: a guess could hide all open times."""
+        if self._server is None:
+            raise SystemUnavailable
+        return self._server
+
+    @server.setter
+    def server(self, said: ServerCapabilities) -> None:
+        self._server = said
+
+    @property
+    def software(self) -> str | None:
+        return None if self._server is None else self._server.software
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """A server that has not said what it can do is taken to do everything."""
+        return (self._server or UNKNOWN).capabilities
+
     async def ready(self) -> None:
-        """Keeps the capabilities up to date. Only calls before the first answer wait for it."""
+        """Keeps the capabilities up to date. Only calls before the first answer wait for it, and not for long."""
         if self._asking is None and self._monotonic() >= self._ask_again_at:
             self._ask_again_at = self._monotonic() + RETRY_STATEMENT_SECONDS
             self._asking = asyncio.create_task(self._ask())
         if not self._asked and self._asking is not None:
-            await asyncio.shield(self._asking)
+            await asyncio.wait({self._asking}, timeout=FIRST_STATEMENT_SECONDS)
 
     async def _ask(self) -> None:
         try:
-            seconds = min(FIRST_STATEMENT_SECONDS, self.settings.timeout_seconds)
-            statement = await self.client.read(Deadline(seconds, self._monotonic), "metadata")
+            statement = await self.client.read(self.deadline(), "metadata")
             if statement is not None and statement["resourceType"] == "CapabilityStatement":
                 self.server = read_statement(statement, self.settings.scheduling_operations)
                 self.client.batches = self.server.batches
                 self._ask_again_at = self._monotonic() + STATEMENT_SECONDS
+            else:
+                self._server = self._server or UNKNOWN
+        except Misconfigured:  # it has none, or not for us
+            self._server = self._server or UNKNOWN
         except SystemUnavailable:
-            _log.info("the CapabilityStatement of a scheduling system could not be read")
+            _log.warning("the CapabilityStatement of a scheduling system could not be read")
         finally:
             self._asked, self._asking = True, None
 
