@@ -111,6 +111,19 @@ async def test_more_times_than_one_answer_holds_are_all_found(
     assert len(await slots(agent)) == 32
 
 
+@pytest.mark.parametrize("door", ["ihe"], indirect=True)
+async def test_a_provider_who_is_not_mapped_is_left_out_of_a_search(fhir: World) -> None:
+    without = "UPDATE practice SET scheduling_system = scheduling_system #- '{providers,12}', version = version + 1"
+    async with fhir.database.transaction(1) as connection:
+        await connection.execute(without)
+    asked = {"visitTypeId": 21, "procedureId": 101, "limit": 20}
+    answer = await (await fhir.client()).get("/api/slots/first-available", params=asked)
+    assert answer.status_code == 200, answer.text
+    offered = {each["providerId"] for each in answer.json()["items"]}
+    assert 10 in offered
+    assert 12 not in offered
+
+
 @pytest.mark.parametrize("door", ["ihe", "argonaut"], indirect=True)
 async def test_a_server_that_lists_its_operations_needs_no_slots_and_no_setting(
     fhir: World, upstream: Upstream

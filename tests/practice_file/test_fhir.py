@@ -1,6 +1,7 @@
 """The settings of a FHIR scheduling system: what is accepted, and how every fault is named."""
 
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,16 @@ def test_an_id_that_names_nothing_is_a_fault() -> None:
         "procedures.7": "there is no procedure with this id",
         "visitTypes.first": "must be the id of a record of this file",
     }
+
+
+def test_a_stored_record_that_stays_active_needs_its_upstream_record_too() -> None:
+    known = parse(text()).directory
+    more = replace(known, providers={**known.providers, 12: replace(known.providers[10], id=12)})
+    message = "the provider with the id 12, which is not in the file and stays active, needs its upstream reference"
+    assert faults(known=more) == {"providers": message}
+    parse(text(providers={"10": "Practitioner/chen.1", "12": "Practitioner/okafor"}), known=more)
+    gone = replace(more, providers={**known.providers, 12: replace(known.providers[10], id=12, active=False)})
+    parse(text(), known=gone)
 
 
 def test_two_ids_never_share_an_upstream_record() -> None:

@@ -188,14 +188,17 @@ def part_at(system: Mapping[str, Any], steps: Steps) -> type[Part]:
 
 def references(system: Mapping[str, Any], listed: Mapping[str, set[int]], known: Directory | None) -> Iterator[Finding]:
     """Faults in references between the settings, the ids that the file lists and the stored directory."""
-    kept = _stored_ids(known)
+    kept, active = _stored_ids(known), _active_ids(known)
     stored = known.practice.scheduling_system if known is not None else {}
     for section, noun in _NOUNS.items():
         given = system.get(section)
         mapped = given if isinstance(given, dict) else {}
         if section in ("locations", "providers"):
-            for number in sorted(listed[section] - {int(key) for key in mapped if _ID.fullmatch(key)}):
-                yield Finding((*PLACE, section), f"the {noun} with the id {number} needs its upstream reference")
+            missing = (listed[section] | active[section]) - {int(key) for key in mapped if _ID.fullmatch(key)}
+            for number in sorted(missing):
+                unlisted = "" if number in listed[section] else ", which is not in the file and stays active,"
+                message = f"the {noun} with the id {number}{unlisted} needs its upstream reference"
+                yield Finding((*PLACE, section), message)
         existing = listed[section] | kept.get(section, set())
         yield from _of_section(section, noun, mapped, existing, stored.get(section) or {})
 
@@ -219,6 +222,16 @@ def _of_section(
 def _record(value: Any) -> str:
     """The FHIR record of an entry; two entries must not share it."""
     return f"{value.get('system')}|{value.get('code')}" if isinstance(value, dict) else str(value)
+
+
+def _active_ids(known: Directory | None) -> dict[str, set[int]]:
+    """Of the stored records that need a reference."""
+    if known is None:
+        return {"locations": set(), "providers": set()}
+    return {
+        "locations": {each.id for each in known.locations.values() if each.active},
+        "providers": {each.id for each in known.providers.values() if each.active},
+    }
 
 
 def _stored_ids(known: Directory | None) -> dict[str, set[int]]:

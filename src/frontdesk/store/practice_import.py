@@ -44,9 +44,16 @@ async def checked_file(
 
 async def parsed(text: str, known: Directory | None, now: datetime, *, prune: bool) -> PracticeFile:
     """Parses in a thread, because a large file would block the event loop."""
-    if prune:  # a record that becomes inactive cannot be referred to
-        await asyncio.to_thread(parse, text, today=now.date())
+    if prune and known is not None:  # a record that becomes inactive cannot be referred to
+        known = _all_inactive(known)
     return await asyncio.to_thread(parse, text, known=known, today=now.date())
+
+
+def _all_inactive(known: Directory) -> Directory:
+    def inactive(records: Mapping[int, Any]) -> dict[int, Any]:
+        return {number: replace(record, active=False) for number, record in records.items()}
+
+    return Directory(known.practice, inactive(known.locations), inactive(known.providers), inactive(known.visit_types))
 
 
 def stated_slug(text: str) -> str | None:

@@ -157,7 +157,8 @@ class SlotFinder:
         (`live`), only a live answer says: a server that is gone has no empty calendar."""
         services = self._practice.services(visit_type.id, procedure.id)
         if self._upstream.server.proposes(services) and self._upstream.server.shape != "medplum":
-            return {pair: set() for pair in wanted}
+            mapped = self._practice.settings
+            return {pair: set() for pair in wanted if pair[0] in mapped.providers and pair[1] in mapped.locations}
         for again in (live, True):
             known = await self._upstream.calendars(self._deadline, self._practice, live=again)
             places: dict[Pair, set[str]] = {}
