@@ -2,7 +2,19 @@
 
 import asyncio
 import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, cast
 
+import httpx
+import pytest
+
+from frontdesk.systems.fhir.records import PendingWrite
+from frontdesk.systems.fhir.resources.elements import CLAIMS, INTENTS, Resource
+from frontdesk.systems.fhir.transport.client import FhirClient
+from frontdesk.systems.fhir.transport.deadline import Deadline
+from frontdesk.systems.fhir.writing.releases import Releases
+from frontdesk.systems.fhir.writing.writes import Writer
 from tests.fhir.calls import CHEN, ZAPHOD, booking, challenged
 from tests.fhir.misbehaving import (
     LateFirstAttempt,
@@ -10,7 +22,7 @@ from tests.fhir.misbehaving import (
     nothing_after_a_write,
 )
 from tests.fhir.practice import Upstream, settle
-from tests.world import World, book, confirmed, slots
+from tests.world import World, book, confirmed, patient_id, slots
 
 
 async def test_an_earlier_attempt_that_arrives_late_is_found_and_not_doubled(fhir: World, upstream: Upstream) -> None:
@@ -88,3 +100,78 @@ async def test_without_token_and_key_a_lost_write_is_settled_too(fhir: World, up
     await settle(fhir)
     [listed] = (await integration.get("/api/appointments", params={"patientId": body["patientId"]})).json()["items"]
     assert listed["start"] == "2026-11-16T09:00:00-05:00"
+
+
+async def lost_booking(agent: httpx.AsyncClient, upstream: Upstream, name: str = "Ada") -> dict[str, str]:
+    """The confirmation of a booking that was executed and not answered."""
+    body = {"patientId": await patient_id(agent, name), "slotId": (await slots(agent))[0]["id"]}
+    confirmation = await challenged(agent, "/api/appointments", body)
+    upstream.door.reset()
+    upstream.door.harm = nothing_after_a_write(upstream, "Appointment")
+    lost = await agent.post("/api/appointments", json=confirmation)
+    assert lost.json()["code"] == "confirmation_incomplete", lost.text
+    upstream.door.reset()
+    return confirmation
+
+
+async def test_a_booking_is_settled_although_its_provider_is_no_longer_mapped(fhir: World, upstream: Upstream) -> None:
+    agent = await fhir.client()
+    confirmation = await lost_booking(agent, upstream)
+    without = "UPDATE practice SET scheduling_system = scheduling_system #- '{providers,10}', version = version + 1"
+    async with fhir.database.transaction(1) as connection:
+        await connection.execute(without)
+    await settle(fhir)
+    resent = await agent.post("/api/appointments", json=confirmation)
+    assert resent.status_code == 201, resent.text
+
+
+async def test_a_write_that_cannot_be_settled_keeps_no_other_from_it(
+    fhir: World, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = await fhir.client()
+    await lost_booking(agent, upstream)
+    await lost_booking(agent, upstream, "Alan")
+    settled, failing = Writer.settle, list[str]()
+
+    async def fails_for_the_first(writer: Writer, now: datetime, *, final: bool) -> Any:
+        failing.append(writer._write.id)
+        if writer._write.id == failing[0]:
+            raise RuntimeError
+        return await settled(writer, now, final=final)
+
+    monkeypatch.setattr(Writer, "settle", fails_for_the_first)
+    await settle(fhir)
+    async with fhir.database.transaction(1) as connection:
+        left = await connection.fetch("SELECT write_id FROM upstream_write")
+    assert [row["write_id"] for row in left] == failing[:1]
+
+
+class Appointments:
+    """A client of a server with these appointments."""
+
+    def __init__(self, *found: Resource) -> None:
+        self.found, self.updated = found, list[Resource]()
+
+    async def search(self, _deadline: Deadline, _kind: str, _parameters: Any) -> Sequence[Resource]:
+        return self.found
+
+    async def update(self, _deadline: Deadline, resource: Resource) -> None:
+        self.updated.append(resource)
+
+
+def appointment(number: str, write: str) -> Resource:
+    identifiers = [{"system": INTENTS, "value": "intent"}, {"system": CLAIMS, "value": write}]
+    return {"resourceType": "Appointment", "id": number, "status": "booked", "identifier": identifiers}
+
+
+async def test_a_late_booking_is_undone_beside_a_later_one_with_the_same_key() -> None:
+    write = PendingWrite("ours", "intent", "", "releasing", "book", {}, datetime.now(UTC))
+    later, late, watch = appointment("1", "another"), appointment("2", "ours"), [{"watch": "Appointment"}]
+
+    async def freed(*found: Resource) -> tuple[list[str], Sequence[Any]]:
+        client = Appointments(*found)
+        left = await Releases(cast(FhirClient, client), Deadline(30), write).free(watch, final=False)
+        return [each["id"] for each in client.updated], left
+
+    assert await freed(later, late) == (["2"], [])
+    assert await freed(later) == ([], watch), "the late one may still arrive"

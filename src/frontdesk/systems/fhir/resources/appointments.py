@@ -228,11 +228,16 @@ class PracticeMap:
     def _practice_participants(self, data: Mapping[str, Any]) -> list[Resource]:
         services = self.services(data["visitTypeId"], data["procedureId"])
         taking_part = [
-            self.settings.providers[data["providerId"]],
-            self.settings.locations[data["locationId"]],
+            self._reference(self.settings.providers, self.provider_ids, data["providerId"]),
+            self._reference(self.settings.locations, self.location_ids, data["locationId"]),
             *(service for service in services if isinstance(service, str)),
         ]
         return [{"actor": {"reference": each}, "status": "accepted"} for each in dict.fromkeys(taking_part)]
+
+    @staticmethod
+    def _reference(mapped: Mapping[int, str], known: Mapping[str, int], wanted: int) -> str:
+        """A former one if the practice file no longer names the record: a write may have begun before."""
+        return mapped.get(wanted) or next(reference for reference, number in known.items() if number == wanted)
 
     def _with_attendance(self, resource: Resource, *, confirmed: bool) -> Resource:
         tag = self.settings.attendance

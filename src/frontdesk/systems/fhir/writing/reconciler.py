@@ -97,20 +97,25 @@ class Reconciler:
                 self._recovered.discard(practice_id)
                 await records.hurry(self._clock())
             taken = await records.take(self._clock(), _LEASE)
-        found = await self._find(practice_id) if taken else None
         for write in taken:
             began = self._clock()
             try:
+                found = await self._find(practice_id)
                 if found is None:  # the practice has another system now, and nobody to ask
                     raise SystemUnavailable
                 await self._settle_one(*found, write)
             except OutcomeOpen:
                 await records.leave(write, self._clock(), began + _pause(write))
+            except (DatabaseUnavailable, OutcomeUnknown):
+                raise
             except SystemUnavailable:
                 due = began + _pause(write)
                 await records.leave(write, self._clock(), due)
                 await records.postpone(write.holder, due)
                 break
+            except Exception:  # must not keep the others from being settled
+                _log.exception("a write to a scheduling system could not be settled")
+                await records.leave(write, self._clock(), began + _LEASE)
         return await records.waiting()
 
     async def _settle_one(self, upstream: "Upstream", practice: "PracticeMap", write: "PendingWrite") -> None:

@@ -77,17 +77,17 @@ class Releases:
         return bool(found)
 
     async def _undo_late(self, entry: Mapping[str, Any]) -> bool:
-        """Undoes a record that was created despite a reported failure, unless a later attempt has adopted it."""
+        """Undoes a record that was created despite a reported failure, unless a later attempt has adopted it. With the
+        same idempotency key another one may have been booked since."""
         cancels = entry.get("cancels", False)
-        found = await find_created(self._client, self._deadline, self._write.intent, entry["watch"], live=cancels)
-        if found is None:
-            return False
-        if identifier_values(found, CLAIMS) == [self._write.id]:
+        found = await _created(self._client, self._deadline, self._write.intent, entry["watch"], live=cancels)
+        late = [each for each in found if identifier_values(each, CLAIMS) == [self._write.id]]
+        for each in late:
             if cancels:
-                await cancel(self._client, self._deadline, reference_of(found))
+                await cancel(self._client, self._deadline, reference_of(each))
             else:
-                await self._client.update(self._deadline, undone(found, self._write.intent, ARRIVED_LATE))
-        return True
+                await self._client.update(self._deadline, undone(each, self._write.intent, ARRIVED_LATE))
+        return bool(late)
 
     async def _is_used(self, slot: str) -> bool:
         found = await self._client.search(self._deadline, "Appointment", [("slot", slot)])
@@ -98,9 +98,13 @@ async def find_created(
     client: FhirClient, deadline: Deadline, intent: str, kind: str, *, live: bool
 ) -> Resource | None:
     """The record that the intent created, if any. `live`: not a cancelled one, because `$cancel` keeps the intent."""
+    return next(iter(await _created(client, deadline, intent, kind, live=live)), None)
+
+
+async def _created(client: FhirClient, deadline: Deadline, intent: str, kind: str, *, live: bool) -> list[Resource]:
     found = await client.search(deadline, kind, [("identifier", f"{INTENTS}|{intent}")])
     ours = [each for each in found if has_identifier(each, INTENTS, intent)]
-    return next((each for each in ours if not live or time_taken(each) is not None), None)
+    return [each for each in ours if not live or time_taken(each) is not None]
 
 
 async def cancel(client: FhirClient, deadline: Deadline, reference: str) -> Resource:
