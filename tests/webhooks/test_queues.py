@@ -34,6 +34,8 @@ async def test_everything_that_waits_is_counted_over_all_practices(desk: Desk) -
         for name, holder in (("write-1", "a worker"), ("write-2", ""), ("write-3", "")):
             await connection.execute(_WRITE, desk.practice_id, name, holder)
         await connection.execute(_FAULT, desk.practice_id)
+    async with desk.database.transaction(other.practice_id) as connection:
+        await connection.execute(_FAULT.replace("now()", "now() - interval '2 hours'"), other.practice_id)
     await desk.happen("apt_0")  # before there was an endpoint: it waits for nobody
     await desk.endpoint("https://receiver.example/hook")
     await other.endpoint("https://elsewhere.example/hook")

@@ -128,7 +128,10 @@ BEGIN
             SELECT 'upstream_write_seconds', '', extract(epoch FROM v_now - min(t.began_at))::double precision
             FROM upstream_write t WHERE t.practice_id = p.id;
         END IF;
-        IF EXISTS (SELECT FROM upstream_fault f WHERE f.practice_id = p.id) THEN
+        -- A node that was restarted with corrected settings does not know what to delete.
+        IF EXISTS (
+            SELECT FROM upstream_fault f WHERE f.practice_id = p.id AND f.seen_at > v_now - interval '1 hour'
+        ) THEN
             metric := 'upstream_faulty_practices';
             state := '';
             value := 1;

@@ -34,7 +34,7 @@ GRANT SELECT (practice_id, endpoint_id, after_event_id, paused_at, pause_reason,
     ON frontdesk.webhook_endpoint TO frontdesk_overview;
 GRANT SELECT (practice_id, minutes, began_at) ON frontdesk.request_count TO frontdesk_overview;
 GRANT SELECT (practice_id, holder, due_at, began_at) ON frontdesk.upstream_write TO frontdesk_overview;
-GRANT SELECT (practice_id) ON frontdesk.upstream_fault TO frontdesk_overview;
+GRANT SELECT (practice_id, seen_at) ON frontdesk.upstream_fault TO frontdesk_overview;
 GRANT SELECT (practice_id, provider_id, version) ON frontdesk.calendar_version TO frontdesk_overview;
 
 CREATE OR REPLACE FUNCTION practices_with(p_chore text, p_before timestamptz) RETURNS SETOF bigint
@@ -132,7 +132,8 @@ BEGIN
     SELECT 'upstream_write_seconds', '', extract(epoch FROM v_now - min(t.began_at))::double precision
     FROM upstream_write t HAVING count(*) > 0;
     RETURN QUERY
-    SELECT 'upstream_faulty_practices', '', count(DISTINCT f.practice_id)::double precision FROM upstream_fault f;
+    SELECT 'upstream_faulty_practices', '', count(DISTINCT f.practice_id)::double precision FROM upstream_fault f
+    WHERE f.seen_at > v_now - interval '1 hour';
     RETURN QUERY
     SELECT 'webhook_endpoints', n.state, count(*)::double precision FROM (
         SELECT CASE
