@@ -38,7 +38,9 @@ FROM (SELECT rolsuper OR rolcreaterole AS role, has_database_privilege(current_d
 """
 _READINESS_SECONDS = 3.0
 _AFTER = re.compile(r"^-- phase: after (\d+\.\d+\.\d+)$", re.MULTILINE)
-_DEADLOCK_ATTEMPTS = 10
+_ATTEMPTS = 60
+_LOCK_SECONDS = 2.0  # that a migration waits for a lock, and with it every call that comes after it
+_PAUSE_SECONDS = 1.0
 _LOCK = 0x66726F6E74  # any fixed number: "front"
 
 
@@ -260,16 +262,17 @@ async def _apply(connection: Any, state: SchemaState, phase: Phase | None) -> No
 
 
 async def _in_transaction(connection: Any, apply: Callable[[Any], Awaitable[None]]) -> None:
-    """Tries again after a deadlock: nodes that serve meanwhile lock the same tables in another order."""
-    for attempt in range(1, _DEADLOCK_ATTEMPTS + 1):
+    """Tries again after a deadlock, because nodes that serve meanwhile lock the same tables in another order, and while
+    others hold a lock for long: calls would wait behind a migration that waits."""
+    for _ in range(_ATTEMPTS):
         try:
             async with connection.transaction():
+                await connection.execute(f"SET LOCAL lock_timeout = {int(_LOCK_SECONDS * 1000)}")
                 await apply(connection)
             return
-        except asyncpg.DeadlockDetectedError:
-            if attempt == _DEADLOCK_ATTEMPTS:
-                raise
-            await asyncio.sleep(random.uniform(0, 0.5))  # noqa: S311 - to miss the same statements
+        except (asyncpg.DeadlockDetectedError, asyncpg.LockNotAvailableError):
+            await asyncio.sleep(random.uniform(0, _PAUSE_SECONDS))  # noqa: S311 - to miss the same statements
+    raise MigrationError("Other sessions, such as a pg_dump, hold locks on the tables: try again when they have ended.")
 
 
 async def _apply_migration(migration: Migration, is_distributed: bool, connection: Any) -> None:
