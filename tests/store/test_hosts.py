@@ -162,6 +162,25 @@ async def test_statements_stuck_at_a_hung_host_are_given_up_when_another_accepts
             await database.close()
 
 
+async def test_idle_connections_to_a_hung_host_are_dropped_at_once(
+    database_dsn: str, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting_longer_for_all_but(monkeypatch, lambda dsn: wire.hung.is_set() and dsn == at(database_dsn, wire.host))
+    async with Wire(database_dsn).running() as other:
+        database = Database(at(database_dsn, wire.host, other.host), pool_size=4)
+        await database.open()
+        try:
+            await asyncio.gather(*(database.fetchval("SELECT pg_sleep(0.3)") for _ in range(4)))
+            idle = [connection for connection, _ in database._ready]
+            assert len(idle) == 4
+            wire.hung.set()
+            async with asyncio.timeout(database_module.ACQUIRE_SECONDS):  # closing one would take as long
+                await database._distrust_idle()
+                assert await database.fetchval("SELECT 1") == 1
+        finally:
+            await database.close()
+
+
 async def test_a_hung_database_is_reported_soon(database_dsn: str, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     database = Database(at(database_dsn, wire.host), pool_size=2)
     await database.open()

@@ -304,7 +304,11 @@ class Database:
     async def _distrust_idle(self) -> None:
         if self._pool is not None:
             await self._pool.expire_connections()
-            await self._give_back()
+            ready, self._ready = self._ready, []
+            for connection, _ in ready:
+                with contextlib.suppress(pg.InterfaceError):  # closing would wait for a host that hangs
+                    connection.terminate()
+                await self._release_to_pool(connection)
 
 
 class _Connection(asyncpg.Connection):
