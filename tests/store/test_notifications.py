@@ -82,6 +82,20 @@ async def test_listening_comes_back_by_itself(database: Database, database_dsn: 
         await owner.close()
 
 
+async def test_connections_that_are_closed_at_once_are_not_opened_in_a_rush(database_dsn: str) -> None:
+    opened = 0
+
+    def close() -> None:
+        nonlocal opened
+        opened += 1
+        listener._connection.terminate()
+
+    listener = NotificationListener(Hosts(database_dsn), Heard(), close)
+    async with running(listener.step):
+        await asyncio.sleep(1.2)
+    assert 1 <= opened <= 3
+
+
 async def test_a_listener_that_fails_on_a_change_hears_the_next_one(
     database: Database, database_dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:

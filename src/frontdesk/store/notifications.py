@@ -18,6 +18,7 @@ _NOTIFY = f"SELECT pg_notify('{_CHANNEL}', word) FROM unnest($1::text[]) word"  
 
 _PROBE_SECONDS = 10.0
 _CONNECT_SECONDS = 5.0
+_PAUSE_SECONDS = 0.5  # between attempts, if each connection is closed at once
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +45,14 @@ class NotificationListener:
         self._wake = asyncio.Event()
         self._wake.set()
         self.listening = asyncio.Event()
-        self.step = Step("change listener", self.listen, every=_PROBE_SECONDS, wake=self._wake, close=self.close)
+        self.step = Step(
+            "change listener",
+            self.listen,
+            every=_PROBE_SECONDS,
+            wake=self._wake,
+            pause=_PAUSE_SECONDS,
+            close=self.close,
+        )
 
     async def listen(self) -> None:
         """Connects, or checks the connection: some networks drop one without a sign."""
