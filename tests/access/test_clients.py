@@ -252,7 +252,7 @@ async def test_bad_input_is_one_sentence_and_adds_nothing(database: Database, ri
         ({"grant": "admin"}, "agent or integration"),
         ({"scopes": ["slot:read"]}, "no scope 'slot:read'; the closest is 'slots:read'"),
         ({"scopes": []}, "at least one scope"),
-        ({"per_minute": 0}, "per-minute cap must be between"),
+        ({"per_minute": 0}, r"rate limit \(calls a minute\) must be between"),
         ({"quota": -1}, "quota must be between"),
     ]
     good = {"practice": practice, "name": "Agent", "grant": "agent", "scopes": ["slots:read"]}

@@ -73,7 +73,10 @@ def test_a_client_that_cannot_be_is_bad_input_and_is_not_added(line: CommandLine
             "There is no scope 'slot:read'; the closest is 'slots:read'.\n",
         ),
         ("--grant agent --scope slot:read", "There is no scope 'slot:read'; the closest is 'slots:read'.\n"),
-        ("--grant agent --scope all --per-minute 0", "The per-minute cap must be between 1 and 2147483647.\n"),
+        (
+            "--grant agent --scope all --per-minute 0",
+            "The rate limit (calls a minute) must be between 1 and 2147483647.\n",
+        ),
         ("--grant agent --scope all --practice harbour", "There is no practice 'harbour'; the closest is 'harbor'.\n"),
     ):
         said = line.run(*ADD, *words.split())

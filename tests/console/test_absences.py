@@ -266,7 +266,7 @@ async def test_what_cannot_be_taken_back_is_told(world: World, staff: httpx.Asyn
     later = (await slots(booked.agent, providerId=11))[-1]["id"]
     await confirmed(booked.agent, "POST", f"/api/appointments/{booked.jose}/reschedule", {"slotId": later})
     found = rows(await undo(staff, path, all="yes"))
-    assert "the time before is no longer free" in found[booked.ada].text
+    assert "the earlier time is no longer free" in found[booked.ada].text
     assert "has been changed since" in found[booked.jose].text
     assert found[booked.alan].state == "left"
     assert await place(booked.agent, booked.ada) == (11, "2026-11-16T09:00", "booked")
@@ -276,7 +276,7 @@ async def test_what_cannot_be_taken_back_is_told(world: World, staff: httpx.Asyn
     found = rows((await staff.get(path)).text)
     assert "Undo" not in found[booked.ada].text
     await undo(staff, path, appointment=booked.ada)
-    assert "the time before has passed" in (await staff.get(path)).text
+    assert "the earlier time has passed" in (await staff.get(path)).text
 
 
 async def test_only_times_that_the_patient_may_have_are_proposed_first(

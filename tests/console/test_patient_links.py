@@ -279,7 +279,7 @@ async def test_the_demand_of_the_practice_holds_for_links_and_sends_agents_to_th
     held = form_of(page, CONFIRM)
     assert (await sent.browser.post(REVIEW, data=held)).status_code == 409
     refused = await sent.browser.post(CANCEL, data=held)
-    assert (refused.status_code, "demands the consent" in refused.text) == (403, True)
+    assert (refused.status_code, "requires the consent" in refused.text) == (403, True)
     fresh, integration = await world.client(), await world.client(grant="integration")
     for caller in (fresh, integration):
         answer = await caller.post(f"/api/appointments/{sent.appointment}/confirm", json={})

@@ -100,7 +100,7 @@ async def test_a_server_that_is_away_is_told_of_and_nothing_is_pruned(
 
     dry = await command("practice", "import", str(file), "--dry-run", "--prune")
     assert dry.status == 0
-    assert "FHIR server could not be looked at: it cannot be reached, or cannot answer now." in dry.out
+    assert "FHIR server could not be checked: it cannot be reached, or cannot answer now." in dry.out
     assert "The import would be refused." in dry.out
     refused = await command("practice", "import", str(file), "--prune", "--json")
     assert (refused.status, refused.document["stranded"]) == (2, [])
@@ -114,7 +114,7 @@ async def test_a_server_that_is_away_is_told_of_and_nothing_is_pruned(
     admin = await signed_in(world, role="admin")
     form = await admin.get(f"{EDIT}?id=12")
     shown = await send(admin, form, EDIT, performs="some", procedures=["100"])
-    assert "could not be looked at" in shown.text
+    assert "could not be checked" in shown.text
     assert 'value="cancel"' not in shown.text
     undecided = await send(admin, shown, EDIT, step="apply")
     assert undecided.status_code == 409

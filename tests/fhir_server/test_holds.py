@@ -189,7 +189,7 @@ async def test_a_client_cannot_block_a_calendar(server: World) -> None:
         begun += MOST_AT_ONCE
     server.clock.advance(minutes=6)
     refused = issue(await hold(holder, times[0]), 409, "conflict", "conflict")
-    assert f"{MOST_PER_HOUR} times an hour" in refused["diagnostics"]
+    assert f"{MOST_PER_HOUR} holds an hour" in refused["diagnostics"]
     server.clock.advance(minutes=60)
     await server.renew(holder)
     assert (await hold(holder, times[0])).status_code == 201

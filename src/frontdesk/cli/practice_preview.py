@@ -139,7 +139,7 @@ def way_out(found: "Found") -> str:
 
 
 def not_looked_at(reason: str) -> str:
-    return f"The appointments at the practice's FHIR server could not be looked at: {reason}."
+    return f"The appointments at the practice's FHIR server could not be checked: {reason}."
 
 
 def _summary(preview: _Preview) -> str:

@@ -61,4 +61,6 @@ def conflict_detail(status: str, legal: Sequence[str]) -> str:
         return "The appointment has already begun or is over."
     if status == "noShow":
         return "The patient did not show up for this appointment."
+    if status == "arrived":
+        return "The patient has already arrived."
     return f"The appointment is already {status}."

@@ -11,7 +11,7 @@ CONSENTS: tuple[Consent, ...] = get_args(Consent)
 Demand = Literal["token", "elicitation", "card", "staff"]  # no link: it confirms and cancels, and nothing else
 Demands = Mapping[str, Consent]  # by operation; an operation that is not listed needs no more than it always did
 
-_WHAT_WOULD_DO: Mapping[Consent, str] = {
+_ACCEPTED: Mapping[Consent, str] = {
     "token": "a caller that confirms its writes with a confirmationToken",
     "elicitation": "an MCP host that asks its user (elicitation) or shows app cards",
     "card": "an MCP host that shows app cards, where a person presses the button",
@@ -28,12 +28,11 @@ def meets(given: Consent | None, demanded: Consent | None) -> bool:
 
 
 def consent_required(demanded: Consent) -> Problem:
-    """The refusal of a write whose consent is too weak; says what would do."""
-    enough = _WHAT_WOULD_DO[demanded]
-    if enough != _WHAT_WOULD_DO["staff"]:
+    """The refusal of a write whose consent is too weak; says what is accepted."""
+    enough = _ACCEPTED[demanded]
+    if enough != _ACCEPTED["staff"]:
         enough += "; staff can do it in the console"
     return Problem(
         "consent_required",
-        f"Nothing was executed. For this operation the practice demands the consent {demanded!r}. What would do: "
-        f"{enough}.",
+        f"Nothing was executed. For this operation the practice requires the consent {demanded!r}. Accepted: {enough}.",
     )

@@ -47,9 +47,9 @@ _KINDS = (
     ErrorKind(
         "consent_required",
         (403,),
-        "The practice demands another proof of consent",
-        "The practice demands that a person agrees to this operation in a way that this call does not prove. Nothing "
-        "was executed. The detail says what would do.",
+        "The practice requires another proof of consent",
+        "The practice requires that a person agrees to this operation in a way that this call does not prove. Nothing "
+        "was executed. The detail says what is accepted.",
         "Only in a way that the detail names. An unchanged resend fails again.",
     ),
     ErrorKind(
@@ -126,7 +126,8 @@ _KINDS = (
         "Something went wrong",
         "An unexpected error, or the audit record of a write could not be stored. A write may have been executed. The "
         "operator can find the details in the log by the requestId.",
-        "A read: once, after a delay. A write: check the state first, or resend with the same confirmationToken.",
+        "A read: once, after a delay. A write: check the state first, or resend with the same confirmationToken or "
+        "Idempotency-Key.",
     ),
     ErrorKind(
         "upstream_unavailable",

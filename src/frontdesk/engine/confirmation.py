@@ -36,8 +36,8 @@ _STALE_ATTEMPTS = 5
 
 _REASONS = {
     "patient_overlap": "The patient already has an appointment that overlaps this time.",
-    "too_many_holds": f"This client already holds {MOST_AT_ONCE} times: book or release one first.",
-    "too_many_holds_this_hour": f"This client may hold {MOST_PER_HOUR} times an hour.",
+    "too_many_holds": f"This client already has {MOST_AT_ONCE} holds: book or release one first.",
+    "too_many_holds_this_hour": f"This client may place at most {MOST_PER_HOUR} holds an hour.",
     "hold_ended": "The hold has expired, or was booked or released.",
     "patient_exists": "A patient with this name, date of birth and phone number is already on file.",
 }

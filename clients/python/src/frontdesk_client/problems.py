@@ -35,8 +35,8 @@ class ForbiddenTenant(FrontdeskError):
 
 
 class ConsentRequired(FrontdeskError):
-    """The practice demands that a person agrees to this operation in a way that this call does not prove. Nothing was
-    executed. The detail says what would do.
+    """The practice requires that a person agrees to this operation in a way that this call does not prove. Nothing was
+    executed. The detail says what is accepted.
 
     Send again? Only in a way that the detail names. An unchanged resend fails again.
     """
@@ -135,7 +135,7 @@ class Internal(FrontdeskError):
     operator can find the details in the log by the requestId.
 
     Send again? A read: once, after a delay. A write: check the state first, or resend with the same
-    confirmationToken.
+    confirmationToken or Idempotency-Key.
     """
 
     code = "internal"

@@ -65,7 +65,7 @@ async def authenticate(
     presented = [_digest(key, client_id, secret) for key in ring.secrets(CLIENT_SECRETS)]
     matches = [hmac.compare_digest(one, other) for one in presented for other in stored]
     if not any(matches) or (row := rows[0])["disabled"]:
-        raise Problem("unauthorized", "The client id and the client secret do not belong to a client that may call.")
+        raise Problem("unauthorized", "The client id or the client secret is not valid.")
     return client_of(row)
 
 

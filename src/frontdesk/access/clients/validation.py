@@ -47,7 +47,7 @@ def checked_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
 
 def check_limits(per_minute: int | None, quota: int | None) -> None:
     for field, name, value, most in (
-        ("per_minute", "per-minute cap", per_minute, _LARGEST_PER_MINUTE),
+        ("per_minute", "rate limit (calls a minute)", per_minute, _LARGEST_PER_MINUTE),
         ("quota", "quota", quota, _LARGEST_QUOTA),
     ):
         if value is not None and not 1 <= value <= most:

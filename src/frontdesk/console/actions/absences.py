@@ -42,9 +42,9 @@ _RESTORATION = N_("The provider is in after all.")
 # The write was not executed but can be, or it is not known: the choice stays.
 _UNDECIDED = ("upstream_unavailable", "confirmation_incomplete", "internal", "rate_limited")
 _TAKEN = N_("The chosen time has been taken by somebody else.")
-_TAKEN_BEFORE = N_("It cannot be taken back: the time before is no longer free.")
-_CHANGED = N_("It cannot be taken back: the appointment has been changed since.")
-_PASSED = N_("It cannot be taken back: the time before has passed.")
+_TAKEN_BEFORE = N_("It cannot be undone: the earlier time is no longer free.")
+_CHANGED = N_("It cannot be undone: the appointment has been changed since.")
+_PASSED = N_("It cannot be undone: the earlier time has passed.")
 _GONE = N_("The practice's system no longer has this appointment.")
 
 

@@ -82,7 +82,8 @@ def identifiers(resource: Resource) -> list[Identifier]:
     ]
     if len(found) > _MOST_IDENTIFIERS or any(len(text) > LONGEST for each in found for text in each):
         field, most = f"{resource['resourceType']}.identifier", f"{_MOST_IDENTIFIERS} identifiers"
-        raise invalid([FieldError(field, "maxLength", f"{field} may have {most} of {LONGEST} characters")])
+        message = f"{field} must have at most {most} of at most {LONGEST} characters each"
+        raise invalid([FieldError(field, "maxLength", message)])
     if any(character_fault(text) for each in found for text in each):
         field = f"{resource['resourceType']}.identifier"
         raise invalid([FieldError(field, "characters", f"{field} must not have control characters")])
@@ -107,7 +108,7 @@ def required_identifier(pairs: Iterable[tuple[str, str]]) -> Identifier | None:
             system, separator, value = token.rpartition("|")
             identifier = Identifier(system, value)
             if not identifier.can_be_stored:
-                message = f"the identifier may have {LONGEST} characters, and no control characters"
+                message = f"the identifier must have at most {LONGEST} characters and no control characters"
                 raise invalid([FieldError("If-None-Exist", BINDING, message)])
             return identifier if separator and system and value else None
     return None

@@ -65,7 +65,8 @@ def read_wanted(resource: Resource, base: str) -> Wanted:
             message = "Appointment.participant must refer to one provider and location of this server"
             errors.append(FieldError("Appointment.participant", BINDING, message))
     if len(patients) > 1:
-        errors.append(FieldError("Appointment.participant", BINDING, "Appointment.participant may have one Patient"))
+        message = "Appointment.participant must have at most one Patient"
+        errors.append(FieldError("Appointment.participant", BINDING, message))
     patient, attends = next(iter(patients.items()), (None, False))
     status = resource.get("status")
     if errors:
