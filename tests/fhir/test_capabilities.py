@@ -12,7 +12,7 @@ from frontdesk.operations import NEEDS as NEEDS_OF_OPERATIONS
 from frontdesk.operations import OPERATIONS, supported
 from frontdesk.store.database import Database
 from frontdesk.systems.fhir.capabilities import NEEDS, UNKNOWN, read_statement
-from tests.fhir.calls import ZAPHOD, search
+from tests.fhir.calls import SEARCH, ZAPHOD, search
 from tests.fhir.door import Answer, Request
 from tests.fhir.fake import statement
 from tests.fhir.practice import Upstream, fhir_world, forgive
@@ -165,16 +165,27 @@ async def test_no_times_are_guessed_before_the_server_has_said_how_it_schedules(
                 await asyncio.sleep(0.02)
 
 
-@pytest.mark.parametrize("answer", [Answer(404, {}, b""), Answer(403, {}, b"")], ids=["none", "not for us"])
+@pytest.mark.parametrize(
+    ("answer", "status", "retry"),
+    [
+        (Answer(404, {}, b""), 200, None),
+        (Answer(403, {}, b""), 502, None),
+        (Answer(429, {"Retry-After": "77"}, b""), 502, "77"),
+    ],
+    ids=["none", "not for us", "later"],
+)
 async def test_a_server_without_a_statement_is_taken_to_do_everything(
-    database: Database, tmp_path: Path, upstream: Upstream, answer: Answer
+    database: Database, tmp_path: Path, upstream: Upstream, answer: Answer, status: int, retry: str | None
 ) -> None:
+    """But not one that refuses to give it."""
+
     async def rewrite(request: Request, given: Answer) -> Answer:
         return answer if request.target == "/fhir/metadata" else given
 
     upstream.door.rewrite = rewrite
     async with fhir_world(database, tmp_path, upstream.door) as world:
-        assert await search(await world.client()) == 200
+        answered = await (await world.client()).get("/api/slots", params=SEARCH)
+        assert (answered.status_code, answered.headers.get("retry-after")) == (status, retry)
 
 
 async def test_the_first_caller_is_told_what_is_not_supported(

@@ -9,6 +9,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from frontdesk.domain.directory import Directory
@@ -22,7 +23,7 @@ from frontdesk.systems.fhir.settings import FhirSettings, Service, fhir_settings
 from frontdesk.systems.fhir.transport.client import FhirClient
 from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.fhir.transport.exchange import Exchange
-from frontdesk.systems.port import Capability, Misconfigured, SystemUnavailable
+from frontdesk.systems.port import Capability, SystemUnavailable
 
 if TYPE_CHECKING:
     from frontdesk.tracing import Tracing
@@ -65,6 +66,7 @@ class Upstream:
         self.records = Records(database, practice_id)
         configured = self.settings.scheduling_operations
         self._server: ServerCapabilities | None = None if configured is None else unknown(configured)
+        self._unread = SystemUnavailable()  # why the statement could not be read
         self._monotonic = monotonic
         self._ask_again_at = -math.inf
         self._asked = False
@@ -80,7 +82,7 @@ class Upstream:
     def server(self) -> ServerCapabilities:
         """Raises SystemUnavailable until the server has said how it schedules: a guess could hide all open times."""
         if self._server is None:
-            raise SystemUnavailable
+            raise copy(self._unread)
         return self._server
 
     @server.setter
@@ -99,26 +101,27 @@ class Upstream:
     async def ready(self) -> None:
         """Keeps the capabilities up to date. Only calls before the first answer wait for it, and not for long."""
         if self._asking is None and self._monotonic() >= self._ask_again_at:
-            self._ask_again_at = self._monotonic() + RETRY_STATEMENT_SECONDS
             self._asking = asyncio.create_task(self._ask())
         if not self._asked and self._asking is not None:
             await asyncio.wait({self._asking}, timeout=FIRST_STATEMENT_SECONDS)
+            self._asked = True
 
     async def _ask(self) -> None:
+        again = RETRY_STATEMENT_SECONDS
         try:
-            statement = await self.client.read(self.deadline(), "metadata")
+            most = FIRST_STATEMENT_SECONDS if self._server is not None else math.inf
+            statement = await self.client.read(self.deadline(most), "metadata")
             if statement is not None and statement["resourceType"] == "CapabilityStatement":
                 self.server = read_statement(statement, self.settings.scheduling_operations)
                 self.client.batches = self.server.batches
-                self._ask_again_at = self._monotonic() + STATEMENT_SECONDS
+                again = STATEMENT_SECONDS
             else:
                 self._server = self._server or UNKNOWN
-        except Misconfigured:  # it has none, or not for us
-            self._server = self._server or UNKNOWN
-        except SystemUnavailable:
+        except SystemUnavailable as error:
+            self._unread = error
             _log.warning("the CapabilityStatement of a scheduling system could not be read")
         finally:
-            self._asked, self._asking = True, None
+            self._ask_again_at, self._asking = self._monotonic() + again, None
 
     async def map(self, version: int, directory: Directory) -> PracticeMap:
         """The mapping between our ids and the server's references, for one version of the directory."""

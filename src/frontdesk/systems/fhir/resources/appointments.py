@@ -236,8 +236,14 @@ class PracticeMap:
 
     @staticmethod
     def _reference(mapped: Mapping[int, str], known: Mapping[str, int], wanted: int) -> str:
-        """A former one if the practice file no longer names the record: a write may have begun before."""
-        return mapped.get(wanted) or next(reference for reference, number in known.items() if number == wanted)
+        """The former one if the practice file no longer names the record: a write may have begun before. Raises
+        LookupError if there are several, because nobody knows which was booked."""
+        if wanted in mapped:
+            return mapped[wanted]
+        former = [reference for reference, number in known.items() if number == wanted]
+        if len(former) != 1:
+            raise LookupError(wanted)
+        return former[0]
 
     def _with_attendance(self, resource: Resource, *, confirmed: bool) -> Resource:
         tag = self.settings.attendance

@@ -116,6 +116,7 @@ class Reconciler:
             except Exception:  # must not keep the others from being settled
                 _log.exception("a write to a scheduling system could not be settled")
                 await records.leave(write, self._clock(), began + _LEASE)
+                self._waiting.discard(practice_id)
         return await records.waiting()
 
     async def _settle_one(self, upstream: "Upstream", practice: "PracticeMap", write: "PendingWrite") -> None:
