@@ -44,8 +44,9 @@ async def checked_file(
 
 async def parsed(text: str, known: Directory | None, now: datetime, *, prune: bool) -> PracticeFile:
     """Parses in a thread, because a large file would block the event loop."""
-    if prune and known is not None:  # a record that becomes inactive cannot be referred to
-        known = _all_inactive(known)
+    if prune:  # a record that becomes inactive cannot be referred to
+        await asyncio.to_thread(parse, text, today=now.date())
+        known = None if known is None else _all_inactive(known)
     return await asyncio.to_thread(parse, text, known=known, today=now.date())
 
 
