@@ -109,6 +109,7 @@ async def test_calls_do_not_wait_behind_a_migration_that_waits_for_a_lock(
     owner_dsn: str, owner: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(migrate_module, "_LOCK_SECONDS", 0.2)
+    monkeypatch.setattr(migrate_module, "_PAUSE_SECONDS", 0.2)
     release, alter = this_release(), Migration(9999, "altering", "ALTER TABLE practice ADD COLUMN more text")
     altered = replace(release, migrations=(*release.migrations, alter))
     dump = await asyncpg.connect(owner_dsn)

@@ -38,9 +38,9 @@ FROM (SELECT rolsuper OR rolcreaterole AS role, has_database_privilege(current_d
 """
 _READINESS_SECONDS = 3.0
 _AFTER = re.compile(r"^-- phase: after (\d+\.\d+\.\d+)$", re.MULTILINE)
-_ATTEMPTS = 60
+_ATTEMPTS = 15
 _LOCK_SECONDS = 2.0  # that a migration waits for a lock, and with it every call that comes after it
-_PAUSE_SECONDS = 1.0
+_PAUSE_SECONDS = 4.0  # in which those calls are answered
 _LOCK = 0x66726F6E74  # any fixed number: "front"
 
 
@@ -270,8 +270,10 @@ async def _in_transaction(connection: Any, apply: Callable[[Any], Awaitable[None
                 await connection.execute(f"SET LOCAL lock_timeout = {int(_LOCK_SECONDS * 1000)}")
                 await apply(connection)
             return
-        except (asyncpg.DeadlockDetectedError, asyncpg.LockNotAvailableError):
-            await asyncio.sleep(random.uniform(0, _PAUSE_SECONDS))  # noqa: S311 - to miss the same statements
+        except asyncpg.DeadlockDetectedError:
+            await asyncio.sleep(random.uniform(0, 0.5))  # noqa: S311 - to miss the same statements
+        except asyncpg.LockNotAvailableError:
+            await asyncio.sleep(_PAUSE_SECONDS)
     raise MigrationError("Other sessions, such as a pg_dump, hold locks on the tables: try again when they have ended.")
 
 
