@@ -166,6 +166,17 @@ async def test_an_earlier_host_is_asked_on_the_stream_and_answers_at_another_nod
     assert await booked(world) == 1
 
 
+async def test_what_the_practice_demands_meanwhile_holds_for_the_answer(world: World, agent: httpx.AsyncClient) -> None:
+    session, wanted = await session_of(agent), await booking(agent)
+    async with open_call(world.transport.app, agent, session, TOOL, wanted) as call:
+        await demand(world, bookAppointment="staff")
+        world.clock.advance(seconds=6)
+        assert await reply(agent, call.messages[0], YES) == 202
+        await call.until_ended()
+    assert call.messages[-1]["result"]["structuredContent"]["code"] == "consent_required"
+    assert await booked(world) == 0
+
+
 async def test_without_an_answer_nothing_is_changed(
     world: World, agent: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

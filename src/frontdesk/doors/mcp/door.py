@@ -229,7 +229,8 @@ class McpDoor:
                 await send({"type": "http.response.body", "body": body, "more_body": True})
                 if not await self._elicitation.agreed(caller, token, receive, send, http.request_id):
                     raise declined()
-            request.call = replace(call, agreed=token)
+            # The caller is identified again: rights and demands may have changed since the question.
+            request.call = replace(call, agreed=token, caller=None)
             reply = _executed(message, await self._engine.execute(request.call))
         except Problem as problem:
             reply = self._failed(request, message, problem)
