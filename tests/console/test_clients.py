@@ -131,6 +131,18 @@ async def test_limits_and_scopes_can_be_changed(world: World, admin: httpx.Async
     assert await show_client(world.database, client_id) == client
 
 
+async def test_a_form_that_was_opened_before_gives_back_no_scopes(world: World, admin: httpx.AsyncClient) -> None:
+    client_id, _ = await added(admin)
+    path = f"/console/clients/{client_id}"
+    form = {**PHONE_AGENT, "shown": value_of(await admin.get(path), "shown")}
+    fewer = {**form, "scopes": ["slots:read"]}
+    assert (await admin.post(path, data=fewer)).status_code == 303
+    stale = await admin.post(path, data={**form, "quota": "77"})
+    assert (stale.status_code, "Somebody else has changed this client" in stale.text) == (409, True)
+    client = await show_client(world.database, client_id)
+    assert (client.scopes, client.quota != 77) == (("slots:read",), True)
+
+
 @pytest.mark.parametrize(("overlap", "old_status"), [("24", 200), ("0", 401)])
 async def test_a_new_secret_works_beside_the_old_one_for_as_long_as_was_chosen(
     world: World, overlap: str, old_status: int

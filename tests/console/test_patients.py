@@ -217,14 +217,57 @@ async def test_every_fault_stands_beside_its_field_and_what_was_typed_stays(staf
     assert document.having("id", "phone")[0].attributes["value"] == "12"
 
 
+async def opened_form(staff: httpx.AsyncClient, path: str) -> dict[str, str]:
+    """What the browser sends if nothing is typed."""
+    inputs = Document((await staff.get(path)).text).tagged("input")
+    return {each.attributes["name"]: each.attributes["value"] for each in inputs if each.attributes["name"] != "csrf"}
+
+
+async def test_a_form_that_was_opened_before_does_not_revert_what_others_have_changed(
+    world: World, staff: httpx.AsyncClient
+) -> None:
+    integration = await world.client(grant="integration")
+    grace = await patient_id(integration, "Grace")
+    path = f"/console/patients/{grace}/edit"
+    form = await opened_form(staff, path)
+    phone = {"phone": "+1 555 010 8888"}
+    assert (await integration.patch(f"/api/patients/{grace}", json=phone)).status_code == 200
+    saved = await staff.post(path, data={**form, "email": "hopper@example.com"})
+    assert saved.headers["Location"].endswith("?notice=patient_changed")
+    now = (await integration.get(f"/api/patients/{grace}")).json()
+    assert (now["phone"], now["email"]) == ("+1 555 010 8888", "hopper@example.com")
+
+    both = await staff.post(path, data={**form, "phone": "+1 555 010 9999", "key": "again"})
+    assert (both.status_code, "Somebody else has changed the same field" in both.text) == (409, True)
+    assert (await integration.get(f"/api/patients/{grace}")).json()["phone"] == "+1 555 010 8888"
+    fields = Document(both.text).tagged("input")
+    shown = {each.attributes["name"]: each.attributes["value"] for each in fields}
+    assert (shown["phone"], shown["email"]) == ("+1 555 010 9999", "hopper@example.com")
+    assert (await staff.post(path, data={**shown, "key": "and again"})).status_code == 303
+    assert (await integration.get(f"/api/patients/{grace}")).json()["phone"] == "+1 555 010 9999"
+
+
+async def test_what_is_to_come_is_shown_however_long_the_history_is(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("frontdesk.console.actions.patients._MOST_APPOINTMENTS", 2)
+    agent = await world.client()
+    for _ in range(2):
+        await book(agent)
+    ada = await patient_id(agent)
+    friday = (await slots(agent, **{"from": "2026-11-20", "to": "2026-11-20"}))[0]
+    body = {"patientId": ada, "slotId": friday["id"]}
+    assert (await confirmed(agent, "POST", "/api/appointments", body)).status_code == 201
+    world.clock.advance(days=3)
+    staff = await signed_in(world)
+    html = (await staff.get(f"/console/patients/{ada}")).text
+    assert "Nothing is booked" not in html
+
+
 async def test_only_what_was_changed_is_written(world: World, staff: httpx.AsyncClient) -> None:
     grace = await patient_id(await world.client(), "Grace")
     path = f"/console/patients/{grace}/edit"
-    html = (await staff.get(path)).text
-    form = {
-        name: Document(html).having("id", name)[0].attributes["value"]
-        for name in ("firstName", "lastName", "dob", "phone", "email")
-    }
+    form = await opened_form(staff, path)
     assert form["email"] == "grace@example.com"
     same = await staff.post(path, data={**form, "key": "a"})
     assert same.headers["Location"].endswith("?notice=nothing_changed")

@@ -3,8 +3,10 @@
 A secret is shown once, in the answer to the form that made it.
 """
 
+import hashlib
 from datetime import timedelta
 
+import orjson
 from starlette.responses import Response
 
 from frontdesk.access.clients.records import (
@@ -24,6 +26,7 @@ from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.domain.errors import Problem
 
+_CHANGED = N_("Somebody else has changed this client meanwhile. Nothing was saved: open the page again.")
 _KNOWN_ONLY = (
     ("", N_("As the practice says")),
     ("no", N_("All patients")),
@@ -139,6 +142,7 @@ async def _client_page(request: ConsoleRequest, client: ClientRecord, typed: For
         title=client.name,
         status=422 if faults else 200,
         client=client,
+        shown=_state(client),
         typed=typed,
         faults=faults,
         scopes=scope_meanings(),
@@ -171,12 +175,19 @@ def _as_typed(client: ClientRecord) -> Form:
     )
 
 
+def _state(client: ClientRecord) -> str:
+    """By which a form recognizes that the client has been changed since it was opened."""
+    return hashlib.sha256(orjson.dumps(_as_typed(client).fields)).hexdigest()
+
+
 def _as_text(limit: int | None) -> str:
     return "" if limit is None else str(limit)
 
 
 async def _change(request: ConsoleRequest) -> Response:
     client = await request.desk.clients.one(request.context, request.param("client_id"))
+    if request.form.get("shown") not in ("", _state(client)):
+        raise Problem("conflict", _CHANGED)  # saving the form would give back what another admin has taken away
     fields, faults = _read(request.form, request.form.get("grant") or client.grant)
     if faults:
         return await _client_page(request, client, request.form, faults)

@@ -21,6 +21,7 @@ _LABELS = {
     "phone": N_("Phone"),
     "email": N_("E-mail"),
 }
+_CHANGED = N_("Somebody else has changed the same field meanwhile. Check the fields, and save again.")
 
 
 async def _search(request: ConsoleRequest) -> Response:
@@ -114,14 +115,19 @@ async def _create(request: ConsoleRequest) -> Response:
 
 async def _edit(request: ConsoleRequest) -> Response:
     body = await request.run("get_patient", {"patientId": request.param("patient_id")})
-    return _form_page(request, {name: body.get(name, "") for name in FIELDS}, patient_id=body["id"])
+    now = {name: body.get(name, "") for name in FIELDS}
+    return _form_page(request, now, patient_id=body["id"], shown=now)
 
 
 async def _update(request: ConsoleRequest) -> Response:
     patient_id = request.param("patient_id")
     before = await request.run("get_patient", {"patientId": patient_id})
+    now = {name: before.get(name, "") for name in FIELDS}
     given = {name: request.form.get(name) for name in FIELDS}
-    changed: dict[str, Any] = {name: value for name, value in given.items() if value != before.get(name, "")}
+    shown = {name: request.form.get(f"shown-{name}") for name in FIELDS}  # when the form was opened
+    changed: dict[str, Any] = {name: value for name, value in given.items() if value != shown[name]}
+    if any(shown[name] != now[name] for name in changed):
+        return _form_page(request, {**now, **changed}, Problem("conflict", _CHANGED), patient_id, now)
     if changed.get("email") == "":
         changed["email"] = None  # removes it
     if not changed:
@@ -131,19 +137,25 @@ async def _update(request: ConsoleRequest) -> Response:
     except Problem as problem:
         if problem.code not in ("validation", "conflict"):
             raise
-        return _form_page(request, given, problem, patient_id)
+        return _form_page(request, given, problem, patient_id, shown)
     return request.redirect(f"/patients/{patient_id}", notice="patient_changed")
 
 
 def _form_page(
-    request: ConsoleRequest, given: dict[str, str], problem: Problem | None = None, patient_id: str | None = None
+    request: ConsoleRequest,
+    given: dict[str, str],
+    problem: Problem | None = None,
+    patient_id: str | None = None,
+    shown: dict[str, str] | None = None,
 ) -> Response:
+    """`shown`: of a patient who is edited, the values by which a change is recognized."""
     return request.render(
         "patient_form.html",
         title=_("New patient") if patient_id is None else _("Edit patient"),
         status=200 if problem is None else problem.status,
         patient_id=patient_id,
         given=given,
+        shown=shown or {},
         faults={} if problem is None else labelled_faults(problem, _LABELS),
         problem=problem,
         action=here(request.http),
