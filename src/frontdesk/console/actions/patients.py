@@ -3,8 +3,8 @@
 import contextlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import date, datetime
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
 
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.actions.notes import Note, notes_on
@@ -124,6 +124,12 @@ class Patients:
         if Capability.LIST_APPOINTMENTS in system.capabilities:
             wanted = AppointmentFilter(patient_id=patient.id)
             found = await system.list_appointments(wanted, limit=_MOST_APPOINTMENTS, after=None)
+            if found.last is not None:  # the oldest: those to come must not be cut off
+                coming = replace(wanted, first=context.now.date() - timedelta(days=1))
+                later = await system.list_appointments(coming, limit=_MOST_APPOINTMENTS, after=None)
+                known = {each.id for each in found.appointments}
+                new = [each for each in later.appointments if each.id not in known]
+                found = AppointmentPage([*found.appointments, *new], found.last)
         directory = await system.directory()
         notes = await notes_on(self.database, context.practice_id, [patient.id])
         await context.record("console.patient", patient.id, read=True)
