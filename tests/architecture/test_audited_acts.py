@@ -100,6 +100,7 @@ WRITING_UNAUDITED = {
 
 # Actions of the console that disclose no patient and change nothing but the person's own view.
 QUIET_ACTIONS = {
+    "AbsenceStore.covering",
     "AbsenceStore.current", "AbsenceStore.find", "AbsenceStore.finish", "AbsenceStore.pending", "Absences.current",
     "ProposedTimes.of",
     "AgentView.is_sandbox", "Assistants.all", "Assistants.application", "Assistants.are_allowed",

@@ -279,6 +279,35 @@ async def test_what_cannot_be_taken_back_is_told(world: World, staff: httpx.Asyn
     assert "the earlier time has passed" in (await staff.get(path)).text
 
 
+async def test_what_the_patient_has_cancelled_stays_so(staff: httpx.AsyncClient, booked: Booked) -> None:
+    path = await start(staff)
+    await confirmed(booked.agent, "POST", f"/api/appointments/{booked.alan}/cancel", {"reason": "Feeling better"})
+    await apply(staff, path, {f"choice-{booked.alan}": "cancel"})
+    found = rows(await undo(staff, path, all="yes"))
+    assert "has been changed since" in found[booked.alan].text
+    assert (await booked.agent.get(f"/api/appointments/{booked.alan}")).json()["status"] == "cancelled"
+
+
+async def test_an_absence_inside_another_is_that_one_and_opens_with_it(
+    staff: httpx.AsyncClient, booked: Booked
+) -> None:
+    path = await start(staff)
+    assert await start(staff, from_time="09:30") == path
+    await undo(staff, path, all="yes")
+    await continued(staff, path)
+    assert len(await slots(booked.agent, visitTypeId=22, procedureId=103)) > 10, "nothing else is left blocked"
+
+
+async def test_an_absence_beside_another_keeps_nothing_blocked(staff: httpx.AsyncClient, booked: Booked) -> None:
+    monday = await start(staff)
+    await start(staff, **{"from": "2026-11-17"})
+    await undo(staff, monday, all="yes")
+    await continued(staff, monday)
+    assert await slots(booked.agent) != []
+    tuesday = {"from": "2026-11-17", "to": "2026-11-17"}
+    assert await slots(booked.agent, **tuesday) == []
+
+
 async def test_only_times_that_the_patient_may_have_are_proposed_first(
     world: World, staff: httpx.AsyncClient, booked: Booked
 ) -> None:

@@ -15,7 +15,7 @@ from frontdesk.store.rows import from_row
 
 _LOCK = "SELECT FROM practice WHERE practice_id = $1 FOR NO KEY UPDATE"
 _COVERING = """
-SELECT absence_id FROM provider_absence
+SELECT * FROM provider_absence
 WHERE practice_id = $1 AND provider_id = $2 AND starts <= $3 AND ends >= $4 AND ended_at IS NULL
 ORDER BY started_at, absence_id LIMIT 1
 """
@@ -77,15 +77,23 @@ class AbsenceStore:
         async with self.database.transaction(practice_id) as connection:
             await connection.execute(_LOCK, practice_id)  # of two requests, the second finds the absence of the first
             span = (away.provider_id, away.starts, away.ends)
-            covering: str | None = await connection.fetchval(_COVERING, practice_id, *span)
+            covering = await connection.fetchrow(_COVERING, practice_id, *span)
             if covering is not None:
-                return covering
+                return str(covering["absence_id"])
             stored = (away.absence_id, *span, away.reason, away.started_by, away.started_at)
             await connection.execute(_START, practice_id, *stored)
             await _add(connection, practice_id, away.absence_id, found)
             await context.record_in(connection, "console.start_absence", f"provider {away.provider_id}")
         context.seal_soon()
         return away.absence_id
+
+    async def covering(
+        self, context: ActionContext, provider_id: int, starts: datetime, ends: datetime
+    ) -> Absence | None:
+        """The provider's current absence that contains this time."""
+        async with self.database.transaction(context.practice_id) as connection:
+            row = await connection.fetchrow(_COVERING, context.practice_id, provider_id, starts, ends)
+        return None if row is None else from_row(Absence, row)
 
     async def current(self, context: ActionContext, first: date, last: date) -> list[Absence]:
         """Those on these days that were not undone."""

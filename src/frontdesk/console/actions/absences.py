@@ -61,8 +61,11 @@ class Absences:
         if block.ends - block.starts > LONGEST:
             raise invalid([FieldError("to", "maxWindow", f"to must be at most {LONGEST.days} days after from")])
         system = await self._system(context)
-        if Capability.BLOCK_TIME in system.capabilities:
-            await self.blocks.change(context, block)
+        covering = await self.store.covering(context, block.provider_id, block.starts, block.ends)
+        if Capability.BLOCK_TIME in system.capabilities:  # of one inside another only that: undoing opens no more
+            await self.blocks.change(context, block if covering is None else covering.block)
+        if covering is not None:
+            return covering.absence_id
         directory = await system.directory()
         provider = directory.providers.get(block.provider_id)
         if provider is None or not provider.active:
@@ -190,6 +193,8 @@ class Absences:
                 return None
         elif place_of(appointment) != entry.outcome:
             return _CHANGED
+        elif appointment.status == "cancelled" and appointment.cancellation_reason != _CANCELLATION:
+            return _CHANGED  # somebody else has cancelled it
         elif entry.starts_at <= context.now:
             return _PASSED
         operation, arguments = self._write(context, system, absence, entry, appointment)
@@ -231,8 +236,12 @@ class Absences:
         blocked = any(
             off.by is not None and (off.starts, off.ends) == (absence.starts, absence.ends) for off in provider.time_off
         )
-        others = await self.current(context, absence.starts.date(), absence.ends.date())
-        if blocked and not any(each.provider_id == absence.provider_id for each in others):
+        others = [
+            each
+            for each in await self.current(context, absence.starts.date(), absence.ends.date())
+            if each.provider_id == absence.provider_id and each.starts < absence.ends and absence.starts < each.ends
+        ]
+        if blocked and not others:
             await self.blocks.change(context, absence.block, remove=True)
 
 
