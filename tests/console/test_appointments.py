@@ -6,6 +6,7 @@ from datetime import timedelta
 import httpx
 import pytest
 
+from frontdesk.console.pages.appointments import DONE
 from tests.console.desk import Document, key_in, records, stored, words
 from tests.console.signing_in import TEST_STAFF, signed_in
 from tests.world import World, book, confirmed, patient_id, slots
@@ -372,3 +373,8 @@ async def test_undo_is_no_operation_of_a_door(agent: httpx.AsyncClient) -> None:
     booked = await book(agent)
     for path in (f"/api/appointments/{booked}/undo", f"/api/appointments/{booked}/restore"):
         assert (await agent.post(path, json={})).status_code == 404
+
+
+async def test_every_step_that_has_words_is_part_of_the_history(world: World) -> None:
+    left_out = "SELECT name FROM unnest($1::text[]) name WHERE NOT is_appointment_change(name)"
+    assert await world.database.fetch(left_out, list(DONE)) == []

@@ -77,7 +77,8 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT p_operation IN (
         'book_appointment', 'cancel_appointment', 'confirm_attendance', 'reschedule_appointment',
         'console.record_arrived', 'console.record_completed', 'console.record_no_show', 'console.restore_appointment',
-        'console.call_in', 'console.return_to_waiting', 'console.override_booking', 'console.override_move'
+        'console.call_in', 'console.return_to_waiting', 'console.override_booking', 'console.override_move',
+        'console.move_back'
     )
 $$;
 
