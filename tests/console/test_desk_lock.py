@@ -148,7 +148,7 @@ async def test_a_pin_is_checked_changed_and_removed(world: World) -> None:
     for minutes in ("0", "31", "x", "", "9" * 30):
         assert (await set_pin(browser, "2580", minutes=minutes)).status_code == 422
     assert (await set_pin(browser, "2580")).status_code == 303
-    assert "present PIN is wrong" in (await set_pin(browser, "9713")).text
+    assert "current PIN is wrong" in (await set_pin(browser, "9713")).text
     assert (await set_pin(browser, "9713", current="2580")).status_code == 303
     assert (await browser.post("/console/pin", data={"remove": "yes", "current": "2580"})).status_code == 422
     assert (await browser.post("/console/pin", data={"remove": "yes", "current": "9713"})).status_code == 303
@@ -170,3 +170,15 @@ async def test_disabled_people_do_not_unlock_and_a_reset_forgets_the_pin(world: 
     assert not await is_in(browser)
     assert (await admin.post(f"/console/staff/{staff_id}/reset")).status_code == 200
     assert await world.database.fetchval("SELECT count(*) FROM staff_pin WHERE staff_id = $1", staff_id) == 0
+
+
+async def test_a_pin_of_a_former_secret_key_can_be_set_again(world: World) -> None:
+    browser = await person(world, "Jonah")
+    replaced = (
+        "UPDATE staff_pin n SET sealed = sha256(sealed) FROM staff s WHERE s.staff_id = n.staff_id AND s.name = $1"
+    )
+    async with world.database.transaction() as connection:
+        await connection.execute(replaced, "Jonah")
+    assert (await set_pin(browser, "9713")).status_code == 303
+    await browser.post("/console/lock")
+    assert (await unlock(browser, "9713")).status_code == 303

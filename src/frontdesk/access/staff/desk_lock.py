@@ -131,7 +131,8 @@ class DeskLock:
     async def _with_pin(
         self, session: StaffSession, current: str, request_id: str, operation: str, sql: str, *values: Any
     ) -> None:
-        """Runs a statement on the PIN of a staff member who knows the present one, if there is one."""
+        """Runs a statement on the PIN of a staff member who knows the present one, if there is one. One that was
+        encrypted with another secret key counts as none: nobody could change it."""
         allowed = True
         async with transaction_or_problem(self._database, _OUTAGE) as connection:
             await hold(connection, session.staff_id)
@@ -140,7 +141,7 @@ class DeskLock:
                    WHERE s.digest = $1""",
                 session.digest,
             )
-            if row is not None:
+            if row is not None and self._opened(row["sealed"]):
                 allowed = await self._is_right(connection, row, current)
             if allowed:
                 await connection.execute(sql, session.staff_id, *values)
@@ -153,14 +154,11 @@ class DeskLock:
                 "executed" if allowed else "unauthorized",
             )
         if not allowed:
-            raise StaffError("The present PIN is wrong.")
+            raise StaffError("The current PIN is wrong.")
 
     async def _is_right(self, connection: Any, row: Any, pin: str) -> bool:
         """Counts a wrong PIN; too many end the session. The staff member's row is held."""
-        try:
-            plain = self._cipher.decrypt(row["sealed"], _SEALED_FOR)
-        except SecretKeyError:
-            plain = b""
+        plain = self._opened(row["sealed"])
         salt, kept = plain[:_SALT], plain[_SALT:]
         if _PIN.match(pin) and kept and hmac.compare_digest(await _hashed(pin, salt), kept):
             return True
@@ -170,6 +168,13 @@ class DeskLock:
             count = "UPDATE staff_session SET wrong_pins = wrong_pins + 1 WHERE digest = $1"
             await connection.execute(count, row["digest"])
         return False
+
+    def _opened(self, sealed: bytes) -> bytes:
+        """Salt and hash; empty if the secret key has been replaced."""
+        try:
+            return self._cipher.decrypt(sealed, _SEALED_FOR)
+        except SecretKeyError:
+            return b""
 
     async def _sealed(self, pin: str) -> bytes:
         salt = secrets.token_bytes(_SALT)
