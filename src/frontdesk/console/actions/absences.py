@@ -62,7 +62,7 @@ class Absences:
             raise invalid([FieldError("to", "maxWindow", f"to must be at most {LONGEST.days} days after from")])
         system = await self._system(context)
         covering = await self.store.covering(context, block.provider_id, block.starts, block.ends)
-        if Capability.BLOCK_TIME in system.capabilities:  # of one inside another only that: undoing opens no more
+        if Capability.BLOCK_TIME in system.capabilities:  # inside another absence that one's time: undoing it opens all
             await self.blocks.change(context, block if covering is None else covering.block)
         if covering is not None:
             return covering.absence_id

@@ -124,7 +124,7 @@ class Patients:
         if Capability.LIST_APPOINTMENTS in system.capabilities:
             wanted = AppointmentFilter(patient_id=patient.id)
             found = await system.list_appointments(wanted, limit=_MOST_APPOINTMENTS, after=None)
-            if found.last is not None:  # the oldest: those to come must not be cut off
+            if found.last is not None:  # these are only the oldest
                 coming = replace(wanted, first=context.now.date() - timedelta(days=1))
                 later = await system.list_appointments(coming, limit=_MOST_APPOINTMENTS, after=None)
                 known = {each.id for each in found.appointments}
