@@ -239,6 +239,13 @@ async def settle(world: World, *, every: float = 30) -> None:
             break
 
 
+async def unmap(world: World, provider: str) -> None:
+    """The practice file no longer names the provider's record."""
+    without = "UPDATE practice SET scheduling_system = scheduling_system #- $1::text[], version = version + 1"
+    async with world.database.transaction(1) as connection:
+        await connection.execute(without, ["providers", provider])
+
+
 def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that is busy with other things is not taken for a server that is away."""
     monkeypatch.setattr("frontdesk.systems.fhir.transport.exchange.CONNECT_SECONDS", 30.0)

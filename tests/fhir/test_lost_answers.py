@@ -21,8 +21,8 @@ from tests.fhir.misbehaving import (
     lose_answers,
     nothing_after_a_write,
 )
-from tests.fhir.practice import Upstream, settle
-from tests.world import World, book, confirmed, patient_id, slots
+from tests.fhir.practice import Upstream, settle, unmap
+from tests.world import World, book, confirmed, slots
 
 
 async def test_an_earlier_attempt_that_arrives_late_is_found_and_not_doubled(fhir: World, upstream: Upstream) -> None:
@@ -104,8 +104,7 @@ async def test_without_token_and_key_a_lost_write_is_settled_too(fhir: World, up
 
 async def lost_booking(agent: httpx.AsyncClient, upstream: Upstream, name: str = "Ada") -> dict[str, str]:
     """The confirmation of a booking that was executed and not answered."""
-    body = {"patientId": await patient_id(agent, name), "slotId": (await slots(agent))[0]["id"]}
-    confirmation = await challenged(agent, "/api/appointments", body)
+    confirmation = await challenged(agent, "/api/appointments", await booking(agent, name))
     upstream.door.reset()
     upstream.door.harm = nothing_after_a_write(upstream, "Appointment")
     lost = await agent.post("/api/appointments", json=confirmation)
@@ -117,9 +116,7 @@ async def lost_booking(agent: httpx.AsyncClient, upstream: Upstream, name: str =
 async def test_a_booking_is_settled_although_its_provider_is_no_longer_mapped(fhir: World, upstream: Upstream) -> None:
     agent = await fhir.client()
     confirmation = await lost_booking(agent, upstream)
-    without = "UPDATE practice SET scheduling_system = scheduling_system #- '{providers,10}', version = version + 1"
-    async with fhir.database.transaction(1) as connection:
-        await connection.execute(without)
+    await unmap(fhir, "10")
     await settle(fhir)
     resent = await agent.post("/api/appointments", json=confirmation)
     assert resent.status_code == 201, resent.text

@@ -10,7 +10,7 @@ import pytest
 from tests.fhir.calls import booking, challenged
 from tests.fhir.door import Answer, Door, Request
 from tests.fhir.iti_scheduling import ItiScheduling
-from tests.fhir.practice import Upstream, opened
+from tests.fhir.practice import Upstream, opened, unmap
 from tests.fhir.proposing import FOLLOW_UP, LONG_FOLLOW_UP
 from tests.fhir.test_double_booking import MOST_REQUESTS, Clinic
 from tests.world import World, confirmed, patient_id, slots
@@ -113,9 +113,7 @@ async def test_more_times_than_one_answer_holds_are_all_found(
 
 @pytest.mark.parametrize("door", ["ihe"], indirect=True)
 async def test_a_provider_who_is_not_mapped_is_left_out_of_a_search(fhir: World) -> None:
-    without = "UPDATE practice SET scheduling_system = scheduling_system #- '{providers,12}', version = version + 1"
-    async with fhir.database.transaction(1) as connection:
-        await connection.execute(without)
+    await unmap(fhir, "12")
     asked = {"visitTypeId": 21, "procedureId": 101, "limit": 20}
     answer = await (await fhir.client()).get("/api/slots/first-available", params=asked)
     assert answer.status_code == 200, answer.text

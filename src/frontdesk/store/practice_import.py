@@ -46,15 +46,8 @@ async def parsed(text: str, known: Directory | None, now: datetime, *, prune: bo
     """Parses in a thread, because a large file would block the event loop."""
     if prune:  # a record that becomes inactive cannot be referred to
         await asyncio.to_thread(parse, text, today=now.date())
-        known = None if known is None else _all_inactive(known)
+        known = None if known is None else after_import(known, Directory(known.practice, {}, {}, {}), prune=True)
     return await asyncio.to_thread(parse, text, known=known, today=now.date())
-
-
-def _all_inactive(known: Directory) -> Directory:
-    def inactive(records: Mapping[int, Any]) -> dict[int, Any]:
-        return {number: replace(record, active=False) for number, record in records.items()}
-
-    return Directory(known.practice, inactive(known.locations), inactive(known.providers), inactive(known.visit_types))
 
 
 def stated_slug(text: str) -> str | None:

@@ -67,7 +67,7 @@ class PracticeMap:
         return self.settings.visit_type(visit_type_id), self.settings.procedure(procedure_id)
 
     def provider_references(self, provider_id: int) -> list[str]:
-        return [reference for reference, number in self.provider_ids.items() if number == provider_id]
+        return _references(self.provider_ids, provider_id)
 
     def service_of(self, resource: Resource) -> tuple[VisitType, Procedure] | None:
         """The visit type and procedure of an appointment; if only the procedure is given, its first visit type."""
@@ -240,7 +240,7 @@ class PracticeMap:
         LookupError if there are several, because nobody knows which was booked."""
         if wanted in mapped:
             return mapped[wanted]
-        former = [reference for reference, number in known.items() if number == wanted]
+        former = _references(known, wanted)
         if len(former) != 1:
             raise LookupError(wanted)
         return former[0]
@@ -262,6 +262,10 @@ class PracticeMap:
             for each in listed(resource.get("participant"))
         ]
         return {**resource, "participant": participants}
+
+
+def _references(ids: Mapping[str, int], wanted: int) -> list[str]:
+    return [reference for reference, number in ids.items() if number == wanted]
 
 
 def _actor_kind(participant: Resource) -> str:

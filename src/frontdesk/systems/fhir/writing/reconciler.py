@@ -97,10 +97,11 @@ class Reconciler:
                 self._recovered.discard(practice_id)
                 await records.hurry(self._clock())
             taken = await records.take(self._clock(), _LEASE)
+        found = None
         for write in taken:
             began = self._clock()
             try:
-                found = await self._find(practice_id)
+                found = found or await self._find(practice_id)
                 if found is None:  # the practice has another system now, and nobody to ask
                     raise SystemUnavailable
                 await self._settle_one(*found, write)
