@@ -9,6 +9,7 @@ import pytest
 from frontdesk.console.actions.patients import SHOWN, parse_search
 from frontdesk.systems.port import PatientSearch
 from tests.console.desk import Document, key_in, records, stored, words
+from tests.console.filled_forms import form_of
 from tests.console.signing_in import TEST_STAFF, signed_in
 from tests.shared_database import opened
 from tests.world import World, book, confirmed, patient_id, slots
@@ -217,10 +218,9 @@ async def test_every_fault_stands_beside_its_field_and_what_was_typed_stays(staf
     assert document.having("id", "phone")[0].attributes["value"] == "12"
 
 
-async def opened_form(staff: httpx.AsyncClient, path: str) -> dict[str, str]:
+def untouched(page: httpx.Response, path: str) -> dict[str, str]:
     """What the browser sends if nothing is typed."""
-    inputs = Document((await staff.get(path)).text).tagged("input")
-    return {each.attributes["name"]: each.attributes["value"] for each in inputs if each.attributes["name"] != "csrf"}
+    return {name: value for name, [value] in form_of(page, path).items()}
 
 
 async def test_a_form_that_was_opened_before_does_not_revert_what_others_have_changed(
@@ -229,7 +229,7 @@ async def test_a_form_that_was_opened_before_does_not_revert_what_others_have_ch
     integration = await world.client(grant="integration")
     grace = await patient_id(integration, "Grace")
     path = f"/console/patients/{grace}/edit"
-    form = await opened_form(staff, path)
+    form = untouched(await staff.get(path), path)
     phone = {"phone": "+1 555 010 8888"}
     assert (await integration.patch(f"/api/patients/{grace}", json=phone)).status_code == 200
     saved = await staff.post(path, data={**form, "email": "hopper@example.com"})
@@ -240,8 +240,7 @@ async def test_a_form_that_was_opened_before_does_not_revert_what_others_have_ch
     both = await staff.post(path, data={**form, "phone": "+1 555 010 9999", "key": "again"})
     assert (both.status_code, "Somebody else has changed the same field" in both.text) == (409, True)
     assert (await integration.get(f"/api/patients/{grace}")).json()["phone"] == "+1 555 010 8888"
-    fields = Document(both.text).tagged("input")
-    shown = {each.attributes["name"]: each.attributes["value"] for each in fields}
+    shown = untouched(both, path)
     assert (shown["phone"], shown["email"]) == ("+1 555 010 9999", "hopper@example.com")
     assert (await staff.post(path, data={**shown, "key": "and again"})).status_code == 303
     assert (await integration.get(f"/api/patients/{grace}")).json()["phone"] == "+1 555 010 9999"
@@ -267,7 +266,7 @@ async def test_what_is_to_come_is_shown_however_long_the_history_is(
 async def test_only_what_was_changed_is_written(world: World, staff: httpx.AsyncClient) -> None:
     grace = await patient_id(await world.client(), "Grace")
     path = f"/console/patients/{grace}/edit"
-    form = await opened_form(staff, path)
+    form = untouched(await staff.get(path), path)
     assert form["email"] == "grace@example.com"
     same = await staff.post(path, data={**form, "key": "a"})
     assert same.headers["Location"].endswith("?notice=nothing_changed")

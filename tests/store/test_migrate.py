@@ -105,17 +105,21 @@ async def test_a_migration_or_function_file_that_meets_a_deadlock_is_applied_aga
     assert await owner.fetchval("SELECT last_value FROM frontdesk.attempt") == 4
 
 
+def altering() -> Release:
+    """This release, with a migration that needs an exclusive lock."""
+    release, alter = this_release(), Migration(9999, "altering", "ALTER TABLE practice ADD COLUMN more text")
+    return replace(release, migrations=(*release.migrations, alter))
+
+
 async def test_calls_do_not_wait_behind_a_migration_that_waits_for_a_lock(
     owner_dsn: str, owner: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(migrate_module, "_LOCK_SECONDS", 0.2)
     monkeypatch.setattr(migrate_module, "_PAUSE_SECONDS", 0.2)
-    release, alter = this_release(), Migration(9999, "altering", "ALTER TABLE practice ADD COLUMN more text")
-    altered = replace(release, migrations=(*release.migrations, alter))
     dump = await asyncpg.connect(owner_dsn)
     async with dump.transaction():
         await dump.execute("LOCK TABLE frontdesk.practice IN ACCESS SHARE MODE")  # as a pg_dump does
-        migrating = asyncio.create_task(migrate(owner_dsn, altered))
+        migrating = asyncio.create_task(migrate(owner_dsn, altering()))
         waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'"
         async with asyncio.timeout(30):
             while not await owner.fetchval(waiting):
@@ -132,11 +136,10 @@ async def test_a_migration_that_gets_no_lock_says_who_may_have_it(
 ) -> None:
     for name, value in (("_LOCK_SECONDS", 0.05), ("_PAUSE_SECONDS", 0.01), ("_ATTEMPTS", 2)):
         monkeypatch.setattr(migrate_module, name, value)
-    release, alter = this_release(), Migration(9999, "altering", "ALTER TABLE practice ADD COLUMN more text")
     async with owner.transaction():
         await owner.execute("LOCK TABLE frontdesk.practice IN ACCESS SHARE MODE")
         with pytest.raises(MigrationError, match="such as a pg_dump"):
-            await migrate(owner_dsn, replace(release, migrations=(*release.migrations, alter)))
+            await migrate(owner_dsn, altering())
 
 
 async def test_functions_of_a_newer_release_are_left_alone(owner_dsn: str) -> None:

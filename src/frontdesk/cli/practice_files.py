@@ -14,7 +14,7 @@ from frontdesk.cli.output import BAD_INPUT, BadInput, CommandError, answer, coun
 from frontdesk.cli.practice_preview import (
     answer_preview,
     counted_stranded,
-    not_looked_at,
+    not_checked,
     previewed,
     stranded_choice,
     stranded_document,
@@ -179,7 +179,7 @@ def _answer_import(args: argparse.Namespace, file: "PracticeFile", is_new: bool,
         text += f"\n\n{counted_stranded(found.stranded, 'lost')}, {fate}:\n{stranded_table(found.stranded)}"
     if found.unanswered is not None:
         document["notLookedAt"] = found.unanswered
-        text += f"\n\n{not_looked_at(found.unanswered)}"
+        text += f"\n\n{not_checked(found.unanswered)}"
     answer(args, document, text)
 
 
@@ -187,7 +187,7 @@ def _answer_refusal(args: argparse.Namespace, found: "Found") -> int:
     document: dict[str, Any] = {"stranded": stranded_document(found.stranded)}
     if found.unanswered is not None:
         document["notLookedAt"] = found.unanswered
-        sentence = f"Nothing was imported. {not_looked_at(found.unanswered)} Try again, or give --stranded keep."
+        sentence = f"Nothing was imported. {not_checked(found.unanswered)} Try again, or give --stranded keep."
     else:
         sentence = f"Nothing was imported: {counted_stranded(found.stranded, 'would lose')}. {way_out(found)}"
     if args.json:

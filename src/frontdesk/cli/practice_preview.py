@@ -118,7 +118,7 @@ def answer_preview(args: argparse.Namespace, preview: _Preview) -> None:
     if found is not None and found.unanswered is not None:
         document["notLookedAt"] = found.unanswered
         unknown = _UNKNOWN["refuse" if found.must_be_refused(choice) else "keep"]
-        parts.append(f"{not_looked_at(found.unanswered)} {unknown}")
+        parts.append(f"{not_checked(found.unanswered)} {unknown}")
     parts.append("This was a dry run: nothing was changed.")
     answer(args, document, "\n\n".join(part for part in parts if part))
 
@@ -138,7 +138,7 @@ def way_out(found: "Found") -> str:
     )
 
 
-def not_looked_at(reason: str) -> str:
+def not_checked(reason: str) -> str:
     return f"The appointments at the practice's FHIR server could not be checked: {reason}."
 
 
