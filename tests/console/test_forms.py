@@ -1,0 +1,46 @@
+"""Forms in parts: read as browsers send them, and refused where they were made to keep the parser busy."""
+
+import pytest
+
+from tests.console.signing_in import csrf_in, link_token, staff_member
+from tests.world import World
+
+SIGN_IN = "/console/sign-in"
+PART = '--{}\r\nContent-Disposition: form-data; name="{}"\r\n\r\n{}\r\n'
+FILE = (
+    '--{}\r\nContent-Disposition: form-data; name="file"; filename="name=&quot;link&quot;.yaml"\r\n'
+    "Content-Type: application/yaml\r\n\r\n--- # not a boundary\r\n--short\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize("boundary", ["----WebKitFormBoundaryx7MA4YWxk", "a.+(b)?", "x" * 70])
+@pytest.mark.parametrize("quote", ["", '"'])
+async def test_a_form_in_parts_is_read_like_any_other(world: World, boundary: str, quote: str) -> None:
+    member = await staff_member(world)
+    browser, token = world.anonymous(), await link_token(world, member.staff_id)
+    csrf = csrf_in((await browser.get(SIGN_IN)).text)
+    parts = PART.format(boundary, "csrf", csrf) + FILE.format(boundary) + PART.format(boundary, "link", token)
+    answer = await browser.post(
+        SIGN_IN,
+        content=f"{parts}--{boundary}--\r\n",
+        headers={"Content-Type": f"multipart/form-data; boundary={quote}{boundary}{quote}"},
+    )
+    assert answer.status_code == 303, answer.text
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        ("multipart/form-data; boundary=a" + ";a=b" * 100, "--a\r\n\r\n" * 500 + "--a--\r\n"),
+        ("multipart/form-data; boundary=a", PART.format("a", "link", "x") * 21 + "--a--\r\n"),
+        ("multipart/form-data; boundary=a", PART.format("a", "link", "x")),  # cut off
+        ("multipart/form-data; boundary=a", "--a\n\nlink\n--a--\n"),
+        ("multipart/form-data; boundary=a", "a--"),
+        ("multipart/form-data; boundary=" + "a" * 71, "--" + "a" * 71 + "--\r\n"),
+        ("multipart/form-data", "--a--\r\n"),
+    ],
+)
+async def test_a_form_that_no_browser_sends_is_refused(world: World, content_type: str, body: str) -> None:
+    answer = await world.anonymous().post(SIGN_IN, content=body, headers={"Content-Type": content_type})
+    assert answer.status_code == 400, answer.text
+    assert "cannot be read" in answer.text
