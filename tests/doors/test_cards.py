@@ -29,7 +29,8 @@ async def test_only_the_card_gets_the_token_and_only_its_button_books(world: Wor
     shown = proposed["_meta"]["frontdesk/card"]
     token = shown["confirmationToken"]
     assert (shown["tool"], shown["title"]) == (TOOL, "Book an appointment")
-    assert shown["lines"][:2] == [
+    assert shown["lines"][:3] == [
+        ["Patient", "Ada Lovelace"],
         ["When", "Monday, 16 November 2026, 09:00-09:15 (America/New_York)"],
         ["With", "Dr. Robert Chen"],
     ]

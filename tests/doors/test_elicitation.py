@@ -58,6 +58,7 @@ async def test_a_modern_host_asks_its_user_and_sends_the_call_again(world: World
     assert params["requestedSchema"]["required"] == ["confirm"]
     assert params["message"].splitlines() == [
         "Book an appointment?",
+        "Patient: Ada Lovelace",
         "When: Monday, 16 November 2026, 09:00-09:15 (America/New_York)",
         "With: Dr. Robert Chen",
         "Where: Downtown",

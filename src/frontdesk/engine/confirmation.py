@@ -148,14 +148,16 @@ class Writes:
         expires_at = (context.now + self.token_lifetime).replace(microsecond=0)
         intent = Intent(intent_of_token(token), write.fingerprint, is_key=False)
         read_back: Mapping[str, Any] = {}
-        spent, unchecked = None, await write.propose_unchecked()
+        spent, unchecked = None, await write.propose_unchecked() if asks == "token" else None
         if unchecked is not None:
             read_back = unchecked.read_back
             spent = await context.system.challenge(unchecked.change, _challenge_record(write, intent, expires_at))
         if spent is None:
             proposal = await self._propose(write, None)
             assert isinstance(proposal, Proposal)
-            read_back = {**await _patient_name(context, proposal.patient_id), **proposal.read_back}
+            # A person whom the host asks has only the read-back to notice the wrong patient, also of a booking.
+            named = proposal.patient_id if asks == "token" else proposal.read_back.get("patientId")
+            read_back = {**await _patient_name(context, named), **proposal.read_back}
             spent = await self.intents.issue(context.caller.practice_id, _challenge_record(write, intent, expires_at))
         self.audit.seal_soon(context.caller.practice_id)
         self.on_change(context.caller.practice_id)
