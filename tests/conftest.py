@@ -2,6 +2,7 @@
 
 import asyncio
 import fcntl
+import gc
 import importlib.util
 import os
 import shutil
@@ -25,7 +26,7 @@ from frontdesk.store.migrate import migrate
 from tests.citus.cluster import TEMPLATE, CitusCluster, NewDatabase, named_address
 from tests.recycled_databases import RecycledDatabase, RecycledDatabases
 from tests.shared_database import as_owner, new_database, opened
-from tests.store.embedded_processes import superuser_login, temporary_home
+from tests.store.embedded_processes import copy_of, superuser_login, temporary_home
 from tests.world import World, build_world, open_world
 
 # In CI every change meets the same examples, so that it fails for what it changed; elsewhere each run draws new ones.
@@ -70,9 +71,6 @@ LONG_FILES = {
     "test_audited_acts",
 }
 
-MEMORY = Path("/dev/shm")
-CLUSTER_BYTES = 1 << 30
-
 
 def pytest_configure(config: pytest.Config) -> None:
     """Gives each run a temporary folder of its own: at their end, runs beside each other clear away shared ones."""
@@ -83,6 +81,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.stem not in LONG_FILES)
+    gc.freeze()  # what thousands of tests are made of stays: looking through it again and again takes 4% of the time
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -136,7 +135,7 @@ def made_server(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def cluster(request: pytest.FixtureRequest) -> Iterator[Any]:
     """An embedded server, or the Citus cluster that `make citus-test` names."""
     if citus := named_address():
         distributed = CitusCluster(citus)
@@ -145,13 +144,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         asyncio.run(distributed.drop(TEMPLATE))
         return
     made_server = request.getfixturevalue("made_server")
-    # On a disk, creating and dropping a database takes five times the CPU time.
-    in_memory = os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > CLUSTER_BYTES
-    with tempfile.TemporaryDirectory(
-        prefix="frontdesk-tests-", dir=MEMORY if in_memory else tmp_path_factory.getbasetemp()
-    ) as folder:
-        home = Path(folder, "postgres")
-        subprocess.run(["cp", "-a", made_server, home], check=True)
+    with copy_of(made_server) as home:
         postgres = EmbeddedPostgres(home)
         with superuser_login(), quick_settings():
             postgres.start(timeout=240)

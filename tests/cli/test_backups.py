@@ -239,13 +239,13 @@ def test_a_database_whose_secret_key_is_elsewhere_is_not_backed_up_under_a_new_o
     saved: Saved, tmp_path: Path
 ) -> None:
     key = saved.line.data_dir / "secret.key"
-    key.rename(tmp_path / "secret.key")
+    aside = key.rename(key.with_suffix(".aside"))
     try:
         done = saved.line.run("backup", str(tmp_path / "file"))
         assert (done.status, "There is no secret key" in done.err) == (1, True)
         assert not key.exists()
     finally:
-        (tmp_path / "secret.key").rename(key)
+        aside.rename(key)
 
 
 def test_a_damaged_or_unencrypted_backup_is_refused_and_nothing_is_left_behind(saved: Saved, tmp_path: Path) -> None:

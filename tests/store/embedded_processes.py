@@ -21,6 +21,9 @@ from frontdesk.store.embedded.server import LOGINS, OWNER_ROLE, EmbeddedPostgres
 OURSELVES = Account()
 SOURCE = Path(server.__file__).parents[3]
 
+MEMORY = Path("/dev/shm")
+ENOUGH_BYTES = 1 << 30
+
 USER = """
 import sys
 from pathlib import Path
@@ -34,13 +37,17 @@ sys.stdin.read()
 """
 
 
+def in_memory() -> Path | None:
+    """A folder for servers: on a disk, creating and dropping a database takes five times the CPU time."""
+    return MEMORY if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ENOUGH_BYTES else None
+
+
 @contextmanager
 def temporary_home() -> Iterator[Path]:
-    parent = Path(tempfile.mkdtemp(prefix="fd-"))
-    yield parent / "postgres"
-    for lock in parent.rglob("server.lock"):
-        wait_until(lambda lock=lock: is_free(lock))  # type: ignore[misc]
-    shutil.rmtree(parent)
+    with tempfile.TemporaryDirectory(prefix="fd-", dir=in_memory()) as parent:
+        yield Path(parent, "postgres")
+        for lock in Path(parent).rglob("server.lock"):
+            wait_until(lambda lock=lock: is_free(lock))  # type: ignore[misc]
 
 
 @contextmanager
