@@ -308,6 +308,62 @@ async def test_a_revoked_token_ends_the_connection(world: World, admin: httpx.As
     assert (await send(credentials, "tools/list")).status_code == 200
 
 
+async def test_an_access_token_that_was_ended_ends_no_others(world: World, admin: httpx.AsyncClient) -> None:
+    assistant = await connected(world, admin)
+    form = {"token": assistant.tokens["access_token"]}
+    assert (await assistant.http.post("/oauth/revoke", data=form)).status_code == 200
+    assistant.use((await assistant.refresh()).json())
+    revoked = await records(world, operation="oauth.revoke_token")
+    assert (await assistant.http.post("/oauth/revoke", data=form)).status_code == 200
+    await heard(world, admin)
+    assert (await send(assistant.http, "tools/list")).status_code == 200
+    assert await records(world, operation="oauth.revoke_token") == revoked
+
+
+@pytest.mark.parametrize("acts", [("revoke-tokens",), ("disable", "enable")])
+async def test_what_an_admin_ends_gets_no_new_token(
+    world: World, admin: httpx.AsyncClient, acts: tuple[str, ...]
+) -> None:
+    assistant = await connected(world, admin)
+    pending = await agreed(admin, assistant, "appointments", "patients", "records")
+    client_id = jwt.decode(assistant.tokens["access_token"], options={"verify_signature": False})["sub"]
+    for act in acts:
+        assert (await admin.post(f"/console/clients/{client_id}/{act}")).status_code == 303
+    await heard(world, admin)
+    assert problem(await send(assistant.http, "tools/list"), 401) == "unauthorized"
+    assert (await assistant.refresh()).json()["error"] == "invalid_grant"
+    assert (await assistant.redeem(pending)).json()["error"] == "invalid_grant"
+    assistant.use((await assistant.redeem(await agreed(admin, assistant, "appointments"))).json())
+    assert (await send(assistant.http, "tools/list")).status_code == 200, "connected again"
+
+
+async def test_a_later_consent_widens_nothing_that_came_from_an_earlier_one(
+    world: World, admin: httpx.AsyncClient
+) -> None:
+    assistant = await connected(world, admin, "appointments")
+    earlier = await agreed(admin, assistant, "appointments")
+    later = await agreed(admin, assistant, "appointments", "patients")
+    assert (await assistant.refresh()).json()["error"] == "invalid_grant"
+    assert (await assistant.redeem(earlier)).json()["error"] == "invalid_grant"
+    assistant.use((await assistant.redeem(later)).json())
+    again = await agreed(admin, assistant, "appointments", "patients")
+    assert (await assistant.refresh()).status_code == 200, "the same consent ends nothing"
+    assert (await assistant.redeem(again)).status_code == 200
+
+
+async def test_an_assistant_goes_on_with_the_scopes_that_an_admin_has_left_it(
+    world: World, admin: httpx.AsyncClient
+) -> None:
+    assistant = await connected(world, admin, "appointments", "patients")
+    client_id = jwt.decode(assistant.tokens["access_token"], options={"verify_signature": False})["sub"]
+    fields = {"name": "Claude", "grant": "agent", "per_minute": "10", "quota": "10", "known_patients_only": "yes"}
+    changed = await admin.post(f"/console/clients/{client_id}", data={**fields, "scopes": ["slots:read"]})
+    assert changed.status_code == 303
+    await heard(world, admin)
+    assert problem(await send(assistant.http, "tools/list"), 401) == "unauthorized"
+    assert (await assistant.refresh()).json()["scope"] == "slots:read"
+
+
 async def test_registrations_are_checked_limited_and_expire(world: World) -> None:
     http = browser_at(world, "203.0.113.77")
     for description, error in (

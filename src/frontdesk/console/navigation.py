@@ -92,7 +92,7 @@ NOTICES = {
     "client_disabled": N_("The client is disabled: its calls are refused within seconds."),
     "client_enabled": N_("The client is enabled."),
     "assistant_disconnected": N_("The assistant is disconnected: its calls are refused within seconds."),
-    "tokens_revoked": N_("Every access token issued so far is refused within seconds."),
+    "tokens_revoked": N_("Every token issued so far is refused within seconds."),
     "misses_forgotten": N_("The failed matches are forgotten: the client can match again."),
     "secret_shown": N_("This form was sent before. Its secret was shown then and cannot be shown again."),
     "practice_changed": N_("The practice has been changed."),

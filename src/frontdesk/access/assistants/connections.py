@@ -117,7 +117,7 @@ async def connect(database: Database, consent: Consent, audit: AuditContext) -> 
             if held["disabled"] and held["revoked_at"] is None:
                 raise Problem("forbidden_scope", "An admin of your practice has disabled this assistant.")
             await connection.execute(_CONNECT_AGAIN, client_id, application.name, list(scopes), host, now)
-            if set(held["scopes"]) != set(scopes):
+            if set(held["scopes"]) != set(scopes):  # else tokens of the earlier consent would get the new scopes
                 await end_tokens(connection, client_id, held, now)
         code = new_token()
         await connection.execute(
@@ -169,8 +169,6 @@ async def _end(connection: Any, held: Any, now: datetime, *, stays_disabled: boo
     client_id = held["client_id"]
     await connection.execute(_END, client_id, now, stays_disabled)
     await end_tokens(connection, client_id, held, now)
-    await connection.execute("DELETE FROM refresh_token WHERE client_id = $1", client_id)
-    await connection.execute("DELETE FROM authorization_code WHERE client_id = $1", client_id)
     await notify(connection, "client", client_id)
 
 

@@ -15,10 +15,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from frontdesk.access.assistants.applications import REGISTERED, is_document
-from frontdesk.access.clients.records import end_tokens
+from frontdesk.access.clients.records import end_access_tokens
 from frontdesk.access.clients.scopes import ROLE_SCOPES
 from frontdesk.access.clients.secrets import AuthenticatedClient
-from frontdesk.access.clients.tokens import MCP_RESOURCE, IssuedToken, Tokens
+from frontdesk.access.clients.tokens import MCP_RESOURCE, IssuedToken, Tokens, microseconds
 from frontdesk.access.clients.validation import ordered
 from frontdesk.access.keys.ring import CLIENT_SECRETS, KeyRing
 from frontdesk.access.opaque_tokens import digest_of
@@ -153,7 +153,9 @@ class AssistantGrants:
         async with transaction_or_problem(self._database, _OUTAGE) as connection:
             client = await connection.fetchrow(_CLIENT, client_id)
             _check_owner(client, application_id)
-            await end_tokens(connection, client_id, client, now)
+            if claims.tokens_not_before < microseconds(client["tokens_not_before"]):  # ended: it ends no others
+                return
+            await end_access_tokens(connection, client_id, client, now)
             await self._record(connection, client, "oauth.revoke_token", request_id, now)
             await notify(connection, "client", client_id)
 
@@ -216,7 +218,7 @@ class AssistantGrants:
         await connection.execute(
             "DELETE FROM refresh_token WHERE client_id = $1 AND family = $2", client_id, found["family"]
         )
-        await end_tokens(connection, client_id, client, now)
+        await end_access_tokens(connection, client_id, client, now)
         await self._record(connection, client, operation, request_id, now)
         await notify(connection, "client", client_id)
 

@@ -166,7 +166,8 @@ async def show_client(database: Database, client_id: str) -> ClientRecord:
 async def disable_client(
     database: Database, client_id: str, *, also: Also | None = None, clock: Clock = _utc_now
 ) -> ClientRecord:
-    """Refuse every call, and end all tokens, so that none of them works when the client is enabled again."""
+    """Refuse every call, and end all tokens, so that none of them works when the client is enabled again. An assistant
+    must then be connected again."""
     return await _change(database, client_id, also, clock, "disabled = true", ends_tokens=True)
 
 
@@ -179,7 +180,7 @@ async def enable_client(
 async def revoke_tokens(
     database: Database, client_id: str, *, also: Also | None = None, clock: Clock = _utc_now
 ) -> ClientRecord:
-    """End every token issued so far. The client's secrets keep working."""
+    """End every token issued so far. The client's secrets keep working; an assistant must be connected again."""
     async with _changing(database, client_id, also) as (connection, held):
         await end_tokens(connection, client_id, held, clock())
     return await show_client(database, client_id)
@@ -198,7 +199,7 @@ async def change_client(
     also: Also | None = None,
     clock: Clock = _utc_now,
 ) -> ClientRecord:
-    """None leaves a value unchanged. A change of grant or scopes ends every token issued before."""
+    """None leaves a value unchanged. A change of grant or scopes ends every access token issued before."""
     check_limits(per_minute, quota)
     if patient_access is not None:
         check_patient_access(**asdict(patient_access))
@@ -279,7 +280,7 @@ async def rotate_secret(
         )
         await insert_secret(connection, ring, client_id, secret, now)
         if not retire_old_after:
-            await end_tokens(connection, client_id, held, now)
+            await end_access_tokens(connection, client_id, held, now)
     return await show_client(database, client_id), secret
 
 
@@ -297,8 +298,10 @@ async def _change(
     async with _changing(database, client_id, also) as (connection, held):
         changed = await connection.fetchrow(update, client_id, *values)
         access_changed = changed["grant_kind"] != held["grant_kind"] or set(changed["scopes"]) != set(held["scopes"])
-        if ends_tokens or access_changed:
+        if ends_tokens:
             await end_tokens(connection, client_id, held, clock())
+        elif access_changed:  # an assistant's refresh tokens stay: they give what the client holds now
+            await end_access_tokens(connection, client_id, held, clock())
     return await show_client(database, client_id)
 
 
@@ -316,6 +319,13 @@ async def _changing(database: Database, client_id: str, also: Also | None) -> As
 
 
 async def end_tokens(connection: Any, client_id: str, held: Any, now: datetime) -> None:
+    """Ends access tokens and, of an assistant, codes and refresh tokens. The client's row is locked."""
+    await end_access_tokens(connection, client_id, held, now)
+    await connection.execute("DELETE FROM refresh_token WHERE client_id = $1", client_id)
+    await connection.execute("DELETE FROM authorization_code WHERE client_id = $1", client_id)
+
+
+async def end_access_tokens(connection: Any, client_id: str, held: Any, now: datetime) -> None:
     """Always later than before, whatever this node's clock says: tokens are compared with it exactly."""
     before = held["tokens_not_before"]
     later = now if before is None else max(now, before + timedelta(microseconds=1))
