@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import httpx
+import pytest
 
 from frontdesk.access.staff.desk_lock import MOST_WRONG_PINS
 from frontdesk.access.staff.members import disable_staff, enable_staff
@@ -96,6 +97,23 @@ async def test_idle_sessions_are_locked_instead_of_ended_and_last_for_the_day(wo
     assert await is_in(browser)
     world.clock.advance(hours=12)
     assert (await browser.get("/console/locked")).headers["location"] == "/console/sign-in"
+
+
+@pytest.mark.parametrize("change", [{"pin": "2580", "again": "2580", "minutes": "30"}, {"remove": "yes"}])
+async def test_an_idle_desk_stays_locked_when_its_person_changes_the_pin_elsewhere(
+    world: World, change: dict[str, str]
+) -> None:
+    desk = await person(world, "Ida")
+    elsewhere = world.anonymous()
+    assert (await use_link(elsewhere, await link_token(world, desk.headers[TEST_STAFF]))).status_code == 303
+    elsewhere.headers["X-CSRF-Token"] = csrf_in((await elsewhere.get(ACCOUNT)).text)
+    world.clock.advance(minutes=4)
+    assert await is_in(elsewhere)
+    world.clock.advance(minutes=3)
+    changed = await elsewhere.post("/console/pin", data={"current": "2580", **change})
+    assert changed.status_code == 303
+    assert not await is_in(desk)
+    assert await is_in(elsewhere)
 
 
 async def test_people_switch_at_one_browser(world: World) -> None:

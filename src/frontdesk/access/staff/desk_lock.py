@@ -38,6 +38,11 @@ SELECT s.digest, s.staff_id, n.sealed, s.wrong_pins FROM staff_session s JOIN st
 WHERE s.desk = $1 AND left(encode(s.digest, 'hex'), 8) = $2 AND s.expires_at > $3
 """
 _UNLOCK = "UPDATE staff_session SET digest = $2, locked_at = NULL, last_seen_at = $3 WHERE digest = $1"
+_LOCK_IDLE = """
+UPDATE staff_session s SET locked_at = $2 FROM staff_pin n
+WHERE s.staff_id = $1 AND n.staff_id = $1 AND s.locked_at IS NULL
+  AND s.last_seen_at + n.lock_after_minutes * interval '1 minute' <= $2
+"""
 _SET = """
 INSERT INTO staff_pin VALUES ($1, $2, $3)
 ON CONFLICT (staff_id) DO UPDATE SET sealed = excluded.sealed, lock_after_minutes = excluded.lock_after_minutes
@@ -144,6 +149,8 @@ class DeskLock:
             if row is not None and self._opened(row["sealed"]):
                 allowed = await self._is_right(connection, row, current)
             if allowed:
+                # Else a longer time, or none, would open desks that are locked by the present one.
+                await connection.execute(_LOCK_IDLE, session.staff_id, self._clock())
                 await connection.execute(sql, session.staff_id, *values)
             await self._sessions.record(
                 connection,
