@@ -59,7 +59,11 @@ async def test_a_mailed_link_signs_in_for_each_practice_of_the_address(world: Wo
     assert (mail["To"], mail["From"], mail["Auto-Submitted"]) == (
         "ana@example.com", "desk@example.com", "auto-generated",
     )  # fmt: skip
-    tokens = LINK.findall(mail.get_content())
+    text = mail.get_content()
+    tokens = LINK.findall(text)
+    assert re.findall(r"Practice (\S+):\s+http", text) == ["harbor", "other"]
+    names = await world.database.fetch("SELECT name FROM practice")
+    assert not any(row["name"] in text for row in names), "what admins have written"
     assert len(tokens) == 2
     for token, member in zip(tokens, (here, there), strict=True):
         browser = world.anonymous()

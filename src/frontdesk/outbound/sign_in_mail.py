@@ -71,8 +71,10 @@ class SignInMail:
                 for link in made:
                     self._on_audit(link.practice_id)
                 if made:
+                    # Not the name: admins write it, and may add anybody's address.
                     links = "".join(
-                        f"{each.practice_name}:\n{link_address(self._public_url, each.token)}\n\n" for each in made
+                        f"Practice {each.practice_slug}:\n{link_address(self._public_url, each.token)}\n\n"
+                        for each in made
                     )
                     await self._mailer.send(
                         made[0].email, "Your sign-in link", _TEXT.format(links=links, minutes=_MINUTES)

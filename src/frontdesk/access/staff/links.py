@@ -20,7 +20,7 @@ MOST_MAILED = 5
 _ADD = "INSERT INTO staff_link VALUES ($1, $2, $3, $4)"
 _UNUSED = "SELECT count(*) FROM staff_link WHERE staff_id = $1 AND used_at IS NULL AND expires_at > $2"
 _BY_EMAIL = """
-SELECT m.staff_id, m.practice_id, m.email, p.name AS practice_name FROM staff m JOIN practice p USING (practice_id)
+SELECT m.staff_id, m.practice_id, m.email, p.slug FROM staff m JOIN practice p USING (practice_id)
 WHERE m.email = $1 AND NOT (m.disabled OR p.suspended) ORDER BY p.slug FOR UPDATE OF m
 """
 
@@ -51,7 +51,7 @@ async def new_link(
 @dataclass(frozen=True, slots=True)
 class MailedLink:
     practice_id: int
-    practice_name: str
+    practice_slug: str
     email: str
     token: str
 
@@ -68,7 +68,7 @@ async def links_for_email(database: Database, email: str, *, audit: AuditContext
             token = new_token()
             await connection.execute(_ADD, digest_of(token), staff_id, audit.now, audit.now + LINK_LIFETIME)
             await append_audit(connection, audit.entry(practice_id, "console.mail_link", [staff_id]))
-            made.append(MailedLink(practice_id, row["practice_name"], row["email"], token))
+            made.append(MailedLink(practice_id, row["slug"], row["email"], token))
     return made
 
 
