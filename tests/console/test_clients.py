@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.access.clients.records import PatientAccess, list_clients, show_client
+from frontdesk.access.clients.records import PatientAccess, change_client, list_clients, show_client
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.console.actions.clients import ClientFields
 from frontdesk.domain.errors import Problem
@@ -105,8 +105,9 @@ async def test_every_fault_is_told_beside_its_field_and_what_was_typed_stays(
         "name": "A client's name is one line of 1 to 100 characters.",
         "grant": "A client's grant is agent or integration.",
         "scopes": "A client needs at least one scope.",
-        "per_minute": "The cap must be a whole number, such as 1,000.",
-        "quota": f"The quota must be between 1 and {2**63 - 1}.",
+        "per_minute": "Calls a minute must be a whole number, such as 1,000.",
+        "quota": "The quota must be between 1 and 10000000. "
+        "Only the operator can set more, with frontdesk client set-limits.",
     }
     assert value_of(page, "per_minute") == "many"
     assert await list_clients(world.database, practice="harbor") == []
@@ -129,6 +130,23 @@ async def test_limits_and_scopes_can_be_changed(world: World, admin: httpx.Async
     assert refused.status_code == 422
     assert set(faults_in(refused)) == {"quota", "name"}
     assert await show_client(world.database, client_id) == client
+
+
+async def test_only_the_operator_lifts_limits_beyond_those_of_the_console(
+    world: World, admin: httpx.AsyncClient
+) -> None:
+    refused = await add(admin, per_minute="6001", quota="10000001")
+    assert (refused.status_code, set(faults_in(refused))) == (422, {"per_minute", "quota"})
+    client_id, _ = await added(admin, per_minute="6000", quota="10000000")
+    path, more = f"/console/clients/{client_id}", {**PHONE_AGENT, "per_minute": "7000", "quota": "20000000"}
+    assert (await admin.post(path, data=more)).status_code == 422
+    await change_client(world.database, client_id, per_minute=7000, quota=20_000_000)
+    assert (await admin.post(path, data={**more, "name": "Night agent"})).status_code == 303, "what it has"
+    assert (await admin.post(path, data={**more, "per_minute": "7001"})).status_code == 422
+    client = await show_client(world.database, client_id)
+    assert (client.name, client.per_minute, client.quota) == ("Night agent", 7000, 20_000_000)
+    spanish = await admin.post(path, data={**more, "quota": "0"}, headers={"Accept-Language": "es"})
+    assert "Solo el operador" in spanish.text
 
 
 async def test_a_form_that_was_opened_before_gives_back_no_scopes(world: World, admin: httpx.AsyncClient) -> None:

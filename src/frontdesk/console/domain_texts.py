@@ -28,8 +28,14 @@ _SENTENCES = (
     N_("The number of failed matches must be between %(first)s and %(second)s, or 0 for no limit."),
     N_("The patient already has an appointment that overlaps this time."),
     N_("The patient did not show up for this appointment."),
-    N_("The rate limit (calls a minute) must be between %(first)s and %(second)s."),
-    N_("The quota must be between %(first)s and %(second)s."),
+    N_(
+        "The rate limit (calls a minute) must be between %(first)s and %(second)s. Only the operator can set more, "
+        "with frontdesk client set-limits."
+    ),
+    N_(
+        "The quota must be between %(first)s and %(second)s. Only the operator can set more, with frontdesk client "
+        "set-limits."
+    ),
     N_("There is no such location."),
     N_("There is no such procedure."),
     N_("Too many calls are being executed at the moment; this one was not executed."),

@@ -7,6 +7,8 @@ from functools import partial
 
 from frontdesk.access.clients.records import (
     AS_THE_PRACTICE,
+    DEFAULT_PER_MINUTE,
+    DEFAULT_QUOTA,
     ClientRecord,
     PatientAccess,
     add_client,
@@ -33,6 +35,11 @@ from frontdesk.console.actions.form_uses import recorded_once
 from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.store.database import Database
 from frontdesk.store.rows import field_names
+
+# All practices share the service: one of them cannot lift its own limits beyond these.
+MOST_PER_MINUTE = 10 * DEFAULT_PER_MINUTE
+MOST_QUOTA = 10 * DEFAULT_QUOTA
+_MORE = " Only the operator can set more, with frontdesk client set-limits."
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +110,7 @@ class Clients:
 
     async def change(self, context: ActionContext, client_id: str, fields: ClientFields) -> ClientRecord:
         """A change of grant or scopes ends the client's tokens."""
-        await self.one(context, client_id)
-        check_client(fields)
+        check_client(fields, await self.one(context, client_id))
         try:
             changed = await change_client(
                 self.database,
@@ -139,14 +145,16 @@ class Clients:
         return changed
 
 
-def check_client(fields: ClientFields) -> None:
-    """Raises a Problem with every field that breaks a rule."""
+def check_client(fields: ClientFields, held: ClientRecord | None = None) -> None:
+    """Raises a Problem with every field that breaks a rule. The client may keep the limits that it has."""
+    limits = (0, 0) if held is None else (held.per_minute, held.quota)
+    most = (max(MOST_PER_MINUTE, limits[0]), max(MOST_QUOTA, limits[1]))
     rules: tuple[Callable[[], object], ...] = (
         lambda: checked_name(fields.name),
         lambda: checked_grant(fields.grant),
         lambda: checked_scopes(fields.scopes),
-        lambda: check_limits(fields.per_minute, None),
-        lambda: check_limits(None, fields.quota),
+        lambda: check_limits(fields.per_minute, None, most=most, advice=_MORE),
+        lambda: check_limits(None, fields.quota, most=most, advice=_MORE),
         *(partial(check_patient_access, **{name: value}) for name, value in asdict(fields.patient_access).items()),
     )
     errors = []

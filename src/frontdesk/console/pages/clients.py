@@ -98,15 +98,15 @@ async def _add(request: ConsoleRequest) -> Response:
     return _secret(request, client, secret, _("%(client)s can call now", client=client.name))
 
 
-def _read(form: Form, grant: str) -> tuple[ClientFields, dict[str, str]]:
+def _read(form: Form, grant: str, client: ClientRecord | None = None) -> tuple[ClientFields, dict[str, str]]:
     """The fields, and every error in their order."""
     unreadable: dict[str, str] = {}
-    per_minute = whole_number(form, "per_minute", _("The cap"), unreadable)
+    per_minute = whole_number(form, "per_minute", _("Calls a minute"), unreadable)
     quota = whole_number(form, "quota", _("The quota"), unreadable)
     access = _read_access(form, unreadable)
     fields = ClientFields(form.get("name"), grant, form.all("scopes"), per_minute, quota, access)
     try:
-        check_client(fields)
+        check_client(fields, client)
     except Problem as problem:
         return fields, {**faults_of(problem), **unreadable}
     return fields, unreadable
@@ -188,7 +188,7 @@ async def _change(request: ConsoleRequest) -> Response:
     client = await request.desk.clients.one(request.context, request.param("client_id"))
     if request.form.get("shown") not in ("", _state(client)):
         raise Problem("conflict", _CHANGED)  # saving the form would give back what another admin has taken away
-    fields, faults = _read(request.form, request.form.get("grant") or client.grant)
+    fields, faults = _read(request.form, request.form.get("grant") or client.grant, client)
     if faults:
         return await _client_page(request, client, request.form, faults)
     await request.desk.clients.change(request.context, client.client_id, fields)
