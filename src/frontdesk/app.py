@@ -268,7 +268,6 @@ def build_background(service: Service) -> Background:
             service.webhooks.step,
             service.limiter.step,
             service.usage.step,
-            service.failed_attempts.step,
             service.forwarded_headers.step,
             service.fhir.reconciler.step,
             Step("idle connections", database.release_idle, every=READY_SECONDS),

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from frontdesk.access.assistants.applications import prune_applications
 from frontdesk.access.assistants.grants import prune_grants
 from frontdesk.access.clients.assertions import prune_assertions
+from frontdesk.access.limits.failed_attempts import prune_attempts
 from frontdesk.access.limits.usage import prune_usage_counts
 from frontdesk.access.staff.passkeys import prune_challenges
 from frontdesk.access.staff.sessions import prune_sessions
@@ -20,6 +21,7 @@ RARELY_SECONDS = 600.0  # for what is kept for days
 PAUSE_SECONDS = 1.0  # before more of the same is removed
 STATISTICS_SECONDS = 5.0  # until then the first bookings of an installation read more than they need
 MOST_AT_ONCE = 1000
+MOST_ATTEMPTS_AT_ONCE = 10_000  # callers without credentials can add thousands a second
 MOST_ROUNDS = 300  # one after the other: a step that does not end for half an hour counts as stalled
 KEEP_HOLDS = timedelta(hours=1)  # the holds that count for a client's limit per hour
 KEEP_EVENTS = timedelta(days=30)
@@ -28,14 +30,16 @@ KEEP_DELIVERIES = timedelta(days=30)
 
 def housekeeping_steps(database: Database, clock: Callable[[], datetime]) -> list[Step]:
     def step(
-        name: str, prune: Callable[[Database, datetime, int], Awaitable[int | None]], every: float = EVERY_SECONDS
+        name: str,
+        prune: Callable[[Database, datetime, int], Awaitable[int]],
+        every: float = EVERY_SECONDS,
+        most: int = MOST_AT_ONCE,
     ) -> Step:
         async def run() -> None:
             # A clock that is ahead must not remove what is still valid: every node reads these rows.
             now = min(clock(), await database.fetchval("SELECT clock_timestamp()"))
             for _ in range(MOST_ROUNDS):
-                removed = await prune(database, now, MOST_AT_ONCE)
-                if removed is None or removed < MOST_AT_ONCE:
+                if await prune(database, now, most) < most:
                     break
                 await asyncio.sleep(PAUSE_SECONDS)
 
@@ -47,6 +51,7 @@ def housekeeping_steps(database: Database, clock: Callable[[], datetime]) -> lis
         step("event pruning", prune_events, every=RARELY_SECONDS),
         step("webhook delivery pruning", prune_deliveries, every=RARELY_SECONDS),
         step("usage count pruning", prune_usage_counts, every=RARELY_SECONDS),
+        step("failed attempt pruning", prune_attempts, most=MOST_ATTEMPTS_AT_ONCE),
         step("session pruning", prune_sessions),
         step("challenge pruning", prune_challenges),
         step("assertion pruning", prune_assertions),

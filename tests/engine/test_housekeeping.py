@@ -13,6 +13,7 @@ from frontdesk.housekeeping import housekeeping_steps, prune_deliveries, prune_e
 from frontdesk.outbound.webhooks.deliverer import Deliverer
 from frontdesk.store.practice_work import practices_with
 from frontdesk.store.statistics import analyze_grown_tables
+from tests.console.signing_in import staff_member
 from tests.shared_database import as_superuser
 from tests.world import PRACTICE, World, patient_id, slots
 
@@ -94,6 +95,40 @@ async def test_as_long_as_there_is_more_a_step_goes_on(world: World, monkeypatch
         await connection.execute("UPDATE intent SET keep_until = '2020-01-01' WHERE practice_id = 1")
     await pruning.run()
     assert await _left(world) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "row"),
+    [
+        ("failed attempt pruning", "token_failure", "digest, old, 1"),
+        ("assertion pruning", "used_assertion", "digest, old"),
+        ("challenge pruning", "used_challenge", "digest, old"),
+        ("application pruning", "application", "n::text, '', '{}'::text[], old"),
+        ("grant pruning", "authorization_code", "digest, client, digest, '', '', old"),
+        ("grant pruning", "refresh_token", "digest, client, digest, old"),
+        ("session pruning", "staff_session", "digest, staff, 'link', '', old, old, old"),
+        ("session pruning", "staff_link", "digest, staff, old, old"),
+    ],
+)
+async def test_steps_over_all_practices_go_on_as_well(
+    world: World, monkeypatch: pytest.MonkeyPatch, name: str, table: str, row: str
+) -> None:
+    monkeypatch.setattr(housekeeping, "MOST_AT_ONCE", 2)
+    monkeypatch.setattr(housekeeping, "MOST_ATTEMPTS_AT_ONCE", 2)
+    monkeypatch.setattr(housekeeping, "PAUSE_SECONDS", 0.0)
+    await world.client()
+    await staff_member(world)
+    count = f"SELECT count(*) FROM {table}"
+    current = await world.database.fetchval(count)
+    await world.database.write(
+        f"""INSERT INTO {table} SELECT {row} FROM (
+                SELECT n, sha256(n::text::bytea) AS digest, timestamptz '2020-01-01' AS old,
+                       (SELECT min(client_id) FROM client) AS client, (SELECT min(staff_id) FROM staff) AS staff
+                FROM generate_series(1, 7) AS n)"""
+    )
+    [pruning] = [each for each in housekeeping_steps(world.database, world.clock) if each.name == name]
+    await pruning.run()
+    assert await world.database.fetchval(count) == current
 
 
 async def test_several_nodes_keep_house_together(world: World) -> None:

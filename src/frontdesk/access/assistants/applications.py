@@ -24,7 +24,7 @@ _PRUNE = """
 DELETE FROM application WHERE application_id = ANY (ARRAY(
     SELECT a.application_id FROM application a
     WHERE a.registered_at < $1 AND NOT EXISTS (SELECT FROM client c WHERE c.application_id = a.application_id)
-    LIMIT $2))
+    LIMIT $2)) RETURNING true
 """
 
 
@@ -94,9 +94,9 @@ class Applications:
             raise DocumentUnavailable(str(error)) from None
 
 
-async def prune_applications(database: Database, now: datetime, most: int) -> None:
-    """Removes at most `most` registrations that nobody has agreed to in time."""
-    await database.write(_PRUNE, now - UNUSED_LIFETIME, most)
+async def prune_applications(database: Database, now: datetime, most: int) -> int:
+    """Removes at most `most` registrations that nobody has agreed to in time; returns how many."""
+    return len(await database.fetch(_PRUNE, now - UNUSED_LIFETIME, most))
 
 
 def is_document(application_id: str) -> bool:

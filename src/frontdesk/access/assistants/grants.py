@@ -48,7 +48,7 @@ UNION ALL SELECT client_id FROM refresh_token WHERE digest = $1
 _ADD_REFRESH = "INSERT INTO refresh_token (digest, client_id, family, expires_at) VALUES ($1, $2, $3, $4)"
 _PRUNE = """
 DELETE FROM {table} WHERE digest = ANY (ARRAY(
-    SELECT digest FROM {table} WHERE expires_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))
+    SELECT digest FROM {table} WHERE expires_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)) RETURNING true
 """
 _KEEP_CODES = timedelta(days=1)  # so that a replay is noticed
 
@@ -229,10 +229,11 @@ class AssistantGrants:
         self._on_audit(practice_id)
 
 
-async def prune_grants(database: Database, now: datetime, most: int) -> None:
-    """Removes at most `most` expired codes, and as many expired refresh tokens."""
-    await database.write(_PRUNE.format(table="authorization_code"), now - _KEEP_CODES, most)
-    await database.write(_PRUNE.format(table="refresh_token"), now, most)
+async def prune_grants(database: Database, now: datetime, most: int) -> int:
+    """Removes at most `most` expired codes, and as many expired refresh tokens; returns the larger number."""
+    codes = await database.fetch(_PRUNE.format(table="authorization_code"), now - _KEEP_CODES, most)
+    tokens = await database.fetch(_PRUNE.format(table="refresh_token"), now, most)
+    return max(len(codes), len(tokens))
 
 
 def _scopes(client: Any, requested: str | None) -> frozenset[str]:

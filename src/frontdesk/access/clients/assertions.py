@@ -33,6 +33,7 @@ _USE = "INSERT INTO used_assertion (subject, expires_at) VALUES ($1, $2) ON CONF
 _PRUNE = """
 DELETE FROM used_assertion WHERE subject IN (
     SELECT subject FROM used_assertion WHERE expires_at < $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)
+RETURNING true
 """
 
 KeySetAt = Callable[[str, str], Awaitable[Mapping[str, Any]]]
@@ -95,9 +96,9 @@ async def authenticate_assertion(database: Database, assertion: Assertion, key_s
     return client_of(row)
 
 
-async def prune_assertions(database: Database, now: datetime, most: int) -> None:
-    """Removes at most `most` assertions that have expired on every node."""
-    await database.write(_PRUNE, now, most)
+async def prune_assertions(database: Database, now: datetime, most: int) -> int:
+    """Removes at most `most` assertions that have expired on every node; returns how many."""
+    return len(await database.fetch(_PRUNE, now, most))
 
 
 async def _is_signed_by(row: Any, assertion: Assertion, key_set_at: KeySetAt) -> bool:

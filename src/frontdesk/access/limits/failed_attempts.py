@@ -10,11 +10,11 @@ import hashlib
 import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Literal, TypeVar
 
 from frontdesk.access.limits.addresses import network_of
 from frontdesk.access.outages import CREDENTIALS, outage_as_problem
-from frontdesk.background import Step
 from frontdesk.cache import BoundedCache
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database
@@ -29,7 +29,7 @@ MAILS_PER_RECIPIENT = 3  # a minute
 MAILS_PER_ADDRESS = 20
 LINK_USES = 30  # a minute, of one patient's link
 _CACHED = 10_000
-_PRUNE_SECONDS = 60.0
+_MINUTE = timedelta(minutes=1)
 _CHECKED_AT_ONCE = 4
 _FAILED = "Too many token calls have failed for this client or from this address."
 _ISSUED = "This client has requested too many tokens in this minute. A token can be used until it expires."
@@ -37,6 +37,11 @@ _MAILED = "Too many sign-in links have been requested in this minute."
 _REVOKED = "Too many tokens have been revoked from this address in this minute."
 _USED = "This link was used too often in this minute."
 _REGISTERED = "Too many applications have been registered in this minute."
+_PRUNE = """
+DELETE FROM token_failure WHERE subject IN (
+    SELECT subject FROM token_failure WHERE started_at < $1 ORDER BY started_at LIMIT $2 FOR UPDATE SKIP LOCKED)
+RETURNING true
+"""
 
 Door = Literal["token", "sign-in", "link"]  # each has counters of its own
 T = TypeVar("T")
@@ -48,7 +53,6 @@ class FailedAttempts:
         self._monotonic = monotonic
         self._refused: BoundedCache[bytes, float] = BoundedCache(_CACHED)  # end of the block, by subject
         self._checking = asyncio.Semaphore(_CHECKED_AT_ONCE)
-        self.step = Step("failed token pruning", self.prune, every=_PRUNE_SECONDS)
 
     async def guard(self, door: Door, name: str, address: str | None, attempt: Callable[[], Awaitable[T]]) -> T:
         """The result of the attempt. Only `unauthorized` is a failure: other errors mean that the secret was right."""
@@ -106,14 +110,6 @@ class FailedAttempts:
         if self._blocked_until(used) or not await self._count([used], [LINK_USES]):
             raise self._limited(_USED, used)
 
-    async def prune(self) -> None:
-        """Removes expired counts, a bounded number at a time."""
-        await self._database.write(
-            """DELETE FROM token_failure WHERE subject IN (
-                   SELECT subject FROM token_failure WHERE started_at < now() - interval '60 seconds'
-                   LIMIT 10000 FOR UPDATE SKIP LOCKED)"""
-        )
-
     async def _is_capped(self, subject: bytes) -> bool:
         sql = "SELECT * FROM attempts_at_cap($1, $2)"
         return await self._remember(self._database.fetchrow(sql, [subject], [PER_CLIENT]))
@@ -139,6 +135,11 @@ class FailedAttempts:
     def _limited(self, detail: str, *subjects: bytes) -> Problem:
         seconds = math.ceil(self._blocked_until(*subjects) - self._monotonic())
         return Problem("rate_limited", detail, retry_after=max(1, seconds))
+
+
+async def prune_attempts(database: Database, now: datetime, most: int) -> int:
+    """Removes at most `most` counts of minutes that are over; returns how many."""
+    return len(await database.fetch(_PRUNE, now - _MINUTE, most))
 
 
 def _hash(door: Door, kind: str, text: str) -> bytes:

@@ -38,7 +38,7 @@ _USED = "UPDATE staff_passkey SET sign_count = $2, last_used_at = $3 WHERE passk
 _REMOVE = "DELETE FROM staff_passkey WHERE staff_id = $1 AND passkey_id = $2 RETURNING true"
 _PRUNE = """
 DELETE FROM used_challenge WHERE digest = ANY (ARRAY(
-    SELECT digest FROM used_challenge WHERE expires_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))
+    SELECT digest FROM used_challenge WHERE expires_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)) RETURNING true
 """
 
 
@@ -170,8 +170,9 @@ async def remove_passkey(
         await append_audit(connection, audit.entry(practice_id, "console.remove_passkey", [staff_id]))
 
 
-async def prune_challenges(database: Database, now: datetime, most: int) -> None:
-    await database.write(_PRUNE, now, most)
+async def prune_challenges(database: Database, now: datetime, most: int) -> int:
+    """Removes at most `most` used challenges that have expired; returns how many."""
+    return len(await database.fetch(_PRUNE, now, most))
 
 
 async def _ceremonies() -> ModuleType:

@@ -62,11 +62,11 @@ DELETE FROM staff_session WHERE digest = ANY (ARRAY(
     SELECT s.digest FROM staff_session s
     WHERE s.expires_at < $2
        OR (s.last_seen_at < $1 AND NOT EXISTS (SELECT FROM staff_pin n WHERE n.staff_id = s.staff_id))
-    LIMIT $3 FOR UPDATE SKIP LOCKED))
+    LIMIT $3 FOR UPDATE SKIP LOCKED)) RETURNING true
 """
 _PRUNE_LINKS = """
 DELETE FROM staff_link WHERE digest = ANY (ARRAY(
-    SELECT digest FROM staff_link WHERE expires_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))
+    SELECT digest FROM staff_link WHERE expires_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)) RETURNING true
 """
 
 
@@ -274,7 +274,8 @@ async def end_session(database: Database, practice_id: int, staff_id: str, numbe
         await append_audit(connection, audit.entry(practice_id, "console.end_session", [staff_id]))
 
 
-async def prune_sessions(database: Database, now: datetime, most: int) -> None:
-    """Removes at most `most` expired sessions, and as many links."""
-    await database.write(_PRUNE_SESSIONS, now - IDLE, now, most)
-    await database.write(_PRUNE_LINKS, now - _KEEP_LINKS, most)
+async def prune_sessions(database: Database, now: datetime, most: int) -> int:
+    """Removes at most `most` expired sessions, and as many links; returns the larger number."""
+    sessions = await database.fetch(_PRUNE_SESSIONS, now - IDLE, now, most)
+    links = await database.fetch(_PRUNE_LINKS, now - _KEEP_LINKS, most)
+    return max(len(sessions), len(links))
