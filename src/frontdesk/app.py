@@ -185,6 +185,7 @@ def build_service(
     def practice_keys(practice_id: int) -> tuple[SlotIds, Cursors]:
         return keys_in_state(practice_id, ring.state(seconds()))
 
+    webhook_sender = Sender(allow_private=settings.webhook_allow_private)
     engine = _engine_type(tracing)(
         authenticator=authenticator,
         systems=system_of,
@@ -230,7 +231,7 @@ def build_service(
             tokens=tokens,
             applications=applications,
             public_url=settings.public_url,
-            allow_private_webhooks=settings.webhook_allow_private,
+            webhook_sender=webhook_sender,
             health=SystemHealth(database, fhir.condition, os.environ),
             on_calendar_change=calendar_notifier.changed,
         ),
@@ -243,7 +244,7 @@ def build_service(
         webhooks=Deliverer(
             database,
             cipher,
-            Sender(allow_private=settings.webhook_allow_private),
+            webhook_sender,
             audit.seal_soon,
             tracing=tracing,
         ),

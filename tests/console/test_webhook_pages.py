@@ -12,6 +12,7 @@ import pytest
 from frontdesk.domain.errors import Problem
 from frontdesk.outbound.webhooks.deliveries import list_deliveries
 from frontdesk.outbound.webhooks.endpoints import add_endpoint, list_endpoints, show_endpoint
+from frontdesk.outbound.webhooks.sender import Sender
 from tests.console.admin_pages import EVIL, practice_id, text_of
 from tests.console.filled_forms import send
 from tests.console.signing_in import TEST_STAFF, action_context, audited
@@ -131,7 +132,8 @@ async def test_only_public_https_addresses_are_added_and_names_inside_the_networ
 
 
 async def test_a_test_message_reaches_an_endpoint_of_the_operator_and_tells_only_its_status(world: World) -> None:
-    desk = replace(world.service.desk.webhooks, allow_private=True)
+    sender = Sender(allow_private=True)
+    desk = replace(world.service.desk.webhooks, sender=sender)
     context = await action_context(world, "admin")
     async with receiving() as receiver:
         receiver.status["/bad"] = 418
@@ -142,6 +144,7 @@ async def test_a_test_message_reaches_an_endpoint_of_the_operator_and_tells_only
             sent = await desk.test(context, added.endpoint_id)
             assert (sent.status, sent.failure) == expected
         assert [message.document["type"] for message in receiver.attempts] == ["webhook.test"] * 2
+        await sender.close()
 
 
 async def test_dead_letters_are_shown_and_sent_once_more(world: World, admin: httpx.AsyncClient) -> None:

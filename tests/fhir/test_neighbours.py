@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from frontdesk.host_lookups import HostLookups
 from frontdesk.practice_file import parse
 from frontdesk.store.practices import import_practice, practice_id_of
 from tests.fhir.calls import ZAPHOD, booking, challenged, search
@@ -57,6 +58,7 @@ class DeadName:
 
     name: str = "ehr.example.com"
     lookups: int = 0
+    waiting: int = 0
     over: threading.Event = field(default_factory=threading.Event)
 
 
@@ -71,7 +73,14 @@ def dead(monkeypatch: pytest.MonkeyPatch) -> Iterator[DeadName]:
             raise socket.gaierror("nobody answers")
         return look_up(host, *arguments, **options)
 
+    addresses = HostLookups.addresses
+
+    async def counted(lookups: HostLookups, host: str, port: int) -> list[str]:
+        made.waiting += host == made.name
+        return await addresses(lookups, host, port)
+
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(HostLookups, "addresses", counted)
     yield made
     made.over.set()
 
@@ -80,7 +89,7 @@ async def test_a_name_that_is_not_found_keeps_nobody_else_waiting(
     town: World, healthy: Upstream, dead: DeadName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lookups take threads, and of those that everybody shares there are few."""
-    # Everybody waits for the first lookup, and only then begins one of their own.
+    # Everybody waits for the first statement, and only then for a lookup of their own.
     monkeypatch.setattr("frontdesk.systems.fhir.upstream.FIRST_STATEMENT_SECONDS", 1.0)
     settings = {"timeoutSeconds": 60, "maxConcurrent": 64, "schedulingOperations": "none"}
     await town.import_file(file_text("harbor", f"https://{dead.name}/fhir", **settings))
@@ -90,11 +99,12 @@ async def test_a_name_that_is_not_found_keeps_nobody_else_waiting(
     stuck = [asyncio.create_task(sick.post("/api/patients/match", json=ZAPHOD)) for _ in range(EVERYBODY)]
     try:
         async with asyncio.timeout(60):
-            while dead.lookups < (os.cpu_count() or 1) + 4:  # as many threads as are shared
+            while dead.waiting < (os.cpu_count() or 1) + 4:  # as many threads as are shared
                 await asyncio.sleep(0.01)
         async with asyncio.timeout(30):
             assert await search(well) == 200
             assert await asyncio.to_thread(lambda: "here") == "here"
+        assert dead.lookups == 1, "they share a thread"
     finally:
         for task in stuck:
             task.cancel()

@@ -1,8 +1,12 @@
 """Endpoints that fail, hang or were paused: noticed, spared, never in anybody's way, and nothing is lost."""
 
 import asyncio
+import socket
+import threading
 import time
+from collections import Counter
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -85,6 +89,36 @@ async def test_dead_endpoints_with_much_to_deliver_do_not_delay_others(desk: Des
             await asyncio.sleep(0.02)
         hanging = [message for message in receiver.attempts if message.path in receiver.hanging]
         assert len(hanging) <= 12, "a few at a time"
+
+
+async def test_names_that_hang_do_not_delay_other_practices(
+    desk: Desk, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = await desk.another_practice()
+    over, hanging, usual = threading.Event(), Counter[str](), socket.getaddrinfo
+
+    def lookup(host: str, *given: Any, **more: Any) -> Any:
+        if host.endswith(".example.com"):
+            hanging[host] += 1
+            over.wait(60)
+            raise socket.gaierror(socket.EAI_AGAIN, "nobody answers")
+        return usual(host, *given, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
+    for number in range(10):
+        await desk.endpoint(f"https://hangs-{number}.example.com/hook")
+        await desk.happen(f"apt_{number}")
+    await other.endpoint(receiver.url())
+    node = desk.node(timeout=2)
+    try:
+        assert await desk.deliver(node) > 10
+        assert len(hanging) >= 8, "their places are free, their lookups still hang"
+        event = await other.happen("apt_1")
+        await desk.deliver(node)
+        assert receiver.ids() == [event]
+        assert set(hanging.values()) == {1}, "a name takes one thread"
+    finally:
+        over.set()
 
 
 async def test_an_endpoint_that_fails_is_tried_with_one_message_at_a_time(desk: Desk, receiver: Receiver) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import socket
 import ssl
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from frontdesk.host_lookups import HostLookups
 from frontdesk.outbound.targets import TargetError, addresses_of, parse_target
 from frontdesk.outbound.webhooks.sender import Sender
 from frontdesk.settings import SettingsError, load_settings
@@ -46,31 +46,20 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[Any]
     return asked
 
 
-@pytest.fixture
-def executor() -> Any:
-    with ThreadPoolExecutor(2) as opened:
-        yield opened
-
-
 @pytest.mark.parametrize("address", PRIVATE)
-async def test_a_name_that_leads_to_a_private_address_is_refused(
-    address: str, executor: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_name_that_leads_to_a_private_address_is_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     resolving(monkeypatch, ["8.8.8.8", address])
+    target, lookups = parse_target("https://hooks.example.com/", allow_private=False), HostLookups()
     with pytest.raises(TargetError):
-        await addresses_of(
-            parse_target("https://hooks.example.com/", allow_private=False), executor, allow_private=False
-        )
-    allowed = await addresses_of(
-        parse_target("https://hooks.example.com/", allow_private=True), executor, allow_private=True
-    )
+        await addresses_of(target, lookups, allow_private=False)
+    allowed = await addresses_of(target, lookups, allow_private=True)
     assert allowed == ["8.8.8.8", address]
 
 
-async def test_public_addresses_are_accepted(executor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_public_addresses_are_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     resolving(monkeypatch, PUBLIC)
     target = parse_target("https://hooks.example.com/", allow_private=False)
-    assert await addresses_of(target, executor, allow_private=False) == PUBLIC
+    assert await addresses_of(target, HostLookups(), allow_private=False) == PUBLIC
 
 
 @pytest.mark.parametrize(

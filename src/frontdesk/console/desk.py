@@ -42,6 +42,7 @@ from frontdesk.console.live_updates import LiveCalendars
 from frontdesk.domain.errors import Problem
 from frontdesk.engine.execute import Engine
 from frontdesk.operations import BY_NAME
+from frontdesk.outbound.webhooks.sender import Sender
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.port import SystemUnavailable
 
@@ -96,7 +97,7 @@ def build_desk(
     tokens: Tokens,
     applications: Applications,
     public_url: str,
-    allow_private_webhooks: bool,
+    webhook_sender: Sender,
     health: SystemHealth,
     on_calendar_change: Callable[[int], None],
 ) -> Desk:
@@ -128,7 +129,7 @@ def build_desk(
         practice_file=PracticeFiles(database, engine.systems),
         checklist=Checklist(database),
         health=health,
-        webhooks=Webhooks(database, cipher, allow_private_webhooks),
+        webhooks=Webhooks(database, cipher, webhook_sender),
         feeds=Feeds(database),
         staff=Staff(database, public_url),
     )

@@ -5,18 +5,17 @@ import contextlib
 import ssl
 import sys
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from frontdesk import __version__
+from frontdesk.host_lookups import HostLookups
 from frontdesk.outbound.targets import Target, TargetError, addresses_of, parse_target
 
 if TYPE_CHECKING:
     import httpx
 
 TIMEOUT_SECONDS = 10.0
-MOST_AT_ONCE = 32
 _LARGEST_DOCUMENT = 64 * 1024
 
 
@@ -30,8 +29,7 @@ class CheckedHttp:
     def __init__(self, *, allow_private: bool, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         self.timeout_seconds = timeout_seconds
         self._allow_private = allow_private
-        # A separate thread pool: a hanging name server must not delay other work.
-        self._lookups = ThreadPoolExecutor(MOST_AT_ONCE, "address-lookup")
+        self._lookups = HostLookups()
         self._client: httpx.AsyncClient | None = None
 
     async def check(self, url: str) -> None:
@@ -75,7 +73,6 @@ class CheckedHttp:
             raise FetchError(failure_of(error)) from error
 
     async def close(self) -> None:
-        self._lookups.shutdown(wait=False, cancel_futures=True)
         if self._client is not None:
             await self._client.aclose()
             self._client = None

@@ -3,12 +3,11 @@
 A name is resolved once, checked and connected to by address, which prevents DNS rebinding.
 """
 
-import asyncio
-import socket
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from urllib.parse import SplitResult, urlsplit
+
+from frontdesk.host_lookups import HostLookups
 
 LONGEST_URL = 2000
 NOT_PUBLIC = "The address must be a public address."
@@ -50,13 +49,9 @@ def parse_target(url: str, *, allow_private: bool) -> Target:
     return Target(parts.scheme, parts.hostname, port or _PORTS[parts.scheme], path)
 
 
-async def addresses_of(target: Target, executor: Executor, *, allow_private: bool) -> list[str]:
+async def addresses_of(target: Target, lookups: HostLookups, *, allow_private: bool) -> list[str]:
     """The host's addresses, all of them allowed. OSError if the name has none."""
-    loop = asyncio.get_running_loop()
-    found = await loop.run_in_executor(
-        executor, lambda: socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
-    )
-    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    addresses = await lookups.addresses(target.host, target.port)
     if not allow_private and not all(_is_public(address) for address in addresses):
         raise TargetError(NOT_PUBLIC)
     return addresses

@@ -3,8 +3,7 @@
 What is added here goes to public addresses only: those of a private network are added on the command line.
 """
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from frontdesk.access.keys.encryption import KeyCipher
@@ -44,7 +43,7 @@ class EndpointView:
 class Webhooks:
     database: Database
     cipher: KeyCipher
-    allow_private: bool  # for endpoints that were added on the command line
+    sender: Sender
 
     async def all(self, context: ActionContext) -> list[EndpointView]:
         context.require("admin")
@@ -60,8 +59,7 @@ class Webhooks:
         if len(await list_endpoints(self.database, context.practice_id)) >= MOST_ENDPOINTS:
             raise invalid([FieldError("url", "webhook", f"There are {MOST_ENDPOINTS} endpoints: remove one first.")])
         try:
-            async with _sender(allow_private=False) as sender:
-                await sender.check_public(url)
+            await self.sender.check_public(url)
             added = await add_endpoint(
                 self.database,
                 self.cipher,
@@ -98,8 +96,7 @@ class Webhooks:
         endpoint = await self._own(context, endpoint_id)
         await context.record("console.test_webhook", endpoint_id)
         keys = await live_secrets(self.database, self.cipher, endpoint, context.now)
-        async with _sender(allow_private=self.allow_private) as sender:
-            return await send_test(sender, endpoint.url, keys, context.now, public_only=endpoint.public_only)
+        return await send_test(self.sender, endpoint.url, keys, context.now, public_only=endpoint.public_only)
 
     async def remove(self, context: ActionContext, endpoint_id: str) -> None:
         await self._own(context, endpoint_id)
@@ -129,12 +126,3 @@ class Webhooks:
         except WebhookError:
             pass
         raise Problem("not_found", "There is no such webhook endpoint.")
-
-
-@asynccontextmanager
-async def _sender(*, allow_private: bool) -> AsyncIterator[Sender]:
-    sender = Sender(allow_private=allow_private)
-    try:
-        yield sender
-    finally:
-        await sender.close()

@@ -18,7 +18,6 @@ import orjson
 from frontdesk.access.keys.encryption import KeyCipher, SecretKeyError
 from frontdesk.background import Step
 from frontdesk.cache import BoundedCache
-from frontdesk.outbound.checked_http import MOST_AT_ONCE
 from frontdesk.outbound.webhooks.endpoints import is_public_only, opened_secrets
 from frontdesk.outbound.webhooks.events import event_document, event_name
 from frontdesk.outbound.webhooks.outcomes import Outcome, Outcomes
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 LEASE = timedelta(seconds=30)
 RESULTS = ("delivered", "failed", "dead")
 MOST_ATTEMPTS = 15
+MOST_AT_ONCE = 32
 MOST_PER_ENDPOINT = 4
 _LOOK_SECONDS = 1.0
 _MARKS_KEPT = 10_000

@@ -1,19 +1,15 @@
-"""Connection pool of one practice's FHIR server, with DNS lookups in a thread of their own.
-
-In the shared thread pool, lookups that hang for one practice would block those of all others.
-"""
+"""Connection pool of one practice's FHIR server, whose lookups do not delay those of other practices."""
 
 import asyncio
-import socket
 import ssl
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import httpcore
 import httpx
+
+from frontdesk.host_lookups import HostLookups
 
 
 class Connections(httpx.AsyncHTTPTransport):
@@ -25,6 +21,9 @@ class Connections(httpx.AsyncHTTPTransport):
 
 
 class _OwnLookups(httpcore.AnyIOBackend):
+    def __init__(self) -> None:
+        self._lookups = HostLookups()
+
     async def connect_tcp(
         self,
         host: str,
@@ -35,7 +34,7 @@ class _OwnLookups(httpcore.AnyIOBackend):
     ) -> httpcore.AsyncNetworkStream:
         try:
             async with asyncio.timeout(timeout):
-                *others, last = await _addresses(host, port)
+                *others, last = await self._lookups.addresses(host, port)
         except TimeoutError as error:
             raise httpcore.ConnectTimeout from error
         except (OSError, UnicodeError) as error:
@@ -46,14 +45,3 @@ class _OwnLookups(httpcore.AnyIOBackend):
             with suppress(httpcore.ConnectError, httpcore.ConnectTimeout):
                 return await connect(address, port, share, local_address, socket_options)
         return await connect(last, port, share, local_address, socket_options)
-
-
-async def _addresses(host: str, port: int) -> list[str]:
-    lookup = ThreadPoolExecutor(1, "fhir-lookup")
-    try:
-        found = await asyncio.get_running_loop().run_in_executor(
-            lookup, partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
-        )
-    finally:
-        lookup.shutdown(wait=False)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
