@@ -185,6 +185,7 @@ def build_service(
     def practice_keys(practice_id: int) -> tuple[SlotIds, Cursors]:
         return keys_in_state(practice_id, ring.state(seconds()))
 
+    failed_attempts = FailedAttempts(database)
     webhook_sender = Sender(allow_private=settings.webhook_allow_private)
     engine = _engine_type(tracing)(
         authenticator=authenticator,
@@ -214,7 +215,7 @@ def build_service(
         assistant_grants=AssistantGrants(database, ring, tokens, audit.seal_soon),
         authenticator=authenticator,
         limiter=RateLimiter(database),
-        failed_attempts=FailedAttempts(database),
+        failed_attempts=failed_attempts,
         invalid_tokens=InvalidTokens(),
         forwarded_headers=ForwardedHeaders(database),
         connection_limit=ConnectionLimit(settings.connections_per_address, trusting(settings.trusted_proxies)),
@@ -240,7 +241,7 @@ def build_service(
         cookie_seals=SealedCookies(cipher, now),
         desk_lock=DeskLock(database, sign_in, now, cipher),
         sign_in_mail=_sign_in_mail(settings, database, now, audit.seal_soon),
-        feeds=CalendarFeeds(database, system_of, audit, now),
+        feeds=CalendarFeeds(database, system_of, engine.turns, failed_attempts, audit, now),
         webhooks=Deliverer(
             database,
             cipher,

@@ -1,5 +1,8 @@
-"""Calendar feeds: valid, private, revocable, and right about the time."""
+"""Calendar feeds: valid, private, revocable, limited, and right about the time."""
 
+import asyncio
+import secrets
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -8,9 +11,13 @@ import httpx
 import pytest
 from icalendar import Calendar
 
+from frontdesk.access.limits.failed_attempts import FEED_READS, PER_ADDRESS
+from frontdesk.domain.errors import Problem
+from frontdesk.engine.turns import Turns
 from frontdesk.outbound.feeds import FeedError, add_feed, list_feeds, revoke_feed
 from frontdesk.store.directories import load_directory
 from frontdesk.store.practices import practice_id_of
+from tests.console.signing_in import browser_at
 from tests.world import World, book, confirmed, slots
 
 NEW_YORK = ZoneInfo("America/New_York")
@@ -81,6 +88,63 @@ async def test_every_reading_is_recorded_and_with_names_whose(world: World, read
     assert (row["actor"], row["outcome"]) == (feed_id, "executed")
     assert len(row["subject_ids"]) == 1
     assert row["subject_ids"][0].startswith("pat_")
+
+
+async def test_many_patients_are_recorded_in_several_records(
+    world: World, reader: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("frontdesk.audit.trail._MOST_SUBJECTS", 1)
+    client = await world.client()
+    await book(client)
+    await book(client, "Alan")
+    _, path = await feed(world, with_names=True)
+    assert len(await events(reader, path)) == 2
+    assert [len(each) for each in await recorded_subjects(world)] == [1, 1]
+
+
+async def recorded_subjects(world: World) -> list[list[str]]:
+    """Of each record of a read feed."""
+    async with world.database.transaction(await practice_id_of(world.database, "harbor")) as connection:
+        rows = await connection.fetch("SELECT * FROM audit_record WHERE operation = 'read_calendar_feed'")
+    return [row["subject_ids"] for row in rows]
+
+
+async def test_a_feed_is_read_a_few_times_a_minute_whoever_reads_it(world: World) -> None:
+    _, path = await feed(world)
+    _, other = await feed(world)
+    readers = [browser_at(world, f"203.0.113.{number}") for number in range(5)]
+    answers = await asyncio.gather(*(readers[number % 5].get(path) for number in range(FEED_READS + 5)))
+    assert sorted(answer.status_code for answer in answers) == [200] * FEED_READS + [429] * 5
+    refused = await readers[0].get(path)
+    assert refused.json()["code"] == "rate_limited"
+    assert 1 <= int(refused.headers["retry-after"]) <= 60
+    assert len(await recorded_subjects(world)) == FEED_READS
+    assert (await readers[0].get(other)).status_code == 200
+
+
+async def test_guessed_addresses_are_limited_and_lock_out_nobody(world: World) -> None:
+    _, path = await feed(world)
+    guesser, elsewhere = browser_at(world, "203.0.113.1"), browser_at(world, "203.0.113.2")
+
+    async def guess(browser: httpx.AsyncClient) -> httpx.Response:
+        return await browser.get(f"/feeds/1-{secrets.token_urlsafe(32)}.ics")
+
+    assert {(await guess(guesser)).status_code for _ in range(PER_ADDRESS)} == {404}
+    assert (await guess(guesser)).status_code == 429
+    assert (await guess(elsewhere)).status_code == 404
+    assert (await guesser.get(path)).status_code == 200
+
+
+async def test_a_feed_waits_for_a_turn_like_other_calls(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("frontdesk.engine.turns.WAIT_SECONDS", 0.05)
+    _, path = await feed(world)
+    address = path.removeprefix("/feeds/").removesuffix(".ics")
+    busy = replace(world.service.feeds, turns=Turns(at_once=0, per_practice=0))
+    with pytest.raises(Problem) as raised:
+        await busy.read(address, None, "req_1")
+    assert raised.value.code == "upstream_unavailable"
+    await world.service.feeds.read(address, None, "req_2")
+    assert world.service.engine.turns.running == 0
 
 
 async def test_times_are_right_on_both_sides_of_a_change_of_clocks(world: World, reader: httpx.AsyncClient) -> None:

@@ -4,7 +4,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from frontdesk.doors.http_request import request_of
+from frontdesk.doors.http_request import address_of, request_of
 from frontdesk.doors.responses import TRACE_HEADER
 from frontdesk.outbound.feeds import CalendarFeeds
 
@@ -20,7 +20,7 @@ _HEADERS = {
 def feed_routes(feeds: CalendarFeeds) -> list[Route]:
     async def feed(request: Request) -> Response:
         request_id = request_of(request.scope).request_id
-        body = await feeds.read(request.path_params["address"], request_id)
+        body = await feeds.read(request.path_params["address"], address_of(request), request_id)
         return Response(body, media_type="text/calendar", headers={**_HEADERS, TRACE_HEADER: request_id})
 
     return [Route("/feeds/{address}.ics", feed)]

@@ -14,14 +14,17 @@ from typing import Any
 
 from frontdesk import __version__
 from frontdesk.access.clients.caller import Caller
-from frontdesk.audit.trail import Also, AuditEntry, AuditTrail
+from frontdesk.access.limits.failed_attempts import FailedAttempts
+from frontdesk.audit.trail import Also, AuditEntry, AuditTrail, append_disclosure
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
+from frontdesk.engine.turns import Turns
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.port import AppointmentFilter, SchedulingSystem, SystemUnavailable, appointment_pages
 
 _BACK = timedelta(days=30)
+_UNKNOWN = "There is no calendar at this address."
 _ADDRESS = re.compile(r"([1-9][0-9]{0,17})-([A-Za-z0-9_-]{43})\Z")
 _ID = re.compile(r"feed_([1-9][0-9]{0,17})_[0-9a-f]{16}\Z")
 _SELECT = """
@@ -101,13 +104,18 @@ class CalendarFeeds:
 
     database: Database
     systems: Callable[[Caller], Awaitable[SchedulingSystem]]
+    turns: Turns
+    attempts: FailedAttempts
     audit: AuditTrail
     clock: Callable[[], datetime]
 
-    async def read(self, address: str, request_id: str) -> bytes:
-        """The calendar of an address. Unknown and revoked addresses get the same response."""
+    async def read(self, address: str, source: str | None, request_id: str) -> bytes:
+        """The calendar of an address. Unknown and revoked addresses get the same response.
+
+        `source` is the reader's network address.
+        """
         try:
-            return await self._read(address, request_id)
+            return await self._read(address, source, request_id)
         except SystemUnavailable as error:
             raise Problem("upstream_unavailable", error.detail, retry_after=error.retry_after) from error
         except DatabaseUnavailable as error:
@@ -115,17 +123,38 @@ class CalendarFeeds:
         except OutcomeUnknown as error:  # the audit record may be missing: show nothing
             raise Problem("internal") from error
 
-    async def _read(self, address: str, request_id: str) -> bytes:
+    async def _read(self, address: str, source: str | None, request_id: str) -> bytes:
         found = _ADDRESS.match(address)
-        row: Any = None
-        if found is not None:
-            digest = _digest(found.group(2))
-            row = await self.database.fetchrow("SELECT * FROM calendar_feed_of($1, $2)", int(found.group(1)), digest)
-        if found is None or row is None:
-            raise Problem("not_found", "There is no calendar at this address.")
+        if found is None:
+            raise Problem("not_found", _UNKNOWN)
         practice_id = int(found.group(1))
+        row = await self._find(practice_id, _digest(found.group(2)), source)
+        await self.attempts.count_feed_read(row["feed_id"])
         caller = Caller(row["feed_id"], practice_id, row["slug"], frozenset(), "integration", row["version"])
         system = await self.systems(caller)
+        if system.remote:  # it has limits of its own
+            return await self._read_from(system, practice_id, row, request_id)
+        turn = await self.turns.take(caller)
+        try:
+            return await self._read_from(system, practice_id, row, request_id)
+        finally:
+            self.turns.give_back(caller, turn)
+
+    async def _find(self, practice_id: int, digest: bytes, source: str | None) -> Any:
+        async def find() -> Any:
+            row = await self.database.fetchrow("SELECT * FROM calendar_feed_of($1, $2)", practice_id, digest)
+            if row is None:
+                raise Problem("unauthorized")
+            return row
+
+        try:
+            return await self.attempts.guard("feed", digest.hex(), source, find)
+        except Problem as problem:
+            if problem.code == "unauthorized":
+                raise Problem("not_found", _UNKNOWN) from None
+            raise
+
+    async def _read_from(self, system: SchedulingSystem, practice_id: int, row: Any, request_id: str) -> bytes:
         directory = await system.directory()
         now = self.clock()
         appointments = await _appointments(system, row["provider_id"], directory, now)
@@ -133,7 +162,9 @@ class CalendarFeeds:
         people = await system.contacts(patients) if row["with_names"] else {}
         names = {patient_id: contact.name for patient_id, contact in people.items()}
         entry = AuditEntry(practice_id, now, row["feed_id"], "read_calendar_feed", "executed", list(names), request_id)
-        await self.audit.append(entry, read=True)
+        async with self.database.transaction(practice_id) as connection:
+            await append_disclosure(connection, entry)
+        self.audit.seal_soon(practice_id)
         # In a thread: a busy practice has thousands of appointments.
         return await asyncio.to_thread(_calendar, directory, row["provider_id"], appointments, names)
 

@@ -1,4 +1,4 @@
-"""Limits failed token requests, console sign-ins and patients' links per name and per address, across all nodes.
+"""Limits failed token requests, console sign-ins, patients' links and feeds per name and per address, across all nodes.
 
 The credentials are checked first: right ones are refused only where the same address has failed too often with the same
 client id. Only hashes of client ids and addresses are stored, for a minute.
@@ -28,14 +28,16 @@ REVOCATIONS_PER_ADDRESS = 100  # a minute
 MAILS_PER_RECIPIENT = 3  # a minute
 MAILS_PER_ADDRESS = 20
 LINK_USES = 30  # a minute, of one patient's link
+FEED_READS = 10  # a minute, of one calendar feed; calendar programs read it every few minutes
 _CACHED = 10_000
 _MINUTE = timedelta(minutes=1)
 _CHECKED_AT_ONCE = 4
-_FAILED = "Too many token calls have failed for this client or from this address."
+_FAILED = "Too many attempts have failed for this client or from this address."
 _ISSUED = "This client has requested too many tokens in this minute. A token can be used until it expires."
 _MAILED = "Too many sign-in links have been requested in this minute."
 _REVOKED = "Too many tokens have been revoked from this address in this minute."
 _USED = "This link was used too often in this minute."
+_READ = "This calendar was read too often in this minute."
 _REGISTERED = "Too many applications have been registered in this minute."
 _PRUNE = """
 DELETE FROM token_failure WHERE subject IN (
@@ -43,7 +45,7 @@ DELETE FROM token_failure WHERE subject IN (
 RETURNING true
 """
 
-Door = Literal["token", "sign-in", "link"]  # each has counters of its own
+Door = Literal["token", "sign-in", "link", "feed"]  # each has counters of its own
 T = TypeVar("T")
 
 
@@ -109,6 +111,12 @@ class FailedAttempts:
         used = _hash("link", "uses", link_id)
         if self._blocked_until(used) or not await self._count([used], [LINK_USES]):
             raise self._limited(_USED, used)
+
+    async def count_feed_read(self, feed_id: str) -> None:
+        """Count a read of a calendar feed."""
+        read = _hash("feed", "reads", feed_id)
+        if self._blocked_until(read) or not await self._count([read], [FEED_READS]):
+            raise self._limited(_READ, read)
 
     async def _is_capped(self, subject: bytes) -> bool:
         sql = "SELECT * FROM attempts_at_cap($1, $2)"
