@@ -33,6 +33,41 @@ def test_text_is_folded_into_words(text: str, expected: list[str]) -> None:
     assert words(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("one", "another"),
+    [
+        ("राम", "रीमा"),
+        ("राम", "रमा"),
+        ("রাম", "রুমা"),
+        ("மணி", "மாணி"),
+        ("がな", "かな"),
+        ("ปู", "ปี"),
+        ("ไก่", "ไก้"),
+        ("ޢަލީ", "ޢާލީ"),
+    ],
+)
+def test_vowel_signs_tones_and_voicing_are_part_of_a_name(one: str, another: str) -> None:
+    assert words(one) != words(another)
+
+
+@pytest.mark.parametrize(
+    ("full", "plain"),
+    [
+        ("José", "Jose"),
+        ("Алёна", "Алена"),
+        ("Ιωάννης", "Ιωαννης"),
+        ("דָּוִד", "דוד"),
+        ("مُحَمَّد", "محمد"),
+        ("أحمد", "احمد"),
+        ("फ़ातिमा", "फातिमा"),
+        ("葛\U000e0100城", "葛城"),
+        ("ｶﾞﾅ", "ガナ"),
+    ],
+)
+def test_accents_and_points_that_writers_omit_are_not(full: str, plain: str) -> None:
+    assert words(full) == words(plain)
+
+
 @pytest.mark.parametrize("apostrophe", ["'", "’", "‘", "‛", "＇", "´", "`", "′", "ʼ", "ʻ"])
 def test_every_spelling_of_an_apostrophe_is_the_same_name(apostrophe: str) -> None:
     assert words(f"O{apostrophe}Neil") == ["oneil"]

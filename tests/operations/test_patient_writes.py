@@ -1,10 +1,13 @@
 """Putting patients on file and changing them."""
 
+import unicodedata
 from typing import Any
 
+import asyncpg
 import httpx
 import pytest
 
+from frontdesk.store.migrate import migrate
 from tests.doors.mcp_speech import call
 from tests.world import World, confirmed, patient_id
 
@@ -168,3 +171,36 @@ async def test_letters_match_their_usual_transcription(
         found = await integration.post("/api/patients/match", json=person)
         assert [item["id"] for item in found.json()["items"]] == [made.json()["patientId"]]
         assert (await integration.post("/api/patients", json=person)).json()["code"] == "conflict"
+
+
+async def test_names_that_differ_in_vowel_signs_are_different_people(integration: httpx.AsyncClient) -> None:
+    created = {}
+    for first_name in ("राम", "रीमा", "がな", "かな"):
+        person = {**MARY, "firstName": first_name}
+        made = await integration.post("/api/patients", json=person)
+        assert made.status_code == 201, made.text
+        created[first_name] = made.json()["patientId"]
+    for first_name, created_id in created.items():
+        found = await integration.post("/api/patients/match", json={**MARY, "firstName": first_name})
+        assert [item["id"] for item in found.json()["items"]] == [created_id]
+
+
+async def test_patients_on_file_get_keys_with_the_vowel_signs_of_their_names(
+    integration: httpx.AsyncClient, owner: asyncpg.Connection, owner_dsn: str
+) -> None:
+    names = [
+        ("राम", "शर्मा"), ("रीमा-देवी", "श्री श्री"), ("がな", "ﾊﾟ゚ｸ"), ("สมชาย", "ใจดี"), ("མཚོ་འཛིན", "རྒྱ"),
+        ("မြင့်", "အောင်"),
+        ("Łukasz", "கண்ணன்"), ("ಲಕ್ಷ್ಮಿ", "O’Neil-Straße"), ("José", "মোঃ Ali."), ("සිරිසේන", "ලක්ෂ්මී"), ("Ada", "Lovelace"),
+    ]  # fmt: skip
+    for first_name, last_name in names:
+        person = {**MARY, "firstName": first_name, "lastName": last_name}
+        assert (await integration.post("/api/patients", json=person)).status_code == 201
+    rows = "SELECT patient_id, name_key FROM frontdesk.patient ORDER BY 1"
+    keys = {row["patient_id"]: row["name_key"] for row in await owner.fetch(rows)}
+    for keyed_id, key in keys.items():
+        without_marks = "".join(char for char in key if unicodedata.category(char)[0] != "M")
+        await owner.execute("UPDATE frontdesk.patient SET name_key = $2 WHERE patient_id = $1", keyed_id, without_marks)
+    await owner.execute("DELETE FROM frontdesk.migration WHERE name = 'vowel_signs_in_name_keys'")
+    await migrate(owner_dsn)
+    assert {row["patient_id"]: row["name_key"] for row in await owner.fetch(rows)} == keys

@@ -2,6 +2,8 @@
 
 import unicodedata
 
+from frontdesk.domain.text import is_variation_selector
+
 # An accent used as an apostrophe decomposes into a space, and some letters decompose into an apostrophe, so apostrophes
 # and dots are unified before and after decomposition.
 _APOSTROPHES = str.maketrans(dict.fromkeys("'’‘‛＇´`′ʹʻʼʽʾʿ.·", "'"))
@@ -30,18 +32,29 @@ def has_letter(text: str) -> bool:
 
 
 def _normalised(text: str) -> str:
-    """Letters and digits without case and accents, ' for apostrophes and dots, - for other punctuation."""
+    """Decomposed letters and digits without case and accents, ' for apostrophes and dots, - for other punctuation."""
     decomposed = unicodedata.normalize("NFKD", text.translate(_APOSTROPHES).casefold()).translate(_APOSTROPHES)
     kept = []
     for char in decomposed.casefold().translate(_TRANSCRIPTIONS):
         category = unicodedata.category(char)
-        if category[0] in "LN" or char == "'":
+        if category[0] in "LN" or char == "'" or _is_spelling(char, category):
             kept.append(char)
         elif category[0] == "Z" or char.isspace():
             kept.append(" ")
         elif category[0] != "M" and category != "Cf":  # accents and invisible marks do not separate words
             kept.append("-")
     return "".join(kept)
+
+
+def _is_spelling(char: str, category: str) -> bool:
+    """Whether a mark is as much of a name as a letter is: vowel signs, viramas, Thai tones and the voicing of kana.
+
+    Accents, and the nuktas and points that writers of Hindi, Hebrew, Arabic and Syriac may omit, are told by their
+    combining classes.
+    """
+    combining = unicodedata.combining(char)
+    is_accent = combining in (1, 7) or 10 <= combining <= 36 or combining >= 200
+    return category in ("Mn", "Mc") and not is_accent and not is_variation_selector(char)
 
 
 def digits(text: str) -> str:

@@ -58,7 +58,7 @@ def _fault(text: str, at: int) -> str | None:
         return CONTROL
     if char in _JOINERS:
         return None if _joins(text, at) else INVISIBLE
-    if _is_selector(char):
+    if is_variation_selector(char):
         return None if _selects(text, at) else INVISIBLE
     noncharacter = category == "Cn" and (ord(char) & 0xFFFE == 0xFFFE or 0xFDD0 <= ord(char) <= 0xFDEF)
     if category in _INVISIBLE_CATEGORIES or ord(char) in _IGNORABLE or noncharacter:
@@ -85,11 +85,11 @@ def _selects(text: str, at: int) -> bool:
     if char in _EMOJI_SELECTORS:
         return _is_symbol(before)
     if char in _MONGOLIAN_SELECTORS:
-        return _script(before) == "MONGOLIAN" and not _is_selector(before)
+        return _script(before) == "MONGOLIAN" and not is_variation_selector(before)
     return char in _HAN_SELECTORS and unicodedata.name(before, "").startswith(_HAN)
 
 
-def _is_selector(char: str) -> bool:
+def is_variation_selector(char: str) -> bool:
     return "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef" or char in _MONGOLIAN_SELECTORS
 
 
