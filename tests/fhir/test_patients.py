@@ -72,6 +72,15 @@ def test_a_record_that_was_merged_or_closed_is_nobody(members: Resource) -> None
     assert not is_same({**ADA, **members}, "Ada", "Lovelace", "0199", BORN)
 
 
+def test_a_patient_without_a_phone_number_is_changed_without_one() -> None:
+    without = {**ADA, "telecom": [{"system": "email", "value": "ada@example.com"}]}
+    details = PatientDetails("Ada", "King", BORN, "", "king@example.com")
+    changed = changed_patient(without, details, "intent")
+    assert changed["telecom"] == [{"system": "email", "value": "king@example.com"}]
+    assert not differs(changed, details)
+    assert not is_same(ADA, "Ada", "Lovelace", "", BORN), "without a number nobody matches"
+
+
 def test_a_change_touches_what_was_changed_and_nothing_else() -> None:
     details = PatientDetails("Ada", "King", BORN, "+1 555 010 0198", "king@example.com")
     changed = changed_patient(ADA, details, "intent")

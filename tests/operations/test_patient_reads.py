@@ -254,6 +254,7 @@ async def test_the_database_matches_phones_as_the_domain_does(
         ("15550100199", "5550100", True),
         ("15550100199", "555010", False),  # too short a stored number says nothing
         ("555010", "555010", True),
+        ("", "15550100199", False),
         ("+1 555 010 0199", "(555) 010-0199", True),
     ],
 )

@@ -44,9 +44,9 @@ def name_key(first_name: str, last_name: str) -> str:
 
 
 def same_phone(given: str, stored: str) -> bool:
-    """Whether one number contains the other, so that a country code does not matter.
+    """Whether one number contains the other, so that a country code does not matter. Without digits it is no number.
 
     `match_patients` does the same in SQL; a test compares the two.
     """
     asked, kept = digits(given), digits(stored)
-    return asked in kept or (len(kept) >= SHORTEST_STORED_MATCH and kept in asked)
+    return asked != "" and (asked in kept or (len(kept) >= SHORTEST_STORED_MATCH and kept in asked))

@@ -8,6 +8,7 @@ from typing import Any
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.local_time import local_date, minute_of
+from frontdesk.domain.names import digits
 from frontdesk.domain.patients import Contact, Patient
 from frontdesk.systems.fhir.capabilities import ServerCapabilities
 from frontdesk.systems.fhir.records import KnownRecord
@@ -52,6 +53,8 @@ class Reader:
 
     async def matching(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Resource]:
         """Searches and applies our own match rule, because servers compare names differently."""
+        if not digits(phone):  # it matches nobody, and another frontdesk would refuse the search
+            return []
         asked = search_of(self._upstream.server, first_name, last_name, phone, dob)
         found = await self._client.search(self._deadline, "Patient", asked)
         return [each for each in found if is_same(each, first_name, last_name, phone, dob)]

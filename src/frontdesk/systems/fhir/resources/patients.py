@@ -97,22 +97,20 @@ def changed_patient(resource: Resource, details: PatientDetails, intent: str) ->
 
 def differs(resource: Resource, details: PatientDetails) -> bool:
     """Whether a stored record differs from the patient that was asked for."""
-    name, emails = _name(resource), _contacts(resource, "email")
+    name, phones, emails = _name(resource), _contacts(resource, "phone"), _contacts(resource, "email")
     return (
         name is None
         or [words(part) for part in name] != [words(details.first_name), words(details.last_name)]
         or resource.get("birthDate") != details.dob.isoformat()
-        or not any(same_phone(details.phone, stored) for stored in _contacts(resource, "phone"))
+        or (details.phone not in ("", *phones) and not any(same_phone(details.phone, stored) for stored in phones))
         or (details.email is None and bool(emails))
         or (details.email is not None and details.email.casefold() not in map(str.casefold, emails))
     )
 
 
 def _telecom(details: PatientDetails) -> list[Resource]:
-    contacts = [{"system": "phone", "value": details.phone}]
-    if details.email is not None:
-        contacts.append({"system": "email", "value": details.email})
-    return contacts
+    contacts = [("phone", details.phone), ("email", details.email)]
+    return [{"system": system, "value": value} for system, value in contacts if value]
 
 
 def _birth_date(resource: Resource) -> date | None:
