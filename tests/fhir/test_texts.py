@@ -73,6 +73,34 @@ async def test_read_backs_name_the_patient_and_the_old_start(fhir: World) -> Non
         assert (told["firstName"], told["lastName"]) == ("Ada", "Lovelace")
 
 
+async def test_a_patient_without_a_phone_number_can_be_updated(fhir: World, upstream: Upstream) -> None:
+    agent = await fhir.client()
+    ada = await patient_id(agent)
+    await _changed(upstream, "Patient/ada", telecom=[])
+    twin = {
+        **await upstream.read("Patient/ada"),
+        "id": "twin",
+        "telecom": [{"system": "phone", "value": "555 010 0177"}],
+    }
+    await upstream.create(twin)
+    for change in ({"email": "ada@example.com"}, {"firstName": "Augusta"}, {"firstName": "Ada"}):
+        changed = await confirmed(agent, "PATCH", f"/api/patients/{ada}", change)
+        assert changed.status_code == 200, changed.text
+    assert (await upstream.read("Patient/ada"))["telecom"] == [{"system": "email", "value": "ada@example.com"}]
+
+
+async def test_a_duplicate_on_file_matters_only_to_what_patients_are_matched_by(
+    fhir: World, upstream: Upstream
+) -> None:
+    agent = await fhir.client()
+    ada = await patient_id(agent)
+    await upstream.create(await upstream.read("Patient/ada"))
+    path, same = f"/api/patients/{ada}", {"firstName": "Ada", "phone": "+1 555 010 0199"}
+    changed = await confirmed(agent, "PATCH", path, {**same, "email": "ada@example.com"})
+    assert changed.status_code == 200, changed.text
+    assert (await agent.patch(path, json={"phone": "555 010 0199"})).json()["code"] == "conflict"
+
+
 async def test_an_e_mail_of_null_removes_every_current_e_mail(fhir: World, upstream: Upstream) -> None:
     agent = await fhir.client()
     phone, old = {"system": "phone", "value": "+1 555 010 0199"}, {"system": "email", "use": "old", "value": "a@b.c"}

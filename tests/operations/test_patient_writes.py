@@ -153,6 +153,23 @@ async def test_an_e_mail_of_null_removes_it(world: World) -> None:
     assert created.status_code == 201, "elsewhere null counts as absent"
 
 
+async def test_a_duplicate_on_file_matters_only_to_what_patients_are_matched_by(
+    integration: httpx.AsyncClient, owner: asyncpg.Connection
+) -> None:
+    mary = (await integration.post("/api/patients", json=MARY)).json()["patientId"]
+    other = await integration.post("/api/patients", json={**MARY, "phone": "+1 555 010 0112"})
+    await owner.execute(
+        "UPDATE frontdesk.patient SET phone = $2, phone_digits = '15550100111' WHERE patient_id = $1",
+        other.json()["patientId"],
+        MARY["phone"],
+    )
+    changed = await integration.patch(f"/api/patients/{mary}", json={**MARY, "email": "mary@example.com"})
+    assert changed.status_code == 200, changed.text
+    for change in ({"phone": "555 010 0111"}, {"firstName": "MARY"}):
+        refused = await integration.patch(f"/api/patients/{mary}", json=change)
+        assert refused.json()["code"] == "conflict"
+
+
 @pytest.mark.parametrize(
     ("written", "asked"),
     [

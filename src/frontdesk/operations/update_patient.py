@@ -13,7 +13,8 @@ from frontdesk.operations._records import PatientWritten
 from frontdesk.systems.changes import PatientDetails, UpdatePatient
 from frontdesk.systems.port import Capability
 
-_FIELDS = ("first_name", "last_name", "phone", "dob", "email")
+_MATCHED = ("first_name", "last_name", "phone", "dob")
+_FIELDS = (*_MATCHED, "email")
 
 
 class Request(WriteInput):
@@ -49,12 +50,17 @@ async def run(context: Context, given: Request) -> Proposal:
     details = replace(before, **{name: value for name in _FIELDS if (value := getattr(given, name)) is not None})
     if given.removes_email:
         details = replace(details, email=None)
-    same = await context.system.match_patients(details.first_name, details.last_name, details.phone, details.dob)
-    others = [other.id for other in same if other.id != patient.id]
-    if others:
-        context.subjects.extend(others)
-        raise Problem("conflict", "Another patient with this name, date of birth and phone number is already on file.")
-    return Proposal(_read_back(given, patient), UpdatePatient(patient.id, before, details))
+    change = UpdatePatient(patient.id, before, details)
+    # Also if nothing changes: while the client has to wait, a right guess must look like a wrong one.
+    if any(getattr(given, name) is not None for name in _MATCHED):
+        same = await context.system.match_patients(details.first_name, details.last_name, details.phone, details.dob)
+        others = [other.id for other in same if other.id != patient.id]
+        if others and change.affects_matching:
+            context.subjects.extend(others)
+            raise Problem(
+                "conflict", "Another patient with this name, date of birth and phone number is already on file."
+            )
+    return Proposal(_read_back(given, patient), change)
 
 
 def _read_back(given: Request, patient: Patient) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The changes that a scheduling system can make, one class for each."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import ClassVar
 
@@ -112,6 +112,11 @@ class UpdatePatient:
     patient_id: str
     before: PatientDetails  # as they were read; if they have changed since, the outcome is stale
     details: PatientDetails
+
+    @property
+    def affects_matching(self) -> bool:
+        """Whether a field changes that patients are matched by. Otherwise duplicates on file do not matter."""
+        return replace(self.details, email=self.before.email) != self.before
 
 
 RecordChange = Book | Reschedule | ChangeStatus | CreatePatient | UpdatePatient

@@ -128,7 +128,10 @@ BEGIN
     ) THEN
         RETURN ('stale', NULL, NULL, '{}', NULL, NULL)::change_outcome;
     END IF;
-    IF EXISTS (
+    -- Duplicates on file do not matter to other changes.
+    IF (p.first_name, p.last_name, p.dob, p.phone) IS DISTINCT FROM (
+        c ->> 'firstName', c ->> 'lastName', (c ->> 'dob')::date, c ->> 'phone'
+    ) AND EXISTS (
         SELECT FROM match_patients(p_practice, c ->> 'nameKey', (c ->> 'dob')::date, c ->> 'phoneDigits') m
         WHERE m.patient_id <> v_id
     ) THEN

@@ -223,9 +223,11 @@ class Writer:
         return self._executed(reference_of(stored), now)
 
     async def _update_patient(self, now: datetime) -> WriteOutcome:
-        before = self._asked.before
+        before, change = self._asked.before, self._asked.change
         assert before is not None
-        await self._refuse_double(reference_of(before))
+        assert isinstance(change, UpdatePatient)
+        if change.affects_matching:
+            await self._refuse_double(reference_of(before))
         after = patients.changed_patient(before, self._details, self._write.intent)
         stored = await self._steps.change(before, after)
         if patients.differs(stored, self._details):
