@@ -206,6 +206,8 @@ async def test_no_step_leads_out_of_a_final_state(world: World, integration: htt
     for step, body in (("cancel", {}), ("confirm", {}), ("reschedule", {"slotId": free})):
         answer = await integration.post(f"/api/appointments/{appointment}/{step}", json=body)
         assert (answer.status_code, answer.json()["code"]) == (409, "conflict"), step
+    unknown = await integration.post(f"/api/appointments/{appointment}/reschedule", json={"slotId": "slt_unknown"})
+    assert (unknown.status_code, unknown.json()["code"]) == (404, "not_found"), "existence comes before state"
 
 
 async def test_a_past_appointment_can_be_cancelled_but_not_confirmed_or_moved(

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from frontdesk.domain.appointments import Appointment
+from frontdesk.domain.appointments import RESCHEDULABLE, Appointment
 from frontdesk.domain.booking_rules import patient_rules
 from frontdesk.domain.errors import Problem, declined
 from frontdesk.domain.holds import Hold
@@ -10,6 +10,7 @@ from frontdesk.domain.ids import HOLD_ID
 from frontdesk.domain.local_time import instant_at, minute_of
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.operations._operation import Context
+from frontdesk.operations._status_changes import require_state
 from frontdesk.systems.changes import Booking
 from frontdesk.systems.port import BookingCheck, SlotState
 
@@ -21,13 +22,15 @@ async def bookable(
     moved: Appointment | None = None,
     hold_id: str | None = None,
 ) -> tuple[SlotRef, BookingCheck]:
-    """The slot and its current state. Raises Problem if the patient cannot have it now."""
+    """The slot and its current state. Raises Problem if the patient cannot have it, or `moved` cannot be moved now."""
     system, now = context.system, context.now
     checked = None if slot is None else await system.check_booking(slot, patient_id, now, moved, hold_id)
     if checked is not None and checked.patient_seen is None:
         raise Problem("not_found", "There is no such patient.")
     if slot is None or checked is None:
         raise Problem("not_found", "There is no such slot.")
+    if moved is not None:
+        require_state(moved, RESCHEDULABLE, now, only_upcoming=True)
     refused = booking_refusal(slot, checked)
     if refused is not None:
         raise refused

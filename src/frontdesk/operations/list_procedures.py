@@ -8,7 +8,7 @@ from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import DEFAULT_LIMIT, Cursor, Id, Input, Limit, NameFilter
 from frontdesk.operations._lookups import existing_record
 from frontdesk.operations._operation import VISIT_TYPES, Context, Operation
-from frontdesk.operations._paging import directory_page
+from frontdesk.operations._paging import directory_page, position
 from frontdesk.operations._records import Page, ProcedureRecord, Record, VisitTypeRecord, record_body
 
 
@@ -35,9 +35,10 @@ class Services(Record):
 async def run(context: Context, given: Request) -> dict[str, Any]:
     """Lists the procedures that can be booked under one visit type, with their duration. Resolve the visit type first;
     then call search_slots with the procedureId."""
+    query = ["list_procedures", given.visit_type_id]
+    position(context, [*query, given.name], given.cursor)  # 422 before 404
     directory = await context.system.directory()
     visit_type = existing_record(directory.visit_types, given.visit_type_id, "visit type")
-    query = ["list_procedures", visit_type.id]
     return directory_page(context, query, visit_type.procedures, ProcedureRecord, given)
 
 

@@ -26,10 +26,10 @@ async def run(context: Context, given: Request) -> Proposal:
     appointment is booked, its attendance to be confirmed anew. A move to the slot that it has already changes
     nothing."""
     appointment = await existing_appointment(context, given.appointment_id)
-    require_state(appointment, RESCHEDULABLE, context.now, only_upcoming=True)
     slot = context.slot_ids.decode(given.slot_id)
     change: Reschedule | ChangeStatus
     if slot is not None and _is_own(slot, appointment):  # it may have it, even where nobody could book it now
+        require_state(appointment, RESCHEDULABLE, context.now, only_upcoming=True)
         directory = await context.system.directory()
         change = ChangeStatus(appointment.id, appointment.status, (appointment.status,), only_upcoming=True)
     else:
