@@ -117,6 +117,9 @@ async def test_a_body_that_is_no_json_object_cannot_be_read(world: World) -> Non
     ):  # fmt: skip
         answer = await agent.post(MATCH, content=body, headers={"Content-Type": "application/json"})
         assert (answer.status_code, rules(answer)) == (400, {"$": "Binding"}), body[:30]
+    for body in (b"{", b"[]"):
+        answer = await agent.post(f"{MATCH}?dry=1", content=body, headers={"Content-Type": "application/json"})
+        assert (answer.status_code, rules(answer)) == (400, {"dry": "unknown", "$": "Binding"})
 
 
 async def test_no_body_is_a_body_without_fields(world: World) -> None:

@@ -191,6 +191,7 @@ async def test_the_rules_of_a_list(world: World) -> None:
         "providerId": "greaterThanZero",
         "limit": "range",
         "status": "unknown",
+        "cursor": "cursor",
     }
     first = await agent.get("/api/appointments", params={"PatientId": 99, "cursor": "y"})
     assert (first.status_code, rules(first)) == (422, {"cursor": "cursor"}), "a rule is judged before existence"

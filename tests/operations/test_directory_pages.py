@@ -65,6 +65,7 @@ async def test_a_cursor_is_good_for_its_own_query_practice_and_operation_only(wo
         await agent.get("/api/providers", params={"cursor": cursor}),
         await agent.get("/api/locations", params={"cursor": cursor}),
         await agent.get("/api/visit-types/21/procedures", params={"cursor": cursor}),
+        await agent.get("/api/visit-types/99/procedures", params={"cursor": cursor}),
         await agent.get("/api/appointments", params={"cursor": cursor}),
         await stranger.get("/api/providers", params={**query, "cursor": cursor}),
     ]
@@ -119,5 +120,5 @@ async def test_directory_lists_refuse_parameters_they_do_not_have(world: World) 
     agent = await world.client()
     answer = await agent.get("/api/locations", params={"nam": "x", "locationId": 1, "limit": 0, "cursor": "x"})
     assert answer.status_code == 422
-    assert rules(answer) == {"nam": "unknown", "locationId": "unknown", "limit": "range"}
+    assert rules(answer) == {"nam": "unknown", "locationId": "unknown", "limit": "range", "cursor": "cursor"}
     assert rules(await agent.get("/api/practice", params={"id": "other"})) == {"id": "unknown"}

@@ -24,13 +24,9 @@ class Cursors:
 
     def decode(self, query: Sequence[Any], text: str) -> list[Any] | None:
         """The position, or None for a cursor that is altered or belongs to another practice or query."""
-        try:
-            raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-        except ValueError:
+        if (parts := tag_and_payload(text)) is None:
             return None
-        if _text(raw) != text:  # base64 has several encodings of the same bytes; accept only ours
-            return None
-        tag, payload = raw[:_TAG], raw[_TAG:]
+        tag, payload = parts
         if not any(hmac.compare_digest(tag, self._tag(key, query, payload)) for key in self._keys):
             return None
         position: list[Any] = orjson.loads(payload)
@@ -40,6 +36,17 @@ class Cursors:
         # A JSON array is self-delimiting, so no bytes can move between the query and the payload.
         bound = orjson.dumps([self._practice_id, query]) + payload
         return hashlib.blake2b(bound, key=key, digest_size=_TAG).digest()
+
+
+def tag_and_payload(text: str) -> tuple[bytes, bytes] | None:
+    """The parts of a cursor, None for a text that cannot be one."""
+    try:
+        raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except ValueError:
+        return None
+    if _text(raw) != text:  # base64 has several encodings of the same bytes; accept only ours
+        return None
+    return (raw[:_TAG], raw[_TAG:]) if len(raw) > _TAG else None
 
 
 def _text(raw: bytes) -> str:

@@ -21,7 +21,7 @@ MOST_ERRORS = 100
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,20}\Z", re.ASCII)
 _RULES = frozenset(
     (BINDING, "greaterThanZero", "range", "notFuture", "characters", "notBlank", "maxLength", "minDigits", "order",
-     "maxWindow", "required")
+     "maxWindow", "required", "cursor")
 )  # fmt: skip
 _PYDANTIC_RULES = {"missing": "required", "extra_forbidden": "unknown"}
 _MESSAGES = {"missing": "is required", "extra_forbidden": "is not a field of this operation"}
@@ -72,9 +72,9 @@ def from_http(
         try:
             document, repeated = read_json(body)
         except UnreadableJson as error:
-            raise invalid([FieldError("$", BINDING, f"the body {error}")]) from None
+            raise invalid([*arguments.errors, FieldError("$", BINDING, f"the body {error}")]) from None
         if not isinstance(document, dict):
-            raise invalid([FieldError("$", BINDING, "the body must be a JSON object")])
+            raise invalid([*arguments.errors, FieldError("$", BINDING, "the body must be a JSON object")])
         _refuse_repeated(arguments, names.body, repeated)
         _collect(arguments, names.body, document.items(), nullable=names.nullable)
     return arguments

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
+from frontdesk.domain.cursors import tag_and_payload
 from frontdesk.domain.errors import BINDING
 from frontdesk.domain.ids import PATIENT_ID
 from frontdesk.domain.names import digits, has_letter
@@ -22,6 +23,7 @@ INT32_MAX = 2**31 - 1
 DEFAULT_LIMIT, MOST_LIMIT = 50, 200
 NAME_LENGTH, PHONE_LENGTH, REASON_LENGTH, EMAIL_LENGTH = 100, 32, 500, 254
 MOST_PHONE_DIGITS = 15
+FOREIGN_CURSOR = "must be the nextCursor of a page of this same query"
 NULL_REMOVES = "x-null-removes"  # marks the schema of a field where null removes what is stored; elsewhere it is absent
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z", re.ASCII)
@@ -51,6 +53,13 @@ class WriteInput(Input):
 def broken(rule: str, message: str) -> PydanticCustomError:
     """The error for a broken rule, as pydantic collects it."""
     return PydanticCustomError(rule, message)
+
+
+def _cursor(text: str) -> str:
+    """Whether it belongs to the query can only be checked when all of the query has been read."""
+    if tag_and_payload(text) is None:
+        raise broken("cursor", FOREIGN_CURSOR)
+    return text
 
 
 def require_order(last: date | None, info: ValidationInfo) -> date | None:
@@ -277,4 +286,8 @@ HoldId = Annotated[str, _text_schema(pattern="^hld_[0-9A-Za-z]{22}$")]
 SlotId = Annotated[
     str, _text_schema(description="The slot's id, from search_slots or find_first_available, unchanged.")
 ]
-Cursor = Annotated[str, _text_schema(description="nextCursor of the previous page, with the same filters.")]
+Cursor = Annotated[
+    str,
+    AfterValidator(_cursor),
+    _text_schema(description="nextCursor of the previous page, with the same filters."),
+]

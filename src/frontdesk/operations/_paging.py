@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from frontdesk.domain.directory import Location, Procedure, Provider, VisitType, matches_name
 from frontdesk.domain.errors import FieldError, invalid
+from frontdesk.operations._fields import FOREIGN_CURSOR
 from frontdesk.operations._operation import Context
 from frontdesk.operations._records import DirectoryRecord, record_body
 
@@ -28,7 +29,7 @@ def position(context: Context, query: Sequence[Any], cursor: str | None) -> list
         return None
     found = context.cursors.decode(query, cursor)
     if found is None:
-        raise invalid([FieldError("cursor", "cursor", "cursor must be the nextCursor of a page of this same query")])
+        raise invalid([FieldError("cursor", "cursor", f"cursor {FOREIGN_CURSOR}")])
     return found
 
 
