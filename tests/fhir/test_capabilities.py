@@ -169,7 +169,7 @@ async def test_no_times_are_guessed_before_the_server_has_said_how_it_schedules(
     ("answer", "status", "retry"),
     [
         (Answer(404, {}, b""), 200, None),
-        (Answer(403, {}, b""), 502, None),
+        (Answer(403, {}, b""), 502, "300"),
         (Answer(429, {"Retry-After": "77"}, b""), 502, "77"),
     ],
     ids=["none", "not for us", "later"],

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.systems.port import Misconfigured
+from frontdesk.systems.port import CORRECTION_SECONDS, Misconfigured
 from tests.console.admin_pages import text_of
 from tests.console.signing_in import signed_in
 from tests.fhir.calls import SEARCH, booking, challenged, search
@@ -54,7 +54,7 @@ async def test_a_server_that_refuses_us_is_told_as_misconfigured(
             told = await sent
             assert (told.status_code, told.json()["code"]) == (502, "upstream_unavailable"), (name, told.text)
             assert told.json()["detail"] == Misconfigured.detail
-            assert "retry-after" not in told.headers, name
+            assert told.headers["retry-after"] == str(CORRECTION_SECONDS), name
         reasons = [getattr(record, "reason", "") for record in caplog.records if record.levelno == logging.ERROR]
         assert any(reason in each for each in reasons), (name, reasons)
         assert "Ada" not in repr([record.__dict__ for record in caplog.records])
@@ -85,7 +85,7 @@ async def test_a_write_without_the_right_to_it_is_told_as_misconfigured(
     upstream.door.backend = Forbidding()
     told = await agent.post("/api/appointments", json=body)
     assert (told.status_code, told.json()["detail"]) == (502, Misconfigured.detail)
-    assert "retry-after" not in told.headers
+    assert told.headers["retry-after"] == str(CORRECTION_SECONDS)
     upstream.door.backend = inner
     assert await upstream.live_appointments() == []
     assert await search(agent) == 200

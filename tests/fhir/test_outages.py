@@ -33,10 +33,8 @@ async def test_a_read_that_fails_is_upstream_unavailable_in_bounded_time(
     answer = await agent.get("/api/slots", params=SEARCH)
     assert time.monotonic() - began < 30, "the server would have kept it for longer"
     assert (answer.status_code, answer.json()["code"]) == (502, "upstream_unavailable")
-    if fault == "garbage":  # a page of some other server, which a retry would get as well
-        assert "retry-after" not in answer.headers
-    else:
-        assert int(answer.headers["retry-after"]) >= 1
+    # "garbage" is a page of some other server, which soon afterwards a retry would get as well.
+    assert int(answer.headers["retry-after"]) >= (300 if fault == "garbage" else 1)
 
 
 async def test_requests_of_one_call_share_its_time(fhir: World, upstream: Upstream) -> None:

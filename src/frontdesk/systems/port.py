@@ -16,6 +16,7 @@ from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.systems.changes import Change
 
 PAGE_OF_APPOINTMENTS = 500
+CORRECTION_SECONDS = 300  # until a caller may ask whether the operator has corrected the settings
 KEEP_RESULTS = timedelta(hours=24)  # of writes, for their resends
 
 
@@ -24,14 +25,14 @@ class SystemUnavailable(Exception):  # noqa: N818 - a state, not an error
 
     detail: str | None = None  # what a caller is told; None: the usual text
 
-    def __init__(self, retry_after: int | None = 2) -> None:
+    def __init__(self, retry_after: int = 2) -> None:
         super().__init__("the scheduling system is unavailable")
         self.retry_after = retry_after
 
 
 class Misconfigured(SystemUnavailable):
-    """The settings or our rights are wrong, and a retry does not help. `reason` tells the operator what to correct,
-    without secrets and personal data."""
+    """The settings or our rights are wrong, and retrying soon does not help. `reason` tells the operator what to
+    correct, without secrets and personal data."""
 
     detail = (
         "The practice's scheduling system refuses the requests of this service, or its settings are wrong. The request "
@@ -39,7 +40,7 @@ class Misconfigured(SystemUnavailable):
     )
 
     def __init__(self, reason: str) -> None:
-        super().__init__(retry_after=None)
+        super().__init__(retry_after=CORRECTION_SECONDS)
         self.reason = reason
 
 
