@@ -55,6 +55,14 @@ async def test_asking_for_every_published_scope_gets_those_that_are_held(desk: D
     assert (await desk.token(scope=" ".join(SCOPES))).json()["scope"] == " ".join(HELD)
 
 
+async def test_asking_for_the_published_scopes_gets_no_other(desk: Desk) -> None:
+    await desk.database.write("UPDATE client SET scopes = $1", [*HELD, "notes:read"])
+    assert (await desk.token(scope=" ".join(SCOPES))).json()["scope"] == " ".join(HELD)
+    assert (await desk.token()).json()["scope"] == " ".join((*HELD, "notes:read"))
+    await desk.database.write("UPDATE client SET scopes = $1", ["notes:read"])
+    check_refusal(await desk.token(scope=" ".join(SCOPES)), 400, "validation", "invalid_scope")
+
+
 async def test_a_scope_that_is_unknown_or_not_held_is_refused(desk: Desk) -> None:
     for scope in ("patients:read", "slots:read patients:read", "everything", "slots:read,practices:read"):
         body = check_refusal(await desk.token(scope=scope), 400, "validation", "invalid_scope")

@@ -193,8 +193,10 @@ def _scopes(requested: str, client: AuthenticatedClient) -> tuple[tuple[str, ...
     Clients that use discovery request every published scope and get those that they have.
     """
     wanted = set(requested.split(" ")) - {""}
-    if not wanted or wanted == set(SCOPES):
+    if not wanted:
         return client.scopes, client.scopes
+    if wanted == set(SCOPES):
+        wanted &= set(client.scopes)
     plain = {scope for scope in wanted if not is_smart(scope)}
     ours, smart = granted(sorted(wanted - plain), client.scopes)
     if not plain <= set(client.scopes) or not (plain or smart):
