@@ -153,6 +153,14 @@ async def test_a_suspended_practice_is_forbidden_and_comes_back(
     await authenticator.identify(token)
 
 
+async def test_a_revoked_token_is_unauthorized_also_at_a_suspended_practice(
+    authenticator: Authenticator, token: str, database: Database
+) -> None:
+    await database.write("UPDATE practice SET suspended = true")
+    await database.write("UPDATE client SET tokens_not_before = now() + interval '1 minute'")
+    assert await refusal(authenticator, token) == "unauthorized"
+
+
 async def test_a_token_for_a_practice_that_its_client_does_not_belong_to_is_forbidden(
     authenticator: Authenticator, token: str, database: Database
 ) -> None:
@@ -283,7 +291,7 @@ async def test_a_disabled_client_is_refused_as_soon_as_the_notification_arrives(
         await asyncio.wait_for(heard.wait(), 30)
         assert await refusal(authenticator, token) == "unauthorized"
         heard.clear()
-        await database.write("UPDATE client SET disabled = false")
+        await database.write("UPDATE client SET disabled = false, tokens_not_before = NULL")
         await database.write("UPDATE practice SET suspended = true")
         await notify(database, "practice", "riverside")
         await asyncio.wait_for(heard.wait(), 30)

@@ -18,6 +18,7 @@ from frontdesk.app import build_app
 from frontdesk.doors.gateway import LONGEST_ADDRESS
 from frontdesk.settings import Settings, SettingsError, load_settings
 from frontdesk.store.notifications import NotificationListener
+from frontdesk.store.practices import set_suspended
 from tests.doors.gateway_answers import check_gateway_problem
 from tests.running import running
 from tests.shared_database import world_of_a_module
@@ -54,6 +55,19 @@ async def test_a_used_up_quota_is_forbidden_without_retry_after(world: World) ->
     check_gateway_problem(refused, 403, "quota_exceeded")
     assert "retry-after" not in refused.headers
     assert LIMITS.fullmatch(refused.headers["ratelimit"])[3] == "0"  # type: ignore[index]
+
+
+async def test_calls_to_a_suspended_practice_count_like_others(world: World) -> None:
+    client = await world.client(per_minute=2)
+    await set_suspended(world.database, "harbor", suspended=True)
+    try:
+        for left in (1, 0):
+            answer = await client.get("/api/locations")
+            assert (answer.status_code, answer.json()["code"]) == (403, "forbidden_tenant")
+            assert answer.headers["ratelimit"].startswith(f'"minute";r={left};')
+        check_gateway_problem(await client.get("/api/locations"), 429, "rate_limited")
+    finally:
+        await set_suspended(world.database, "harbor", suspended=False)
 
 
 async def test_every_answer_to_a_known_client_says_what_is_left(world: World) -> None:

@@ -41,6 +41,14 @@ WHERE c.client_id = $1
 """  # noqa: S608 - columns of ours
 
 
+class _ForbiddenTenant(Problem):
+    """The token is valid, so the call counts like others."""
+
+    def __init__(self, caller: Caller) -> None:
+        super().__init__("forbidden_tenant")
+        self.caller = caller
+
+
 class _Checked(NamedTuple):
     caller: Caller
     status: "_Status"
@@ -123,8 +131,6 @@ class Authenticator:
             self._start_reading(claims.client_id)
         if status.disabled:
             raise Problem("unauthorized", "The client of this access token has been disabled.")
-        if status.suspended or status.practice_slug != claims.practice_slug:
-            raise Problem("forbidden_tenant")
         if claims.tokens_not_before < status.tokens_not_before or claims.grant != status.grant:
             raise Problem("unauthorized", "The access token has been revoked.")
         caller = Caller(
@@ -139,19 +145,29 @@ class Authenticator:
             status.reachable,
             demands=status.demands,
         )
+        if status.suspended or status.practice_slug != claims.practice_slug:
+            raise _ForbiddenTenant(caller)
         self._checked.put(token, _Checked(caller, status, claims.expires_at.timestamp(), claims.resource))
         return caller
 
     async def identify_or_none(
-        self, token: str, resource: str = "", on_invalid: Callable[[], None] = lambda: None
+        self,
+        token: str,
+        resource: str = "",
+        on_invalid: Callable[[], None] = lambda: None,
+        *,
+        even_suspended: bool = False,
     ) -> Caller | None:
         """The caller, or None if the call is not allowed; Problem `upstream_unavailable` without the database.
 
-        `on_invalid` is called if the token is not valid, and may raise.
+        `on_invalid` is called if the token is not valid, and may raise. `even_suspended`: the caller of a suspended
+        practice is returned, too.
         """
         try:
             return await self.identify(token, resource)
         except Problem as problem:
+            if even_suspended and isinstance(problem, _ForbiddenTenant):
+                return problem.caller
             if problem.code == "unauthorized":
                 on_invalid()
             return None
