@@ -1,4 +1,4 @@
-"""A service that is told to stop: it drains, finishes what is in flight, and refuses the rest with 502."""
+"""A service that is told to stop: it drains, finishes what is in flight, and refuses the rest."""
 
 import http.client
 import os
@@ -93,15 +93,19 @@ def _is_refused(port: int) -> bool:
         return False
 
 
-def test_a_terminated_service_drains_finishes_calls_and_refuses_the_rest_with_502(tmp_path: Path) -> None:
+def test_a_terminated_service_drains_finishes_calls_and_refuses_the_rest(tmp_path: Path) -> None:
     port = free_port()
     with _served(tmp_path, port, drain_seconds=600) as process, ExitStack() as stack:
-        slow, endless, *kept = [stack.enter_context(_connection(port)) for _ in range(10)]
+        slow, endless, write, unsent, *kept = [stack.enter_context(_connection(port)) for _ in range(12)]
         for connection in kept:
             assert _get(connection) == ("ready", None)
         slow.request("GET", "/until-closed")
         endless.request("GET", "/never")
-        _get(kept[0])  # both have been received
+        write.request("POST", "/never", b"{}")
+        unsent.putrequest("POST", "/never")
+        unsent.putheader("Content-Length", "2")
+        unsent.endheaders()
+        _get(kept[0])  # all have been received
         process.send_signal(signal.SIGTERM)
 
         def is_draining() -> bool:
@@ -115,13 +119,18 @@ def test_a_terminated_service_drains_finishes_calls_and_refuses_the_rest_with_50
         wait_until(lambda: _is_refused(port))
         answer = slow.getresponse()
         assert (answer.status, answer.read(), answer.getheader("connection")) == (200, b"closed", "close")
-        answer = endless.getresponse()
-        assert (answer.status, answer.getheader("retry-after"), answer.getheader("connection")) == (502, "2", "close")
-        assert b'"code":"upstream_unavailable"' in answer.read()
+        for not_executed in (endless, unsent):
+            answer = not_executed.getresponse()
+            told = (answer.status, answer.getheader("retry-after"), answer.getheader("connection"))
+            assert told == (502, "2", "close")
+            assert b'"code":"upstream_unavailable"' in answer.read()
+        answer = write.getresponse()  # it may have been executed
+        assert (answer.status, answer.getheader("retry-after"), answer.getheader("connection")) == (500, None, "close")
+        assert b'"code":"internal"' in answer.read()
         assert process.wait(60) == 0
         assert process.stderr is not None
         logged = process.stderr.read()
-        assert '"calls":1' in logged
+        assert '"calls":3' in logged
         assert "Traceback" not in logged
 
 

@@ -33,7 +33,7 @@ class WorkerState(ServerState):
     def __init__(
         self, max_connections: int, refusals: Mapping[int, bytes], per_address: ConnectionLimit | None = None
     ) -> None:
-        """`refusals` holds the headers and body for the statuses 400, 414, 431 and 502."""
+        """`refusals` holds the headers and body for the statuses 400, 414, 431, 500 and 502."""
         super().__init__()
         self.max_connections = max_connections
         self.refusals = refusals
@@ -59,7 +59,7 @@ class WorkerState(ServerState):
             connection.drain()
 
     def refuse_unfinished(self) -> int:
-        """Answers the calls in flight with 502 and cancels them. Returns how many there were."""
+        """Answers the calls in flight and cancels them. Returns how many there were."""
         unfinished = sum(connection.refuse_unfinished() for connection in list(self.connections))
         for task in self.tasks:
             task.cancel()
@@ -252,7 +252,8 @@ class Connection(HttpToolsProtocol):
             return False
         cycle.disconnected = True
         cycle.message_event.set()
-        self._send_refusal(502)
+        may_be_executed = cycle.scope["method"] not in ("GET", "HEAD") and not cycle.more_body
+        self._send_refusal(500 if may_be_executed else 502)
         return True
 
     def shutdown(self) -> None:

@@ -128,7 +128,7 @@ class _Server(uvicorn.Server):
         except TimeoutError:
             tasks = list(self.server_state.tasks)
             calls = self.server_state.refuse_unfinished()
-            _log.warning("Calls did not finish in time and were answered with 502", extra={"calls": calls})
+            _log.warning("Calls did not finish in time and were refused", extra={"calls": calls})
             if tasks:
                 await asyncio.wait(tasks, timeout=_CANCEL_SECONDS)
 
@@ -167,6 +167,11 @@ def _refusals(settings: Settings) -> Mapping[int, bytes]:
             Problem("validation", "The request is not well-formed HTTP.", status=400),
             Problem("payload_too_large", "The address of the request is too long.", status=414),
             Problem("payload_too_large", "The header fields of the request are too large or too many.", status=431),
+            Problem(
+                "internal",
+                "The service stopped before the request was finished. A write may have been executed: check the state "
+                "first, or resend it with the same confirmationToken or Idempotency-Key.",
+            ),
             Problem("upstream_unavailable", "The service stopped before the request was finished.", retry_after=2),
         )
     }
