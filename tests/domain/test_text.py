@@ -30,6 +30,9 @@ from tests.properties import examples
         "ᠠ\u180b",  # Mongolian: a variant of a letter
         "I am ill ☹️",
         "feeling better 🙂",
+        "urgent ‼️ ⁉️ ℹ️ ↔️ ⤴️ ◼️ 〰️ 〽️",  # no symbols by their category
+        "press 1️⃣ or #️⃣",
+        "🙂\u200d↔️",
         "👩\u200d⚕️ 👩🏽\u200d⚕️ ❤️\u200d🔥",  # pictures that consist of several
     ],
 )
@@ -97,6 +100,7 @@ def test_line_separators_are_refused_and_replaced() -> None:
         "葛\U000e0163",  # no selector of an ideograph
         "葛\ufe0f",
         "☹\ufe0f\ufe0f",
+        "12\ufe0f3",  # no keycap
         "👨\u200d\u200d👩",
         "👨\u200dA",
         "👨\u200c👩",
@@ -118,7 +122,9 @@ def test_no_character_of_the_refused_categories_passes() -> None:
 
 
 @examples(100)
-@given(st.text(alphabet=st.one_of(st.characters(), st.sampled_from("می\u200c\u200d葛\U000e0100☹\ufe0fᠠ\u180b"))))
+@given(
+    st.text(alphabet=st.one_of(st.characters(), st.sampled_from("می\u200c\u200d葛\U000e0100☹↔1\ufe0f\u20e3ᠠ\u180b")))
+)
 def test_cleaned_text_has_no_fault(text: str) -> None:
     assert character_fault(cleaned(text)) is None
     assert cleaned(cleaned(text)) == cleaned(text)

@@ -16,6 +16,8 @@ _JOINED_SCRIPTS = frozenset(
 )  # fmt: skip
 _VIRAMA = 9  # the canonical combining class
 _EMOJI_SELECTORS = "\ufe0e\ufe0f"
+_OTHER_SYMBOLS = frozenset("‼⁉ℹ↔⤴⤵◻◼◽◾〰〽")  # with emoji variants (Unicode's emoji-variation-sequences.txt)
+_KEYS, _KEYCAP = frozenset("#*0123456789"), "\u20e3"
 _SKIN_TONES = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
 _MONGOLIAN_SELECTORS = "\u180b\u180c\u180d\u180f"
 _HAN = ("CJK UNIFIED IDEOGRAPH", "CJK COMPATIBILITY IDEOGRAPH")
@@ -78,12 +80,13 @@ def _joins(text: str, at: int) -> bool:
 
 
 def _selects(text: str, at: int) -> bool:
-    """Whether a variation selector follows a character with variants: an ideograph, a symbol, a Mongolian letter."""
+    """Whether a variation selector follows a character with variants: an ideograph, a symbol, the key of a keycap, a
+    Mongolian letter."""
     char, before = text[at], text[at - 1 : at]
     if not before:
         return False
     if char in _EMOJI_SELECTORS:
-        return _is_symbol(before)
+        return _is_symbol(before) or (before in _KEYS and text[at + 1 : at + 2] == _KEYCAP)
     if char in _MONGOLIAN_SELECTORS:
         return _script(before) == "MONGOLIAN" and not is_variation_selector(before)
     return char in _HAN_SELECTORS and unicodedata.name(before, "").startswith(_HAN)
@@ -94,7 +97,7 @@ def is_variation_selector(char: str) -> bool:
 
 
 def _is_symbol(char: str) -> bool:
-    return char != "" and unicodedata.category(char) == "So"
+    return char != "" and (unicodedata.category(char) == "So" or char in _OTHER_SYMBOLS)
 
 
 def _script(char: str) -> str | None:
