@@ -83,6 +83,7 @@ async def scrape(client: httpx.AsyncClient) -> dict[str, float]:
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     assert answer.headers["cache-control"] == "no-store"
+    assert re.fullmatch("[0-9a-f]{32}", answer.headers["x-svc-trace-id"])
     series = {}
     for line in answer.text.splitlines():
         assert re.fullmatch(r"# (HELP|TYPE) .+|[a-z_]+(\{[^}]*\})? [0-9.e+-]+", line), line

@@ -63,6 +63,13 @@ async def test_asking_for_the_published_scopes_gets_no_other(desk: Desk) -> None
     check_refusal(await desk.token(scope=" ".join(SCOPES)), 400, "validation", "invalid_scope")
 
 
+async def test_a_wrong_method_is_an_oauth_error_too(desk: Desk) -> None:
+    for method in ("GET", "PUT", "DELETE"):
+        answer = await desk.http.request(method, "/oauth/token")
+        check_refusal(answer, 405, "method_not_allowed", "invalid_request")
+        assert answer.headers["allow"] == "POST"
+
+
 async def test_a_scope_that_is_unknown_or_not_held_is_refused(desk: Desk) -> None:
     for scope in ("patients:read", "slots:read patients:read", "everything", "slots:read,practices:read"):
         body = check_refusal(await desk.token(scope=scope), 400, "validation", "invalid_scope")

@@ -21,6 +21,8 @@ from starlette.routing import Route
 
 from frontdesk.background import Step
 from frontdesk.domain.errors import Problem
+from frontdesk.doors.http_request import request_of
+from frontdesk.doors.responses import TRACE_HEADER
 from frontdesk.logs import RequestLabels
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -129,7 +131,8 @@ class Metrics:
     async def _answer(self, request: Request) -> Response:
         if not hmac.compare_digest(request.headers.get("authorization", "").encode(), self._expected):
             raise Problem("unauthorized", "/metrics requires the metrics token.")
-        headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+        trace_id = request_of(request.scope).request_id
+        headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", TRACE_HEADER: trace_id}
         return PlainTextResponse(await self._text(), headers=headers, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     async def _text(self) -> bytes:

@@ -41,6 +41,7 @@ Exchange = Callable[[Request, Form], Awaitable[dict[str, Any]]]
 ASSISTANT_GRANTS = ("authorization_code", "refresh_token")
 _GRANT = "client_credentials"
 _FORM = "application/x-www-form-urlencoded"
+_TOKEN_METHODS = ("POST", "GET", "PUT", "PATCH", "DELETE", "OPTIONS")  # all but POST are refused as OAuth errors
 _MOST_PARAMETERS = 50
 _REPEATABLE = "resource"  # RFC 8707
 _PARAMETERS = ("grant_type", "client_id", "client_secret", "client_assertion_type", "client_assertion", "scope")
@@ -69,6 +70,8 @@ def oauth_routes(
     """
 
     async def token(request: Request) -> Response:
+        if request.method != "POST":
+            raise Problem("method_not_allowed")
         form = await read_form(request)
         if form.get("grant_type", [""])[0] in ASSISTANT_GRANTS:
             body = await exchange(request, form)
@@ -83,7 +86,7 @@ def oauth_routes(
         return endpoint
 
     return [
-        Route("/oauth/token", with_problems("token", token, settings, requests), methods=["POST"]),
+        Route("/oauth/token", with_problems("token", token, settings, requests), methods=_TOKEN_METHODS),
         Route("/.well-known/jwks.json", published(ring.jwks)),
         *(
             Route(f"/.well-known/{name}", published(partial(_server_metadata, settings)))
@@ -243,6 +246,8 @@ def _problem(request: Request, problem: Problem, settings: Settings) -> Response
     problem.extra.setdefault("error", _ERRORS.get(problem.code, "invalid_request"))
     problem.extra["error_description"] = problem.detail
     headers = {"Pragma": "no-cache"}
+    if problem.code == "method_not_allowed":
+        headers["Allow"] = "POST"
     if problem.status == 401:
         headers["WWW-Authenticate"] = f'{www_authenticate(settings)}, Basic realm="frontdesk"'
     # Rate limit errors belong to the gateway and have no request id.
