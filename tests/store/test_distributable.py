@@ -40,8 +40,7 @@ FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
 WHERE p.pronamespace = 'frontdesk'::regnamespace AND l.lanname IN ('sql', 'plpgsql')
 """
 REFERENCE = {"practice", "client"}  # two of those that are copied to every worker
-# They run at the coordinator.
-NOT_OF_A_PRACTICE = {"count_attempt", "attempts_at_cap", "count_failed_token_call", "token_calls_refused"}
+NOT_OF_A_PRACTICE = {"count_attempt", "attempts_at_cap"}  # They run at the coordinator.
 
 
 @dataclass(frozen=True)

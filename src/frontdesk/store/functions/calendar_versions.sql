@@ -1,5 +1,7 @@
 -- Numbers of changes of providers' calendars, which triggers.sql counts, and what the last changes touched.
 
+DROP FUNCTION IF EXISTS calendar_state(bigint);
+
 -- Whole minutes since 1970, of a start. STABLE like date_part itself: anything stricter keeps the planner from inlining it.
 CREATE OR REPLACE FUNCTION epoch_minutes(moment timestamptz) RETURNS integer
 LANGUAGE sql STABLE PARALLEL SAFE AS $$ SELECT floor(date_part('epoch', moment) / 60)::integer $$;
@@ -33,16 +35,5 @@ BEGIN
            (SELECT string_agg(int8send(c.provider_id) || int8send(c.version), '')
             FROM calendar_version c WHERE c.practice_id = p_practice)
     INTO version, calendars
-    FROM practice p WHERE p.practice_id = p_practice;
-END $$;
-
--- Used by the previous release: the sum over all calendars; nulls for an unknown practice.
-CREATE OR REPLACE FUNCTION calendar_state(p_practice bigint, OUT version bigint, OUT calendar bigint)
-LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
-    SELECT p.version,
-           (SELECT coalesce(sum(c.version), 0)::bigint FROM calendar_version c WHERE c.practice_id = p_practice)
-    INTO version, calendar
     FROM practice p WHERE p.practice_id = p_practice;
 END $$;

@@ -1,5 +1,8 @@
 -- Rate limits and quotas of clients, and failed token calls.
 
+DROP FUNCTION IF EXISTS token_calls_refused(bytea, integer, bytea, integer);
+DROP FUNCTION IF EXISTS count_failed_token_call(bytea, integer, bytea, integer);
+
 -- Takes a worker's report on its lease (p_window, p_used, p_unused) and leases more: the calls that wait now, or, where
 -- more is left, what was asked for, up to an eighth of the rest. Small leases near the limit leave calls for other
 -- workers. Times are the database's, so that all nodes share one clock.
@@ -105,46 +108,4 @@ BEGIN
     IF NOT FOUND THEN
         UPDATE token_failure f SET failures = f.failures + 1 WHERE f.subject = ANY (p_subjects);
     END IF;
-END $$;
-
--- Used by the previous release. Which of the two subjects is at its limit, and for how many seconds more.
-CREATE OR REPLACE FUNCTION token_calls_refused(
-    p_client bytea, p_client_cap integer, p_address bytea, p_address_cap integer
-)
-RETURNS TABLE (subject bytea, seconds double precision)
-LANGUAGE plpgsql STABLE AS $$
-#variable_conflict use_column
-BEGIN
-    RETURN QUERY
-    SELECT f.subject, date_part('epoch', f.started_at + interval '60 seconds' - now())
-    FROM (VALUES (p_client, p_client_cap), (p_address, p_address_cap)) AS s (subject, cap)
-    JOIN token_failure f USING (subject)
-    WHERE f.failures >= s.cap AND now() - f.started_at BETWEEN interval '-60 seconds' AND interval '60 seconds';
-END $$;
-
--- Used by the previous release. Counts a failed call for both subjects. False if it exceeds a limit, and is therefore not counted.
-CREATE OR REPLACE FUNCTION count_failed_token_call(
-    p_client bytea, p_client_cap integer, p_address bytea, p_address_cap integer
-)
-RETURNS boolean
-LANGUAGE plpgsql AS $$
-DECLARE
-    v_now     timestamptz := now();
-    v_subject bytea;
-BEGIN
-    -- Clients before addresses: callers that lock in one order cannot deadlock.
-    FOREACH v_subject IN ARRAY ARRAY[p_client, p_address] LOOP
-        INSERT INTO token_failure VALUES (v_subject, v_now, 0) ON CONFLICT DO NOTHING;
-        UPDATE token_failure f SET
-            started_at = CASE WHEN v_now - f.started_at BETWEEN interval '-60 seconds' AND interval '60 seconds'
-                              THEN f.started_at ELSE v_now END,
-            failures = CASE WHEN v_now - f.started_at BETWEEN interval '-60 seconds' AND interval '60 seconds'
-                            THEN f.failures ELSE 0 END
-        WHERE f.subject = v_subject;
-    END LOOP;
-    IF EXISTS (SELECT FROM token_calls_refused(p_client, p_client_cap, p_address, p_address_cap)) THEN
-        RETURN false;
-    END IF;
-    UPDATE token_failure f SET failures = f.failures + 1 WHERE f.subject IN (p_client, p_address);
-    RETURN true;
 END $$;

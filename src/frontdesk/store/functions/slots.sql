@@ -1,5 +1,7 @@
 -- What open slots are computed from. Times are returned as integers: minutes since 1970 in UTC.
 
+DROP FUNCTION IF EXISTS changed_calendars(bigint, integer[], integer[], integer[], integer[]);
+
 -- What takes the time of the given providers, each within its own minutes [p_from, p_to), the number of changes of their
 -- calendars with the mark of the last one, and the version of the directory that it was read under. A caller that knows all
 -- of [p_from, p_to) as of p_known changes, the last of them marked p_marks, gets only the appointments that start in
@@ -87,44 +89,6 @@ LANGUAGE plpgsql AS $$
 BEGIN
     RETURN QUERY SELECT b.version, b.provider_id, b.changes, b.appointments
     FROM busy_times(p_practice, p_providers, p_from, p_to, now()) b;
-END $$;
-
--- Used by the previous release: the appointments of the given providers whose version differs from the known one, and the
--- versions of directory and calendar they were read under; if none differs, the versions alone.
-CREATE OR REPLACE FUNCTION changed_calendars(
-    p_practice bigint, p_providers integer[], p_known integer[], p_from integer[], p_to integer[]
-)
-RETURNS TABLE (version bigint, calendar bigint, provider_id integer, changes bigint, appointments bytea)
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
-#variable_conflict use_column
-BEGIN
-    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
-    RETURN QUERY
-    SELECT p.version,
-           (SELECT coalesce(sum(c.version), 0)::bigint FROM calendar_version c WHERE c.practice_id = p_practice),
-           changed.id, changed.changes, changed.appointments
-    FROM practice p
-    LEFT JOIN LATERAL (
-        SELECT wanted.id, coalesce(c.version, 0) AS changes, busy.appointments
-        FROM unnest(p_providers, p_known, p_from, p_to) AS wanted (id, known, f, t)
-        LEFT JOIN calendar_version c ON c.practice_id = p_practice AND c.provider_id = wanted.id
-        CROSS JOIN LATERAL (SELECT to_timestamp(wanted.f * 60.0) AS f, to_timestamp(wanted.t * 60.0) AS t) window_of
-        CROSS JOIN LATERAL (
-            SELECT string_agg(
-                int4send(epoch_minutes(o.starts_at)) || int4send(end_minutes(o.busy_until)) || int4send(o.lane), ''
-            ) AS appointments
-            FROM (
-                SELECT a.starts_at, a.busy_until, a.lane
-                FROM appointment a
-                WHERE a.practice_id = p_practice AND a.provider_id = wanted.id AND a.status <> 'cancelled'
-                  AND a.starts_at >= window_of.f - interval '2 days' AND a.starts_at < window_of.t
-                  AND a.busy_until > window_of.f
-                ORDER BY a.starts_at
-            ) o
-        ) busy
-        WHERE coalesce(c.version, 0) <> wanted.known
-    ) changed ON true
-    WHERE p.practice_id = p_practice;
 END $$;
 
 -- Everything a booking is checked against: the provider's busy times and the number of changes of their calendar, and the
