@@ -9,7 +9,7 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
 from frontdesk.domain.booking_rules import RULES
-from frontdesk.domain.errors import CATALOGUE
+from frontdesk.domain.errors import CATALOGUE, HOLD_ENDED, PATIENT_EXISTS, PATIENT_OVERLAP
 
 SOURCES = Path(str(files("frontdesk")))
 FOLDER = SOURCES / "console" / "translations"
@@ -28,7 +28,7 @@ _METHODS = [
 _OPTIONS = {"console/templates/**.html": {"trimmed": "true", "silent": "false"}}
 _KEYWORDS = {"_": None, "gettext": None, "N_": None, "ngettext": (1, 2), "pgettext": ((1, "c"), 2)}
 # What the other parts of the service say to the console: `frontdesk.console.domain_texts` translates it.
-_SAID = {"Problem": (2,), "StaffError": None, "ClientError": (1,), "BrokenRule": (2,)}
+_SAID = {"Problem": (2,), "StaffError": None, "ClientError": (1,), "BrokenRule": (2,), "declined": None}
 
 
 def collected() -> Catalog:
@@ -40,6 +40,8 @@ def collected() -> Catalog:
     for kind in CATALOGUE.values():
         for text in (kind.title, kind.meaning, kind.retry):
             catalog.add(text, None, [("domain/errors.py", 0)])
+    for text in (PATIENT_OVERLAP, HOLD_ENDED, PATIENT_EXISTS):
+        catalog.add(text, None, [("domain/errors.py", 0)])
     for text in RULES.values():
         catalog.add(text, None, [("domain/booking_rules.py", 0)])
     return catalog

@@ -1,5 +1,6 @@
 """What other parts of the service say, in the reader's language."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -31,6 +32,20 @@ def test_a_sentence_that_no_catalogue_has_stays_as_it_is() -> None:
         for said in ("50 %(s) of 3 places are taken", "%s", "100 %"):
             assert translated(said) == said
             assert field_fault("Nombre", said) == f"Nombre {said}"
+
+
+def test_every_reason_for_which_an_operation_declines_is_translated() -> None:
+    texts = set()
+    for path in sorted((Path(frontdesk.__file__).parent / "operations").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "declined":
+                reason = node.args[0]
+                parts = reason.values if isinstance(reason, ast.JoinedStr) else [reason]
+                if isinstance(parts[0], ast.Constant):
+                    texts.add("".join(str(part.value) if isinstance(part, ast.Constant) else "7" for part in parts))
+    assert "This began more than 7 minutes ago, and can no longer be booked." in texts
+    with spoken("es"):
+        assert [text for text in texts if translated(text) == text] == []
 
 
 def test_the_listed_faults_are_those_that_fields_have() -> None:

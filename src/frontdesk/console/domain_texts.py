@@ -26,7 +26,6 @@ _SENTENCES = (
     N_("The budget of patients a day must be between %(first)s and %(second)s, or 0 for no limit."),
     N_("The budget of patients an hour must be between %(first)s and %(second)s, or 0 for no limit."),
     N_("The number of failed matches must be between %(first)s and %(second)s, or 0 for no limit."),
-    N_("The patient already has an appointment that overlaps this time."),
     N_("The patient did not show up for this appointment."),
     N_(
         "The rate limit (calls a minute) must be between %(first)s and %(second)s. Only the operator can set more, "
@@ -38,6 +37,8 @@ _SENTENCES = (
     ),
     N_("There is no such location."),
     N_("There is no such procedure."),
+    N_("This began more than %(first)s minutes ago, and can no longer be booked."),
+    N_("This is more than %(first)s days ahead, further than anybody can book."),
     N_("Too many calls are being executed at the moment; this one was not executed."),
     N_("the form cannot be read"),
 )

@@ -251,6 +251,12 @@ def unreadable() -> Problem:
     return invalid([FieldError("$", BINDING, "the request cannot be read")])
 
 
-def declined(reason: str, field: str = "$") -> Problem:
+# Refusals of operations and of scheduling systems alike.
+PATIENT_OVERLAP = "The patient already has an appointment that overlaps this time."
+HOLD_ENDED = "The hold has expired, or was booked or released."
+PATIENT_EXISTS = "A patient with this name, date of birth and phone number is already on file."
+
+
+def declined(reason: str) -> Problem:
     """The scheduling system declined a write; the reason is in the detail and in the errors."""
-    return Problem("validation", reason, status=422, errors=[FieldError(field, "declined", reason)])
+    return Problem("validation", reason, status=422, errors=[FieldError("$", "declined", reason)])

@@ -16,7 +16,7 @@ from frontdesk.access.limits.patient_budget import check_spent
 from frontdesk.audit.trail import AuditEntry, AuditTrail
 from frontdesk.domain.appointments import conflict_detail
 from frontdesk.domain.consent import Consent, consent_required, meets
-from frontdesk.domain.errors import Problem, declined
+from frontdesk.domain.errors import HOLD_ENDED, PATIENT_EXISTS, PATIENT_OVERLAP, Problem, declined
 from frontdesk.domain.holds import MOST_AT_ONCE, MOST_PER_HOUR
 from frontdesk.engine.consent import Challenge, consent_of, is_elicited, new_token, way_of_asking
 from frontdesk.engine.intents import Intents, check_key, intent_of_key, intent_of_token, mismatch
@@ -35,11 +35,11 @@ from frontdesk.systems.port import (
 _STALE_ATTEMPTS = 5
 
 _REASONS = {
-    "patient_overlap": "The patient already has an appointment that overlaps this time.",
+    "patient_overlap": PATIENT_OVERLAP,
     "too_many_holds": f"This client already has {MOST_AT_ONCE} holds: book or release one first.",
     "too_many_holds_this_hour": f"This client may place at most {MOST_PER_HOUR} holds an hour.",
-    "hold_ended": "The hold has expired, or was booked or released.",
-    "patient_exists": "A patient with this name, date of birth and phone number is already on file.",
+    "hold_ended": HOLD_ENDED,
+    "patient_exists": PATIENT_EXISTS,
 }
 
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from frontdesk.domain.appointments import RESCHEDULABLE, Appointment
 from frontdesk.domain.booking_rules import patient_rules
-from frontdesk.domain.errors import Problem, declined
+from frontdesk.domain.errors import PATIENT_OVERLAP, Problem, declined
 from frontdesk.domain.holds import Hold
 from frontdesk.domain.ids import HOLD_ID
 from frontdesk.domain.local_time import instant_at, minute_of
@@ -45,7 +45,7 @@ def booking_refusal(slot: SlotRef, checked: BookingCheck) -> Problem | None:
     if not checked.slot.available:
         return Problem("slot_unavailable")
     if checked.patient_busy:
-        return declined("The patient already has an appointment that overlaps this time.")
+        return declined(PATIENT_OVERLAP)
     return None
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from frontdesk.domain.appointments import RESCHEDULABLE, Appointment
 from frontdesk.domain.booking_rules import FURTHEST, LATEST, BrokenRule, Rule
-from frontdesk.domain.errors import FieldError, Problem, declined, invalid
+from frontdesk.domain.errors import PATIENT_OVERLAP, FieldError, Problem, declined, invalid
 from frontdesk.domain.ids import PATIENT_ID, new_appointment_id
 from frontdesk.domain.local_time import instant_at
 from frontdesk.domain.slot_ids import SlotRef
@@ -55,7 +55,7 @@ async def check_override(
     if not checked.slot.available:
         raise Problem("slot_unavailable", "The practice no longer offers this visit, this provider or this location.")
     if checked.patient_busy:
-        raise declined("The patient already has an appointment that overlaps this time.")
+        raise declined(PATIENT_OVERLAP)
     return slot, checked
 
 

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from frontdesk.domain.errors import Problem
+from frontdesk.domain.errors import HOLD_ENDED, Problem
 from frontdesk.domain.ids import PATIENT_ID, new_appointment_id
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.operations import _examples as examples
@@ -46,7 +46,7 @@ async def run_held(context: Context, given: HeldRequest) -> Proposal:
     """Books a time that the client holds."""
     hold = await own_hold(context, given.hold_id)
     if hold is None:
-        raise Problem("slot_unavailable", "The hold has expired, or was booked or released.")
+        raise Problem("slot_unavailable", HOLD_ENDED)
     slot = slot_of(hold)
     return await _checked(context, given.patient_id, context.slot_ids.encode(slot), slot, hold.id)
 

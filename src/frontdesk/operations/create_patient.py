@@ -1,4 +1,4 @@
-from frontdesk.domain.errors import Problem
+from frontdesk.domain.errors import PATIENT_EXISTS, Problem
 from frontdesk.domain.ids import new_patient_id
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import BirthDate, Email, Name, Phone, WriteInput
@@ -25,7 +25,7 @@ async def run(context: Context, given: Request) -> Proposal:
     same = await context.system.match_patients(given.first_name, given.last_name, given.phone, given.dob)
     if same:
         context.subjects.extend(patient.id for patient in same)
-        raise Problem("conflict", "A patient with this name, date of birth and phone number is already on file.")
+        raise Problem("conflict", PATIENT_EXISTS)
     details = PatientDetails(given.first_name, given.last_name, given.dob, given.phone, given.email)
     return Proposal(given.given_fields(), CreatePatient(new_patient_id(), details))
 
