@@ -20,6 +20,8 @@ _NO_CLIENT = (
     "There is no client yet. Add one: frontdesk client add --practice SLUG --name NAME --grant agent --scope all"
 )
 _PRACTICE = "practice"  # follow the practice's setting
+_SCOPE_HELP = "all: every scope except those of extensions"
+_AS_PRACTICE = f"{_PRACTICE}: use the practice's setting"
 _JWKS_HELP = "public keys (JSON Web Key Set) with which it signs its requests for tokens: private_key_jwt"
 _KNOWN_ONLY = {"yes": True, "no": False, _PRACTICE: None}
 
@@ -38,9 +40,7 @@ def add_commands(commands: Commands) -> None:
         required=True,
         help="agent: every write needs a confirmation; integration: writes are executed immediately",
     )
-    command.add_argument(
-        "--scope", metavar="SCOPE", action="append", help="repeatable; all: the scopes of the 22 operations"
-    )
+    command.add_argument("--scope", metavar="SCOPE", action="append", help=f"repeatable; {_SCOPE_HELP}")
     command.add_argument("--jwks", metavar="FILE|URL", help=_JWKS_HELP)
     _add_limits(command)
 
@@ -60,14 +60,14 @@ def add_commands(commands: Commands) -> None:
     command = add_command(group, "set-keys", _set_keys, "Set the public keys of a client, or remove them.", "id")
     source = command.add_mutually_exclusive_group(required=True)
     source.add_argument("--jwks", metavar="FILE|URL", help=_JWKS_HELP)
-    source.add_argument("--remove", action="store_true", help="the client has only its secret then")
+    source.add_argument("--remove", action="store_true", help="the client then authenticates with its secret only")
 
     add_command(group, "revoke-tokens", _revoke_tokens, "End every token issued so far; secrets keep working.", "id")
 
     command = add_command(
         group, "set-scopes", _set_scopes, "Replace a client's scopes; tokens issued before end.", "id"
     )
-    command.add_argument("scope", metavar="SCOPE", nargs="+", help="all: every scope of the API")
+    command.add_argument("scope", metavar="SCOPE", nargs="+", help=_SCOPE_HELP)
 
     command = add_command(
         group, "set-access", _set_access, "Change a client's scopes or grant; tokens issued before end.", "id"
@@ -76,7 +76,7 @@ def add_commands(commands: Commands) -> None:
         "--scope",
         metavar="SCOPE",
         action="append",
-        help="repeatable; all: every scope of the API; replaces the present ones",
+        help=f"repeatable; {_SCOPE_HELP}; replaces the present ones",
     )
     command.add_argument("--grant", metavar="GRANT", help="agent or integration")
 
@@ -94,11 +94,11 @@ def _add_limits(command: argparse.ArgumentParser) -> None:
         ("--patients-per-day", "distinct patients that it may read in a day"),
         ("--match-misses", "failed matches of a person until matching this person is locked"),
     ):
-        command.add_argument(option, metavar="N", type=_limit, help=f"{meaning}; 0: unlimited; practice: as it says")
+        command.add_argument(option, metavar="N", type=_limit, help=f"{meaning}; 0: unlimited; {_AS_PRACTICE}")
     command.add_argument(
         "--known-patients-only",
         choices=_KNOWN_ONLY,
-        help="whether it sees only patients that it matched, created or booked; practice: as it says",
+        help=f"whether it sees only patients that it matched, created or booked; {_AS_PRACTICE}",
     )
 
 
