@@ -143,7 +143,9 @@ async def test_every_missing_field_is_named(desk: Desk) -> None:
 
 async def test_another_grant_type_is_refused(desk: Desk) -> None:
     for grant in ("password", "implicit", "CLIENT_CREDENTIALS", "x"):
-        check_refusal(await desk.token(grant_type=grant), 400, "validation", "unsupported_grant_type")
+        body = check_refusal(await desk.token(grant_type=grant), 400, "validation", "unsupported_grant_type")
+        published = (await desk.http.get("/.well-known/oauth-authorization-server")).json()["grant_types_supported"]
+        assert body["detail"] == f"grant_type must be one of {', '.join(published)}."
 
 
 async def test_a_repeated_parameter_is_refused(desk: Desk) -> None:

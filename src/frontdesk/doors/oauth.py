@@ -1,4 +1,4 @@
-"""The token endpoint (RFC 6749) with the grant of client credentials, the JWKS and the metadata documents.
+"""The OAuth 2.0 token endpoint (RFC 6749), the JWKS and the metadata documents.
 
 Every error is a problem document that also carries `error` and `error_description`.
 """
@@ -39,7 +39,8 @@ Form = dict[str, list[str]]
 Exchange = Callable[[Request, Form], Awaitable[dict[str, Any]]]
 
 ASSISTANT_GRANTS = ("authorization_code", "refresh_token")
-_GRANT = "client_credentials"
+_CLIENT_GRANT = "client_credentials"
+_GRANTS = (_CLIENT_GRANT, *ASSISTANT_GRANTS)
 _FORM = "application/x-www-form-urlencoded"
 _TOKEN_METHODS = ("POST", "GET", "PUT", "PATCH", "DELETE", "OPTIONS")  # all but POST are refused as OAuth errors
 _MOST_PARAMETERS = 50
@@ -110,8 +111,8 @@ async def _issue(
         credentials: tuple[str, str | Assertion] = _assertion(form, authorization, tokens, settings)
     else:
         credentials = _credentials(form, authorization)
-    if form["grant_type"] != [_GRANT]:
-        raise refused("unsupported_grant_type", "The only grant_type is client_credentials.", "grant_type")
+    if form["grant_type"] != [_CLIENT_GRANT]:
+        raise refused("unsupported_grant_type", f"grant_type must be one of {', '.join(_GRANTS)}.", "grant_type")
     _check_resource(form.get("resource", []), settings)
     client = await authenticate(*credentials, address_of(request))
     request.state.client_id = client.client_id
@@ -276,7 +277,7 @@ def _server_metadata(settings: Settings) -> dict[str, Any]:
         "scopes_supported": list(SCOPES),
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
-        "grant_types_supported": [_GRANT, *ASSISTANT_GRANTS],
+        "grant_types_supported": _GRANTS,
         "token_endpoint_auth_methods_supported": [*AUTHENTICATION_METHODS, "none"],
         "token_endpoint_auth_signing_alg_values_supported": ALGORITHMS,
         "revocation_endpoint_auth_methods_supported": ["none"],
