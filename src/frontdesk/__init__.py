@@ -1,3 +1,3 @@
-"""frontdesk: a medical practice's calendar, safe to hand to integrations and AI agents."""
+"""A scheduling API for medical practices, safe to give to integrations and AI agents."""
 
 __version__ = "0.1.0"
