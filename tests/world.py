@@ -12,10 +12,12 @@ import httpx
 from frontdesk.access.clients.records import AS_THE_PRACTICE, PatientAccess, add_client
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.app import Service, build_app, build_service
+from frontdesk.domain.directory import Directory
 from frontdesk.practice_file import parse
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
-from frontdesk.store.practices import import_practice
+from frontdesk.store.directories import load_directory
+from frontdesk.store.practices import import_practice, practice_id_of
 
 # A Sunday before opening: nothing is booked, everything lies ahead.
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
@@ -175,6 +177,11 @@ async def open_world(database: Database, data_dir: Path) -> World:
     service = build_service(settings, database, clock)
     await service.ring.load()
     return World(service, clock, httpx.ASGITransport(app=build_app(service)))
+
+
+async def stored_directory(database: Database, slug: str) -> Directory | None:
+    practice_id = await practice_id_of(database, slug)
+    return None if practice_id is None else (await load_directory(database, practice_id)).directory
 
 
 async def patient_id(client: httpx.AsyncClient, first: str = "Ada") -> str:

@@ -11,9 +11,9 @@ import pytest
 from frontdesk.audit.trail import AuditContext
 from frontdesk.cli import connection
 from frontdesk.practice_file import parse
-from frontdesk.store.practices import import_practice, stored_directory
+from frontdesk.store.practices import import_practice
 from tests.cli.in_process import Command, command
-from tests.world import NOW, PRACTICE, World, book, slots
+from tests.world import NOW, PRACTICE, World, book, slots, stored_directory
 
 __all__ = ["command"]
 

@@ -8,7 +8,6 @@ import httpx
 import pytest
 
 from frontdesk.store.database import Database
-from frontdesk.store.practices import stored_directory
 from frontdesk.systems.fhir.system import FhirSystem
 from frontdesk.systems.port import SystemUnavailable
 from tests.console.desk import Document, calendar, entries, words
@@ -16,7 +15,7 @@ from tests.console.filled_forms import form_of, send
 from tests.console.signing_in import signed_in
 from tests.console.test_absences import rows
 from tests.fhir.practice import Upstream, be_patient, fhir_world, opened
-from tests.world import World, book, patient_id
+from tests.world import World, book, patient_id, stored_directory
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ import httpx
 
 from frontdesk.domain.directory import Directory, OpeningHours, TimeOff
 from frontdesk.practice_file import dump, parse
-from frontdesk.store.practices import export_practice, import_practice, stored_directory
+from frontdesk.store.practices import export_practice, import_practice
 from tests.console.admin_pages import EVIL, check_harmless, text_of
 from tests.console.desk import records
 from tests.console.filled_forms import form_of, send
 from tests.console.signing_in import TEST_STAFF, signed_in
-from tests.world import MONDAY, World, book
+from tests.world import MONDAY, World, book, stored_directory
 
 RULES = "/console/practice/rules"
 PROVIDER = "/console/practice/providers/edit"

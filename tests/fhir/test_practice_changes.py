@@ -7,12 +7,11 @@ import pytest
 
 from frontdesk.audit.trail import AuditContext
 from frontdesk.cli import connection
-from frontdesk.store.practices import stored_directory
 from tests.cli.in_process import Command, command
 from tests.console.filled_forms import send
 from tests.console.signing_in import signed_in
 from tests.fhir.practice import VISITS, Upstream, file_text, forgive
-from tests.world import NOW, World, book
+from tests.world import NOW, World, book, stored_directory
 
 __all__ = ["command"]
 

@@ -13,6 +13,7 @@ from typing import Literal
 from frontdesk.outbound.calendar_notifier import KIND
 
 PAUSE_SECONDS = 1.0
+_MOST_EACH = 8  # streams of one staff member
 
 
 class TooManyStreams(Exception):  # noqa: N818 - a state of the world
@@ -20,8 +21,8 @@ class TooManyStreams(Exception):  # noqa: N818 - a state of the world
 
 
 class LiveCalendars:
-    def __init__(self, most: int = 1000, most_each: int = 8) -> None:
-        self._most, self._most_each = most, most_each
+    def __init__(self, most: int = 1000) -> None:
+        self._most = most
         self._open: Counter[str] = Counter()  # streams by staff member
         self._waiting: dict[str, set[asyncio.Event]] = {}
         self._closed = asyncio.Event()
@@ -48,7 +49,7 @@ class LiveCalendars:
     @contextlib.contextmanager
     def listening(self, practice_id: int, practice_slug: str, whose: str) -> Iterator["Listener"]:
         """Raises TooManyStreams."""
-        if self._closed.is_set() or self.streams >= self._most or self._open[whose] >= self._most_each:
+        if self._closed.is_set() or self.streams >= self._most or self._open[whose] >= _MOST_EACH:
             raise TooManyStreams
         event, keys = asyncio.Event(), (f"{KIND} {practice_id}", f"practice {practice_slug}")
         self._open[whose] += 1

@@ -60,11 +60,6 @@ async def practice_ids(database: Database) -> dict[str, int]:
     return {row["slug"]: row["practice_id"] for row in rows}
 
 
-async def stored_directory(database: Database, slug: str) -> Directory | None:
-    practice_id = await practice_id_of(database, slug)
-    return None if practice_id is None else (await load_directory(database, practice_id)).directory
-
-
 async def import_practice(
     database: Database,
     file: PracticeFile,

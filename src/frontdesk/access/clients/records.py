@@ -233,13 +233,11 @@ async def remove_client(database: Database, client_id: str, *, also: Also | None
             await connection.execute(f"DELETE FROM {table} WHERE client_id = $1", client_id)  # noqa: S608 - ours
 
 
-async def set_keys(
-    database: Database, client_id: str, keys: ClientKeys, *, also: Also | None = None, clock: Clock = _utc_now
-) -> ClientRecord:
+async def set_keys(database: Database, client_id: str, keys: ClientKeys, *, also: Also | None = None) -> ClientRecord:
     """Replace the keys with which the client signs its requests for tokens. Tokens issued before keep working."""
     if (await show_client(database, client_id)).staff_id is not None:
         raise ClientError("An assistant that staff have connected has no keys.")
-    return await _change(database, client_id, also, clock, "jwks = $2::jsonb, jwks_url = $3", *keys.columns)
+    return await _change(database, client_id, also, _utc_now, "jwks = $2::jsonb, jwks_url = $3", *keys.columns)
 
 
 async def _check_consent(database: Database, client_id: str, grant: str | None, scopes: Sequence[str]) -> None:

@@ -15,13 +15,10 @@ _log = logging.getLogger(__name__)
 class ConnectionLimit:
     """`refused` counts refused connections."""
 
-    def __init__(
-        self, most: int, trusts: Callable[[str], bool], monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, most: int, trusts: Callable[[str], bool]) -> None:
         self.most = most
         self.refused = 0
         self._trusts = trusts
-        self._monotonic = monotonic
         self._open: dict[str, int] = {}  # connections by network
         self._logged: BoundedCache[str, float] = BoundedCache(_CACHED)  # when, by network
 
@@ -43,7 +40,7 @@ class ConnectionLimit:
 
     def _refuse(self, address: str, network: str) -> None:
         self.refused += 1
-        now = self._monotonic()
+        now = time.monotonic()
         if now - (self._logged.get(network) or -_LOG_SECONDS) >= _LOG_SECONDS:
             self._logged.put(network, now)
             _log.warning("connections from %s are refused: it has %d open", address, self.most)

@@ -50,9 +50,8 @@ T = TypeVar("T")
 
 
 class FailedAttempts:
-    def __init__(self, database: Database, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._monotonic = monotonic
         self._refused: BoundedCache[bytes, float] = BoundedCache(_CACHED)  # end of the block, by subject
         self._checking = asyncio.Semaphore(_CHECKED_AT_ONCE)
 
@@ -128,7 +127,7 @@ class FailedAttempts:
 
     async def _remember(self, query: Awaitable[Any]) -> bool:
         """Whether the query found a subject at its cap, which is remembered."""
-        now = self._monotonic()
+        now = time.monotonic()
         with outage_as_problem(CREDENTIALS):
             row = await query
         if row is not None:
@@ -138,10 +137,10 @@ class FailedAttempts:
     def _blocked_until(self, *subjects: bytes) -> float:
         """0 if none of them is blocked."""
         until = max(self._refused.get(subject) or 0.0 for subject in subjects)
-        return until if until > self._monotonic() else 0.0
+        return until if until > time.monotonic() else 0.0
 
     def _limited(self, detail: str, *subjects: bytes) -> Problem:
-        seconds = math.ceil(self._blocked_until(*subjects) - self._monotonic())
+        seconds = math.ceil(self._blocked_until(*subjects) - time.monotonic())
         return Problem("rate_limited", detail, retry_after=max(1, seconds))
 
 

@@ -3,7 +3,6 @@
 import logging
 import math
 import time
-from collections.abc import Callable
 
 from frontdesk.access.limits.addresses import network_of
 from frontdesk.cache import BoundedCache
@@ -19,15 +18,14 @@ _log = logging.getLogger(__name__)
 class InvalidTokens:
     """`total` counts them all."""
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._monotonic = monotonic
+    def __init__(self) -> None:
         self._minutes: BoundedCache[str, tuple[float, int]] = BoundedCache(_CACHED)  # begin and calls, by network
         self.total = 0
 
     def count(self, address: str) -> None:
         """Problem `rate_limited` if there were too many in this minute."""
         self.total += 1
-        network, now = network_of(address), self._monotonic()
+        network, now = network_of(address), time.monotonic()
         began, calls = self._minutes.get(network) or (now, 0)
         if now - began >= _MINUTE_SECONDS:
             began, calls = now, 0

@@ -7,7 +7,6 @@ import hashlib
 import secrets
 import ssl
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -47,13 +46,12 @@ class PendingSignIn:
 
 
 class IdentityProvider:
-    def __init__(self, settings: Settings, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, settings: Settings) -> None:
         # The settings are complete or there is no provider.
         self._issuer = settings.oidc_issuer or ""
         self._client_id = settings.oidc_client_id or ""
         self._client_secret = settings.oidc_client_secret or ""
         self._callback = settings.public_url + CALLBACK
-        self._monotonic = monotonic
         self._metadata: dict[str, Any] = {}
         self._metadata_read_at = float("-inf")
 
@@ -89,7 +87,7 @@ class IdentityProvider:
 
     async def _provider(self) -> dict[str, Any]:
         """The issuer's metadata, fetched again every few minutes."""
-        if self._monotonic() - self._metadata_read_at >= _METADATA_SECONDS:
+        if time.monotonic() - self._metadata_read_at >= _METADATA_SECONDS:
             found = await self._ask("GET", f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
             needed = ("authorization_endpoint", "token_endpoint", "jwks_uri")
             scheme = urlsplit(self._issuer).scheme
@@ -97,7 +95,7 @@ class IdentityProvider:
                 isinstance(found.get(name), str) and found[name].startswith(f"{scheme}://") for name in needed
             ):
                 raise ProviderUnavailable
-            self._metadata, self._metadata_read_at = found, self._monotonic()
+            self._metadata, self._metadata_read_at = found, time.monotonic()
         return self._metadata
 
     async def _redeem(self, metadata: dict[str, Any], beginning: PendingSignIn, code: str) -> dict[str, Any]:

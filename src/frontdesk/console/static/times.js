@@ -30,14 +30,14 @@ export function readTime(text) {
 }
 
 /** "2026-11-23" as the practice writes it. */
-export function writtenDay(iso) {
+function writtenDay(iso) {
   if (dates === "yearFirst" || !iso) return iso;
   const [year, month, day] = iso.split("-").map(Number);
   return said(dates === "monthFirst" ? "month_first" : "day_first", { day, month: MONTHS[month - 1], year });
 }
 
 /** Any usual form of a date as "2026-11-23"; null if it is none. Without a year it is in this one. */
-export function readDay(text) {
+function readDay(text) {
   const spaced = text.trim().replace(dates === "yearFirst" ? /^(\d{4})(\d\d)(\d\d)$/ : /^(\d\d)(\d\d)(\d{4})$/, "$1 $2 $3");
   const parts = spaced.toLowerCase().match(/\d+|\p{L}+/gu) ?? [];
   const names = parts.filter((part) => monthOf(part) > 0);

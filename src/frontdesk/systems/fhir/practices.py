@@ -41,12 +41,10 @@ class FhirSystems:
         *,
         clock: Callable[[], datetime],
         on_settled: Callable[[int], None],
-        environment: Mapping[str, str] = os.environ,
         tracing: "Tracing | None" = None,
     ) -> None:
         self._database = database
         self._directories = directories
-        self._environment = environment
         self._tracing = tracing
         self._upstreams: BoundedCache[int, Upstream] = BoundedCache(_MOST_UPSTREAMS)
         self._clock = clock
@@ -101,7 +99,7 @@ class FhirSystems:
             self._database,
             practice_id,
             config,
-            self._environment,
+            os.environ,
             on_recovery=recovered,
             on_fault=partial(self._note_fault, practice_id),
             requests=self.requests,

@@ -45,7 +45,6 @@ class Upstream:
         config: Mapping[str, Any],
         environment: Mapping[str, str],
         *,
-        monotonic: Callable[[], float] = time.monotonic,
         on_recovery: Callable[[], None] = lambda: None,
         on_fault: Callable[[str, str | None], None] = lambda _name, _reason: None,
         requests: Counter[str] | None = None,
@@ -56,7 +55,6 @@ class Upstream:
         exchange = Exchange(
             self.settings,
             environment,
-            monotonic=monotonic,
             on_recovery=on_recovery,
             on_fault=on_fault,
             requests=requests,
@@ -67,7 +65,6 @@ class Upstream:
         configured = self.settings.scheduling_operations
         self._server: ServerCapabilities | None = None if configured is None else unknown(configured)
         self._unread = SystemUnavailable()  # why the statement could not be read
-        self._monotonic = monotonic
         self._ask_again_at = -math.inf
         self._asked = False
         self._asking: asyncio.Task[None] | None = None
@@ -76,7 +73,7 @@ class Upstream:
         self._reading = asyncio.Lock()
 
     def deadline(self, most: float = math.inf) -> Deadline:
-        return Deadline(min(self.settings.timeout_seconds, most), self._monotonic)
+        return Deadline(min(self.settings.timeout_seconds, most))
 
     @property
     def server(self) -> ServerCapabilities:
@@ -100,7 +97,7 @@ class Upstream:
 
     async def ready(self) -> None:
         """Keeps the capabilities up to date. Only calls before the first answer wait for it, and not for long."""
-        if self._asking is None and self._monotonic() >= self._ask_again_at:
+        if self._asking is None and time.monotonic() >= self._ask_again_at:
             self._asking = asyncio.create_task(self._ask())
         if not self._asked and self._asking is not None:
             await asyncio.wait({self._asking}, timeout=FIRST_STATEMENT_SECONDS)
@@ -121,7 +118,7 @@ class Upstream:
             self._unread = error
             _log.warning("the CapabilityStatement of a scheduling system could not be read")
         finally:
-            self._ask_again_at, self._asking = self._monotonic() + again, None
+            self._ask_again_at, self._asking = time.monotonic() + again, None
 
     async def map(self, version: int, directory: Directory) -> PracticeMap:
         """The mapping between our ids and the server's references, for one version of the directory."""
@@ -146,9 +143,9 @@ class Upstream:
         read now."""
         async with self._reading:
             kept = self._calendars
-            if live or kept is None or kept[0] is not practice or self._monotonic() >= kept[1]:
+            if live or kept is None or kept[0] is not practice or time.monotonic() >= kept[1]:
                 found = await self.read_calendars(deadline, practice)
-                kept = self._calendars = (practice, self._monotonic() + SCHEDULE_SECONDS, found)
+                kept = self._calendars = (practice, time.monotonic() + SCHEDULE_SECONDS, found)
         return kept[2]
 
     async def read_calendars(self, deadline: Deadline, practice: PracticeMap) -> Calendars:
