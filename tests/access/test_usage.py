@@ -1,4 +1,4 @@
-"""Requests are counted by how they ended: across workers, through an outage, and not for ever."""
+"""Requests are counted by how they ended: across workers, through an outage, and not forever."""
 
 import asyncio
 import time

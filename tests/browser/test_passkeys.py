@@ -64,7 +64,7 @@ def test_a_passkey_is_added_after_the_first_link_and_used_from_then_on(
     page.keyboard.press("Enter")
     page.wait_for_url("**/console/calendar*")
     window.go("/account")
-    expect(page.get_by_text("by a passkey")).to_be_visible()
+    expect(page.get_by_text("with a passkey. Last used")).to_be_visible()
 
     page.get_by_role("link", name="Add a passkey").click()
     page.get_by_role("button", name="Add a passkey").click()

@@ -1,4 +1,4 @@
-"""Started by root, the service gives up root's rights, and other processes cannot look into it."""
+"""Started by root, the service drops root privileges, and other processes cannot look into it."""
 
 import json
 import os

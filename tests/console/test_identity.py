@@ -96,7 +96,7 @@ async def test_somebody_whose_verified_address_is_known_comes_in(world: World, d
     assert (answer.status_code, answer.headers["location"]) == (303, "/console/account")
     account = await browser.get("/console/account")
     assert "Ana Costa" in account.text
-    assert "by the practice's account" in account.text
+    assert "with the practice's account" in account.text
     assert (await audited(world))[-2:] == [
         ("console.link_identity", "executed", member.staff_id),
         ("console.sign_in", "executed", member.staff_id),

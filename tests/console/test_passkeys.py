@@ -100,7 +100,7 @@ async def test_a_passkey_signs_its_person_in(console: Console) -> None:
     answer = await sign_in(browser, holder, next="/console/patients")
     assert (answer.status_code, answer.headers["location"]) == (303, "/console/patients")
     page = (await browser.get("/console/account")).text
-    assert "by a passkey" in page
+    assert "with a passkey" in page
     assert "Tablet" in page
     recorded = await audited(console.world)
     assert ("console.add_passkey", "executed", staff_id) in recorded

@@ -15,7 +15,7 @@ Fault = Literal[
     "cut_before",  # cut off, never executed
     "cut_after",  # executed, cut off before the answer
     "half",  # executed, cut off in the middle of the answer
-    "drip",  # executed, the answer comes byte by byte for ever
+    "drip",  # executed, the answer comes byte by byte forever
     "garbage",  # executed, answered with something that is not FHIR
     "error_before",  # 503, never executed
     "error_after",  # executed, answered with 500

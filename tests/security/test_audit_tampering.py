@@ -159,7 +159,7 @@ async def test_a_signature_of_another_practice_or_key_is_not_valid(world: World,
         await owner.execute("INSERT INTO audit_signed_head SELECT * FROM before")
         await owner.execute("DROP TABLE before")
     await world.service.ring.rotate("audit-heads")
-    assert (await verified(world)).faults == (), "an older key verifies for ever"
+    assert (await verified(world)).faults == (), "an older key verifies forever"
 
 
 @pytest.mark.one_server

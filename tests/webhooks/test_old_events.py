@@ -1,4 +1,4 @@
-"""Events are kept for thirty days, and for longer where an endpoint still needs them; no outbox grows for ever."""
+"""Events are kept for thirty days, and for longer where an endpoint still needs them; no outbox grows forever."""
 
 import asyncio
 

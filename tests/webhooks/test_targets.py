@@ -34,7 +34,7 @@ PUBLIC = ["93.184.216.34", "8.8.8.8", "2606:4700:4700::1111", "64:ff9b::808:808"
 
 
 def resolving(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[Any]:
-    """Names resolve to these addresses, the last answer for ever; returns who asked."""
+    """Names resolve to these addresses, the last answer forever; returns who asked."""
     asked: list[Any] = []
 
     def lookup(host: str, port: int, **_: Any) -> list[Any]:

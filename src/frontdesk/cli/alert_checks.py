@@ -66,7 +66,7 @@ async def sessions(database: "Database") -> Finding:
 def metrics(settings: "Settings") -> Finding:
     """What the running service reports about itself."""
     if settings.metrics_token is None:
-        return "skipped", "FRONTDESK_METRICS_TOKEN is not set: nobody watches the service"
+        return "skipped", "FRONTDESK_METRICS_TOKEN is not set: the service is not monitored"
     answer = ask_service(settings, "/metrics", settings.metrics_token)
     if answer is None:
         return "skipped", "the service does not run here"

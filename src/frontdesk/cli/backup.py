@@ -178,7 +178,7 @@ def opened_backup(
         if not (backup.is_authentic or unverified):
             raise CommandError(
                 "The backup cannot be authenticated: it was altered, or made with another secret key than the one set "
-                "here. If you trust its origin, frontdesk restore --unverified restores it nevertheless."
+                "here. If you trust its origin, frontdesk restore --unverified restores it anyway."
             )
         backup.check()
         yield backup

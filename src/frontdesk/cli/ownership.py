@@ -34,7 +34,7 @@ def act_as_service_account(settings: "Settings") -> None:
 
 
 def become_service_account(settings: "Settings") -> None:
-    """For the service: gives up root's rights for good. Without a dedicated account only the workers do."""
+    """For the service: drops root privileges for good. Without a dedicated account only the workers do."""
     account = service_account(settings.run_as)
     if account is None or not account.is_dedicated:
         return

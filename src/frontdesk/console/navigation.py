@@ -75,7 +75,7 @@ NOTICES = {
     "visit_completed": N_("The visit has been recorded as completed."),
     "no_show_recorded": N_("The no-show has been recorded."),
     "called_in": N_("The patient is with the provider."),
-    "waiting_again": N_("Undone: the patient waits again."),
+    "waiting_again": N_("Undone. The patient is waiting again."),
     "undo_needs_reason": N_("This was recorded a while ago. Say why it is undone."),
     "appointment_restored": N_("Undone."),
     "patient_link_ended": N_("The patient's link no longer works."),

@@ -23,7 +23,7 @@ async def run(context: Context, given: Request) -> Proposal:
     """Moves an appointment to another open slot; the old time is kept until the move has succeeded. Find the slot with
     search_slots first. The first call only proposes: read the patient's name, the old time (rescheduledFrom) and the
     new time aloud, and after a clear yes call again with the same arguments plus confirmationToken. The moved
-    appointment is booked, its attendance to be confirmed anew. A move to the slot that it has already changes
+    appointment is booked again and its attendance is unconfirmed. Moving it to the slot it already has changes
     nothing."""
     appointment = await existing_appointment(context, given.appointment_id)
     slot = context.slot_ids.decode(given.slot_id)

@@ -80,7 +80,7 @@ def reason(error: OSError) -> str:
         return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
     if error.reason == "KEY_VALUES_MISMATCH":
         return "the key does not belong to the certificate"
-    return "they are no PEM files of a certificate and its key without a password"
+    return "they are not a PEM certificate and an unencrypted PEM key"
 
 
 def _context() -> ssl.SSLContext:

@@ -12,7 +12,7 @@ from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
 
 T = TypeVar("T")
 BEGAN = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
-_MOST_STEPS = 2_000_000  # a simulation that goes on for ever fails
+_MOST_STEPS = 2_000_000  # a simulation that goes on forever fails
 
 
 class _Selector(selectors.BaseSelector):

@@ -81,7 +81,7 @@ class KeyRing:
         self._cipher = cipher
         self._clock = clock
         self._monotonic = monotonic
-        # How long a replaced key still verifies. None: for ever.
+        # How long a replaced key still verifies. None: forever.
         self._lifetimes: dict[str, timedelta | None] = {
             TOKEN_SIGNING: timedelta(seconds=token_lifetime_seconds),
             SLOT_IDS: _ID_LIFETIME,

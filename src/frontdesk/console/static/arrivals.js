@@ -53,7 +53,7 @@ async function send(form) {
 
 board.addEventListener("submit", (event) => {
   event.preventDefault();
-  event.stopPropagation(); // the page's own guard against a second press would keep this form for ever
+  event.stopPropagation(); // the page's own guard against a second press would keep this form forever
   for (const button of event.target.closest(".visit-steps").querySelectorAll("button")) button.disabled = true;
   send(event.target).finally(() => {
     for (const button of event.target.closest(".visit-steps")?.querySelectorAll("button") ?? []) button.disabled = false;

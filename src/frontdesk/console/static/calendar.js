@@ -67,7 +67,7 @@ calendar.addEventListener("click", (event) => {
 
 panel.addEventListener("submit", (event) => {
   event.preventDefault();
-  event.stopPropagation(); // the page's own guard against a second press would keep this form for ever
+  event.stopPropagation(); // the page's own guard against a second press would keep this form forever
   send(event.target);
 });
 
