@@ -23,6 +23,18 @@ from tests.world import World
 
 STREAMS = {page.path for page in PAGES if page.path.startswith("/live")}  # they go on for as long as somebody listens
 
+# Other pages show 200, or 404 for an id that nobody has. Those that need a parameter in their query get none here.
+OTHER_ANSWERS = {
+    "/": 303,
+    "/alive": 204,
+    "/connect": 400,
+    "/book/at": 404,
+    "/passkeys/new": 404,
+    "/practice/visit-types/procedure": 404,
+    "/reports/csv": 404,
+    "/practice/file.{ending}": 200,
+}
+
 
 world = world_of_a_module
 
@@ -88,11 +100,12 @@ async def test_staff_reach_no_page_of_admins(staff: httpx.AsyncClient) -> None:
         check_headers(answer)
 
 
-async def test_the_right_role_does_not_end_in_a_refusal(admin: httpx.AsyncClient) -> None:
+async def test_the_right_role_gets_every_page(admin: httpx.AsyncClient) -> None:
     for page in PAGES:
         if page.method == "GET" and page.path not in STREAMS:
             answer = await ask(admin, page)
-            assert answer.status_code not in (401, 403, 500), (page.path, answer.status_code)
+            expected = OTHER_ANSWERS.get(page.path, 404 if "{" in page.path else 200)
+            assert answer.status_code == expected, page.path
             check_headers(answer)
 
 

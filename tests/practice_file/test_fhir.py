@@ -154,7 +154,8 @@ def test_an_address_is_absolute_and_encrypted(address: str, message: str) -> Non
 
 @pytest.mark.parametrize("host", ["localhost:8080", "127.0.0.1", "[::1]:9000"])
 def test_an_address_on_this_machine_needs_no_encryption(host: str) -> None:
-    parse(text(baseUrl=f"http://{host}/fhir"))
+    practice = parse(text(baseUrl=f"http://{host}/fhir")).directory.practice
+    assert practice.scheduling_system["baseUrl"] == f"http://{host}/fhir"
 
 
 def test_a_secret_is_named_and_never_written() -> None:
