@@ -77,13 +77,13 @@ def examine() -> list[CheckResult]:
     settings = loaded.settings
     found = [
         CheckResult("settings file", *exposure.settings_file(loaded)),
-        _told("account", exposure.account, settings),
+        _run_check("account", exposure.account, settings),
     ]
     with contextlib.suppress(AccountError):  # found above
         act_as_service_account(settings)
     where = "embedded" if settings.database_url is None else "given by FRONTDESK_DATABASE_URL"
     found.insert(0, CheckResult("configuration", "ok", f"{settings.public_url}; database {where}"))
-    looks = {
+    checks = {
         "data directory": _data_dir,
         "disk": _disk,
         "port": _port,
@@ -94,7 +94,7 @@ def examine() -> list[CheckResult]:
         "metrics": alert_checks.metrics,
         "traces": alert_checks.traces,
     }
-    found += [_told(check, look, settings) for check, look in looks.items()]
+    found += [_run_check(name, check, settings) for name, check in checks.items()]
     if settings.database_url is None and not has_embedded_database(settings):
         return [*found, CheckResult("database", "skipped", "there is none yet: frontdesk serve creates it")]
     try:
@@ -116,13 +116,13 @@ async def _examine_database(settings: "Settings") -> list[CheckResult]:
     with explain_database_errors(settings):
         await database.open()
     try:
-        found.append(await _waited("keys", _keys(settings, database)))
-        found.append(await _waited("upstreams", _upstreams(database)))
+        found.append(await _run_async_check("keys", _keys(settings, database)))
+        found.append(await _run_async_check("upstreams", _upstreams(database)))
         found += await _workers(database)
         found += await _queues(database)
-        found.append(await _waited("outbox", _outbox(database)))
-        found.append(await _waited("sessions", alert_checks.sessions(database)))
-        found.append(await _waited("proxies", _proxies(settings, database)))
+        found.append(await _run_async_check("outbox", _outbox(database)))
+        found.append(await _run_async_check("sessions", alert_checks.sessions(database)))
+        found.append(await _run_async_check("proxies", _proxies(settings, database)))
     finally:
         await database.close()
     return found
@@ -282,7 +282,7 @@ async def _workers(database: "Database") -> list[CheckResult]:
 async def _queues(database: "Database") -> list[CheckResult]:
     from frontdesk.store.queues import measure_queues
 
-    looks = {
+    checks = {
         "audit": alert_checks.audit,
         "webhooks": alert_checks.webhooks,
         "upstream writes": alert_checks.upstream_writes,
@@ -290,8 +290,8 @@ async def _queues(database: "Database") -> list[CheckResult]:
     try:
         measured = await measure_queues(database)
     except Exception as error:
-        return [CheckResult(", ".join(looks), "failed", sentence(error))]
-    return [CheckResult(check, *look(measured)) for check, look in looks.items()]
+        return [CheckResult(", ".join(checks), "failed", sentence(error))]
+    return [CheckResult(name, *check(measured)) for name, check in checks.items()]
 
 
 async def _proxies(settings: "Settings", database: "Database") -> tuple[State, str]:
@@ -322,18 +322,18 @@ async def _practices(database: "Database") -> list[int]:
     return list((await practice_ids(database)).values())
 
 
-def _told(check: str, look: "Callable[[Settings], tuple[State, str]]", settings: "Settings") -> CheckResult:
+def _run_check(name: str, check: "Callable[[Settings], tuple[State, str]]", settings: "Settings") -> CheckResult:
     try:
-        return CheckResult(check, *look(settings))
+        return CheckResult(name, *check(settings))
     except (CommandError, AccountError, OSError) as error:
-        return CheckResult(check, "failed", sentence(error))
+        return CheckResult(name, "failed", sentence(error))
 
 
-async def _waited(check: str, look: Coroutine[Any, Any, tuple[State, str]]) -> CheckResult:
+async def _run_async_check(name: str, check: Coroutine[Any, Any, tuple[State, str]]) -> CheckResult:
     try:
-        return CheckResult(check, *await look)
+        return CheckResult(name, *await check)
     except Exception as error:  # a check that crashes must not hide the others
-        return CheckResult(check, "failed", sentence(error))
+        return CheckResult(name, "failed", sentence(error))
 
 
 def sentence(error: Exception) -> str:

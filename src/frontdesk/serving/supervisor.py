@@ -74,7 +74,7 @@ def serve(settings: Settings, prepare: Callable[[], Callable[[], None]], factory
         on_ready = prepare()
         free_address(settings.host, settings.port)
         # Bound while we serve, so that no other program takes the port while a worker is replaced.
-        with _told_to_stop() as told, shared_socket(address, settings.port):
+        with _stop_signals() as signals, shared_socket(address, settings.port):
             metrics.clear()
             prepare_audit_heads_file(settings)
             for worker in workers:
@@ -82,8 +82,8 @@ def serve(settings: Settings, prepare: Callable[[], Callable[[], None]], factory
             from frontdesk.logs import configure_logging  # imported late, while the workers start
 
             configure_logging(settings.log_level)
-            _supervise(workers, command, told, on_ready, metrics, database)
-            _finish(workers, told, settings.drain_seconds + settings.shutdown_seconds + _CLOSE_SECONDS)
+            _supervise(workers, command, signals, on_ready, metrics, database)
+            _finish(workers, signals, settings.drain_seconds + settings.shutdown_seconds + _CLOSE_SECONDS)
     finally:
         _stop(workers)
 
@@ -103,16 +103,16 @@ def _start(command: list[str]) -> _Worker:
 
 
 @contextlib.contextmanager
-def _told_to_stop() -> Iterator[socket.socket]:
+def _stop_signals() -> Iterator[socket.socket]:
     """A socket on which the number of each signal arrives, as a byte."""
-    told, tell = socket.socketpair()
-    tell.setblocking(False)
-    with told, tell:
-        signal.set_wakeup_fd(tell.fileno(), warn_on_full_buffer=False)
+    signals, sender = socket.socketpair()
+    sender.setblocking(False)
+    with signals, sender:
+        signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
         for number in (signal.SIGINT, signal.SIGTERM):  # for good: later signals must not interrupt stopping
             signal.signal(number, lambda *_: None)
         try:
-            yield told
+            yield signals
         finally:
             signal.set_wakeup_fd(-1)
 
@@ -120,7 +120,7 @@ def _told_to_stop() -> Iterator[socket.socket]:
 def _supervise(
     workers: list[_Worker],
     command: list[str],
-    told: socket.socket,
+    signals: socket.socket,
     on_ready: Callable[[], None],
     metrics: MetricsFolder,
     database: DatabaseRestarter,
@@ -130,8 +130,8 @@ def _supervise(
     heartbeats = Heartbeats()
     while True:
         timeout = max(0.0, min([BEAT_SECONDS, *(moment - time.monotonic() for moment in due)]))
-        readable, _, _ = select.select([told, *(worker.control for worker in workers)], [], [], timeout)
-        if told in readable:
+        readable, _, _ = select.select([signals, *(worker.control for worker in workers)], [], [], timeout)
+        if signals in readable:
             return
         for worker in [worker for worker in workers if worker.control in readable]:
             message = _receive(worker)
@@ -147,7 +147,7 @@ def _supervise(
             status = worker.end(_STOP_SECONDS)
             workers.remove(worker)
             metrics.remove_worker(worker.process.pid)
-            if select.select([told], [], [], _MOMENT_SECONDS)[0]:
+            if select.select([signals], [], [], _MOMENT_SECONDS)[0]:
                 return  # the signal that ended it was for all of us
             if starting is not None:
                 raise ServingError("The service could not be kept running; the lines above say why.")
@@ -179,13 +179,13 @@ def _receive(worker: _Worker) -> bytes:
         return b""
 
 
-def _finish(workers: list[_Worker], told: socket.socket, seconds: float) -> None:
+def _finish(workers: list[_Worker], signals: socket.socket, seconds: float) -> None:
     """Passes the signals on to the workers, and waits so many seconds for them to finish their calls."""
     deadline = time.monotonic() + seconds
     while workers and (left := deadline - time.monotonic()) > 0:
-        readable, _, _ = select.select([told, *(worker.control for worker in workers)], [], [], left)
-        if told in readable:
-            number = told.recv(1)[0]
+        readable, _, _ = select.select([signals, *(worker.control for worker in workers)], [], [], left)
+        if signals in readable:
+            number = signals.recv(1)[0]
             for worker in workers:
                 worker.process.send_signal(number)
         for worker in [worker for worker in workers if worker.control in readable and not _receive(worker)]:
