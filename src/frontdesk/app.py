@@ -38,9 +38,9 @@ from frontdesk.audit.trail import AuditTrail
 from frontdesk.background import Background, Step
 from frontdesk.console.actions.health import SystemHealth
 from frontdesk.console.desk import Desk, build_desk
+from frontdesk.console.encrypted_cookies import EncryptedCookies
 from frontdesk.console.guard import Console
 from frontdesk.console.routes import console_routes
-from frontdesk.console.sealed_cookies import SealedCookies
 from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.slot_ids import SlotIds, practice_key
 from frontdesk.doors import mcp
@@ -114,9 +114,9 @@ class Service:
     engine: Engine
     audit_heads: AuditHeads
     desk: Desk
-    sign_in: StaffSessions
+    staff_sessions: StaffSessions
     passkeys: Passkeys | None
-    cookie_seals: SealedCookies
+    encrypted_cookies: EncryptedCookies
     desk_lock: DeskLock
     sign_in_mail: SignInMail | None
     feeds: CalendarFeeds
@@ -163,7 +163,7 @@ def build_service(
     current_versions = CurrentVersions(database)
     calendar = NativeCalendar(database, directories, current_versions)
 
-    sign_in, party = StaffSessions(database, now, audit.seal_soon), relying_party_of(settings.public_url)
+    staff_sessions, party = StaffSessions(database, now, audit.seal_soon), relying_party_of(settings.public_url)
 
     def settled(practice_id: int) -> None:
         audit.seal_soon(practice_id)
@@ -236,10 +236,10 @@ def build_service(
             health=SystemHealth(database, fhir.condition, os.environ),
             on_calendar_change=calendar_notifier.changed,
         ),
-        sign_in=sign_in,
-        passkeys=None if party is None else Passkeys(database, sign_in, now, party),
-        cookie_seals=SealedCookies(cipher, now),
-        desk_lock=DeskLock(database, sign_in, now, cipher),
+        staff_sessions=staff_sessions,
+        passkeys=None if party is None else Passkeys(database, staff_sessions, now, party),
+        encrypted_cookies=EncryptedCookies(cipher, now),
+        desk_lock=DeskLock(database, staff_sessions, now, cipher),
         sign_in_mail=_sign_in_mail(settings, database, now, audit.seal_soon),
         feeds=CalendarFeeds(database, system_of, engine.turns, failed_attempts, audit, now),
         webhooks=Deliverer(
@@ -309,15 +309,15 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
     console = Console(
         settings=settings,
         desk=service.desk,
-        sign_in=service.sign_in,
+        staff_sessions=service.staff_sessions,
         passkeys=service.passkeys,
-        seals=service.cookie_seals,
+        encrypted_cookies=service.encrypted_cookies,
         desk_lock=service.desk_lock,
         sign_in_mail=service.sign_in_mail,
-        failures=service.failed_attempts,
+        failed_attempts=service.failed_attempts,
         clock=service.engine.clock,
         requests=service.requests,
-        has_provider=settings.oidc_issuer is not None,
+        has_identity_provider=settings.oidc_issuer is not None,
     )
     health = Health(partial(readiness, service.database), background.failing if background else list)
     routes: list[BaseRoute] = [
@@ -325,7 +325,7 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
         *oauth_routes(check_credentials, assistants.exchange, service.tokens, service.ring, settings, service.requests),
         *assistants.routes(service.requests),
         *feed_routes(service.feeds),
-        *(_identity_routes(service, console) if console.has_provider else ()),
+        *(_identity_routes(service, console) if console.has_identity_provider else ()),
         *console_routes(console),
         *health.routes,
         *(() if service.metrics is None else (service.metrics.route,)),

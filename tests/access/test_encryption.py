@@ -15,17 +15,17 @@ OLD = "an old secret of the operator that is long enough"
 NEW = "the new secret of the operator that is long enough"
 
 
-def test_what_was_sealed_opens_again() -> None:
+def test_what_was_encrypted_is_decrypted() -> None:
     cipher = KeyCipher([OLD])
     assert cipher.decrypt(cipher.encrypt(b"key", b"here"), b"here") == b"key"
 
 
-def test_the_same_text_is_never_sealed_twice_alike() -> None:
+def test_the_same_text_is_never_encrypted_twice_alike() -> None:
     cipher = KeyCipher([OLD])
     assert cipher.encrypt(b"key", b"here") != cipher.encrypt(b"key", b"here")
 
 
-def test_sealed_text_moved_to_another_place_does_not_open() -> None:
+def test_encrypted_text_moved_to_another_place_is_not_decrypted() -> None:
     cipher = KeyCipher([OLD])
     with pytest.raises(SecretKeyError):
         cipher.decrypt(cipher.encrypt(b"key", b"here"), b"there")
@@ -33,9 +33,9 @@ def test_sealed_text_moved_to_another_place_does_not_open() -> None:
 
 def test_every_altered_byte_is_noticed() -> None:
     cipher = KeyCipher([OLD])
-    sealed = cipher.encrypt(b"key", b"here")
-    for place in range(len(sealed)):
-        altered = sealed[:place] + bytes([sealed[place] ^ 1]) + sealed[place + 1 :]
+    encrypted = cipher.encrypt(b"key", b"here")
+    for place in range(len(encrypted)):
+        altered = encrypted[:place] + bytes([encrypted[place] ^ 1]) + encrypted[place + 1 :]
         with pytest.raises(SecretKeyError):
             cipher.decrypt(altered, b"here")
 
@@ -47,33 +47,33 @@ def test_truncated_text_is_refused(length: int) -> None:
         cipher.decrypt(cipher.encrypt(b"", b"here")[:length], b"here")
 
 
-def test_a_new_secret_in_front_still_opens_what_the_old_one_sealed() -> None:
-    sealed = KeyCipher([OLD]).encrypt(b"key", b"here")
-    assert KeyCipher([NEW, OLD]).decrypt(sealed, b"here") == b"key"
+def test_a_new_secret_in_front_still_decrypts_what_the_old_one_encrypted() -> None:
+    encrypted = KeyCipher([OLD]).encrypt(b"key", b"here")
+    assert KeyCipher([NEW, OLD]).decrypt(encrypted, b"here") == b"key"
 
 
-def test_the_first_secret_seals() -> None:
-    sealed = KeyCipher([NEW, OLD]).encrypt(b"key", b"here")
-    assert KeyCipher([NEW]).decrypt(sealed, b"here") == b"key"
+def test_the_first_secret_encrypts() -> None:
+    encrypted = KeyCipher([NEW, OLD]).encrypt(b"key", b"here")
+    assert KeyCipher([NEW]).decrypt(encrypted, b"here") == b"key"
     with pytest.raises(SecretKeyError, match="FRONTDESK_SECRET_KEY"):
-        KeyCipher([OLD]).decrypt(sealed, b"here")
+        KeyCipher([OLD]).decrypt(encrypted, b"here")
 
 
 def test_secrets_that_share_their_first_byte_are_told_apart() -> None:
-    sealers = [KeyCipher([f"secret number {number:04} of the operator"]) for number in range(600)]
-    sealed = [cipher.encrypt(b"key", b"here") for cipher in sealers]
+    ciphers = [KeyCipher([f"secret number {number:04} of the operator"]) for number in range(600)]
+    encrypted = [cipher.encrypt(b"key", b"here") for cipher in ciphers]
     by_byte: dict[int, list[int]] = {}
-    for number, text in enumerate(sealed):
+    for number, text in enumerate(encrypted):
         by_byte.setdefault(text[0], []).append(number)
     one, other = next(numbers for numbers in by_byte.values() if len(numbers) > 1)[:2]
     both = KeyCipher([f"secret number {number:04} of the operator" for number in (one, other)])
-    assert both.decrypt(sealed[one], b"here") == both.decrypt(sealed[other], b"here") == b"key"
+    assert both.decrypt(encrypted[one], b"here") == both.decrypt(encrypted[other], b"here") == b"key"
 
 
 def test_several_secrets_come_from_the_setting(tmp_path: Path) -> None:
-    sealed = load_secret_key(Settings(data_dir=tmp_path, secret_key=OLD)).encrypt(b"key", b"here")
+    encrypted = load_secret_key(Settings(data_dir=tmp_path, secret_key=OLD)).encrypt(b"key", b"here")
     both = load_secret_key(Settings(data_dir=tmp_path, secret_key=f" {NEW} , {OLD} "))
-    assert both.decrypt(sealed, b"here") == b"key"
+    assert both.decrypt(encrypted, b"here") == b"key"
     assert KeyCipher([NEW]).decrypt(both.encrypt(b"key", b"here"), b"here") == b"key"
     assert list(tmp_path.iterdir()) == []
 
@@ -87,12 +87,12 @@ def test_short_secrets_are_refused_without_being_shown(tmp_path: Path, text: str
 
 def test_a_private_file_is_made_on_first_start_and_used_ever_after(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path / "data")
-    sealed = load_secret_key(settings).encrypt(b"key", b"here")
+    encrypted = load_secret_key(settings).encrypt(b"key", b"here")
     path = settings.data_dir / "secret.key"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(settings.data_dir.stat().st_mode) == 0o700
     assert [entry.name for entry in settings.data_dir.iterdir()] == ["secret.key"]
-    assert load_secret_key(settings).decrypt(sealed, b"here") == b"key"
+    assert load_secret_key(settings).decrypt(encrypted, b"here") == b"key"
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
@@ -118,8 +118,8 @@ def test_a_file_can_hold_the_new_and_the_old_secret(tmp_path: Path) -> None:
     path = tmp_path / "secret.key"
     path.write_text(f"{NEW},\n{OLD}\n")
     path.chmod(0o600)
-    sealed = KeyCipher([OLD]).encrypt(b"key", b"here")
-    assert load_secret_key(Settings(data_dir=tmp_path)).decrypt(sealed, b"here") == b"key"
+    encrypted = KeyCipher([OLD]).encrypt(b"key", b"here")
+    assert load_secret_key(Settings(data_dir=tmp_path)).decrypt(encrypted, b"here") == b"key"
 
 
 def test_a_data_directory_that_cannot_be_used_is_one_sentence(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_processes_that_start_together_agree_on_one_secret(tmp_path: Path) -> No
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    sealed = [process.communicate()[0].strip() for process in started]
+    encrypted = [process.communicate()[0].strip() for process in started]
     cipher = load_secret_key(Settings(data_dir=tmp_path))
-    assert [cipher.decrypt(bytes.fromhex(text), b"here") for text in sealed] == [b"key"] * 4
+    assert [cipher.decrypt(bytes.fromhex(text), b"here") for text in encrypted] == [b"key"] * 4
     assert [entry.name for entry in tmp_path.iterdir()] == ["secret.key"]

@@ -1,4 +1,4 @@
-"""The service's own keys: made once, sealed at rest, replaced without anybody noticing."""
+"""The service's own keys: made once, encrypted at rest, replaced without anybody noticing."""
 
 import asyncio
 from base64 import urlsafe_b64decode
@@ -21,7 +21,7 @@ from frontdesk.access.keys.ring import (
 from frontdesk.store.database import Database
 from tests.access.stopped_clock import StoppedClock
 
-SECRET_KEY = "a secret key for tests that is long enough"  # what the ring of these tests seals under
+SECRET_KEY = "a secret key for tests that is long enough"  # what the ring of these tests encrypts with
 NEW_SECRET_KEY = "a newer secret key for tests that is long enough"
 HOUR = 3600
 
@@ -177,7 +177,7 @@ async def test_refresh_asks_the_database_at_most_once_a_second(
     assert database.statements == before + 2
 
 
-async def test_resealing_makes_the_old_secret_key_unnecessary(
+async def test_reencryption_makes_the_old_secret_key_unnecessary(
     database: Database, ring: KeyRing, clock: StoppedClock
 ) -> None:
     both = another_node(database, clock, NEW_SECRET_KEY, SECRET_KEY)

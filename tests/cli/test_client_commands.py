@@ -135,7 +135,7 @@ def test_tokens_are_revoked_and_scopes_and_grant_changed(line: CommandLine) -> N
     assert (operations.count("console.revoke_client_tokens"), operations.count("console.change_client")) == (1, 3)
 
 
-def test_keys_are_rotated_listed_and_resealed_and_never_shown(line: CommandLine) -> None:
+def test_keys_are_rotated_listed_and_reencrypted_and_never_shown(line: CommandLine) -> None:
     before = {key["keyId"] for key in line.json("keys", "list")}
     (made,) = line.json("keys", "rotate", "--purpose", "token-signing")
     assert (made["purpose"], made["retiredAt"]) == ("token-signing", None)
@@ -147,12 +147,12 @@ def test_keys_are_rotated_listed_and_resealed_and_never_shown(line: CommandLine)
     count = len(line.json("keys", "list"))
     new = "a newer secret that is long enough to be one"
     old = (line.data_dir / "secret.key").read_text().strip()
-    assert line.json("keys", "reseal", FRONTDESK_SECRET_KEY=f"{new},{old}") == {"resealed": count}
+    assert line.json("keys", "reencrypt", FRONTDESK_SECRET_KEY=f"{new},{old}") == {"reencrypted": count}
     assert len(line.json("keys", "list", FRONTDESK_SECRET_KEY=new)) == count
     said = line.run("keys", "list")
     assert (said.status, said.err.count("\n")) == (1, 1)
-    assert "sealed under another secret key" in said.err
-    line.json("keys", "reseal", FRONTDESK_SECRET_KEY=f"{old},{new}")
+    assert "encrypted with another secret key" in said.err
+    line.json("keys", "reencrypt", FRONTDESK_SECRET_KEY=f"{old},{new}")
     assert line.run("keys", "rotate", "--purpose", "signing").status == 2
 
 

@@ -178,7 +178,7 @@ def test_keys_under_an_older_secret_are_a_warning(used: CommandLine, port: str) 
     both = f"{OTHER_SECRET},{(used.data_dir / 'secret.key').read_text().strip()}"
     status, found = states(used, port, FRONTDESK_SECRET_KEY=both)
     assert (status, found["keys"][0]) == (0, "warning")
-    assert "keys reseal" in found["keys"][1]
+    assert "keys reencrypt" in found["keys"][1]
 
 
 def test_a_missing_secret_key_file_is_found_and_not_made(used: CommandLine, port: str) -> None:

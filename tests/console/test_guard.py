@@ -216,15 +216,15 @@ def visit_console(world: World) -> guard.Console:
     return guard.Console(
         settings=service.settings,
         desk=service.desk,
-        sign_in=service.sign_in,
+        staff_sessions=service.staff_sessions,
         passkeys=service.passkeys,
-        seals=service.cookie_seals,
+        encrypted_cookies=service.encrypted_cookies,
         desk_lock=service.desk_lock,
         sign_in_mail=service.sign_in_mail,
-        failures=service.failed_attempts,
+        failed_attempts=service.failed_attempts,
         clock=world.clock,
         requests=service.requests,
-        has_provider=False,
+        has_identity_provider=False,
     )
 
 

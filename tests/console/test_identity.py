@@ -381,7 +381,7 @@ async def test_staff_of_two_practices_sign_in_to_the_one_they_choose(
     for member in (*members, *members):
         browser = desk.browser()
         assert (await choose(browser, await sign_in(browser), member.staff_id)).status_code == 303
-        session = await world.service.sign_in.find(session_cookie(browser))
+        session = await world.service.staff_sessions.find(session_cookie(browser))
         assert session is not None
         assert session.staff_id == member.staff_id
 

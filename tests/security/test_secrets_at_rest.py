@@ -109,7 +109,7 @@ async def test_the_secret_key_is_replaced_and_nobody_notices(installed: Installa
     settings = Settings(data_dir=installed.folder)
     token = Tokens(before, settings).issue(client, client.scopes).text
 
-    reencrypted = installed.run("keys", "reseal", secret_key=f"{NEW},{old}")
+    reencrypted = installed.run("keys", "reencrypt", secret_key=f"{NEW},{old}")
     assert reencrypted.returncode == 0, reencrypted.stderr
     after = await installed.ring(own_database, NEW)
     assert (await Tokens(after, settings).verify(token)).client_id == client.client_id

@@ -242,7 +242,7 @@ async def _keys(settings: "Settings", database: "Database") -> tuple[State, str]
     if missing := [purpose for purpose in PURPOSES if purpose not in in_use]:
         return "failed", f"there is no key for {', '.join(missing)}"
     if not all(newest for _, newest in found):
-        return "warning", "some are sealed under an older secret: run frontdesk keys reseal"
+        return "warning", "some are encrypted with an older secret: run frontdesk keys reencrypt"
     now = datetime.now(UTC)
     if old := [purpose for purpose, record in in_use.items() if now - record.created_at > _OLDEST_KEY]:
         return "warning", f"older than a year: {', '.join(sorted(old))}; run frontdesk keys rotate"

@@ -1,4 +1,4 @@
-"""`frontdesk keys`: lists, rotates and reseals the service's keys. Never prints a key."""
+"""`frontdesk keys`: lists, rotates and re-encrypts the service's keys. Never prints a key."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def add_commands(commands: Commands) -> None:
-    group = add_group(commands, "keys", "The service's keys: rotate, list, reseal.")
+    group = add_group(commands, "keys", "The service's keys: rotate, list, reencrypt.")
 
     command = add_command(
         group, "rotate", _rotate, "Rotate keys; tokens and ids made with old keys stay valid until they expire."
@@ -21,7 +21,10 @@ def add_commands(commands: Commands) -> None:
 
     add_command(group, "list", _list, "Show every key that is kept.")
     add_command(
-        group, "reseal", _reseal, "Seal every key under the first secret of FRONTDESK_SECRET_KEY; then drop the others."
+        group,
+        "reencrypt",
+        _reencrypt,
+        "Encrypt every key with the first secret of FRONTDESK_SECRET_KEY; then drop the others.",
     )
 
 
@@ -47,7 +50,7 @@ def _list(args: argparse.Namespace) -> None:
     _answer_keys(args, with_database(work))
 
 
-def _reseal(args: argparse.Namespace) -> None:
+def _reencrypt(args: argparse.Namespace) -> None:
     async def work(context: CommandContext) -> int:
         from frontdesk.outbound.webhooks.endpoints import reencrypt_secrets
 
@@ -57,7 +60,7 @@ def _reseal(args: argparse.Namespace) -> None:
         return count
 
     count = with_database(work)
-    answer(args, {"resealed": count}, f"Sealed {counted(count, 'key')} anew.")
+    answer(args, {"reencrypted": count}, f"Re-encrypted {counted(count, 'key')}.")
 
 
 def _answer_keys(args: argparse.Namespace, found: "list[KeyRecord]") -> None:

@@ -26,12 +26,12 @@ from frontdesk.access.staff.sessions import StaffSession, StaffSessions
 from frontdesk.console.actions.context import ActionContext, Role
 from frontdesk.console.cookies import SESSION, read_cookie
 from frontdesk.console.desk import Desk, outages_as_problems
+from frontdesk.console.encrypted_cookies import EncryptedCookies
 from frontdesk.console.forms import Form, read_form
 from frontdesk.console.language import accepted, speak, spoken
 from frontdesk.console.language import gettext as _
 from frontdesk.console.navigation import NAV, NOTICES, NavItem
 from frontdesk.console.rendering import render, render_in_steps, with_headers
-from frontdesk.console.sealed_cookies import SealedCookies
 from frontdesk.console.times import TimeFormats
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.bodies import LARGEST_BODY
@@ -60,15 +60,15 @@ class Console:
 
     settings: Settings
     desk: Desk
-    sign_in: StaffSessions
+    staff_sessions: StaffSessions
     passkeys: Passkeys | None  # None: browsers have no passkeys at the base URL
-    seals: SealedCookies
+    encrypted_cookies: EncryptedCookies
     desk_lock: DeskLock
     sign_in_mail: SignInMail | None  # None: no mail server is set
-    failures: FailedAttempts
+    failed_attempts: FailedAttempts
     clock: Callable[[], datetime]
     requests: RequestLog
-    has_provider: bool  # staff may also sign in through an identity provider
+    has_identity_provider: bool  # staff may also sign in through an identity provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class ConsoleRequest:
     async def still_signed_in(self) -> bool:
         """Whether the session is still valid, for answers that go on for long. Does not count as use."""
         token = read_cookie(self.http, SESSION, self.console.settings)
-        return await self.console.sign_in.find(token, in_use=False) is not None
+        return await self.console.staff_sessions.find(token, in_use=False) is not None
 
     def render(self, template: str, *, title: str, status: int = 200, **values: Any) -> Response:
         return render(self.http, template, status, self.formats, **self._values(title, values))
@@ -224,7 +224,7 @@ def answered(console: Console, path: str, work: Callable[[Request, RequestProgre
 def _endpoint(page: Page, console: Console) -> Endpoint:
     async def visited(request: Request, attempt: RequestProgress) -> Response:
         token = read_cookie(request, SESSION, console.settings)
-        session = await console.sign_in.find(token, in_use=page.counts_as_use)
+        session = await console.staff_sessions.find(token, in_use=page.counts_as_use)
         if session is None:
             return _signed_out(request)
         speak(session.language)

@@ -1,1 +1,1 @@
-"""The secret key and what is sealed with it: the key ring for tokens, slot ids and cursors."""
+"""The secret key and what is encrypted with it: the key ring for tokens, slot ids and cursors."""

@@ -26,7 +26,7 @@ class SecretKeyError(Exception):
 
 
 class KeyCipher:
-    """AES-256-GCM. The first byte of a sealed text identifies the key."""
+    """AES-256-GCM. The first byte of an encrypted text identifies the key."""
 
     def __init__(self, secrets_newest_first: list[str]) -> None:
         self._keys = [_key_and_cipher(secret) for secret in secrets_newest_first]
@@ -37,23 +37,23 @@ class KeyCipher:
         nonce = secrets.token_bytes(_NONCE)
         return key_id + nonce + cipher.encrypt(nonce, plain, context)
 
-    def decrypt(self, sealed: bytes, context: bytes) -> bytes:
-        nonce, text = sealed[1 : 1 + _NONCE], sealed[1 + _NONCE :]
+    def decrypt(self, encrypted: bytes, context: bytes) -> bytes:
+        nonce, text = encrypted[1 : 1 + _NONCE], encrypted[1 + _NONCE :]
         for key_id, cipher in self._keys:
             # Two secrets may share this byte; decryption decides.
-            if key_id == sealed[:1] and len(text) >= _NONCE:
+            if key_id == encrypted[:1] and len(text) >= _NONCE:
                 try:
                     return cipher.decrypt(nonce, text, context)
                 except InvalidTag:
                     continue
         raise SecretKeyError(
-            "The keys in the database were sealed under another secret key: set FRONTDESK_SECRET_KEY to that one, or "
+            "The keys in the database were encrypted with another secret key: set FRONTDESK_SECRET_KEY to that one, or "
             "to the new and the old one separated by a comma."
         )
 
-    def is_encrypted_with_newest(self, sealed: bytes) -> bool:
-        """Whether the newest secret sealed this."""
-        return sealed[:1] == self._keys[0][0]
+    def is_encrypted_with_newest(self, encrypted: bytes) -> bool:
+        """Whether it was encrypted with the newest secret."""
+        return encrypted[:1] == self._keys[0][0]
 
 
 def load_secret_key(settings: Settings) -> KeyCipher:

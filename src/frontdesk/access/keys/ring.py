@@ -176,8 +176,10 @@ class KeyRing:
             rows = await connection.fetch(_SELECT)
             for row in rows:
                 context = _context(row["purpose"], row["key_id"])
-                sealed = self._cipher.encrypt(self._cipher.decrypt(row["sealed"], context), context)
-                await connection.execute("UPDATE sealed_key SET sealed = $2 WHERE key_id = $1", row["key_id"], sealed)
+                encrypted = self._cipher.encrypt(self._cipher.decrypt(row["sealed"], context), context)
+                await connection.execute(
+                    "UPDATE sealed_key SET sealed = $2 WHERE key_id = $1", row["key_id"], encrypted
+                )
         return len(rows)
 
     async def list_keys(self) -> list[KeyRecord]:
@@ -226,8 +228,8 @@ class KeyRing:
     async def _insert(self, connection: Any, purpose: str) -> KeyRecord:
         # 32 random bytes are a valid key for every purpose, including Ed25519.
         made = KeyRecord(secrets.token_hex(8), purpose, self._clock(), None)
-        sealed = self._cipher.encrypt(secrets.token_bytes(32), _context(purpose, made.key_id))
-        await connection.execute(_INSERT, made.key_id, purpose, sealed, made.created_at)
+        encrypted = self._cipher.encrypt(secrets.token_bytes(32), _context(purpose, made.key_id))
+        await connection.execute(_INSERT, made.key_id, purpose, encrypted, made.created_at)
         return made
 
 

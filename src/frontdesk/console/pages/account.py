@@ -34,8 +34,8 @@ async def _end_session(request: ConsoleRequest) -> Response:
 
 
 async def _sign_out(request: ConsoleRequest) -> Response:
-    sign_in = request.console.sign_in
-    end = sign_in.sign_out_everywhere if request.page.path.endswith("everywhere") else sign_in.sign_out
+    sessions = request.console.staff_sessions
+    end = sessions.sign_out_everywhere if request.page.path.endswith("everywhere") else sessions.sign_out
     await end(request.session, request.context.request_id)
     response = RedirectResponse("/console/sign-in?left", 303)
     delete_cookie(response, SESSION, request.console.settings)

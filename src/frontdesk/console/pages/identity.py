@@ -1,7 +1,7 @@
 """Sign-in through an identity provider, and the choice of a practice for staff of several.
 
-State, nonce and verifier are sealed in a cookie, so that only the browser that began a sign-in can finish it. So is the
-proven identity while its owner chooses a practice: practices are shown to nobody else.
+State, nonce and verifier are encrypted in a cookie, so that only the browser that began a sign-in can finish it. So is
+the proven identity while its owner chooses a practice: practices are shown to nobody else.
 """
 
 import hmac
@@ -48,7 +48,11 @@ def identity_routes(console: Console, provider: IdentityProvider) -> list[Route]
         response = RedirectResponse(address, 303)
         then = local_address(request.query_params.get("next", ""))
         set_cookie(
-            response, IDENTITY, console.seals.seal(_PENDING, (*astuple(beginning), then)), console.settings, _LIFETIME
+            response,
+            IDENTITY,
+            console.encrypted_cookies.encrypt(_PENDING, (*astuple(beginning), then)),
+            console.settings,
+            _LIFETIME,
         )
         return response
 
@@ -58,7 +62,7 @@ def identity_routes(console: Console, provider: IdentityProvider) -> list[Route]
         return response
 
     async def _finish(request: Request, request_id: str) -> Response:
-        kept = console.seals.unseal(_PENDING, read_cookie(request, IDENTITY, console.settings), _LIFETIME)
+        kept = console.encrypted_cookies.decrypt(_PENDING, read_cookie(request, IDENTITY, console.settings), _LIFETIME)
         query = request.query_params
         if kept is None or not hmac.compare_digest(query.get("state", "").encode(), kept[0].encode()):
             return sign_in_page(request, console, 403, _STALE)
@@ -76,15 +80,19 @@ def identity_routes(console: Console, provider: IdentityProvider) -> list[Route]
                 proven = await provider.finish(beginning, query["code"], query.get("iss"))
             except IdentityError as error:
                 raise Problem("unauthorized") from error
-            return await console.sign_in.by_identity(proven, browser, request_id)
+            return await console.staff_sessions.by_identity(proven, browser, request_id)
 
         try:
-            token = await console.failures.guard("sign-in", f"identity {beginning.state}", address_of(request), attempt)
+            token = await console.failed_attempts.guard(
+                "sign-in", f"identity {beginning.state}", address_of(request), attempt
+            )
         except ProviderUnavailable:
             return sign_in_page(request, console, 502, _UNAVAILABLE)
         except PracticeChoice as choice:
             assert proven is not None
-            return _choices(request, choice.memberships, console.seals.seal(_CHOICE, (*astuple(proven), then)))
+            return _choices(
+                request, choice.memberships, console.encrypted_cookies.encrypt(_CHOICE, (*astuple(proven), then))
+            )
         except Problem as problem:
             return _refused(request, problem)
         return await signed_in(request, console, token, then, request_id)
@@ -102,13 +110,13 @@ def identity_routes(console: Console, provider: IdentityProvider) -> list[Route]
 
     async def _choose(request: Request, request_id: str) -> Response:
         form, is_ours = await posted_form(request, console.settings, CHOICE)
-        kept = console.seals.unseal(_CHOICE, read_cookie(request, CHOICE, console.settings), _LIFETIME)
+        kept = console.encrypted_cookies.decrypt(_CHOICE, read_cookie(request, CHOICE, console.settings), _LIFETIME)
         if kept is None or not is_ours:
             return sign_in_page(request, console, 403, _STALE)
         *identity, then = kept
         browser, chosen = browser_name(request.headers.get("user-agent", "")), form.get("staff")
         try:
-            token = await console.sign_in.by_identity(Identity(*identity), browser, request_id, chosen)
+            token = await console.staff_sessions.by_identity(Identity(*identity), browser, request_id, chosen)
         except Problem as problem:
             return _refused(request, problem)
         return await signed_in(request, console, token, then, request_id)

@@ -61,7 +61,7 @@ def unlock_routes(console: Console) -> list[Route]:
             return RedirectResponse(f"{PREFIX}/sign-in", 303)
         number, pin, token = form.get("session"), form.get("pin"), read_cookie(request, SESSION, settings)
         try:
-            opened = await console.failures.guard(
+            opened = await console.failed_attempts.guard(
                 "sign-in",
                 f"pin {number}",
                 address_of(request),

@@ -1,7 +1,7 @@
 """The pages behind a patient's own link, without an account: see the appointment, confirm it, cancel it.
 
 The link's secret is in the URL's fragment, so opening the address, as previews do, discloses and changes nothing. No
-cookie is set: each form carries a sealed pass, so that a form of another site has no authority.
+cookie is set: each form carries an encrypted pass, so that a form of another site has no authority.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -73,13 +73,13 @@ def my_appointment_routes(console: Console) -> list[Route]:
             return _asked(request, 422, _(_NO_DATE), link)
         name = digest_of(link).hex()
         try:
-            found = await console.failures.guard(
+            found = await console.failed_attempts.guard(
                 "link",
                 name,
                 address_of(request),
                 lambda: console.desk.my_appointments.open(link, born, attempt.request_id),
             )
-            await console.failures.count_link_use(found.link.link_id)
+            await console.failed_attempts.count_link_use(found.link.link_id)
         except Problem as problem:
             if problem.code == "unauthorized":
                 return _asked(request, problem.status, _(_WRONG, most=MOST_WRONG_DATES), link)
@@ -90,11 +90,11 @@ def my_appointment_routes(console: Console) -> list[Route]:
         async def checked(request: Request, attempt: RequestProgress) -> Response:
             check_same_origin(request, console.settings)
             form = await read_form(request, LARGEST_BODY)
-            held = console.seals.unseal(_PURPOSE, form.get("pass"), PASS_LIFETIME)
+            held = console.encrypted_cookies.decrypt(_PURPOSE, form.get("pass"), PASS_LIFETIME)
             if held is None:
                 return _asked(request, 401, _(_STALE))
             practice_id, appointment_id, link_id, start = held
-            await console.failures.count_link_use(link_id)
+            await console.failed_attempts.count_link_use(link_id)
             try:
                 found = await console.desk.my_appointments.find(
                     practice_id, appointment_id, link_id, attempt.request_id
@@ -182,7 +182,7 @@ def _shown(
         TimeFormats.of(found.practice),
         title=_("Your appointment"),
         found=found,
-        sealed=console.seals.seal(_PURPOSE, held),
+        encrypted_pass=console.encrypted_cookies.encrypt(_PURPOSE, held),
         **values,
     )
 

@@ -1,6 +1,6 @@
 """Passkeys: sign-in with one, and a staff member's own.
 
-The challenge is sealed in a cookie, so that only the browser that it was made for can answer it.
+The challenge is encrypted in a cookie, so that only the browser that it was made for can answer it.
 """
 
 import hashlib
@@ -36,7 +36,13 @@ def passkey_sign_in_routes(console: Console, passkeys: Passkeys) -> list[Route]:
             raise Problem("forbidden_scope", STALE)
         challenge = new_token()
         response = _options(await passkeys.sign_in_options(challenge))
-        set_cookie(response, CHALLENGE, console.seals.seal(_TO_SIGN_IN, [challenge]), settings, CHALLENGE_LIFETIME)
+        set_cookie(
+            response,
+            CHALLENGE,
+            console.encrypted_cookies.encrypt(_TO_SIGN_IN, [challenge]),
+            settings,
+            CHALLENGE_LIFETIME,
+        )
         return response
 
     async def use(request: Request, attempt: RequestProgress) -> Response:
@@ -46,14 +52,16 @@ def passkey_sign_in_routes(console: Console, passkeys: Passkeys) -> list[Route]:
 
     async def _use(request: Request, request_id: str) -> Response:
         form, is_ours = await posted_form(request, settings)
-        kept = console.seals.unseal(_TO_SIGN_IN, read_cookie(request, CHALLENGE, settings), CHALLENGE_LIFETIME)
+        kept = console.encrypted_cookies.decrypt(
+            _TO_SIGN_IN, read_cookie(request, CHALLENGE, settings), CHALLENGE_LIFETIME
+        )
         if not is_ours or kept is None:
             return sign_in_page(request, console, 403, STALE)
         answer, browser = form.get("credential"), browser_name(request.headers.get("user-agent", ""))
         # Failures are limited per answer and per address, so that they cannot lock anyone else out.
         name = "passkey " + hashlib.sha256(answer.encode(errors="surrogatepass")).hexdigest()
         try:
-            token = await console.failures.guard(
+            token = await console.failed_attempts.guard(
                 "sign-in", name, address_of(request), lambda: passkeys.sign_in(kept[0], answer, browser, request_id)
             )
         except Problem as problem:
@@ -75,7 +83,7 @@ async def _new(request: ConsoleRequest) -> Response:
 async def _new_options(request: ConsoleRequest) -> Response:
     challenge, settings = new_token(), request.console.settings
     response = _options(await _passkeys(request).registration_options(request.session, challenge))
-    kept = request.console.seals.seal(_TO_REGISTER, [challenge, request.session.digest.hex()])
+    kept = request.console.encrypted_cookies.encrypt(_TO_REGISTER, [challenge, request.session.digest.hex()])
     set_cookie(response, CHALLENGE, kept, settings, CHALLENGE_LIFETIME)
     return response
 
@@ -83,7 +91,7 @@ async def _new_options(request: ConsoleRequest) -> Response:
 async def _register(request: ConsoleRequest) -> Response:
     console, passkeys = request.console, _passkeys(request)
     cookie = read_cookie(request.http, CHALLENGE, console.settings)
-    kept = console.seals.unseal(_TO_REGISTER, cookie, CHALLENGE_LIFETIME)
+    kept = console.encrypted_cookies.decrypt(_TO_REGISTER, cookie, CHALLENGE_LIFETIME)
     if kept is None or kept[1] != request.session.digest.hex():
         return _form(request, 403, STALE)
     form = request.form

@@ -45,7 +45,9 @@ def sign_in_routes(console: Console) -> list[Route]:
     async def show(request: Request, _attempt: RequestProgress) -> Response:
         then = request.query_params.get("next")
         token = read_cookie(request, SESSION, settings)
-        if then and await console.sign_in.find(token, in_use=False) is not None:  # signed in meanwhile, in another tab
+        if (
+            then and await console.staff_sessions.find(token, in_use=False) is not None
+        ):  # signed in meanwhile, in another tab
             return RedirectResponse(local_address(then), 303)
         if then and await console.desk_lock.sessions_with_pin(read_cookie(request, DESK, settings)):
             return RedirectResponse(f"{PREFIX}/locked?next={quote(local_address(then), safe='')}", 303)
@@ -60,8 +62,11 @@ def sign_in_routes(console: Console) -> list[Route]:
         # Failures are limited per link and per address, so that they cannot lock anyone else out.
         name = "link " + hashlib.sha256(link.encode(errors="surrogatepass")).hexdigest()
         try:
-            token = await console.failures.guard(
-                "sign-in", name, address_of(request), lambda: console.sign_in.by_link(link, browser, attempt.request_id)
+            token = await console.failed_attempts.guard(
+                "sign-in",
+                name,
+                address_of(request),
+                lambda: console.staff_sessions.by_link(link, browser, attempt.request_id),
             )
         except Problem as problem:
             return sign_in_page(request, console, problem.status, FAULTS[problem.code])
@@ -75,7 +80,7 @@ def sign_in_routes(console: Console) -> list[Route]:
         if console.sign_in_mail is None:
             raise Problem("not_found", "There is no such page.")
         try:
-            await console.failures.count_mail(form.get("email"), address_of(request))
+            await console.failed_attempts.count_mail(form.get("email"), address_of(request))
         except Problem as problem:
             return sign_in_page(request, console, problem.status, FAULTS[problem.code])
         console.sign_in_mail.request(form.get("email"), attempt.request_id)
@@ -101,7 +106,7 @@ def sign_in_page(
         left="left" in request.query_params,
         csrf=form_token(proof).decode(),
         next=local_address(request.query_params.get("next", "")),
-        provider=console.has_provider,
+        provider=console.has_identity_provider,
         passkeys=console.passkeys is not None,
         mails=console.sign_in_mail is not None,
         sent=sent,
@@ -112,9 +117,9 @@ def sign_in_page(
 
 async def signed_in(request: Request, console: Console, token: str, then: str, request_id: str) -> Response:
     """Sets the session cookie, and ends the browser's previous session or locks it if its owner has a PIN."""
-    before = await console.sign_in.find(read_cookie(request, SESSION, console.settings), in_use=False)
+    before = await console.staff_sessions.find(read_cookie(request, SESSION, console.settings), in_use=False)
     if before is not None and before.lock_after_minutes is None:
-        await console.sign_in.sign_out(before, request_id)
+        await console.staff_sessions.sign_out(before, request_id)
     elif before is not None:  # stays in this browser, for its owner's PIN
         await console.desk_lock.lock(before, request_id)
     response = RedirectResponse(local_address(then), 303)
@@ -128,7 +133,7 @@ async def signed_in(request: Request, console: Console, token: str, then: str, r
 
 async def _after_link(console: Console, token: str, then: str) -> str:
     """Staff without a passkey are offered one, so that they need no link the next time."""
-    session = None if console.passkeys is None else await console.sign_in.find(token)
+    session = None if console.passkeys is None else await console.staff_sessions.find(token)
     if console.passkeys is None or session is None or await console.passkeys.of(session.staff_id):
         return then
     return f"{PREFIX}/passkeys/new?next={quote(then, safe='')}"

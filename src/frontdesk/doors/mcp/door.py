@@ -144,7 +144,7 @@ class McpDoor:
 
     async def _take_answer(self, caller: Caller, response: Mapping[str, Any], request_id: str) -> None:
         """The answer of a host's user to a question on the stream of a call, here or at another node."""
-        token = self._elicitation.unsealed("question", caller, response["id"])
+        token = self._elicitation.verified("question", caller, response["id"])
         if token is None:
             raise not_a_request()
         agreed = agreement(response.get("result")) is True
@@ -193,7 +193,7 @@ class McpDoor:
                 return _replied(message, pending(operation, challenge, modern=message.modern), challenge)
             if not message.modern:
                 return await self._ask(request, operation, message, challenge, receive, send)
-            state = self._elicitation.sealed("state", caller, challenge.extra["confirmationToken"])
+            state = self._elicitation.signed("state", caller, challenge.extra["confirmationToken"])
             return _replied(message, input_required(question_of(operation, challenge), state), challenge)
         except Problem as problem:
             if (
@@ -219,7 +219,7 @@ class McpDoor:
         assert call is not None
         assert call.caller is not None
         caller, asked = call.caller, question_of(operation, challenge)
-        question = {"jsonrpc": "2.0", "id": self._elicitation.sealed("question", caller, token)}
+        question = {"jsonrpc": "2.0", "id": self._elicitation.signed("question", caller, token)}
         try:
             with self._elicitation.asking(caller):
                 headers = with_added([*_STREAM, (TRACE, http.request_id.encode())], http, 200)

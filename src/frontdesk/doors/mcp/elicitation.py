@@ -76,10 +76,10 @@ class Elicitation:
         self._engine = engine
         self._open: Counter[str] = Counter()  # questions by client
 
-    def sealed(self, purpose: str, caller: Caller, value: str) -> str:
+    def signed(self, purpose: str, caller: Caller, value: str) -> str:
         return self._engine.cursors(caller.practice_id).encode([purpose, caller.client_id], [value])
 
-    def unsealed(self, purpose: str, caller: Caller, text: Any) -> str | None:
+    def verified(self, purpose: str, caller: Caller, text: Any) -> str | None:
         """None for a text that was altered, or made for another client or purpose."""
         if not isinstance(text, str):
             return None
@@ -88,13 +88,13 @@ class Elicitation:
 
     def session(self, caller: Caller, capabilities: Any) -> bytes:
         """A session id that carries what the host of a handshake revision can do: no state is kept for it."""
-        return self.sealed("session", caller, ",".join(sorted(ways_of(capabilities)))).encode()
+        return self.signed("session", caller, ",".join(sorted(ways_of(capabilities)))).encode()
 
     def ways(self, message: Message, caller: Caller, session: bytes | None) -> frozenset[Consent]:
         """The ways in which the host can ask, as a modern request or `initialize` has declared them."""
         if message.modern:
             return ways_of(message.params["_meta"][CAPABILITIES])
-        declared = (self.unsealed("session", caller, decoded(session)) or "").split(",")
+        declared = (self.verified("session", caller, decoded(session)) or "").split(",")
         return frozenset(way for way in CONSENTS if way in declared)
 
     async def agreed_to(self, message: Message, caller: Caller, request_id: str) -> str | None:
@@ -102,7 +102,7 @@ class Elicitation:
         state = message.params.get("requestState") if message.modern else None
         if state is None:
             return None
-        token = self.unsealed("state", caller, state)
+        token = self.verified("state", caller, state)
         if token is None:
             raise message.rejection(INVALID_PARAMS, "params.requestState was altered, or is not of this client.")
         answers = message.params.get("inputResponses")

@@ -12,19 +12,19 @@ from frontdesk.access.keys.encryption import KeyCipher, SecretKeyError
 
 
 @dataclass(frozen=True, slots=True)
-class SealedCookies:
+class EncryptedCookies:
     cipher: KeyCipher
     clock: Callable[[], datetime]
 
-    def seal(self, purpose: bytes, values: Sequence[Any]) -> str:
+    def encrypt(self, purpose: bytes, values: Sequence[Any]) -> str:
         plain = orjson.dumps([*values, self.clock().timestamp()])
         return urlsafe_b64encode(self.cipher.encrypt(plain, purpose)).decode()
 
-    def unseal(self, purpose: bytes, cookie: str | None, lifetime: timedelta) -> list[Any] | None:
-        """None if it was sealed for another purpose, or longer ago."""
+    def decrypt(self, purpose: bytes, cookie: str | None, lifetime: timedelta) -> list[Any] | None:
+        """None if it was encrypted for another purpose, or longer ago."""
         try:
-            sealed = urlsafe_b64decode((cookie or "").encode())
-            *values, sealed_at = orjson.loads(self.cipher.decrypt(sealed, purpose))
+            encrypted = urlsafe_b64decode((cookie or "").encode())
+            *values, encrypted_at = orjson.loads(self.cipher.decrypt(encrypted, purpose))
         except (ValueError, SecretKeyError):
             return None
-        return None if self.clock().timestamp() - sealed_at > lifetime.total_seconds() else values
+        return None if self.clock().timestamp() - encrypted_at > lifetime.total_seconds() else values
