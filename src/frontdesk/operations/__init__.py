@@ -34,6 +34,13 @@ from frontdesk.operations._holds import GET_HOLD, HOLD_SLOT, RELEASE_HOLD
 from frontdesk.operations._operation import Context, Group, Operation, Proposal
 from frontdesk.operations._overrides import OVERRIDE_BOOKING, OVERRIDE_MOVE, check_override
 from frontdesk.operations._slot_json import SlotJson
+from frontdesk.operations.book_appointment import BOOK_HELD
+from frontdesk.operations.get_practice import PRACTICE_IMPORTED
+from frontdesk.operations.get_slot import SLOT_WITH_HOLDS
+from frontdesk.operations.list_appointments import APPOINTMENTS_IN_FULL
+from frontdesk.operations.list_procedures import ALL_PROCEDURES
+from frontdesk.operations.match_patient import MATCHES_IN_FULL
+from frontdesk.operations.search_slots import WIDE_SLOT_SEARCH
 from frontdesk.systems.port import Capability
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -63,15 +70,6 @@ OPERATIONS: tuple[Operation, ...] = (
 
 # Beyond the contract: listed only to tokens that hold their scopes.
 EXTENSIONS: tuple[Operation, ...] = (list_notes.OPERATION,)
-
-# Wider forms of published operations, for the FHIR door: same scope, limits and audit.
-ALL_PROCEDURES = list_procedures.ALL_PROCEDURES
-APPOINTMENTS_IN_FULL = list_appointments.IN_FULL
-BOOK_HELD = book_appointment.HELD
-MATCHES_IN_FULL = match_patient.IN_FULL
-PRACTICE_IMPORTED = get_practice.IMPORTED
-SLOT_WITH_HOLDS = get_slot.WITH_HOLDS
-WIDE_SLOT_SEARCH = search_slots.WIDE_SEARCH
 
 BY_NAME: Mapping[str, Operation] = {operation.name: operation for operation in (*OPERATIONS, *EXTENSIONS)}
 GROUPS: tuple[Group, ...] = tuple(dict.fromkeys(operation.group for operation in OPERATIONS if operation.group))

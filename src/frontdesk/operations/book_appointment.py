@@ -104,4 +104,4 @@ OPERATION = Operation(
 )
 
 # For the FHIR door, whose clients may hold a time before they book it.
-HELD = replace(OPERATION, group=None, input=HeldRequest, run=run_held, run_unchecked=None)
+BOOK_HELD = replace(OPERATION, group=None, input=HeldRequest, run=run_held, run_unchecked=None)

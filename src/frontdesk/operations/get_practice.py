@@ -68,4 +68,4 @@ async def run_imported(context: Context, _given: Input) -> dict[str, Any]:
 
 
 # For the FHIR door, whose directory shows when it last changed.
-IMPORTED = replace(OPERATION, group=None, output=Imported, run=run_imported)
+PRACTICE_IMPORTED = replace(OPERATION, group=None, output=Imported, run=run_imported)

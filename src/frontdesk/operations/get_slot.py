@@ -57,4 +57,4 @@ OPERATION = Operation(
 )
 
 # For the FHIR door, whose slots distinguish busy times from held ones.
-WITH_HOLDS = replace(OPERATION, group=None, run=run_with_holds)
+SLOT_WITH_HOLDS = replace(OPERATION, group=None, run=run_with_holds)

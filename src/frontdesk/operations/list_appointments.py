@@ -113,4 +113,4 @@ OPERATION = Operation(
 )
 
 # For the FHIR door, whose appointments show when they last changed.
-IN_FULL = replace(OPERATION, group=None, output=Page[AppointmentRecord], run=run_in_full)
+APPOINTMENTS_IN_FULL = replace(OPERATION, group=None, output=Page[AppointmentRecord], run=run_in_full)

@@ -71,4 +71,4 @@ OPERATION = Operation(
 )
 
 # For the FHIR door, which answers with whole patients.
-IN_FULL = replace(OPERATION, group=None, output=FullOutput, run=run_in_full)
+MATCHES_IN_FULL = replace(OPERATION, group=None, output=FullOutput, run=run_in_full)

@@ -13,6 +13,7 @@ from frontdesk.operations._slots import slot_items
 from frontdesk.systems.port import Capability, SlotQuery
 
 LONGEST_WINDOW = timedelta(days=14)
+_AT_MOST = f"at most {LONGEST_WINDOW.days} days after from"
 
 
 class Request(Input):
@@ -21,7 +22,7 @@ class Request(Input):
     visit_type_id: Annotated[Id, Field(description="From list_visit_types.")]
     procedure_id: Annotated[Id, Field(description="From list_procedures.")]
     first: Annotated[Date, Field(alias="from", description="First date, in the location's time zone.")]
-    last: Annotated[Date, Field(alias="to", description="Last date, included; at most 14 days after from.")]
+    last: Annotated[Date, Field(alias="to", description=f"Last date, included; {_AT_MOST}.")]
     limit: Limit = DEFAULT_LIMIT
     cursor: Cursor | None = None
 
@@ -30,7 +31,7 @@ class Request(Input):
     def _window(cls, last: date, info: ValidationInfo) -> date:
         require_order(last, info)
         if "first" in info.data and last - info.data["first"] > LONGEST_WINDOW:
-            raise broken("maxWindow", "must be at most 14 days after from")
+            raise broken("maxWindow", f"must be {_AT_MOST}")
         return last
 
 
@@ -45,19 +46,10 @@ class WideRequest(Input):
     cursor: Cursor | None = None
 
 
-async def run(context: Context, given: Request) -> dict[str, Any]:
+async def run(context: Context, given: Request | WideRequest) -> dict[str, Any]:
     """Searches open slots of one provider at one location for one procedure, between two dates, earliest first. All
     four ids come from the list operations; unrelated ids give an empty page. Offer times in the location's own time as
     returned. Then call get_slot with the chosen item's id. When there is no preference use find_first_available."""
-    return await _page(context, given)
-
-
-async def run_wide(context: Context, given: WideRequest) -> dict[str, Any]:
-    """Searches open slots of any provider and location, up to the practice's booking horizon."""
-    return await _page(context, given)
-
-
-async def _page(context: Context, given: Request | WideRequest) -> dict[str, Any]:
     query = SlotQuery(
         given.visit_type_id, given.procedure_id, given.provider_id, given.location_id, given.first, given.last
     )
@@ -87,4 +79,4 @@ OPERATION = Operation(
 )
 
 # For the FHIR door, whose searches need not name a provider, a location or an end.
-WIDE_SEARCH = replace(OPERATION, group=None, input=WideRequest, run=run_wide)
+WIDE_SLOT_SEARCH = replace(OPERATION, group=None, input=WideRequest)
