@@ -143,12 +143,12 @@ class OpenTimes:
 
     def open_spans(self, day: date) -> list[tuple[int, int]]:
         """The open time of one local date, regardless of appointments."""
-        return _merged(self._open_spans(day_number(day)))
+        return merged(self._open_spans(day_number(day)))
 
     def covers(self, begin: int, end: int) -> bool:
         """Whether every minute begin <= t < end is open, regardless of appointments."""
         days = range(local_day_number(begin, self._zone), local_day_number(end - 1, self._zone) + 1)
-        spans = _merged([span for day in days for span in self._open_spans(day)])
+        spans = merged([span for day in days for span in self._open_spans(day)])
         return any(opens <= begin and end <= closes for opens, closes in spans)
 
     def on_grid(self, duration: int, start: int) -> bool:
@@ -201,7 +201,7 @@ class OpenTimes:
         if not hours:
             return ()
         following = range(day, day + 2 + duration // _SHORTEST_DAY_MINUTES)
-        open_spans = _merged([span for each in following for span in self._open_spans(each)])
+        open_spans = merged([span for each in following for span in self._open_spans(each)])
         runs = []
         for span_start, span_end, offset in local_day_spans(day, self._zone):
             midnight = day * DAY_MINUTES - offset
@@ -284,7 +284,7 @@ def _clear_of(gaps: Iterator[Gap], full: Sequence[tuple[int, int]], taken: int) 
 
 
 def _full_spans(busy: Busy, capacity: int) -> list[tuple[int, int]]:
-    return _merged([(since, until) for since, until, count in _counted(busy, capacity) if count >= capacity])
+    return merged([(since, until) for since, until, count in _counted(busy, capacity) if count >= capacity])
 
 
 def _counted(busy: Busy, capacity: int) -> Iterator[tuple[int, int, int]]:
@@ -318,11 +318,12 @@ def _without(spans: list[tuple[int, int]], absence: tuple[int, int]) -> list[tup
     return kept
 
 
-def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    merged: list[tuple[int, int]] = []
+def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """In order, those that touch or overlap as one."""
+    found: list[tuple[int, int]] = []
     for start, end in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
         else:
-            merged.append((start, end))
-    return merged
+            found.append((start, end))
+    return found

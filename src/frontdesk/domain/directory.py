@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from frontdesk.domain.consent import Demands
 from frontdesk.domain.names import word_parts
@@ -11,6 +11,8 @@ from frontdesk.domain.names import word_parts
 PatientKind = Literal["new", "existing", "any"]
 TimeFormat = Literal["24h", "12h"]
 DateFormat = Literal["dayFirst", "monthFirst", "yearFirst"]
+Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+DAYS: tuple[Day, ...] = get_args(Day)
 
 _TITLES = frozenset({"dr", "doctor"})
 

@@ -10,9 +10,15 @@ _LENGTH = 22
 _CHARACTERS = (_ALPHABET * 5)[:256]
 _SURPLUS = bytes(range(4 * len(_ALPHABET), 256))
 
-APPOINTMENT_ID = re.compile(r"apt_[0-9A-Za-z]{22}\Z")
-HOLD_ID = re.compile(r"hld_[0-9A-Za-z]{22}\Z")
-PATIENT_ID = re.compile(r"pat_[0-9A-Za-z]{22}\Z")
+# As regular expressions, without anchors.
+_RANDOM = f"[0-9A-Za-z]{{{_LENGTH}}}"
+APPOINTMENT_FORM = f"apt_{_RANDOM}"
+HOLD_FORM = f"hld_{_RANDOM}"
+PATIENT_FORM = f"pat_{_RANDOM}"
+
+APPOINTMENT_ID = re.compile(rf"{APPOINTMENT_FORM}\Z")
+HOLD_ID = re.compile(rf"{HOLD_FORM}\Z")
+PATIENT_ID = re.compile(rf"{PATIENT_FORM}\Z")
 
 
 def new_appointment_id() -> str:

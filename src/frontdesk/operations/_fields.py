@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from frontdesk.domain.cursors import tag_and_payload
 from frontdesk.domain.errors import BINDING
-from frontdesk.domain.ids import PATIENT_ID
+from frontdesk.domain.ids import APPOINTMENT_FORM, HOLD_FORM, PATIENT_FORM, PATIENT_ID
 from frontdesk.domain.names import digits, has_letter
 from frontdesk.domain.text import character_fault
 
@@ -271,18 +271,18 @@ Reason = Annotated[
 PatientReference = Annotated[
     str | int,
     BeforeValidator(_patient_reference),
-    WithJsonSchema({"type": "string", "pattern": "^(pat_[0-9A-Za-z]{22}|[0-9]{1,9})$"}),
+    WithJsonSchema({"type": "string", "pattern": f"^({PATIENT_FORM}|[0-9]{{1,9}})$"}),
 ]
 # Ids of people, appointments and slots are looked up, not parsed: one that nothing has is simply not found.
 PatientId = Annotated[str, _text_schema(description="The patient's id, from match_patient or create_patient.")]
 AppointmentId = Annotated[
     str,
     _text_schema(
-        pattern="^apt_[0-9A-Za-z]{22}$",
+        pattern=f"^{APPOINTMENT_FORM}$",
         description="The appointment's id, from list_appointments or book_appointment.",
     ),
 ]
-HoldId = Annotated[str, _text_schema(pattern="^hld_[0-9A-Za-z]{22}$")]
+HoldId = Annotated[str, _text_schema(pattern=f"^{HOLD_FORM}$")]
 SlotId = Annotated[
     str, _text_schema(description="The slot's id, from search_slots or find_first_available, unchanged.")
 ]

@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
+from frontdesk.domain.ids import APPOINTMENT_FORM, PATIENT_FORM
 from frontdesk.domain.local_time import iso_local, iso_utc, minute_of, weekday
 from frontdesk.domain.slot_ids import SlotRef
 
@@ -29,8 +30,8 @@ UtcTime = Annotated[
 DirectoryId = Annotated[
     int, Field(ge=1, json_schema_extra={"format": "int32"}, description="For calls only, never shown to people.")
 ]
-PatientId = Annotated[str, Field(pattern="^pat_[0-9A-Za-z]{22}$")]
-AppointmentId = Annotated[str, Field(pattern="^apt_[0-9A-Za-z]{22}$")]
+PatientId = Annotated[str, Field(pattern=f"^{PATIENT_FORM}$")]
+AppointmentId = Annotated[str, Field(pattern=f"^{APPOINTMENT_FORM}$")]
 SlotId = Annotated[str, Field(pattern="^slt_", description="The slotId for get_slot and book_appointment.")]
 Visit = Appointment | SlotRef
 T = TypeVar("T")

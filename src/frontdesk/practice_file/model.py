@@ -12,11 +12,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo, mode
 from pydantic.alias_generators import to_camel
 
 from frontdesk.domain.consent import Consent, Demand
-from frontdesk.domain.directory import DateFormat, PatientKind, TimeFormat
+from frontdesk.domain.directory import DateFormat, Day, PatientKind, TimeFormat
 from frontdesk.practice_file import fields
 from frontdesk.practice_file.fields import broken, key, rule
-
-DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
 @dataclass(frozen=True)
@@ -179,7 +177,7 @@ class HoursPart(Part):
         "The id of the location.", 1, alias="location"
     )
     days: Annotated[
-        list[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]],
+        list[Day],
         rule(len, "must name at least one day", minItems=1),
     ] = key("The days of the week.", ["mon", "tue"])
     opens: fields.Opens = key("The beginning, in local time of the location.", "09:00", alias="from")

@@ -5,6 +5,7 @@ from operator import attrgetter
 from typing import Any
 
 from frontdesk.domain.directory import (
+    DAYS,
     Closure,
     Directory,
     Location,
@@ -17,7 +18,7 @@ from frontdesk.domain.directory import (
 )
 from frontdesk.practice_file.checking import check
 from frontdesk.practice_file.contents import PatientRecord, PracticeFile
-from frontdesk.practice_file.model import DAYS, LocationPart, Part, PracticePart, ProviderPart, VisitTypePart
+from frontdesk.practice_file.model import LocationPart, Part, PracticePart, ProviderPart, VisitTypePart
 from frontdesk.practice_file.reading import read
 
 _id = attrgetter("id")

@@ -8,10 +8,9 @@ from typing import Any
 import yaml
 
 from frontdesk.domain.consent import Demands
-from frontdesk.domain.directory import Location, Practice, Provider, VisitType
+from frontdesk.domain.directory import DAYS, Location, Practice, Provider, VisitType
 from frontdesk.practice_file.contents import PracticeFile
 from frontdesk.practice_file.model import (
-    DAYS,
     AddressPart,
     ClosurePart,
     ConsentPart,

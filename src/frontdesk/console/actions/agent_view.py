@@ -15,11 +15,12 @@ from frontdesk.access.clients.secrets import AuthenticatedClient
 from frontdesk.access.clients.tokens import Tokens
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.domain.errors import Problem
+from frontdesk.domain.ids import APPOINTMENT_FORM, PATIENT_FORM
 from frontdesk.engine.execute import Engine
 from frontdesk.operations import Operation
 
 _TOKEN_SECONDS = 60
-_SUBJECT = re.compile(r"\b(?:pat|apt)_[0-9A-Za-z]{22}\b")
+_SUBJECT = re.compile(rf"\b(?:{PATIENT_FORM}|{APPOINTMENT_FORM})\b")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from frontdesk.console.calendar.view import CalendarEntry, CalendarView, Column,
 from frontdesk.console.language import gettext as _
 from frontdesk.console.names import Actor, names_of
 from frontdesk.domain.appointments import Appointment
-from frontdesk.domain.availability import OpenTimes, time_away
+from frontdesk.domain.availability import OpenTimes, merged, time_away
 from frontdesk.domain.directory import Directory, Location, Provider
 from frontdesk.domain.holds import Hold
 from frontdesk.domain.local_time import DAY_MINUTES, instant_at, local_date, local_day_bounds, minute_of, zone
@@ -255,19 +255,12 @@ def open_spans(
     directory: Directory, provider: Provider, locations: Sequence[Location], day: date
 ) -> list[tuple[int, int]]:
     """When the provider is in at any of the locations, in minutes since 1970."""
-    spans = sorted(
+    return merged(
         span
         for location in locations
         if location.id in provider.location_ids
         for span in OpenTimes(directory.practice, provider, location).open_spans(day)
     )
-    merged: list[tuple[int, int]] = []
-    for start, end in spans:
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
-    return merged
 
 
 def somebody_works(

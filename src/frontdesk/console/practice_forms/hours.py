@@ -9,9 +9,8 @@ from typing import Any
 from frontdesk.console.forms import Form, read_id
 from frontdesk.console.language import N_, weekdays
 from frontdesk.console.language import gettext as _
-from frontdesk.domain.directory import Location, OpeningHours, Provider, TimeOff
+from frontdesk.domain.directory import DAYS, Location, OpeningHours, Provider, TimeOff
 
-DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _FEWEST_TIMES = 2  # a day: one before and one after a break
 _MOST_TIMES = 10
 _MOST_ROWS = 100

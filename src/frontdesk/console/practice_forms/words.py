@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 from frontdesk.console.language import N_, grouped, ngettext, weekdays
 from frontdesk.console.language import gettext as _
-from frontdesk.console.practice_forms.hours import DAYS
 from frontdesk.console.times import TimeFormats
-from frontdesk.domain.directory import Directory, Location, OpeningHours, Practice, Procedure, Provider, VisitType
+from frontdesk.domain.directory import DAYS, Directory, Location, OpeningHours, Practice, Procedure, Provider, VisitType
 
 _PATIENTS = {"new": N_("new patients"), "existing": N_("existing patients"), "any": N_("all patients")}
 _DATES = {"dayFirst": N_("day first"), "monthFirst": N_("month first"), "yearFirst": N_("year first")}

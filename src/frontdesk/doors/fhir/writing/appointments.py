@@ -21,6 +21,7 @@ from frontdesk.doors.fhir.writing.requests import (
     outdated,
     parameters_of,
     prefers_minimal,
+    refused,
     require_type,
     required_identifier,
     version_matches,
@@ -49,7 +50,7 @@ async def create_appointment(exchange: Exchange, document: Any, hold_id: str | N
             raise invalid([FieldError("If-None-Exist", "unknown", message)])
         given = [identifier, *(each for each in given if each != identifier)]
     if wanted.status not in _NEW:
-        raise _refused("status", "must be booked, pending or proposed in a new appointment")
+        raise refused(KIND, "status", "must be booked, pending or proposed in a new appointment")
     if wanted.patient is None:
         raise invalid([FieldError(f"{KIND}.participant", "required", f"{KIND}.participant needs a Patient")])
     key, token = key_of_create(exchange.http, KIND, given), confirmation_token(exchange.http, resource)
@@ -77,7 +78,7 @@ async def change_appointment(exchange: Exchange, resource_id: str, document: Any
     """Does what makes the appointment as the resource is: cancels, moves or confirms it, or nothing."""
     resource, calls = require_type(document, KIND), exchange.calls
     if resource.get("id", resource_id) != resource_id:
-        raise _refused("id", "must be the id of the address")
+        raise refused(KIND, "id", "must be the id of the address")
     if (hold_id := hold_of(resource_id)) is not None:
         return await release(exchange, hold_id, resource)
     given, wanted = identifiers(resource), read_wanted(resource, exchange.base)
@@ -113,7 +114,7 @@ async def release(exchange: Exchange, hold_id: str, resource: Resource) -> Reply
     """Releases a hold. Its appointment is gone then: the answer is the cancelled one, or nothing to a resend."""
     calls, key, token = exchange.calls, header_key(exchange.http), confirmation_token(exchange.http, resource)
     if resource.get("status") != "cancelled":
-        raise _refused("status", "of a held appointment can be changed to cancelled only; $book books it")
+        raise refused(KIND, "status", "of a held appointment can be changed to cancelled only; $book books it")
     if await calls.result_of(key, token):
         return Reply(200)
     held = versioned(await read_held(calls, hold_id))
@@ -134,11 +135,11 @@ async def _current(exchange: Exchange, resource_id: str, key: str | None, token:
 async def _difference(calls: Calls, wanted: Wanted, current: Wanted) -> tuple[Operation | None, dict[str, str | None]]:
     """The operation that makes an appointment as it is wanted, and its arguments; None if it is so already."""
     if wanted.patient not in (None, current.patient):
-        raise _refused("participant", "must keep the patient of the appointment")
+        raise refused(KIND, "participant", "must keep the patient of the appointment")
     if wanted.status == "cancelled":
         return (None, {}) if current.status == "cancelled" else (CANCEL, {"reason": wanted.reason})
     if wanted.status not in _LIVE:
-        raise _refused("status", "can be changed to cancelled only")
+        raise refused(KIND, "status", "can be changed to cancelled only")
     if current.status != "booked":
         raise Problem("conflict", "The appointment has been cancelled or has taken place.")
     slot_id = await _moves_to(calls, wanted, current)
@@ -147,7 +148,7 @@ async def _difference(calls: Calls, wanted: Wanted, current: Wanted) -> tuple[Op
     if wanted.patient is None or wanted.attends == current.attends:
         return None, {}
     if not wanted.attends:
-        raise _refused("participant", "cannot take back the patient's acceptance")
+        raise refused(KIND, "participant", "cannot take back the patient's acceptance")
     return _CONFIRM, {}
 
 
@@ -178,8 +179,3 @@ def _reason(parameters: Iterable[Resource]) -> str | None:
     given = next((each for each in parameters if each.get("name") == "reason"), {})
     text = given.get("valueString")
     return text if isinstance(text, str) else reason_of(given.get("valueCodeableConcept"))
-
-
-def _refused(element: str, rule: str) -> Problem:
-    field = f"{KIND}.{element}"
-    return invalid([FieldError(field, "declined", f"{field} {rule}")])

@@ -17,7 +17,9 @@ from frontdesk.doors.fhir.writing.requests import (
     identifiers,
     key_of_change,
     key_of_create,
+    objects,
     outdated,
+    refused,
     require_type,
     required_identifier,
     version_matches,
@@ -60,9 +62,9 @@ async def create_patient(exchange: Exchange, document: Any) -> Reply:
 async def change_patient(exchange: Exchange, resource_id: str, document: Any) -> Reply:
     resource, calls = require_type(document, KIND), exchange.calls
     if resource.get("id", resource_id) != resource_id:
-        raise _refused("id", "must be the id of the address")
+        raise refused(KIND, "id", "must be the id of the address")
     if resource.get("active") is False:
-        raise _refused("active", "cannot be changed")
+        raise refused(KIND, "active", "cannot be changed")
     given, details = identifiers(resource), _details(resource)
     token, key = confirmation_token(exchange.http, resource), key_of_change(exchange.http, KIND, given)
     current = versioned(await SERVED[KIND].read(calls, resource_id))
@@ -110,7 +112,7 @@ def _details(resource: Resource) -> dict[str, str | None]:
     name = _first(resource.get("name"), "use", ("official", "usual"))
     given = name.get("given")
     spelt = [part for part in given if isinstance(part, str)] if isinstance(given, list) else []
-    contacts = [each for each in _listed(resource.get("telecom")) if each.get("use") != "old"]
+    contacts = [each for each in objects(resource.get("telecom")) if each.get("use") != "old"]
     phone = _first([each for each in contacts if each.get("system") == "phone"], "use", ("mobile", "home"))
     email = next((each for each in contacts if each.get("system") == "email"), {})
     return {
@@ -124,13 +126,9 @@ def _details(resource: Resource) -> dict[str, str | None]:
 
 def _first(elements: Any, member: str, preferred: tuple[str, ...]) -> dict[str, Any]:
     """The element that is preferred, or the first; an empty one if there is none."""
-    found = _listed(elements)
+    found = objects(elements)
     by_preference = [each for value in preferred for each in found if each.get(member) == value]
     return next(iter([*by_preference, *found]), {})
-
-
-def _listed(value: Any) -> list[dict[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 @contextmanager
@@ -143,8 +141,3 @@ def _in_elements() -> Iterator[None]:
             FieldError(_ELEMENTS.get(each.field, each.field), each.rule, each.message) for each in problem.errors
         )
         raise
-
-
-def _refused(element: str, rule: str) -> Problem:
-    field = f"{KIND}.{element}"
-    return invalid([FieldError(field, "declined", f"{field} {rule}")])

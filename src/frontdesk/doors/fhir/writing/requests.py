@@ -44,7 +44,7 @@ def require_type(document: Any, kind: str) -> Resource:
 
 def parameters_of(document: Any) -> list[dict[str, Any]]:
     """The parameters of a Parameters resource."""
-    return _objects(require_type(document, "Parameters").get("parameter"))
+    return objects(require_type(document, "Parameters").get("parameter"))
 
 
 def version_matches(http: HttpRequest, current: Resource) -> bool:
@@ -65,7 +65,7 @@ def confirmation_token(http: HttpRequest, resource: Resource) -> str | None:
     given = decoded(http.headers.get(_TOKEN_HEADER))
     if given is not None:
         return given
-    for extension in _objects(resource.get("extension")):
+    for extension in objects(resource.get("extension")):
         if extension.get("url") == CONFIRMED_BY and isinstance(extension.get("valueString"), str):
             return str(extension["valueString"])
     return None
@@ -75,7 +75,7 @@ def identifiers(resource: Resource) -> list[Identifier]:
     """The identifiers with a system and a value, without our own."""
     found = [
         Identifier(each["system"], each["value"])
-        for each in _objects(resource.get("identifier"))
+        for each in objects(resource.get("identifier"))
         if isinstance(each.get("system"), str)
         and isinstance(each.get("value"), str)
         and each["system"] != PATIENT_NUMBER
@@ -138,5 +138,12 @@ def _key(kind: str, identifier: Identifier) -> str:
     return "fhir " + hashlib.sha256("\n".join((kind, *identifier)).encode(errors="surrogatepass")).hexdigest()
 
 
-def _objects(value: Any) -> list[dict[str, Any]]:
+def objects(value: Any) -> list[dict[str, Any]]:
+    """The JSON objects of a list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def refused(kind: str, element: str, rule: str) -> Problem:
+    """An element of a resource that must not be as it is."""
+    field = f"{kind}.{element}"
+    return invalid([FieldError(field, "declined", f"{field} {rule}")])

@@ -1,12 +1,13 @@
 """What an Appointment resource asks for, read from its elements."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from frontdesk.domain.errors import BINDING, FieldError, invalid
 from frontdesk.doors.fhir.addresses import Resource, directory_id
 from frontdesk.doors.fhir.codes import PROCEDURE, VISIT_TYPE
+from frontdesk.doors.fhir.writing.requests import objects
 
 _SERVICES = {VISIT_TYPE: "visitTypeId", PROCEDURE: "procedureId"}
 _OTHER_ACTORS = ("PractitionerRole", "RelatedPerson")  # they change nothing
@@ -46,13 +47,13 @@ def read_wanted(resource: Resource, base: str) -> Wanted:
     """Reads the elements that we know; a problem lists all that cannot be read."""
     errors: list[FieldError] = []
     start, end = (_moment(resource, name, errors) for name in ("start", "end"))
-    slots = [_reference(each, base) for each in _listed(resource.get("slot"))]
+    slots = [_reference(each, base) for each in objects(resource.get("slot"))]
     if len(slots) > 1 or any(kind != "Slot" for kind, _ in slots):
         errors.append(FieldError("Appointment.slot", BINDING, "Appointment.slot must be one Slot of this server"))
     place: dict[str, int] = {}
     service = _coded_service(resource)
     patients: dict[str, bool] = {}  # by id, whether they accepted
-    for participant in _listed(resource.get("participant")):
+    for participant in objects(resource.get("participant")):
         kind, identity = _reference(participant.get("actor"), base)
         number = directory_id(identity)
         if kind == "Patient":
@@ -111,8 +112,8 @@ def _reference(element: Any, base: str) -> tuple[str, str]:
 
 def _coded_service(resource: Resource) -> dict[str, int]:
     service = {}
-    for concept in _listed(resource.get("serviceType")):
-        for coding in _listed(concept.get("coding")):
+    for concept in objects(resource.get("serviceType")):
+        for coding in objects(concept.get("coding")):
             name, number = _SERVICES.get(str(coding.get("system"))), directory_id(str(coding.get("code")))
             if name is not None and number is not None:
                 service[name] = number
@@ -146,9 +147,5 @@ def reason_of(concept: Any) -> str | None:
     """The text of a CodeableConcept."""
     if not isinstance(concept, dict):
         return None
-    spelt = [concept.get("text"), *(coding.get("display") for coding in _listed(concept.get("coding")))]
+    spelt = [concept.get("text"), *(coding.get("display") for coding in objects(concept.get("coding")))]
     return next((text for text in spelt if isinstance(text, str) and text.strip()), None)
-
-
-def _listed(value: Any) -> Sequence[dict[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
