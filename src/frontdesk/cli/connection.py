@@ -8,6 +8,7 @@ import errno
 import os
 import pwd
 import secrets
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -108,9 +109,40 @@ def started_settings(*, creates: bool = False) -> "Settings":
 
 
 def wait_for(work: Coroutine[Any, Any, T]) -> T:
+    """The result of the work. SIGTERM cancels it at an await, and then does what its handler does.
+
+    A handler that raises could do so between two callbacks of the event loop: the second would be lost, and a task that
+    waits for it would wait forever.
+    """
     import asyncio
 
-    return asyncio.run(work)
+    handler = signal.getsignal(signal.SIGTERM)
+    if not callable(handler):
+        return asyncio.run(work)
+    stopped = False
+    task: asyncio.Task[Any] | None = None
+
+    def stop(*_: object) -> None:
+        nonlocal stopped
+        stopped = True
+        if task is not None and not task.done():
+            task.cancel()
+            task.get_loop().call_soon_threadsafe(lambda: None)  # wakes it
+
+    async def stoppable() -> T:
+        nonlocal task
+        task = asyncio.current_task()
+        if stopped:
+            stop()
+        return await work
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        return asyncio.run(stoppable())
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+        if stopped:
+            signal.raise_signal(signal.SIGTERM)
 
 
 async def on_database(
