@@ -1,7 +1,7 @@
-"""Gives up root's rights, and keeps other processes of the same account out of this one.
+"""Drops root privileges, and keeps other processes of the same account out of this one.
 
 Started by root, the service runs as a dedicated account. A command acts as that account as well, so that it neither
-leaves files of root behind nor follows links of the account with root's rights.
+leaves files of root behind nor follows links of the account with root privileges.
 """
 
 import ctypes
@@ -77,7 +77,7 @@ def protect_process() -> None:
 
 
 def become(account: ServiceAccount, capabilities: Iterable[int] = ()) -> None:
-    """Gives up root's rights for good, except for these capabilities, which started processes inherit."""
+    """Drops root privileges for good, except for these capabilities, which started processes inherit."""
     kept = frozenset(capabilities)
     try:
         _prctl(_KEEP_CAPABILITIES, 1)

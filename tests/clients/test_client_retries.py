@@ -208,16 +208,6 @@ def test_a_missing_retry_after_does_not_mean_at_once(client: Frontdesk, proxy: F
     assert pauses[0] >= 1
 
 
-def test_an_upstream_that_has_to_be_corrected_is_not_tried_again(
-    client: Frontdesk, proxy: FaultProxy, pauses: list[float]
-) -> None:
-    """Without Retry-After a retry does not help."""
-    proxy.reset(problem("upstream_unavailable"))
-    with pytest.raises(UpstreamUnavailable):
-        client.get_practice()
-    assert pauses == []
-
-
 def test_an_upstream_that_stays_away_is_reported_as_such(desk: Desk, proxy: FaultProxy) -> None:
     with desk.agent.client(proxy.url, deadline=20) as client:
         client.get_capabilities()

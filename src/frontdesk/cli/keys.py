@@ -24,7 +24,7 @@ def add_commands(commands: Commands) -> None:
         group,
         "reencrypt",
         _reencrypt,
-        "Encrypt every key with the first secret of FRONTDESK_SECRET_KEY; then drop the others.",
+        "Encrypt every key with the first secret of FRONTDESK_SECRET_KEY, so that the others can go.",
     )
 
 

@@ -135,8 +135,8 @@ _KINDS = (
         "The scheduling system cannot be reached",
         "The practice's scheduling system did not respond. The request was not executed, and a confirmation token "
         "stays valid.",
-        "After the seconds in the Retry-After header, with the same token. A wait of minutes means that the practice's "
-        "operator has to correct the connection first.",
+        "After the seconds in the Retry-After header, with the same token. A wait of five minutes means that the "
+        "practice's operator has to correct the connection first.",
     ),
     ErrorKind(
         "capability_not_supported",

@@ -36,7 +36,7 @@ class Misconfigured(SystemUnavailable):
 
     detail = (
         "The practice's scheduling system refuses the requests of this service, or its settings are wrong. The request "
-        "was not executed. Retrying does not help: the practice's operator has to correct this."
+        "was not executed. Retrying does not help until the practice's operator has corrected this."
     )
 
     def __init__(self, reason: str) -> None:

@@ -1,6 +1,6 @@
 """Retry rules and deadlines, following the service's error catalogue:
 
-- `rate_limited` and `upstream_unavailable`: retry after Retry-After; `upstream_unavailable` without it is not retried;
+- `rate_limited` and `upstream_unavailable`: retry after Retry-After;
 - `internal`: retry once, after a delay;
 - no response, or a proxy's error: retry with back-off;
 - everything else: no retry.
@@ -46,8 +46,6 @@ class Retries:
 
         At least Retry-After, plus jitter.
         """
-        if isinstance(error, UpstreamUnavailable) and error.retry_after is None:
-            return None
         if isinstance(error, RateLimited | UpstreamUnavailable):
             return (error.retry_after or 1.0) + uniform(0, 1)  # noqa: S311 - spreads load, no secret
         if isinstance(error, Internal):

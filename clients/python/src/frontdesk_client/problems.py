@@ -145,8 +145,8 @@ class UpstreamUnavailable(FrontdeskError):
     """The practice's scheduling system did not respond. The request was not executed, and a confirmation token stays
     valid.
 
-    Send again? After the seconds in the Retry-After header, with the same token. A wait of minutes means that the
-    practice's operator has to correct the connection first.
+    Send again? After the seconds in the Retry-After header, with the same token. A wait of five minutes means that
+    the practice's operator has to correct the connection first.
     """
 
     code = "upstream_unavailable"

@@ -32,7 +32,7 @@ FEED_READS = 10  # a minute, of one calendar feed; calendar programs read it eve
 _CACHED = 10_000
 _MINUTE = timedelta(minutes=1)
 _CHECKED_AT_ONCE = 4
-_FAILED = "Too many attempts have failed for this client or from this address."
+_FAILED = "Too many attempts have failed with these credentials or from this address."
 _ISSUED = "This client has requested too many tokens in this minute. A token can be used until it expires."
 _MAILED = "Too many sign-in links have been requested in this minute."
 _REVOKED = "Too many tokens have been revoked from this address in this minute."
