@@ -27,14 +27,9 @@ _SENTENCES = (
     N_("The budget of patients an hour must be between %(first)s and %(second)s, or 0 for no limit."),
     N_("The number of failed matches must be between %(first)s and %(second)s, or 0 for no limit."),
     N_("The patient did not show up for this appointment."),
-    N_(
-        "The rate limit (calls a minute) must be between %(first)s and %(second)s. Only the operator can set more, "
-        "with frontdesk client set-limits."
-    ),
-    N_(
-        "The quota must be between %(first)s and %(second)s. Only the operator can set more, with frontdesk client "
-        "set-limits."
-    ),
+    N_("The rate limit (calls a minute) must be between %(first)s and %(second)s."),
+    N_("The quota must be between %(first)s and %(second)s."),
+    N_("Only the operator can set more than %(first)s, with frontdesk client set-limits."),
     N_("There is no such location."),
     N_("There is no such procedure."),
     N_("This began more than %(first)s minutes ago, and can no longer be booked."),

@@ -319,7 +319,7 @@ def _without(spans: list[tuple[int, int]], absence: tuple[int, int]) -> list[tup
 
 
 def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """In order, those that touch or overlap as one."""
+    """The spans in order; those that touch or overlap are merged."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if found and start <= found[-1][1]:

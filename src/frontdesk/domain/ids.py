@@ -13,6 +13,7 @@ _SURPLUS = bytes(range(4 * len(_ALPHABET), 256))
 # As regular expressions, without anchors.
 _RANDOM = f"[0-9A-Za-z]{{{_LENGTH}}}"
 APPOINTMENT_FORM = f"apt_{_RANDOM}"
+APPLICATION_FORM = f"app_{_RANDOM}"
 HOLD_FORM = f"hld_{_RANDOM}"
 PATIENT_FORM = f"pat_{_RANDOM}"
 

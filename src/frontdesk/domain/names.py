@@ -47,10 +47,10 @@ def _normalised(text: str) -> str:
 
 
 def _is_spelling(char: str, category: str) -> bool:
-    """Whether a mark is as much of a name as a letter is: vowel signs, viramas, Thai tones and the voicing of kana.
+    """Whether a combining mark is part of the spelling: vowel signs, viramas, Thai tones and the voicing of kana.
 
-    Accents, and the nuktas and points that writers of Hindi, Hebrew, Arabic and Syriac may omit, are told by their
-    combining classes.
+    Accents, and the nuktas and points that writers of Hindi, Hebrew, Arabic and Syriac may omit, are recognised by
+    their combining classes.
     """
     combining = unicodedata.combining(char)
     is_accent = combining in (1, 7) or 10 <= combining <= 36 or combining >= 200

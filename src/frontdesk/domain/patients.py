@@ -44,7 +44,7 @@ def name_key(first_name: str, last_name: str) -> str:
 
 
 def same_phone(given: str, stored: str) -> bool:
-    """Whether one number contains the other, so that a country code does not matter. Without digits it is no number.
+    """Whether one number contains the other, so that a country code does not matter. Without digits nothing matches.
 
     `match_patients` does the same in SQL; a test compares the two.
     """

@@ -151,13 +151,12 @@ class Gateway:
     async def _count(self, request: HttpRequest, token: str, scope: Scope) -> None:
         address: str = (scope.get("client") or ("",))[0]
         caller = request.caller or await self._authenticator.identify_or_none(
-            token, _resource(request), on_invalid=lambda: self._invalid_tokens.count(address), even_suspended=True
+            token, _resource(request), on_invalid=lambda: self._invalid_tokens.count(address), even_forbidden=True
         )
         if caller is not None:
             request.added += await self._limiter.charge(caller)
-            caller = await self._authenticator.identify_or_none(
-                token, _resource(request)
-            )  # it may be suspended, or have been disabled meanwhile
+            # It may be suspended, or have been disabled meanwhile.
+            caller = await self._authenticator.identify_or_none(token, _resource(request))
         request.caller = caller
 
     async def _refuse(self, request: HttpRequest, send: Send, problem: Problem) -> None:

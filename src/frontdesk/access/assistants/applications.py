@@ -10,11 +10,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from frontdesk.access.assistants.redirects import host_of, is_allowed
+from frontdesk.domain.ids import APPLICATION_FORM
 from frontdesk.domain.text import character_fault
 from frontdesk.store.database import Database
 
 UNUSED_LIFETIME = timedelta(hours=24)  # of a registration that nobody has agreed to
-REGISTERED = re.compile(r"app_[0-9A-Za-z]{22}\Z")
+REGISTERED = re.compile(rf"{APPLICATION_FORM}\Z")
 _ALPHABET = string.digits + string.ascii_letters
 _LONGEST_NAME = 100
 _MOST_REDIRECTS = 10

@@ -156,17 +156,17 @@ class Authenticator:
         resource: str = "",
         on_invalid: Callable[[], None] = lambda: None,
         *,
-        even_suspended: bool = False,
+        even_forbidden: bool = False,
     ) -> Caller | None:
         """The caller, or None if the call is not allowed; Problem `upstream_unavailable` without the database.
 
-        `on_invalid` is called if the token is not valid, and may raise. `even_suspended`: the caller of a suspended
-        practice is returned, too.
+        `on_invalid` is called if the token is not valid, and may raise. `even_forbidden`: also the caller of a valid
+        token whose practice is suspended, or has another slug now.
         """
         try:
             return await self.identify(token, resource)
         except Problem as problem:
-            if even_suspended and isinstance(problem, _ForbiddenTenant):
+            if even_forbidden and isinstance(problem, _ForbiddenTenant):
                 return problem.caller
             if problem.code == "unauthorized":
                 on_invalid()

@@ -9,7 +9,8 @@ from frontdesk.domain.spelling import closest
 from frontdesk.domain.text import character_fault
 
 _LONGEST_NAME = 100
-_LARGEST_LIMITS = (2**31 - 1, 2**63 - 1)
+_LARGEST_PER_MINUTE = 2**31 - 1
+_LARGEST_QUOTA = 2**63 - 1
 _LARGEST_BUDGET = 1_000_000
 _LARGEST_MISSES = 100
 
@@ -44,16 +45,13 @@ def checked_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
     return ordered(scopes)
 
 
-def check_limits(
-    per_minute: int | None, quota: int | None, *, most: tuple[int, int] = _LARGEST_LIMITS, advice: str = ""
-) -> None:
-    """`most` is for both, in this order; `advice` ends the message."""
-    for field, name, value, largest in (
-        ("per_minute", "rate limit (calls a minute)", per_minute, most[0]),
-        ("quota", "quota", quota, most[1]),
+def check_limits(per_minute: int | None, quota: int | None) -> None:
+    for field, name, value, most in (
+        ("per_minute", "rate limit (calls a minute)", per_minute, _LARGEST_PER_MINUTE),
+        ("quota", "quota", quota, _LARGEST_QUOTA),
     ):
-        if value is not None and not 1 <= value <= largest:
-            raise ClientError(f"The {name} must be between 1 and {largest}.{advice}", field)
+        if value is not None and not 1 <= value <= most:
+            raise ClientError(f"The {name} must be between 1 and {most}.", field)
 
 
 def check_patient_access(**limits: int | None) -> None:

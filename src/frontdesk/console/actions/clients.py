@@ -37,9 +37,8 @@ from frontdesk.store.database import Database
 from frontdesk.store.rows import field_names
 
 # All practices share the service: one of them cannot lift its own limits beyond these.
-MOST_PER_MINUTE = 10 * DEFAULT_PER_MINUTE
-MOST_QUOTA = 10 * DEFAULT_QUOTA
-_MORE = " Only the operator can set more, with frontdesk client set-limits."
+_MOST_PER_MINUTE = 10 * DEFAULT_PER_MINUTE
+_MOST_QUOTA = 10 * DEFAULT_QUOTA
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,14 +146,16 @@ class Clients:
 
 def check_client(fields: ClientFields, held: ClientRecord | None = None) -> None:
     """Raises a Problem with every field that breaks a rule. The client may keep the limits that it has."""
-    limits = (0, 0) if held is None else (held.per_minute, held.quota)
-    most = (max(MOST_PER_MINUTE, limits[0]), max(MOST_QUOTA, limits[1]))
+    most_per_minute = max(_MOST_PER_MINUTE, held.per_minute if held else 0)
+    most_quota = max(_MOST_QUOTA, held.quota if held else 0)
     rules: tuple[Callable[[], object], ...] = (
         lambda: checked_name(fields.name),
         lambda: checked_grant(fields.grant),
         lambda: checked_scopes(fields.scopes),
-        lambda: check_limits(fields.per_minute, None, most=most, advice=_MORE),
-        lambda: check_limits(None, fields.quota, most=most, advice=_MORE),
+        lambda: check_limits(fields.per_minute, None),
+        lambda: check_limits(None, fields.quota),
+        lambda: _check_allowed("per_minute", fields.per_minute, most_per_minute),
+        lambda: _check_allowed("quota", fields.quota, most_quota),
         *(partial(check_patient_access, **{name: value}) for name, value in asdict(fields.patient_access).items()),
     )
     errors = []
@@ -165,3 +166,8 @@ def check_client(fields: ClientFields, held: ClientRecord | None = None) -> None
             errors.append(FieldError(error.field or "$", "client", str(error)))
     if errors:
         raise invalid(errors)
+
+
+def _check_allowed(field: str, value: int, most: int) -> None:
+    if value > most:
+        raise ClientError(f"Only the operator can set more than {most}, with frontdesk client set-limits.", field)

@@ -101,7 +101,7 @@ async def _add(request: ConsoleRequest) -> Response:
 def _read(form: Form, grant: str, client: ClientRecord | None = None) -> tuple[ClientFields, dict[str, str]]:
     """The fields, and every error in their order."""
     unreadable: dict[str, str] = {}
-    per_minute = whole_number(form, "per_minute", _("Calls a minute"), unreadable)
+    per_minute = whole_number(form, "per_minute", _("The rate limit"), unreadable)
     quota = whole_number(form, "quota", _("The quota"), unreadable)
     access = _read_access(form, unreadable)
     fields = ClientFields(form.get("name"), grant, form.all("scopes"), per_minute, quota, access)

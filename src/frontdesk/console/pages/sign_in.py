@@ -45,9 +45,8 @@ def sign_in_routes(console: Console) -> list[Route]:
     async def show(request: Request, _attempt: RequestProgress) -> Response:
         then = request.query_params.get("next")
         token = read_cookie(request, SESSION, settings)
-        if (
-            then and await console.staff_sessions.find(token, in_use=False) is not None
-        ):  # signed in meanwhile, in another tab
+        # Staff may have signed in meanwhile, in another tab.
+        if then and await console.staff_sessions.find(token, in_use=False) is not None:
             return RedirectResponse(local_address(then), 303)
         if then and await console.desk_lock.sessions_with_pin(read_cookie(request, DESK, settings)):
             return RedirectResponse(f"{PREFIX}/locked?next={quote(local_address(then), safe='')}", 303)

@@ -144,6 +144,6 @@ def objects(value: Any) -> list[dict[str, Any]]:
 
 
 def refused(kind: str, element: str, rule: str) -> Problem:
-    """An element of a resource that must not be as it is."""
+    """The refusal of an element's value."""
     field = f"{kind}.{element}"
     return invalid([FieldError(field, "declined", f"{field} {rule}")])
