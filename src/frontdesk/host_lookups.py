@@ -24,7 +24,8 @@ class HostLookups:
             thread.shutdown(wait=False)
             self._running[key] = lookup
             lookup.add_done_callback(partial(self._end, key))
-        return await asyncio.shield(lookup)  # a caller that gives up ends neither the thread nor the wait of others
+        await asyncio.wait([lookup])  # a caller that gives up ends neither the thread nor the wait of others
+        return lookup.result()
 
     def _end(self, key: tuple[str, int], lookup: asyncio.Future[list[str]]) -> None:
         del self._running[key]

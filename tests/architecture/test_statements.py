@@ -6,17 +6,10 @@ from pathlib import Path
 import pytest
 
 import frontdesk
+from tests.previous_release import FIRST_WITH_HOLDS, FIRST_WITH_PHASES, NOT_IN_HISTORY, unpack_previous_release
 
 ROOT = Path(frontdesk.__file__).parent
 STATEMENT = re.compile(r"\bSELECT\b.*\bFROM\b|\bINSERT INTO\b|\bDELETE FROM\b|\bUPDATE \w+ SET\b")
-
-UNUSED_SINCE_THE_PREVIOUS_RELEASE = (
-    "calendar_state",
-    "changed_calendars",
-    "count_failed_token_call",
-    "list_appointments",
-    "token_calls_refused",
-)
 
 
 def statements(folder: Path) -> list[str]:
@@ -40,8 +33,15 @@ def test_a_statement_is_noticed() -> None:
     assert statements(ROOT / "audit")
 
 
-def test_functions_are_dropped_only_if_the_previous_release_does_not_call_them() -> None:
-    files = sorted((ROOT / "store" / "functions").glob("*.sql"))
-    assert files
-    dropped = re.findall(r"^DROP FUNCTION IF EXISTS (\w+)", "\n".join(path.read_text() for path in files), re.MULTILINE)
-    assert sorted(dropped) == sorted(UNUSED_SINCE_THE_PREVIOUS_RELEASE)
+@pytest.mark.parametrize("commit", [FIRST_WITH_PHASES, FIRST_WITH_HOLDS])
+def test_functions_are_dropped_only_if_the_previous_release_does_not_call_them(tmp_path: Path, commit: str) -> None:
+    functions = "\n".join(path.read_text() for path in sorted((ROOT / "store" / "functions").glob("*.sql")))
+    dropped = re.findall(r"^DROP FUNCTION IF EXISTS (\w+)", functions, re.MULTILINE)
+    previous = unpack_previous_release(tmp_path / "previous", commit)
+    if previous is None:
+        pytest.skip(NOT_IN_HISTORY)
+    calls = [path.read_text() for path in (previous / "src").rglob("*.py")]
+    assert any("calendar_versions(" in text or "busy_times(" in text for text in calls), "calls are found"
+    assert [
+        name for name in dropped if any(f"FROM {name}(" in text or f"SELECT {name}(" in text for text in calls)
+    ] == []

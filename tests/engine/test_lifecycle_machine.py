@@ -242,7 +242,7 @@ class Lifecycle(RuleBasedStateMachine):
 
 @pytest.mark.usefixtures("_surroundings")
 def test_the_service_behaves_like_the_model() -> None:
-    run_state_machine_as_test(Lifecycle, settings=settings(max_examples=15, stateful_step_count=30, deadline=None))
+    run_state_machine_as_test(Lifecycle, settings=settings(max_examples=25, stateful_step_count=30, deadline=None))
 
 
 @pytest.mark.heavy

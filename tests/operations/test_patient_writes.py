@@ -207,7 +207,7 @@ async def test_patients_on_file_get_keys_with_the_vowel_signs_of_their_names(
 ) -> None:
     names = [
         ("राम", "शर्मा"), ("रीमा-देवी", "श्री श्री"), ("がな", "ﾊﾟ゚ｸ"), ("สมชาย", "ใจดี"), ("མཚོ་འཛིན", "རྒྱ"),
-        ("မြင့်", "အောင်"),
+        ("မြင့်", "အောင်"), ("𑄌𑄋𑄴𑄟𑄳𑄦", "𑄢𑄚𑄨𑄁"), ("𖼀𖽑𖽪", "𖼅𖽔"),
         ("Łukasz", "கண்ணன்"), ("ಲಕ್ಷ್ಮಿ", "O’Neil-Straße"), ("José", "মোঃ Ali."), ("සිරිසේන", "ලක්ෂ්මී"), ("Ada", "Lovelace"),
     ]  # fmt: skip
     for first_name, last_name in names:
