@@ -42,7 +42,7 @@ def releases(tmp_path: Path) -> Releases:
     version.write_text(version.read_text().replace(__version__, NEXT))
     (package / "store" / "migrations" / "9001_expand.sql").write_text(EXPAND)
     (package / "store" / "migrations" / "9002_contract.sql").write_text(CONTRACT)
-    for folder in (tmp_path, *tmp_path.parents[:2]):
+    for folder in (tmp_path, tmp_path.parent):  # not /tmp, which others write to
         folder.chmod(0o755)
     return Releases(previous, tmp_path / "next" / "src")
 
