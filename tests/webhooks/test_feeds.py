@@ -109,7 +109,7 @@ async def recorded_subjects(world: World) -> list[list[str]]:
     return [row["subject_ids"] for row in rows]
 
 
-async def test_a_feed_is_read_a_few_times_a_minute_whoever_reads_it(world: World) -> None:
+async def test_reads_of_a_feed_are_rate_limited_across_addresses(world: World) -> None:
     _, path = await feed(world)
     _, other = await feed(world)
     readers = [browser_at(world, f"203.0.113.{number}") for number in range(5)]

@@ -1,7 +1,7 @@
 """Limits failed token requests, console sign-ins, patients' links and feeds per name and per address, across all nodes.
 
 The credentials are checked first: right ones are refused only where the same address has failed too often with the same
-client id. Only hashes of client ids and addresses are stored, for a minute.
+name. Only hashes of names and addresses are stored, for a minute.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import contextlib
 import hashlib
 import math
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeVar
 
@@ -79,43 +79,37 @@ class FailedAttempts:
     async def count_token(self, client_id: str, per_minute: int) -> None:
         """Count a token that is to be issued: a client gets as many in a minute as it may make calls."""
         issued = _hash("token", "issued", client_id)
-        if self._blocked_until(issued) or not await self._count([issued], [max(per_minute, LEAST_TOKENS)]):
-            raise self._limited(_ISSUED, issued)
+        await self._count_or_refuse(_ISSUED, {issued: max(per_minute, LEAST_TOKENS)})
 
     async def count_registration(self, address: str | None) -> None:
         """Count an application that registers itself."""
-        subjects = [_hash("token", "registrations from", network_of(address)), _hash("token", "registrations", "")]
-        if self._blocked_until(*subjects) or not await self._count(
-            subjects, [REGISTRATIONS_PER_ADDRESS, REGISTRATIONS]
-        ):
-            raise self._limited(_REGISTERED, *subjects)
+        source = _hash("token", "registrations from", network_of(address))
+        everybody = _hash("token", "registrations", "")
+        await self._count_or_refuse(_REGISTERED, {source: REGISTRATIONS_PER_ADDRESS, everybody: REGISTRATIONS})
 
     async def count_revocation(self, address: str | None) -> None:
         """Count a request to revoke a token, whether or not there is such a token."""
         source = _hash("token", "revocations from", network_of(address))
-        if self._blocked_until(source) or not await self._count([source], [REVOCATIONS_PER_ADDRESS]):
-            raise self._limited(_REVOKED, source)
+        await self._count_or_refuse(_REVOKED, {source: REVOCATIONS_PER_ADDRESS})
 
     async def count_mail(self, email: str, address: str | None) -> None:
         """Count a request for a sign-in link by mail, whether or not the e-mail address belongs to staff."""
-        subjects = [
-            _hash("sign-in", "mails to", email.strip().lower()),
-            _hash("sign-in", "mails from", network_of(address)),
-        ]
-        if self._blocked_until(*subjects) or not await self._count(subjects, [MAILS_PER_RECIPIENT, MAILS_PER_ADDRESS]):
-            raise self._limited(_MAILED, *subjects)
+        recipient = _hash("sign-in", "mails to", email.strip().lower())
+        source = _hash("sign-in", "mails from", network_of(address))
+        await self._count_or_refuse(_MAILED, {recipient: MAILS_PER_RECIPIENT, source: MAILS_PER_ADDRESS})
 
     async def count_link_use(self, link_id: str) -> None:
         """Count a page that is shown by a patient's link."""
-        used = _hash("link", "uses", link_id)
-        if self._blocked_until(used) or not await self._count([used], [LINK_USES]):
-            raise self._limited(_USED, used)
+        await self._count_or_refuse(_USED, {_hash("link", "uses", link_id): LINK_USES})
 
     async def count_feed_read(self, feed_id: str) -> None:
         """Count a read of a calendar feed."""
-        read = _hash("feed", "reads", feed_id)
-        if self._blocked_until(read) or not await self._count([read], [FEED_READS]):
-            raise self._limited(_READ, read)
+        await self._count_or_refuse(_READ, {_hash("feed", "reads", feed_id): FEED_READS})
+
+    async def _count_or_refuse(self, detail: str, caps: Mapping[bytes, int]) -> None:
+        """Counts for each subject, or raises `rate_limited` if one of them is at its cap."""
+        if self._blocked_until(*caps) or not await self._count(list(caps), list(caps.values())):
+            raise self._limited(detail, *caps)
 
     async def _is_capped(self, subject: bytes) -> bool:
         sql = "SELECT * FROM attempts_at_cap($1, $2)"
