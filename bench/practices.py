@@ -25,7 +25,7 @@ FIRST_BOOKED_MINUTE = 360
 UNSEEN_PROCEDURES = range(1000, 1200)
 _PER_DAY = (1440 - FIRST_BOOKED_MINUTE) // MINUTES
 
-_APPOINTMENTS = """INSERT INTO appointment (practice_id, appointment_id, patient_id, provider_id, location_id,
+INSERT_APPOINTMENTS = """INSERT INTO appointment (practice_id, appointment_id, patient_id, provider_id, location_id,
     visit_type_id, procedure_id, lane, starts_at, ends_at, busy_until, status, booked_by, created_at, updated_at)"""
 
 
@@ -72,7 +72,7 @@ def full_day_sql(practice_id: int, day: date, visits: int) -> str:
             initcap(substr(md5(n::text), 1, 6)), initcap(substr(md5('{day}' || n), 9, 9)), md5('{day}' || n),
             date '1950-01-01' + n * 37, '+1 555 ' || 1000000 + n, '1555' || 1000000 + n, NULL, true, now(), now()
         FROM generate_series(1, {visits} * (SELECT count(*)::int FROM provider WHERE practice_id = {practice_id})) n;
-        {_APPOINTMENTS}
+        {INSERT_APPOINTMENTS}
         SELECT {practice_id}, 'apt_' || substr(md5('{day}' || provider_id * 1000 + s), 1, 22),
             'pat_' || substr(md5('{day}' || (provider_id - 1) * {visits} + s + 1), 1, 22), provider_id, {LOCATION},
             {VISIT_TYPE}, {PROCEDURE}, 1, starts, starts + interval '{MINUTES} minutes',
@@ -137,7 +137,7 @@ def people(count: int) -> list[dict[str, Any]]:
 def calendar_sql(practice_id: int, opens: str, step: int, per_day: int, taken: str, days: int) -> str:
     """Weekday appointments of every provider: those of a day's `per_day` steps from `opens` on for which `taken` holds
     (an expression over d, the day, and s, the step)."""
-    return f"""{_APPOINTMENTS}
+    return f"""{INSERT_APPOINTMENTS}
         SELECT {practice_id}, 'apt_' || lpad((provider_id * 100000 + d * 100 + s)::text, 22, '0'),
             'pat_' || lpad((1 + (provider_id * 100000 + d * 100 + s) % 100)::text, 22, '0'), provider_id, {LOCATION},
             {VISIT_TYPE}, {PROCEDURE}, 1, starts, starts + interval '{step} minutes',
@@ -151,7 +151,7 @@ def calendar_sql(practice_id: int, opens: str, step: int, per_day: int, taken: s
 def scattered_sql(practices: str, past: int, ahead: int, a_day: int = 9, location: str = str(LOCATION)) -> str:
     """Appointments of half an hour for every provider of these practices: so many in the past, `a_day` each day, and so
     many in the two weeks ahead, early in the day, where no booking of a run goes. `location` is an expression."""
-    return f"""{_APPOINTMENTS}
+    return f"""{INSERT_APPOINTMENTS}
         SELECT practice_id, 'apt_' || lpad((provider_id * 100000 + n)::text, 22, '0'),
             'pat_' || lpad((1 + (provider_id * 7 + n) % 20)::text, 22, '0'), provider_id, {location}, {VISIT_TYPE},
             {PROCEDURE}, 1, starts, starts + interval '30 minutes', starts + interval '30 minutes', 'booked', 'bench',

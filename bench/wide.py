@@ -1,15 +1,16 @@
 """The wide search: find_first_available over fifty providers, five locations and ninety days, in searches of one."""
 
 import itertools
+import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import load
 from measuring import Generators, Progress, Row, Sizes, interleaved, median, ratios
-from practices import GROUP_PROVIDERS, PROCEDURE, VISIT_TYPE, calendar_sql, group, path_of, patients_sql, unheard
+from practices import INSERT_APPOINTMENTS, PROCEDURE, VISIT_TYPE, calendar_sql, group, path_of, patients_sql, unheard
 from reads import Requests
-from service import Service
+from service import Service, exchange
 
 _WARM_CALLS, _OTHER_CALLS, _BOOKED_CALLS = 64, 16, 8
 _WARM, _OTHER, _CHANGED = "warm", "another question each time", "after all calendars changed"
@@ -20,9 +21,15 @@ _CHANGE = """
 UPDATE appointment SET status = 'confirmed'
 WHERE practice_id = $1 AND appointment_id IN (
     SELECT DISTINCT ON (provider_id) appointment_id FROM appointment
-    WHERE practice_id = $1 AND provider_id <= $2 AND starts_at > current_date + 1 ORDER BY provider_id, starts_at
+    WHERE practice_id = $1 AND starts_at > current_date + 1 ORDER BY provider_id, starts_at
 )
 """
+_BOOKED_ID = f"apt_{'booked':>022}"
+_BOOK = f"""{INSERT_APPOINTMENTS}
+VALUES ($1, $2, 'pat_' || lpad('1', 22, '0'), $3, $4, {VISIT_TYPE}, {PROCEDURE}, 1, $5, $6, $6, 'booked', 'bench',
+    now(), now())
+"""
+_UNBOOK = "DELETE FROM appointment WHERE practice_id = $1 AND appointment_id = $2"
 
 
 def first_available(
@@ -82,7 +89,7 @@ def _wide_ways(
     queries: Sequence[dict[str, Any]],
 ) -> dict[str, Callable[[], float]]:
     """The same question again; another one each time; one after an appointment of every provider has changed; and the
-    same question after an appointment of one provider has."""
+    same question after the first slot of its answer was booked."""
     token = service.tokens([slug])[0]
     path = "/api/slots/first-available"
     never_asked = unheard(queries, path)
@@ -93,14 +100,23 @@ def _wide_ways(
         return [load.request("GET", each, token) for each in itertools.islice(never_asked, count)]
 
     def changed() -> float:
-        service.query(_CHANGE, practice, GROUP_PROVIDERS)
+        service.query(_CHANGE, practice)
         return timed(other(1))
+
+    def first_slot() -> dict[str, Any]:
+        _, _, body = exchange(service.port, "GET", plain, headers={"Authorization": f"Bearer {token}"})
+        found: dict[str, Any] = json.loads(body)["items"][0]
+        return found
 
     def booked() -> float:
         seconds = 0.0
         for _ in range(_BOOKED_CALLS):
-            service.query(_CHANGE, practice, 1)
+            slot = first_slot()
+            starts, ends = datetime.fromisoformat(slot["start"]), datetime.fromisoformat(slot["end"])
+            service.query(_BOOK, practice, _BOOKED_ID, slot["providerId"], slot["locationId"], starts, ends)
             seconds += timed([again])
+            assert first_slot()["id"] != slot["id"], "the slot must be taken"
+            service.query(_UNBOOK, practice, _BOOKED_ID)
         return seconds / _BOOKED_CALLS
 
     return {

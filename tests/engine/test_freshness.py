@@ -154,13 +154,13 @@ class Questions:
         self.version = 1
         self.asked: list[asyncio.Future[None]] = []
 
-    async def fetch(self, _sql: str, practices: int | list[int]) -> list[tuple[int | bytes, ...]]:
+    async def fetch(self, _sql: str, practices: int | list[int]) -> list[tuple[int | bytes | None, ...]]:
         calendars = pack(">qq", 10, self.version)
-        found: list[tuple[int | bytes, ...]]  # read now, answered later
+        found: list[tuple[int | bytes | None, ...]]  # read now, answered later
         if isinstance(practices, int):
-            found = [(practices, calendars)]
+            found = [(practices, calendars, None)]
         else:
-            found = [(practice, practice, calendars) for practice in practices]
+            found = [(practice, practice, calendars, None) for practice in practices]
         answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.asked.append(answered)
         await answered

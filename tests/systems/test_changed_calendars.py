@@ -12,6 +12,7 @@ import pytest
 from frontdesk.domain.availability import OpenTimes
 from frontdesk.domain.directory import Location, OpeningHours, Practice, Procedure, Provider
 from frontdesk.domain.local_time import DAY_MINUTES
+from frontdesk.store.calendar_versions import CurrentVersions
 from frontdesk.systems.native.calendar_cache import CalendarCache, ProviderCalendar, ReadCalendar, Stretch
 from frontdesk.systems.native.opening_times import ProviderOffers
 from frontdesk.systems.port import SlotQuery
@@ -159,7 +160,7 @@ async def test_a_search_after_one_change_reads_only_what_changed(world: World, m
         await practice.found(ANY_VISIT, 50)
     assert set(read) == set(practice.directory.providers)
     assert max(read.values()) > 100
-    for change in (practice.book, practice.cancel, practice.confirm, practice.hold, practice.release):
+    for change in (practice.cancel, practice.confirm, practice.hold, practice.release):
         await change()
         with appointments_read(world, monkeypatch) as read:
             await practice.found(ANY_VISIT, 50)
@@ -168,6 +169,51 @@ async def test_a_search_after_one_change_reads_only_what_changed(world: World, m
     await practice.book_many()
     with appointments_read(world, monkeypatch) as read:
         assert await practice.found(ANY_VISIT, 50) == (await practice.exhaustive(ANY_VISIT))[:50]
+
+
+async def test_a_search_after_a_booking_reads_no_calendar(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    practice = Changing(world, 5)
+    await practice.imported()
+    await practice.filled(0.9)
+    await practice.found(ANY_VISIT, 999)
+    for _ in range(MORE_THAN_ON_RECORD):
+        await practice.book()
+        with appointments_read(world, monkeypatch) as read:
+            assert await practice.found(ANY_VISIT, 999) == await practice.exhaustive(ANY_VISIT)
+        assert read == {}
+
+
+async def test_a_booking_before_another_change_is_read_with_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    practice = Changing(world, 5)
+    await practice.imported()
+    await practice.filled(0.9)
+    await practice.found(ANY_VISIT, 999)
+    for _ in range(MORE_THAN_ON_RECORD):
+        await practice.book()
+        await practice.cancel()
+        with appointments_read(world, monkeypatch) as read:
+            assert await practice.found(ANY_VISIT, 999) == await practice.exhaustive(ANY_VISIT)
+        assert read
+
+
+async def test_appointments_that_are_booked_together_are_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    practice = Changing(world, 5)
+    await practice.imported()
+    full = await practice.found(ANY_VISIT, 999)
+    provider_id = full[0][1]
+    taken = [start for start, provider, _ in full if provider == provider_id][::5][:2]
+    async with world.database.transaction(practice.practice_id) as connection:
+        patient = await connection.fetchval("SELECT patient_id FROM patient")
+        await connection.execute(
+            """INSERT INTO appointment
+               SELECT $1, 'apt_' || lpad(s::text, 22, '0'), $2, $3, $4, 20, 100, 1, to_timestamp(s * 60.0),
+                      to_timestamp((s + 20) * 60.0), to_timestamp((s + 20) * 60.0), 'booked', 'x', now(), now()
+               FROM unnest($5::integer[]) AS s""",
+            *(practice.practice_id, patient, provider_id, full[0][2], taken),
+        )
+    with appointments_read(world, monkeypatch) as read:
+        assert await practice.found(ANY_VISIT, 999) == await practice.exhaustive(ANY_VISIT)
+    assert read == {provider_id: 2}
 
 
 async def test_a_calendar_is_read_whole_if_what_changed_is_not_on_record(
@@ -213,6 +259,34 @@ async def test_a_change_that_was_lost_in_a_fail_over_is_forgotten_although_its_v
         for other in later:
             await connection.execute("UPDATE appointment SET status = 'cancelled' WHERE appointment_id = $1", other)
     assert await practice.found(query, 999) == await practice.exhaustive(query)
+
+
+async def test_a_booking_is_not_added_to_a_calendar_whose_last_change_was_lost_in_a_fail_over(world: World) -> None:
+    practice = Changing(world, 5)
+    await practice.imported()
+    await practice.filled(0.9)
+    provider_id = next(each.id for each in practice.directory.providers.values() if each.capacity == 1)
+    query = replace(ANY_VISIT, provider_id=provider_id)
+    (lost, *place), (later, *other) = (await practice.found(query, 99))[:2]
+    async with world.database.transaction(practice.practice_id) as connection:
+        before = await connection.fetchrow(
+            "SELECT version, recent FROM calendar_version WHERE provider_id = $1", provider_id
+        )
+        await practice._book(connection, *place, lost, lost + 20, 1)
+    await practice.found(query, 99)
+    async with world.database.transaction(practice.practice_id) as connection:
+        cancel = "UPDATE appointment SET status = 'cancelled' WHERE starts_at = $1"
+        await connection.execute(cancel, EPOCH + timedelta(minutes=lost))
+        await connection.execute(
+            "UPDATE calendar_version SET version = $1, recent = $2 WHERE provider_id = $3", *before, provider_id
+        )
+        await connection.execute("UPDATE appointment SET status = status WHERE provider_id = $1", provider_id)
+        await practice._book(connection, *other, later, later + 20, 1)
+    current = await CurrentVersions(world.database).read(practice.practice_id)
+    booking = current.last_booking(provider_id)
+    assert booking is not None
+    assert booking.changes == before["version"] + 2, "one more than the search has seen"
+    assert await practice.found(query, 99) == (await practice.exhaustive(query))[:99]
 
 
 async def test_a_minute_that_an_appointment_has_begun_is_taken(world: World) -> None:

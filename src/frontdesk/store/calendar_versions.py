@@ -3,18 +3,39 @@
 import asyncio
 from array import array
 from collections.abc import Mapping
+from struct import Struct
 from typing import NamedTuple
 
 from frontdesk.store.database import Database, PartUnavailable
 from frontdesk.store.rows import network_integers
 
-_VERSIONS = "SELECT version, calendars FROM calendar_versions($1)"
-_VERSIONS_OF_SEVERAL = "SELECT practice, version, calendars FROM versions_of_practices($1)"
+_VERSIONS = "SELECT version, calendars, bookings FROM current_versions($1)"
+_VERSIONS_OF_SEVERAL = "SELECT practice, version, calendars, bookings FROM current_versions_of($1)"
+_BOOKING = Struct(">4q3i")
+
+
+class Booking(NamedTuple):
+    """A change of a provider's calendar that was one new appointment."""
+
+    provider_id: int
+    changes: int
+    mark_before: int  # of the change before
+    mark: int
+    start: int
+    end: int
+    lane: int
 
 
 class PracticeVersions(NamedTuple):
     directory: int | None  # None: there is no such practice
     calendars: Mapping[int, int]  # changes of each provider's calendar; a provider without any is left out
+    bookings: bytes = b""  # the last of each calendar
+
+    def last_booking(self, provider_id: int) -> Booking | None:
+        """The last change of the provider's calendar, if it was one new appointment."""
+        last = (provider_id, self.calendars.get(provider_id))
+        bookings = (Booking(*each) for each in _BOOKING.iter_unpack(self.bookings))
+        return next((booking for booking in bookings if booking[:2] == last), None)
 
 
 class CurrentVersions:
@@ -76,8 +97,8 @@ def _settle(result: asyncio.Future[PracticeVersions], answer: PracticeVersions |
         result.set_result(answer)
 
 
-def _versions(directory: int | None, calendars: bytes | None) -> PracticeVersions:
-    return PracticeVersions(directory, _by_provider(network_integers("q", calendars)))
+def _versions(directory: int | None, calendars: bytes | None, bookings: bytes | None) -> PracticeVersions:
+    return PracticeVersions(directory, _by_provider(network_integers("q", calendars)), bookings or b"")
 
 
 def _by_provider(numbers: "array[int]") -> dict[int, int]:

@@ -1,5 +1,7 @@
 -- Questions about all practices: which of them have work to be done, and what waits.
 
+DROP FUNCTION IF EXISTS versions_of_practices(bigint[]);
+
 -- Looks at each practice under its own row-level policy and returns only ids. Each look is one step in an index.
 CREATE OR REPLACE FUNCTION practices_with(p_chore text, p_before timestamptz) RETURNS SETOF bigint
 LANGUAGE plpgsql AS $$
@@ -52,13 +54,13 @@ BEGIN
     END LOOP;
 END $$;
 
--- What calendar_versions says of each of several practices.
-CREATE OR REPLACE FUNCTION versions_of_practices(p_practices bigint[])
-RETURNS TABLE (practice bigint, version bigint, calendars bytea)
+-- What current_versions says of each of several practices.
+CREATE OR REPLACE FUNCTION current_versions_of(p_practices bigint[])
+RETURNS TABLE (practice bigint, version bigint, calendars bytea, bookings bytea)
 LANGUAGE plpgsql AS $$
 BEGIN
     RETURN QUERY
-    SELECT wanted.id, v.version, v.calendars FROM unnest(p_practices) AS wanted (id), calendar_versions(wanted.id) AS v;
+    SELECT wanted.id, v.* FROM unnest(p_practices) AS wanted (id), current_versions(wanted.id) AS v;
 END $$;
 
 -- Up to p_look practices with webhooks after an id, and whether anything may be due there.

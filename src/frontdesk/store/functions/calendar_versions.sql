@@ -24,16 +24,43 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT ARRAY[ARRAY[version, newest[1][2], newest[1][3], newest[1][4]]] || before[1:8]
 $$;
 
+-- One new appointment as the change of its calendar, numbered as if it were the first: provider, number of changes, mark of
+-- the change before and of this one, in eight bytes each; start, end and lane, in four; all in network byte order.
+CREATE OR REPLACE FUNCTION booking_of(provider integer, change bigint[], lane integer) RETURNS bytea
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT int8send(provider) || int8send(1) || int8send(0) || int8send(change[1][4])
+        || int4send(change[1][2]::integer) || int4send(change[1][3]::integer) || int4send(lane)
+$$;
+
+-- The same with its version, after the changes before it. Null if it is not one new appointment, or the first change on record.
+CREATE OR REPLACE FUNCTION next_booking(version bigint, booking bytea, before bigint[]) RETURNS bytea
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT overlay(booking PLACING int8send(version) || int8send(before[1][4]) FROM 9)
+$$;
+
 -- The versions that everything computed from a practice's directory and appointments depends on: that of the directory,
 -- and the provider and the number of changes of each calendar as integers in network byte order. The directory's is null
--- for an unknown practice.
-CREATE OR REPLACE FUNCTION calendar_versions(p_practice bigint, OUT version bigint, OUT calendars bytea)
+-- for an unknown practice. `bookings` has the last new appointment of each calendar: a cache that lacks no other change adds
+-- it, without reading the calendar.
+CREATE OR REPLACE FUNCTION current_versions(
+    p_practice bigint, OUT version bigint, OUT calendars bytea, OUT bookings bytea
+)
 LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
-    SELECT p.version,
-           (SELECT string_agg(int8send(c.provider_id) || int8send(c.version), '')
-            FROM calendar_version c WHERE c.practice_id = p_practice)
-    INTO version, calendars
-    FROM practice p WHERE p.practice_id = p_practice;
+    SELECT p.version, counted.calendars, counted.bookings INTO version, calendars, bookings
+    FROM practice p
+    CROSS JOIN (
+        SELECT string_agg(int8send(c.provider_id) || int8send(c.version), '') AS calendars,
+               string_agg(c.last_booking, '') AS bookings
+        FROM calendar_version c WHERE c.practice_id = p_practice
+    ) counted
+    WHERE p.practice_id = p_practice;
+END $$;
+
+-- Used by the previous release.
+CREATE OR REPLACE FUNCTION calendar_versions(p_practice bigint, OUT version bigint, OUT calendars bytea)
+LANGUAGE plpgsql AS $$
+BEGIN
+    SELECT v.version, v.calendars INTO version, calendars FROM current_versions(p_practice) v;
 END $$;

@@ -14,6 +14,22 @@ BEGIN
     RETURN NULL;
 END $$;
 
+-- New appointments. What a single one takes is written down with its version, so that other changes can leave it there.
+CREATE OR REPLACE FUNCTION count_new_appointments() RETURNS trigger
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO calendar_version AS c (practice_id, provider_id, version, recent, last_booking)
+    SELECT practice_id, provider_id, 1, change, booking_of(provider_id, change, lane)
+    FROM (SELECT practice_id, provider_id, touched(min(starts_at), max(busy_until)) AS change,
+                 CASE WHEN count(*) = 1 AND every(status <> 'cancelled') THEN min(lane) END AS lane
+          FROM changed GROUP BY practice_id, provider_id) made
+    ORDER BY practice_id, provider_id
+    ON CONFLICT (practice_id, provider_id)
+    DO UPDATE SET version = c.version + 1, recent = newest_changes(c.version + 1, excluded.recent, c.recent),
+                  last_booking = next_booking(c.version + 1, excluded.last_booking, c.recent);
+    RETURN NULL;
+END $$;
+
 -- An update may move an appointment from one provider to another: both are counted.
 CREATE OR REPLACE FUNCTION count_calendar_update() RETURNS trigger
 LANGUAGE plpgsql AS $$
@@ -29,7 +45,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE TRIGGER calendar_insert AFTER INSERT ON appointment REFERENCING NEW TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION count_calendar_change();
+    FOR EACH STATEMENT EXECUTE FUNCTION count_new_appointments();
 CREATE OR REPLACE TRIGGER calendar_update AFTER UPDATE ON appointment REFERENCING OLD TABLE AS before NEW TABLE AS after
     FOR EACH STATEMENT EXECUTE FUNCTION count_calendar_update();
 CREATE OR REPLACE TRIGGER calendar_delete AFTER DELETE ON appointment REFERENCING OLD TABLE AS changed

@@ -15,6 +15,7 @@ from frontdesk.cache import BoundedCache
 from frontdesk.domain.availability import Busy, OpenTimes, room
 from frontdesk.domain.directory import Procedure
 from frontdesk.domain.local_time import DAY_MINUTES
+from frontdesk.store.calendar_versions import Booking
 from frontdesk.store.rows import network_integers
 from frontdesk.systems.native.opening_times import ProviderOffers
 
@@ -75,14 +76,20 @@ class ProviderCalendar:
     mark: int | None  # of the last change, if it is on record
     begin: int
     end: int
-    busy: Busy  # appointments and holds
     appointments: Busy
     holds: Busy
     until: float  # when the first hold expires
+    busy: Busy = field(init=False)  # appointments and holds
     open: dict[tuple[tuple[int, ...], int, int], OpenWeeks] = field(
         default_factory=dict
     )  # by locations, duration, buffer
-    size: int = 0  # about as many bytes
+    size: int = field(init=False)  # about as many bytes
+
+    def __post_init__(self) -> None:
+        self.busy = _together(self.appointments, self.holds) if self.has_holds else self.appointments
+        self.size = _OVERHEAD + 12 * (len(self.appointments.starts) + len(self.holds.starts))
+        if self.has_holds:
+            self.size += 12 * len(self.busy.starts)
 
     @property
     def has_holds(self) -> bool:
@@ -106,18 +113,37 @@ class CalendarCache:
         """Stores the calendar of that stretch: what was read, and the rest as it was `known`."""
         appointments = _appointments(stretch, read, known)
         held = network_integers("i", read.holds)
-        holds = Busy(held[0::4], held[1::4], held[2::4])
-        busy, until = (_together(appointments, holds), min(held[3::4])) if held else (appointments, inf)
-        learnt = ProviderCalendar(read.changes, read.mark, *stretch, busy, appointments, holds, until)
-        learnt.size = _OVERHEAD + 12 * (len(appointments.starts) + len(holds.starts))
-        if holds.starts:
-            learnt.size += 12 * len(busy.starts)
+        holds, until = Busy(held[0::4], held[1::4], held[2::4]), min(held[3::4], default=inf)
+        learnt = ProviderCalendar(read.changes, read.mark, *stretch, appointments, holds, until)
+        # A hold that is new since then is among what has changed.
+        changed = () if known is None else ((read.since, read.until), *_spans(known.holds))
+        return self._store(practice_id, provider_id, learnt, known, changed)
+
+    def book(self, practice_id: int, known: ProviderCalendar, booking: Booking) -> ProviderCalendar | None:
+        """Stores the calendar with a booking that is the only change since it was read; None if that is not certain."""
+        if booking.changes != known.changes + 1 or booking.mark_before != known.mark:
+            return None
+        appointments = known.appointments
+        if booking.start < known.end and booking.end > known.begin:
+            appointments = _together(appointments, Busy((booking.start,), (booking.end,), (booking.lane,)))
+        booked = ProviderCalendar(
+            booking.changes, booking.mark, known.begin, known.end, appointments, known.holds, known.until
+        )
+        return self._store(practice_id, booking.provider_id, booked, known, ((booking.start, booking.end),))
+
+    def _store(
+        self,
+        practice_id: int,
+        provider_id: int,
+        calendar: ProviderCalendar,
+        known: ProviderCalendar | None,
+        changed: Sequence[tuple[int, int]],
+    ) -> ProviderCalendar:
         if known is not None:
-            # A hold that is new since then is among what has changed.
-            learnt.open = _open_as_before(known, stretch.begin, [(read.since, read.until), *_spans(known.holds)])
-            learnt.size += sum(weeks.size for weeks in learnt.open.values())
-        self._cached.put((practice_id, provider_id), learnt, weight=learnt.size)
-        return learnt
+            calendar.open = _open_as_before(known, calendar.begin, changed)
+        calendar.size += sum(weeks.size for weeks in calendar.open.values())
+        self._cached.put((practice_id, provider_id), calendar, weight=calendar.size)
+        return calendar
 
     def open_starts(
         self,
@@ -193,9 +219,9 @@ def _appointments(stretch: Stretch, read: ReadCalendar, known: ProviderCalendar 
     return Busy(starts, ends, lanes)
 
 
-def _together(appointments: Busy, holds: Busy) -> Busy:
-    starts, ends, lanes = array("i", appointments.starts), array("i", appointments.ends), array("i", appointments.lanes)
-    for start, end, lane in zip(holds.starts, holds.ends, holds.lanes, strict=True):
+def _together(many: Busy, few: Busy) -> Busy:
+    starts, ends, lanes = array("i", many.starts), array("i", many.ends), array("i", many.lanes)
+    for start, end, lane in zip(few.starts, few.ends, few.lanes, strict=True):
         at = bisect_left(starts, start)
         starts.insert(at, start)
         ends.insert(at, end)

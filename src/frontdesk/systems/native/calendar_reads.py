@@ -35,13 +35,22 @@ class CalendarReads:
         self._provider_ids = provider_ids
         self._cached = cache.known(practice_id, provider_ids)
         # Current as of this call, and read as far as it needed them.
-        self.calendars = {
-            provider_id: calendar
-            for provider_id, calendar in self._cached.items()
-            if calendar.changes == current.calendars.get(provider_id, 0) and minute < calendar.until
-        }
+        self.calendars: dict[int, ProviderCalendar] = {}
+        for provider_id, calendar in self._cached.items():
+            if minute < calendar.until:
+                if calendar.changes == current.calendars.get(provider_id, 0):
+                    self.calendars[provider_id] = calendar
+                elif booked := self._with_last_booking(provider_id, calendar, current):
+                    self.calendars[provider_id] = booked
+        self._cached |= self.calendars
         self.changes = {provider_id: calendar.changes for provider_id, calendar in self.calendars.items()}
         """Of each provider's calendar, as the first read saw it."""
+
+    def _with_last_booking(
+        self, provider_id: int, calendar: ProviderCalendar, current: PracticeVersions
+    ) -> ProviderCalendar | None:
+        booking = current.last_booking(provider_id)
+        return None if booking is None else self._cache.book(self._practice_id, calendar, booking)
 
     @property
     def cached_until(self) -> int:

@@ -1,5 +1,7 @@
 -- Questions about all practices: each is one query to all workers, under a role that sees few columns of all practices.
 
+DROP FUNCTION IF EXISTS versions_of_practices(bigint[]);
+
 DO $$
 BEGIN
     IF to_regrole('frontdesk_overview') IS NULL THEN
@@ -70,8 +72,8 @@ BEGIN
     END IF;
 END $$;
 
-CREATE OR REPLACE FUNCTION versions_of_practices(p_practices bigint[])
-RETURNS TABLE (practice bigint, version bigint, calendars bytea)
+CREATE OR REPLACE FUNCTION current_versions_of(p_practices bigint[])
+RETURNS TABLE (practice bigint, version bigint, calendars bytea, bookings bytea)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = frontdesk, pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY
@@ -79,7 +81,8 @@ BEGIN
         SELECT c.practice_id, string_agg(int8send(c.provider_id) || int8send(c.version), '') AS calendars
         FROM calendar_version c WHERE c.practice_id = ANY (p_practices) GROUP BY c.practice_id
     )
-    SELECT wanted.id, p.version, counted.calendars FROM unnest(p_practices) AS wanted (id)
+    -- Triggers of rows do not tell which change is a booking alone.
+    SELECT wanted.id, p.version, counted.calendars, NULL::bytea FROM unnest(p_practices) AS wanted (id)
     LEFT JOIN practice p ON p.practice_id = wanted.id LEFT JOIN counted ON counted.practice_id = wanted.id;
 END $$;
 
@@ -186,7 +189,7 @@ DECLARE
     v_function regprocedure;
 BEGIN
     FOREACH v_function IN ARRAY ARRAY[
-        'frontdesk.practices_with(text, timestamptz)', 'frontdesk.versions_of_practices(bigint[])',
+        'frontdesk.practices_with(text, timestamptz)', 'frontdesk.current_versions_of(bigint[])',
         'frontdesk.look_for_webhooks(bigint, integer, timestamptz)', 'frontdesk.measure_queues(integer)'
     ]::regprocedure[] LOOP
         EXECUTE format('ALTER FUNCTION %s OWNER TO frontdesk_overview', v_function);
