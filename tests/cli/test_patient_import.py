@@ -67,6 +67,17 @@ async def test_new_patients_are_added_and_duplicates_are_listed(
     assert found.json()["items"][0]["id"] == jane["patient_id"]
 
 
+async def test_names_that_differ_in_vowel_signs_are_different_people(
+    world: World, command: Command, tmp_path: Path
+) -> None:
+    path = tmp_path / "patients.csv"
+    for names, added in (("राम रीमा राम", 2), ("रमा राम रीमा", 1)):
+        path.write_text(HEADER + "".join(JANE.replace("Jane", name) for name in names.split()), "utf-8")
+        done = await command("patient", "import", str(path), "--practice", "harbor", "--json")
+        assert (done.document["added"], len(done.document["duplicates"])) == (added, 3 - added)
+    assert set(await patients(world)) == {"राम", "रीमा", "रमा"}
+
+
 async def test_a_file_with_faults_adds_nobody_and_names_lines_and_columns(
     world: World, command: Command, tmp_path: Path
 ) -> None:

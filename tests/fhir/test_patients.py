@@ -67,6 +67,13 @@ def test_a_person_is_matched_on_any_name_and_any_phone(first: str, last: str, ph
     assert is_same(ADA, first, last, phone, BORN) is same
 
 
+@pytest.mark.parametrize(("first", "same"), [("रीमा", True), ("राम", False), ("रम", False)])
+def test_names_that_differ_in_vowel_signs_are_different_people(first: str, same: bool) -> None:
+    rima = new_patient(PatientDetails("रीमा", "Lovelace", BORN, "+1 555 010 0199", None), "intent")
+    assert is_same(rima, first, "Lovelace", "0199", BORN) is same
+    assert differs(rima, PatientDetails(first, "Lovelace", BORN, "+1 555 010 0199", None)) is not same
+
+
 @pytest.mark.parametrize("members", [{"active": False}, {"link": [{"type": "replaced-by", "other": {}}]}])
 def test_a_record_that_was_merged_or_closed_is_nobody(members: Resource) -> None:
     assert not is_same({**ADA, **members}, "Ada", "Lovelace", "0199", BORN)

@@ -1,13 +1,14 @@
 """Putting patients on file and changing them."""
 
-import unicodedata
+import json
 from typing import Any
 
 import asyncpg
 import httpx
 import pytest
 
-from frontdesk.store.migrate import migrate
+from frontdesk.systems.changes import Change
+from frontdesk.systems.native.system import NativeSystem
 from tests.doors.mcp_speech import call
 from tests.world import World, confirmed, patient_id
 
@@ -202,22 +203,56 @@ async def test_names_that_differ_in_vowel_signs_are_different_people(integration
         assert [item["id"] for item in found.json()["items"]] == [created_id]
 
 
-async def test_patients_on_file_get_keys_with_the_vowel_signs_of_their_names(
-    integration: httpx.AsyncClient, owner: asyncpg.Connection, owner_dsn: str
+async def test_a_changed_name_is_a_conflict_only_if_it_is_that_of_another(integration: httpx.AsyncClient) -> None:
+    await integration.post("/api/patients", json={**MARY, "firstName": "राम"})
+    made = await integration.post("/api/patients", json=MARY)
+    path = f"/api/patients/{made.json()['patientId']}"
+    assert (await integration.patch(path, json={"firstName": "राम"})).json()["code"] == "conflict"
+    assert (await integration.patch(path, json={"firstName": "रीमा"})).status_code == 200
+    assert (await integration.patch(path, json={"firstName": "रमा"})).status_code == 200
+
+
+@pytest.mark.parametrize(("new_name", "status_of_retry"), [("राम", 409), ("रमा", 201)])
+async def test_a_namesake_who_is_renamed_meanwhile_is_a_conflict(
+    world: World, integration: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, new_name: str, status_of_retry: int
 ) -> None:
-    names = [
-        ("राम", "शर्मा"), ("रीमा-देवी", "श्री श्री"), ("がな", "ﾊﾟ゚ｸ"), ("สมชาย", "ใจดี"), ("མཚོ་འཛིན", "རྒྱ"),
-        ("မြင့်", "အောင်"), ("𑄌𑄋𑄴𑄟𑄳𑄦", "𑄢𑄚𑄨𑄁"), ("𖼀𖽑𖽪", "𖼅𖽔"),
-        ("Łukasz", "கண்ணன்"), ("ಲಕ್ಷ್ಮಿ", "O’Neil-Straße"), ("José", "মোঃ Ali."), ("සිරිසේන", "ලක්ෂ්මී"), ("Ada", "Lovelace"),
-    ]  # fmt: skip
-    for first_name, last_name in names:
-        person = {**MARY, "firstName": first_name, "lastName": last_name}
-        assert (await integration.post("/api/patients", json=person)).status_code == 201
-    rows = "SELECT patient_id, name_key FROM frontdesk.patient ORDER BY 1"
-    keys = {row["patient_id"]: row["name_key"] for row in await owner.fetch(rows)}
-    for keyed_id, key in keys.items():
-        without_marks = "".join(char for char in key if unicodedata.category(char)[0] != "M")
-        await owner.execute("UPDATE frontdesk.patient SET name_key = $2 WHERE patient_id = $1", keyed_id, without_marks)
-    await owner.execute("DELETE FROM frontdesk.migration WHERE name = 'vowel_signs_in_name_keys'")
-    await migrate(owner_dsn)
-    assert {row["patient_id"]: row["name_key"] for row in await owner.fetch(rows)} == keys
+    other = (await integration.post("/api/patients", json={**MARY, "firstName": "रीमा"})).json()["patientId"]
+    look = NativeSystem._namesakes
+
+    async def look_and_rename(self: NativeSystem, change: Change) -> list[tuple[str, str]]:
+        found = await look(self, change)
+        async with world.database.transaction(1) as connection:
+            await connection.execute("UPDATE patient SET first_name = $2 WHERE patient_id = $1", other, new_name)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(NativeSystem, "_namesakes", look_and_rename)
+        refused = await integration.post("/api/patients", json={**MARY, "firstName": "राम"})
+    assert refused.json()["code"] == "conflict"
+    retried = await integration.post("/api/patients", json={**MARY, "firstName": "राम"})
+    assert retried.status_code == status_of_retry
+
+
+async def test_names_are_compared_by_their_spelling_and_stored_with_the_key_of_older_nodes(
+    integration: httpx.AsyncClient, owner: asyncpg.Connection
+) -> None:
+    person = {**MARY, "firstName": "रीमा", "lastName": "Núñez"}
+    made = (await integration.post("/api/patients", json=person)).json()["patientId"]
+    assert await owner.fetchval("SELECT name_key FROM frontdesk.patient WHERE patient_id = $1", made) == "रम|nunez"
+    for first_name, last_name, ids in (("रीमा", "Nunez", [made]), ("राम", "Núñez", []), ("रम", "Núñez", [])):
+        asked = {**person, "firstName": first_name, "lastName": last_name}
+        found = await integration.post("/api/patients/match", json=asked)
+        assert [item["id"] for item in found.json().get("items", [])] == ids
+        assert (await integration.post("/api/patients", json=asked)).status_code == (409 if ids else 201)
+
+
+async def test_a_change_of_an_older_node_is_compared_without_marks(
+    integration: httpx.AsyncClient, owner: asyncpg.Connection
+) -> None:
+    made = await integration.post("/api/patients", json={**MARY, "firstName": "रीमा"})
+    assert made.status_code == 201
+    change = {"patientId": "pat_new", "nameKey": "रम|seacole", "dob": MARY["dob"], "phoneDigits": "15550100111"}
+    rima, ram = ({"firstName": name, "lastName": "Seacole"} for name in ("रीमा", "राम"))
+    for namesakes, on_file in (({}, True), ({"namesakes": [ram]}, True), ({"namesakes": [ram, rima]}, False)):
+        sent = json.dumps({**change, **namesakes})
+        assert await owner.fetchval("SELECT patient_is_on_file(1, $1)", sent) is on_file

@@ -98,6 +98,13 @@ async def test_concurrent_guesses_get_no_more_answers(world: World) -> None:
     assert codes.count(429) == 37
 
 
+async def test_names_that_differ_in_vowel_signs_count_as_one_person(world: World) -> None:
+    agent = await world.client()
+    guesses = {"2000": "राम", "2001": "रीमा", "2002": "रमा", "2003": "रूमा"}
+    codes = [(await match(agent, phone, firstName=name)).status_code for phone, name in guesses.items()]
+    assert codes == [404] * 3 + [429]
+
+
 async def test_creating_and_updating_patients_answer_no_more_than_matching(world: World) -> None:
     agent = await world.client()
     codes = [

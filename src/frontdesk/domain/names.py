@@ -16,14 +16,18 @@ _TRANSCRIPTIONS = str.maketrans(
 )  # fmt: skip
 
 
-def words(text: str) -> list[str]:
-    """The normalised words of a text: 'Dr. José  O’Neil-Smith' gives dr, jose, oneil, smith."""
-    return _normalised(text).replace("'", "").replace("-", " ").split()
+def words(text: str, *, marks: bool = False) -> list[str]:
+    """The normalised words of a text: 'Dr. José  O’Neil-Smith' gives dr, jose, oneil, smith.
+
+    `marks`: with vowel signs and the like, without which रीमा and राम are the same letters.
+    """
+    return _normalised(text, marks=marks).replace("'", "").replace("-", " ").split()
 
 
 def word_parts(text: str) -> list[list[str]]:
-    """The normalised words of a text, split at their punctuation: 'Dr. O’Neil-Smith' gives [dr], [o, neil, smith]."""
-    found = ([part for part in word.split("-") if part] for word in _normalised(text).replace("'", "-").split())
+    """The words with marks, split at their punctuation: 'Dr. O’Neil-Smith' gives [dr], [o, neil, smith]."""
+    unsplit = _normalised(text, marks=True).replace("'", "-").split()
+    found = ([part for part in word.split("-") if part] for word in unsplit)
     return [parts for parts in found if parts]
 
 
@@ -31,17 +35,17 @@ def has_letter(text: str) -> bool:
     return any(char.isalpha() for word in words(text) for char in word)
 
 
-def _normalised(text: str) -> str:
+def _normalised(text: str, *, marks: bool) -> str:
     """Decomposed letters and digits without case and accents, ' for apostrophes and dots, - for other punctuation."""
     decomposed = unicodedata.normalize("NFKD", text.translate(_APOSTROPHES).casefold()).translate(_APOSTROPHES)
     kept = []
     for char in decomposed.casefold().translate(_TRANSCRIPTIONS):
         category = unicodedata.category(char)
-        if category[0] in "LN" or char == "'" or _is_spelling(char, category):
+        if category[0] in "LN" or char == "'" or (marks and _is_spelling(char, category)):
             kept.append(char)
         elif category[0] == "Z" or char.isspace():
             kept.append(" ")
-        elif category[0] != "M" and category != "Cf":  # accents and invisible marks do not separate words
+        elif category[0] != "M" and category != "Cf":  # marks and invisible characters do not separate words
             kept.append("-")
     return "".join(kept)
 

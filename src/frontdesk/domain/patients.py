@@ -39,8 +39,17 @@ class Contact:
 
 
 def name_key(first_name: str, last_name: str) -> str:
-    """The key by which names are compared: normalised letters and digits of first and last name."""
-    return f"{''.join(words(first_name))}|{''.join(words(last_name))}"
+    """The stored key, by which the database finds names that may be the same: letters and digits without marks."""
+    return _key(first_name, last_name, marks=False)
+
+
+def spelling_key(first_name: str, last_name: str) -> str:
+    """Names are the same person's if these keys are equal. Never stored: nodes of two releases may disagree on it."""
+    return _key(first_name, last_name, marks=True)
+
+
+def _key(first_name: str, last_name: str, *, marks: bool) -> str:
+    return f"{''.join(words(first_name, marks=marks))}|{''.join(words(last_name, marks=marks))}"
 
 
 def same_phone(given: str, stored: str) -> bool:

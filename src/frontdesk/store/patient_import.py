@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 from frontdesk.domain.names import digits
-from frontdesk.domain.patients import name_key, same_phone
+from frontdesk.domain.patients import name_key, same_phone, spelling_key
 from frontdesk.practice_file import PatientRecord
 from frontdesk.store.practices import save_patients
 
@@ -18,8 +18,8 @@ INSERT INTO patient_counter (practice_id, last_number) VALUES ($1, 0)
 ON CONFLICT (practice_id) DO UPDATE SET last_number = patient_counter.last_number RETURNING last_number
 """
 _MATCH = """
-SELECT given.place, found.patient_id FROM unnest($2::text[], $3::date[], $4::text[]) WITH ORDINALITY
-    AS given (name_key, dob, phone_digits, place)
+SELECT given.place, found.patient_id, found.first_name, found.last_name
+FROM unnest($2::text[], $3::date[], $4::text[]) WITH ORDINALITY AS given (name_key, dob, phone_digits, place)
 CROSS JOIN LATERAL match_patients($1, given.name_key, given.dob, given.phone_digits) AS found
 """
 _NUMBERS = "SELECT number, patient_id FROM patient WHERE practice_id = $1 AND number = ANY ($2::integer[])"
@@ -57,7 +57,10 @@ async def compare_patients(connection: Any, practice_id: int, patients: Sequence
             [digits(each.phone) for each in part],
         )
         for row in rows:
-            on_file.setdefault(start + row["place"] - 1, row["patient_id"])
+            place = start + row["place"] - 1
+            given = patients[place]
+            if spelling_key(row["first_name"], row["last_name"]) == spelling_key(given.first_name, given.last_name):
+                on_file.setdefault(place, row["patient_id"])
     numbers = await connection.fetch(_NUMBERS, practice_id, [each.number for each in patients])
     owners = {row["number"]: row["patient_id"] for row in numbers}
     taken = [
@@ -69,11 +72,11 @@ async def compare_patients(connection: Any, practice_id: int, patients: Sequence
 
 
 def _repeated(patients: Sequence[PatientRecord]) -> dict[int, int]:
-    """The rule of `match_patients`, among the given patients."""
+    """The same comparison among the given patients."""
     seen: dict[tuple[Any, ...], list[int]] = {}
     found = {}
     for place, each in enumerate(patients):
-        namesakes = seen.setdefault((name_key(each.first_name, each.last_name), each.dob), [])
+        namesakes = seen.setdefault((spelling_key(each.first_name, each.last_name), each.dob), [])
         same = (other for other in namesakes if same_phone(each.phone, patients[other].phone))
         if (first := next(same, None)) is not None:
             found[place] = first

@@ -205,7 +205,6 @@ BUGS: Mapping[str, Bug] = {
     ),
     "a patient on file twice": Bug(
         {"not linearizable (person)"},
-        Edit(PATIENTS, "    IF EXISTS (SELECT FROM match_patients(p_practice, c ->> 'nameKey', (c ->> 'dob')::date, c ->> 'phoneDigits')) THEN",
-             "    IF false THEN"),
+        Edit(PATIENTS, "    IF patient_is_on_file(p_practice, c) THEN", "    IF false THEN"),
     ),
 }  # fmt: skip

@@ -31,7 +31,8 @@ class MatchAttempts:
         self._ring = ring
 
     def person(self, practice_id: int, first_name: str, last_name: str, dob: date) -> bytes:
-        """The keyed hash of the person asked for, equal for all spellings that match."""
+        """The keyed hash of the person asked for, equal for all spellings that match and, because a guess may vary
+        them, for names that differ in marks only."""
         return self._hash(f"{practice_id}\n{name_key(first_name, last_name)}\n{dob}")
 
     async def count(self, caller: Caller, person: bytes, phone: str, now: datetime, *, is_hit: bool) -> None:

@@ -12,8 +12,9 @@ BEGIN
     END IF;
 END $$;
 
--- Patients with these names, this date of birth and a phone number whose digits contain the given ones or, with seven
--- or more digits, are contained in them: the same rule as frontdesk.domain.patients.same_phone.
+-- Patients with this key of their names, this date of birth and a phone number whose digits contain the given ones or, with
+-- seven or more digits, are contained in them: the same rule as frontdesk.domain.patients.same_phone. The key has no marks, so
+-- callers compare the names (frontdesk.domain.patients.spelling_key).
 CREATE OR REPLACE FUNCTION match_patients(p_practice bigint, p_name_key text, p_dob date, p_digits text)
 RETURNS SETOF patient
 LANGUAGE plpgsql ROWS 1 AS $$
@@ -88,6 +89,17 @@ BEGIN
     END IF;
 END $$;
 
+-- Whether another patient is the same person. `namesakes`: names with the same key that the caller found to be different.
+-- Not the ids of their patients, who may get other names meanwhile. The previous release sends none.
+CREATE OR REPLACE FUNCTION patient_is_on_file(p_practice bigint, c jsonb) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM match_patients(p_practice, c ->> 'nameKey', (c ->> 'dob')::date, c ->> 'phoneDigits') m
+    WHERE m.patient_id <> c ->> 'patientId' AND NOT coalesce(c -> 'namesakes', '[]') @> jsonb_build_array(
+        jsonb_build_object('firstName', m.first_name, 'lastName', m.last_name));
+    RETURN FOUND;
+END $$;
+
 CREATE OR REPLACE FUNCTION change_create_patient(p_practice bigint, c jsonb, p_actor text, p_now timestamptz)
 RETURNS change_outcome
 LANGUAGE plpgsql AS $$
@@ -98,7 +110,7 @@ BEGIN
     INSERT INTO patient_counter (practice_id, last_number) VALUES (p_practice, 1)
     ON CONFLICT (practice_id) DO UPDATE SET last_number = patient_counter.last_number + 1
     RETURNING last_number INTO v_number;
-    IF EXISTS (SELECT FROM match_patients(p_practice, c ->> 'nameKey', (c ->> 'dob')::date, c ->> 'phoneDigits')) THEN
+    IF patient_is_on_file(p_practice, c) THEN
         RETURN ('conflict', 'patient_exists', NULL, '{}', NULL, NULL)::change_outcome;
     END IF;
     INSERT INTO patient (
@@ -131,10 +143,7 @@ BEGIN
     -- Duplicates on file do not matter to other changes.
     IF (p.first_name, p.last_name, p.dob, p.phone) IS DISTINCT FROM (
         c ->> 'firstName', c ->> 'lastName', (c ->> 'dob')::date, c ->> 'phone'
-    ) AND EXISTS (
-        SELECT FROM match_patients(p_practice, c ->> 'nameKey', (c ->> 'dob')::date, c ->> 'phoneDigits') m
-        WHERE m.patient_id <> v_id
-    ) THEN
+    ) AND patient_is_on_file(p_practice, c) THEN
         RETURN ('conflict', 'patient_exists', NULL, ARRAY[v_id], NULL, NULL)::change_outcome;
     END IF;
     UPDATE patient SET

@@ -1,5 +1,6 @@
 """Changes as the JSON that `commit_write` takes."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -11,7 +12,12 @@ from frontdesk.store.rows import camel, field_names
 from frontdesk.systems.changes import Booking, Change, PatientDetails
 
 
-def as_json(change: Change, consent: Consent | None, traceparent: str | None = None) -> str:
+def as_json(
+    change: Change,
+    consent: Consent | None,
+    traceparent: str | None = None,
+    namesakes: Sequence[tuple[str, str]] = (),
+) -> str:
     data = _members(change)
     if (booking := data.pop("booking", None)) is not None:
         data |= _members(booking)
@@ -19,6 +25,7 @@ def as_json(change: Change, consent: Consent | None, traceparent: str | None = N
         data |= _members(details)
         data["nameKey"] = name_key(details.first_name, details.last_name)
         data["phoneDigits"] = digits(details.phone)
+        data["namesakes"] = [{"firstName": first, "lastName": last} for first, last in namesakes]
     if consent is not None:
         data["consent"] = consent
     if traceparent is not None:

@@ -12,13 +12,13 @@ from frontdesk.domain.directory import Directory
 from frontdesk.domain.holds import Hold
 from frontdesk.domain.local_time import instant_at
 from frontdesk.domain.names import digits
-from frontdesk.domain.patients import Contact, Patient, name_key
+from frontdesk.domain.patients import Contact, Patient, name_key, spelling_key
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.store.calendar_versions import PracticeVersions
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
 from frontdesk.store.directories import StoredDirectory
 from frontdesk.store.rows import from_row
-from frontdesk.systems.changes import Change
+from frontdesk.systems.changes import Change, CreatePatient, UpdatePatient
 from frontdesk.systems.native import rows
 from frontdesk.systems.native.changes import as_json
 from frontdesk.systems.native.slots import NativeCalendar, NativeSlots
@@ -141,6 +141,12 @@ class NativeSystem:
         return self._slots.judge(slot, stored, now, _NOT_BUSY)
 
     async def match_patients(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]:
+        wanted = spelling_key(first_name, last_name)
+        found = await self._with_name_key(first_name, last_name, phone, dob)
+        return [each for each in found if spelling_key(each.first_name, each.last_name) == wanted]
+
+    async def _with_name_key(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]:
+        """Those who match, and those who would but for the marks of their names."""
         found = await self._fetch(
             "SELECT * FROM match_patients($1, $2, $3, $4)",
             self._practice_id,
@@ -232,13 +238,24 @@ class NativeSystem:
             self._known_version = (await self._calendar.directories.newest(self._practice_id)).version
         return found
 
+    async def _namesakes(self, change: Change) -> list[tuple[str, str]]:
+        """The names that only `name_key` takes for the patient's, which the database leaves out when it looks for
+        duplicates. Who gets such a name from now until the commit is a conflict, which a retry resolves."""
+        if not isinstance(change, CreatePatient | UpdatePatient):
+            return []
+        person = change.details
+        wanted = spelling_key(person.first_name, person.last_name)
+        found = await self._with_name_key(person.first_name, person.last_name, person.phone, person.dob)
+        names = {(each.first_name, each.last_name) for each in found}
+        return [name for name in names if spelling_key(*name) != wanted]
+
     async def perform(self, change: Change, record: WriteRecord) -> Outcome:
         intent = record.intent
         arguments = (
             self._practice_id,
             change.version,
             change.kind,
-            as_json(change, record.consent, record.traceparent),
+            as_json(change, record.consent, record.traceparent, await self._namesakes(change)),
             record.actor,
             record.operation,
             record.request_id,

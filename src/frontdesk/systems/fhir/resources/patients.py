@@ -4,7 +4,7 @@ from datetime import date
 from typing import Any
 
 from frontdesk.domain.names import words
-from frontdesk.domain.patients import Patient, name_key, same_phone
+from frontdesk.domain.patients import Patient, same_phone, spelling_key
 from frontdesk.domain.text import cleaned
 from frontdesk.systems.changes import PatientDetails
 from frontdesk.systems.fhir.resources.elements import INTENTS, Resource, listed, stated, with_identifier
@@ -43,8 +43,8 @@ def is_same(resource: Resource, first_name: str, last_name: str, phone: str, dob
     replaced = any(link.get("type") == "replaced-by" for link in listed(resource.get("link")))
     if resource.get("active") is False or replaced or _birth_date(resource) != dob:
         return False
-    wanted = name_key(first_name, last_name)
-    return any(name_key(*name) == wanted for name in _names(resource)) and any(
+    wanted = spelling_key(first_name, last_name)
+    return any(spelling_key(*name) == wanted for name in _names(resource)) and any(
         same_phone(phone, stored) for stored in _contacts(resource, "phone")
     )
 
@@ -100,7 +100,8 @@ def differs(resource: Resource, details: PatientDetails) -> bool:
     name, phones, emails = _name(resource), _contacts(resource, "phone"), _contacts(resource, "email")
     return (
         name is None
-        or [words(part) for part in name] != [words(details.first_name), words(details.last_name)]
+        or [words(part, marks=True) for part in name]
+        != [words(part, marks=True) for part in (details.first_name, details.last_name)]
         or resource.get("birthDate") != details.dob.isoformat()
         or (details.phone not in ("", *phones) and not any(same_phone(details.phone, stored) for stored in phones))
         or (details.email is None and bool(emails))

@@ -96,6 +96,7 @@ def _subject(change: RecordChange) -> str:
         return change.appointment_id
     if isinstance(change, CreatePatient):
         person = change.details
+        # All releases must agree on this key, so people whose names differ only in marks wait for each other.
         key = f"{name_key(person.first_name, person.last_name)}|{person.dob.isoformat()}"
         return hashlib.sha256(key.encode()).hexdigest()
     return change.patient_id
