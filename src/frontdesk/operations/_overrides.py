@@ -41,12 +41,15 @@ class Booked(Record):
 async def check_override(
     system: SchedulingSystem, slot: SlotRef | None, patient_id: str, now: datetime, moved: Appointment | None = None
 ) -> tuple[SlotRef, OverrideCheck]:
-    """The slot and the rules that booking it would break. Raises Problem if not even staff may book it."""
+    """The slot and the rules that booking it would break. Raises Problem if not even staff may book it, or `moved`
+    cannot be moved now."""
     checked = None if slot is None else await system.check_override(slot, patient_id, now, moved)
     if checked is not None and checked.patient_seen is None:
         raise Problem("not_found", "There is no such patient.")
     if slot is None or checked is None:
         raise Problem("not_found", "There is no such slot.")
+    if moved is not None:
+        require_state(moved, RESCHEDULABLE, now, only_upcoming=True)
     starts = instant_at(slot.start)
     if starts < now - LATEST:
         raise declined(f"This began more than {LATEST.seconds // 60} minutes ago, and can no longer be booked.")
@@ -79,7 +82,6 @@ async def _book(context: Context, given: BookRequest) -> Proposal:
 
 async def _move(context: Context, given: MoveRequest) -> Proposal:
     appointment = await existing_appointment(context, given.appointment_id)
-    require_state(appointment, RESCHEDULABLE, context.now, only_upcoming=True)
     slot = context.slot_ids.decode(given.slot_id)
     slot, checked = await check_override(context.system, slot, appointment.patient_id, context.now, appointment)
     directory = checked.slot.directory
