@@ -217,6 +217,15 @@ async def test_of_two_that_take_a_time_at_once_one_gets_it(server: World) -> Non
     assert sorted(each.status_code for each in answers) == [201, 409]
 
 
+async def test_an_unknown_patient_is_refused_before_an_ended_hold(server: World) -> None:
+    holder = await server.client(grant="integration")
+    pending = await held(holder, (await proposals(holder))[0])
+    server.clock.advance(minutes=6)
+    await server.renew(holder)
+    issue(await book(holder, pending, "pat_" + "0" * 22), 404, "not_found", "not-found")
+    issue(await book(holder, pending, await ada(holder)), 409, "slot_unavailable", "conflict")
+
+
 async def test_a_hold_that_ends_while_it_is_booked_books_nothing(server: World) -> None:
     """The booking is judged while the hold lives, and committed after it has ended and somebody else holds the time."""
     holder, other = await server.client(), await server.client(grant="integration")

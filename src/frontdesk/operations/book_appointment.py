@@ -6,6 +6,7 @@ from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._booking import bookable, booking_of, own_hold, required_of_patient, slot_of
 from frontdesk.operations._fields import HoldId, PatientId, SlotId, WriteInput
+from frontdesk.operations._lookups import existing_patient
 from frontdesk.operations._operation import APPOINTMENTS, Context, Operation, Proposal
 from frontdesk.operations._records import Record, visit_read_back
 from frontdesk.systems.changes import Book
@@ -46,6 +47,7 @@ async def run_held(context: Context, given: HeldRequest) -> Proposal:
     """Books a time that the client holds."""
     hold = await own_hold(context, given.hold_id)
     if hold is None:
+        await existing_patient(context, given.patient_id)
         raise Problem("slot_unavailable", HOLD_ENDED)
     slot = slot_of(hold)
     return await _checked(context, given.patient_id, context.slot_ids.encode(slot), slot, hold.id)
