@@ -122,6 +122,15 @@ async def test_a_body_that_is_no_json_object_cannot_be_read(world: World) -> Non
         assert (answer.status_code, rules(answer)) == (400, {"dry": "unknown", "$": "Binding"})
 
 
+async def test_a_field_is_listed_once_whether_or_not_the_body_can_be_read(world: World) -> None:
+    agent = await world.client()
+    for body, others in ((b"{}", [*ADA]), (b"{", ["$"]), (b"[]", ["$"])):
+        answer = await agent.post(f"{MATCH}?x=1&x=2", content=body, headers={"Content-Type": "application/json"})
+        assert answer.status_code == 400
+        assert sorted(error["field"] for error in answer.json()["errors"]) == sorted(["x", *others])
+        assert rules(answer)["x"] == "Binding", body
+
+
 async def test_no_body_is_a_body_without_fields(world: World) -> None:
     agent = await world.client()
     for body in (b"", b"  \r\n\t"):

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from frontdesk.domain.errors import BINDING, FieldError, invalid
+from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.engine.json_documents import UnreadableJson, read_json
 from frontdesk.operations import Operation
 from frontdesk.operations._fields import NULL_REMOVES
@@ -72,9 +72,9 @@ def from_http(
         try:
             document, repeated = read_json(body)
         except UnreadableJson as error:
-            raise invalid([*arguments.errors, FieldError("$", BINDING, f"the body {error}")]) from None
+            raise _invalid([*arguments.errors, FieldError("$", BINDING, f"the body {error}")]) from None
         if not isinstance(document, dict):
-            raise invalid([*arguments.errors, FieldError("$", BINDING, "the body must be a JSON object")])
+            raise _invalid([*arguments.errors, FieldError("$", BINDING, "the body must be a JSON object")])
         _refuse_repeated(arguments, names.body, repeated)
         _collect(arguments, names.body, document.items(), nullable=names.nullable)
     return arguments
@@ -100,11 +100,16 @@ def read(operation: Operation, arguments: Arguments, today: date | None) -> Base
         if not arguments.errors:
             return given
         faults = []
+    raise _invalid([*arguments.errors, *faults])
+
+
+def _invalid(faults: Iterable[FieldError]) -> Problem:
+    """One error per field: that it cannot be read comes before that it is unknown."""
     by_field: dict[str, FieldError] = {}
-    for fault in (*arguments.errors, *faults):
+    for fault in faults:
         if by_field.setdefault(fault.field, fault).rule == "unknown" and fault.rule == BINDING:
             by_field[fault.field] = fault
-    raise invalid(list(by_field.values()))
+    return invalid(list(by_field.values()))
 
 
 def _collect(
