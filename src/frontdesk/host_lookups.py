@@ -13,25 +13,24 @@ class HostLookups:
     """A name that hangs takes one thread, however many ask for it."""
 
     def __init__(self) -> None:
-        self._running: dict[tuple[str, int], asyncio.Future[list[str]]] = {}
+        self._running: dict[str, asyncio.Future[list[str]]] = {}
 
-    async def addresses(self, host: str, port: int) -> list[str]:
+    async def addresses(self, host: str) -> list[str]:
         """The host's addresses, each once. OSError or UnicodeError if the name has none."""
-        key = (host, port)
-        if (lookup := self._running.get(key)) is None:
+        if (lookup := self._running.get(host)) is None:
             thread = ThreadPoolExecutor(1, "host-lookup")
-            lookup = asyncio.get_running_loop().run_in_executor(thread, partial(_addresses, host, port))
+            lookup = asyncio.get_running_loop().run_in_executor(thread, partial(_addresses, host))
             thread.shutdown(wait=False)
-            self._running[key] = lookup
-            lookup.add_done_callback(partial(self._end, key))
+            self._running[host] = lookup
+            lookup.add_done_callback(partial(self._end, host))
         await asyncio.wait([lookup])  # a caller that gives up ends neither the thread nor the wait of others
         return lookup.result()
 
-    def _end(self, key: tuple[str, int], lookup: asyncio.Future[list[str]]) -> None:
-        del self._running[key]
+    def _end(self, host: str, lookup: asyncio.Future[list[str]]) -> None:
+        del self._running[host]
         lookup.exception()  # else asyncio would log it where all callers have given up
 
 
-def _addresses(host: str, port: int) -> list[str]:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+def _addresses(host: str) -> list[str]:
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))

@@ -75,9 +75,9 @@ def dead(monkeypatch: pytest.MonkeyPatch) -> Iterator[DeadName]:
 
     addresses = HostLookups.addresses
 
-    async def counted(lookups: HostLookups, host: str, port: int) -> list[str]:
+    async def counted(lookups: HostLookups, host: str) -> list[str]:
         made.waiting += host == made.name
-        return await addresses(lookups, host, port)
+        return await addresses(lookups, host)
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     monkeypatch.setattr(HostLookups, "addresses", counted)

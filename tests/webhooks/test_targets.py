@@ -62,6 +62,14 @@ async def test_public_addresses_are_accepted(monkeypatch: pytest.MonkeyPatch) ->
     assert await addresses_of(target, HostLookups(), allow_private=False) == PUBLIC
 
 
+async def test_a_name_is_looked_up_once_for_all_its_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, lookups = resolving(monkeypatch, PUBLIC), HostLookups()
+    targets = [parse_target(f"https://hooks.example.com:{port}/", allow_private=False) for port in (443, 8443)]
+    found = await asyncio.gather(*(addresses_of(target, lookups, allow_private=False) for target in targets))
+    assert found == [PUBLIC, PUBLIC]
+    assert asked == ["hooks.example.com"]
+
+
 @pytest.mark.parametrize(
     "url",
     [

@@ -51,7 +51,7 @@ def parse_target(url: str, *, allow_private: bool) -> Target:
 
 async def addresses_of(target: Target, lookups: HostLookups, *, allow_private: bool) -> list[str]:
     """The host's addresses, all of them allowed. OSError if the name has none."""
-    addresses = await lookups.addresses(target.host, target.port)
+    addresses = await lookups.addresses(target.host)
     if not allow_private and not all(_is_public(address) for address in addresses):
         raise TargetError(NOT_PUBLIC)
     return addresses

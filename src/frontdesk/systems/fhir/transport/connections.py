@@ -34,7 +34,7 @@ class _OwnLookups(httpcore.AnyIOBackend):
     ) -> httpcore.AsyncNetworkStream:
         try:
             async with asyncio.timeout(timeout):
-                *others, last = await self._lookups.addresses(host, port)
+                *others, last = await self._lookups.addresses(host)
         except TimeoutError as error:
             raise httpcore.ConnectTimeout from error
         except (OSError, UnicodeError) as error:
