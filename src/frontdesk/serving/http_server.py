@@ -169,8 +169,8 @@ def _refusals(settings: Settings) -> Mapping[int, bytes]:
             Problem("payload_too_large", "The header fields of the request are too large or too many.", status=431),
             Problem(
                 "internal",
-                "The service stopped before the request was finished. A write may have been executed: check the state "
-                "first, or resend it with the same confirmationToken or Idempotency-Key.",
+                "The service stopped before the request was finished. If the request was a write, it may have been "
+                "executed: check the state first, or resend it with the same confirmationToken or Idempotency-Key.",
             ),
             Problem("upstream_unavailable", "The service stopped before the request was finished.", retry_after=2),
         )
