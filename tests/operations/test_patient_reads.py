@@ -213,8 +213,8 @@ phone_digits = st.text("01", min_size=1, max_size=9) | st.text("0123456789", min
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
-    stored=st.lists(phone_digits, min_size=1, max_size=8),
-    asked=st.lists(phone_digits.filter(lambda text: len(text) >= 4), min_size=1, max_size=8),
+    stored=st.lists(phone_digits | st.just(""), min_size=1, max_size=8),
+    asked=st.lists(phone_digits.filter(lambda text: len(text) >= 4) | st.just(""), min_size=1, max_size=8),
     joined=st.booleans(),
 )
 async def test_the_database_matches_phones_as_the_domain_does(

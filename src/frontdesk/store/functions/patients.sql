@@ -22,7 +22,7 @@ BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     RETURN QUERY
     SELECT * FROM patient p
-    WHERE p.practice_id = p_practice AND p.dob = p_dob AND p.name_key = p_name_key
+    WHERE p.practice_id = p_practice AND p.dob = p_dob AND p.name_key = p_name_key AND p_digits <> ''
       AND (strpos(p.phone_digits, p_digits) > 0
            OR (length(p.phone_digits) >= 7 AND strpos(p_digits, p.phone_digits) > 0))
     ORDER BY p.number;
