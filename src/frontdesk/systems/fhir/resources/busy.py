@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
+from frontdesk.domain.availability import merged
 from frontdesk.systems.fhir.resources.appointments import attending, time_taken
 from frontdesk.systems.fhir.resources.elements import Resource, instant, reference_of, relative, whole_minutes
 from frontdesk.systems.fhir.resources.slots import Calendars, Claims, is_held
@@ -18,8 +19,8 @@ class BusyTimes:
     """Busy times of providers and of locations."""
 
     def __init__(self, providers: Mapping[int, Iterable[Span]], locations: Mapping[int, Iterable[Span]]) -> None:
-        self._providers = {number: _merged(spans) for number, spans in providers.items()}
-        self._locations = {number: _merged(spans) for number, spans in locations.items()}
+        self._providers = {number: merged(spans) for number, spans in providers.items()}
+        self._locations = {number: merged(spans) for number, spans in locations.items()}
 
     def overlap(self, provider_id: int, location_id: int, starts: int, ends: int) -> bool:
         """Whether the provider or the location is busy at some time of [starts, ends)."""
@@ -62,17 +63,6 @@ def _span(slot: Resource) -> Span | None:
     if slot.get("status") in _NOT_BUSY or starts is None or ends is None:
         return None
     return whole_minutes(starts, ends)
-
-
-def _merged(spans: Iterable[Span]) -> list[Span]:
-    """The same times, ascending and without overlaps."""
-    merged: list[Span] = []
-    for starts, ends in sorted(spans):
-        if merged and starts <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], ends))
-        else:
-            merged.append((starts, ends))
-    return merged
 
 
 def _overlap(spans: Sequence[Span], starts: int, ends: int) -> bool:
