@@ -28,8 +28,8 @@ class Calendars:
 
     async def fetch(self, _sql: str, asked: int | list[int]) -> list[Any]:
         if isinstance(asked, int):
-            return await self.link.read(lambda: [(1, self._packed(asked))])
-        return await self.link.read(lambda: [(each, 1, self._packed(each)) for each in asked])
+            return await self.link.read(lambda: [(1, self._packed(asked), None)])
+        return await self.link.read(lambda: [(each, 1, self._packed(each), None) for each in asked])
 
     def _packed(self, practice: int) -> bytes:
         return b"".join(struct.pack("!qq", each, self.changes[practice, each]) for each in PROVIDERS)
