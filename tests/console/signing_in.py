@@ -1,6 +1,8 @@
 """Signing in to the console as a browser does: by a one-time link, with cookies, over HTTP."""
 
+import asyncio
 import re
+from typing import Any
 
 import httpx
 
@@ -72,6 +74,15 @@ def browser_at(world: World, address: str) -> httpx.AsyncClient:
     browser = httpx.AsyncClient(transport=transport, base_url="http://test", timeout=30)
     world.clients.append(browser)
     return browser
+
+
+async def waiting_for(connection: Any, number: int) -> None:
+    """Until so many others wait for locks, such as those that this connection holds."""
+    count = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    async with asyncio.timeout(30):
+        while await connection.fetchval(count) < number:
+            await asyncio.sleep(0.02)
+            await connection.execute("SELECT pg_stat_clear_snapshot()")
 
 
 async def audited(world: World, practice: str = "harbor") -> list[tuple[str, str, str]]:

@@ -1,5 +1,6 @@
 """A shared desk: sessions are locked, unlocked with a PIN in their own browser, and switched between people."""
 
+import asyncio
 import re
 from typing import Any
 
@@ -19,6 +20,7 @@ from tests.console.signing_in import (
     signed_in,
     staff_member,
     use_link,
+    waiting_for,
 )
 from tests.shared_database import world_of_a_module
 from tests.world import World
@@ -200,3 +202,34 @@ async def test_a_pin_of_a_former_secret_key_can_be_set_again(world: World) -> No
     assert (await set_pin(browser, "9713")).status_code == 303
     await browser.post("/console/lock")
     assert (await unlock(browser, "9713")).status_code == 303
+
+
+@pytest.mark.parametrize("change", [{"pin": "9713", "again": "9713", "minutes": "5"}, {"remove": "yes"}])
+async def test_wrong_pins_at_the_same_time_end_the_session_and_change_nothing(
+    world: World, change: dict[str, str]
+) -> None:
+    browser = await person(world, "Kim")
+    sent = [browser.post("/console/pin", data={"current": "0000", **change}) for _ in range(12)]
+    answers = sorted(answer.status_code for answer in await asyncio.gather(*sent))
+    assert answers == [401] * (12 - MOST_WRONG_PINS) + [422] * MOST_WRONG_PINS
+    assert not await is_in(browser)
+    assert (await use_link(browser, await link_token(world, browser.headers[TEST_STAFF]))).status_code == 303
+    browser.headers["X-CSRF-Token"] = csrf_in((await browser.get(ACCOUNT)).text)
+    assert (await set_pin(browser, "9713", current="2580")).status_code == 303, "the PIN is what it was"
+
+
+async def test_a_session_that_is_locked_meanwhile_neither_changes_the_pin_nor_is_locked_again(world: World) -> None:
+    browser = await person(world, "Lou")
+    staff_id = browser.headers[TEST_STAFF]
+    async with world.database.transaction() as connection:
+        await connection.execute("SELECT FROM staff WHERE staff_id = $1 FOR UPDATE", staff_id)
+        waiting = [
+            asyncio.create_task(set_pin(browser, "9713", current="2580")),
+            asyncio.create_task(browser.post("/console/lock")),
+        ]
+        await waiting_for(connection, len(waiting))
+        lock = "UPDATE staff_session SET locked_at = $2 WHERE staff_id = $1"
+        await connection.execute(lock, staff_id, world.clock())
+    assert [answer.status_code for answer in await asyncio.gather(*waiting)] == [401, 401]
+    assert (await unlock(browser, "2580")).status_code == 303
+    assert ("console.lock", "executed", staff_id) not in await audited(world)

@@ -1,5 +1,6 @@
 """Passkeys: adding, using and removing them, and every answer that must not sign anybody in."""
 
+import asyncio
 import contextlib
 import json
 import secrets
@@ -12,12 +13,20 @@ import pytest
 
 from frontdesk.access.staff import ceremonies
 from frontdesk.access.staff.members import disable_staff, enable_staff, remove_staff
-from frontdesk.access.staff.passkeys import MOST_PASSKEYS, prune_challenges
+from frontdesk.access.staff.passkeys import MOST_PASSKEYS, list_passkeys, prune_challenges
 from frontdesk.access.staff.relying_party import RelyingParty, relying_party_of
 from frontdesk.app import build_app, build_service
 from tests.console.admin_pages import text_of
 from tests.console.authenticator import PRESENT, VERIFIED, Authenticator, decoded, encoded
-from tests.console.signing_in import audit_context, audited, csrf_in, link_token, staff_member, use_link
+from tests.console.signing_in import (
+    audit_context,
+    audited,
+    csrf_in,
+    link_token,
+    staff_member,
+    use_link,
+    waiting_for,
+)
 from tests.shared_database import world_of_a_module
 from tests.world import World
 
@@ -108,6 +117,18 @@ async def test_a_passkey_signs_its_person_in(console: Console) -> None:
     _, asked = await challenged(console.browser())
     assert asked["userVerification"] == "required"
     assert asked["allowCredentials"] == []
+
+
+async def test_a_session_that_ends_meanwhile_adds_no_passkey(console: Console) -> None:
+    member = await staff_member(console.world, name="Otto")
+    browser = await console.by_link(member.staff_id)
+    async with console.world.database.transaction() as connection:
+        await connection.execute("SELECT FROM staff WHERE staff_id = $1 FOR UPDATE", member.staff_id)
+        adding = asyncio.create_task(add(browser, Authenticator(ORIGIN, credential_id=secrets.token_bytes(16))))
+        await waiting_for(connection, 1)
+        await connection.execute("DELETE FROM staff_session WHERE staff_id = $1", member.staff_id)
+    assert (await adding).status_code == 401
+    assert await list_passkeys(console.world.database, member.staff_id) == []
 
 
 async def test_staff_without_a_passkey_are_offered_one_after_a_link(console: Console) -> None:

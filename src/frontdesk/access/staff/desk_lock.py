@@ -18,7 +18,7 @@ from frontdesk.access.keys.encryption import KeyCipher, SecretKeyError
 from frontdesk.access.opaque_tokens import digest_of, new_token
 from frontdesk.access.outages import transaction_or_problem
 from frontdesk.access.staff.members import StaffError, hold
-from frontdesk.access.staff.sessions import StaffSession, StaffSessions
+from frontdesk.access.staff.sessions import StaffSession, StaffSessions, hold_session
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database
 
@@ -100,7 +100,7 @@ class DeskLock:
         if session.lock_after_minutes is None:
             raise Problem("conflict", "Set a PIN first.")
         async with transaction_or_problem(self._database, _OUTAGE) as connection:
-            await hold(connection, session.staff_id)
+            await hold_session(connection, session)
             lock = "UPDATE staff_session SET locked_at = $2 WHERE digest = $1"
             await connection.execute(lock, session.digest, self._clock())
             await self._sessions.record(connection, session.practice_id, session.staff_id, "console.lock", request_id)
@@ -140,13 +140,8 @@ class DeskLock:
         encrypted with another secret key counts as none: nobody could change it."""
         allowed = True
         async with transaction_or_problem(self._database, _OUTAGE) as connection:
-            await hold(connection, session.staff_id)
-            row = await connection.fetchrow(
-                """SELECT s.digest, n.sealed, s.wrong_pins FROM staff_session s JOIN staff_pin n USING (staff_id)
-                   WHERE s.digest = $1""",
-                session.digest,
-            )
-            if row is not None and self._opened(row["sealed"]):
+            row = await hold_session(connection, session)
+            if row["sealed"] is not None and self._opened(row["sealed"]):
                 allowed = await self._is_right(connection, row, current)
             if allowed:
                 # Else a longer time, or none, would open desks that are locked by the present one.

@@ -17,7 +17,7 @@ from frontdesk.access.opaque_tokens import digest_of
 from frontdesk.access.outages import transaction_or_problem
 from frontdesk.access.staff.members import StaffError, checked_name, hold
 from frontdesk.access.staff.relying_party import RelyingParty
-from frontdesk.access.staff.sessions import StaffSession, StaffSessions
+from frontdesk.access.staff.sessions import StaffSession, StaffSessions, hold_session
 from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database
@@ -84,7 +84,7 @@ class Passkeys:
             raise StaffError("The passkey could not be checked. Try again.") from None
         passkey_id = "pk_" + "".join(secrets.choice(_ALPHABET) for _ in range(20))
         async with transaction_or_problem(self._database, _OUTAGE) as connection:
-            await hold(connection, session.staff_id)
+            await hold_session(connection, session)
             if not await self._use_challenge(connection, challenge):
                 raise StaffError("The passkey could not be checked. Try again.")
             owned = "SELECT count(*) FROM staff_passkey WHERE staff_id = $1"

@@ -35,6 +35,10 @@ FROM staff_session s JOIN staff m USING (staff_id) JOIN practice p USING (practi
 LEFT JOIN staff_pin n USING (staff_id)
 WHERE s.digest = $1 AND NOT (m.disabled OR p.suspended)
 """
+_PRESENT = """
+SELECT s.digest, n.sealed, s.wrong_pins FROM staff_session s LEFT JOIN staff_pin n USING (staff_id)
+WHERE s.digest = $1 AND s.staff_id = $2 AND s.locked_at IS NULL
+"""
 _SESSIONS = """
 SELECT left(encode(digest, 'hex'), 8) AS number, means, browser, created_at, last_seen_at, digest = $4 AS current
 FROM staff_session LEFT JOIN staff_pin n USING (staff_id)
@@ -256,6 +260,18 @@ class StaffSessions:
         audit = AuditContext(staff_id, self._clock(), request_id)
         await append_audit(connection, audit.entry(practice_id, operation, [staff_id], outcome))
         self._on_audit(practice_id)
+
+
+async def hold_session(connection: Any, session: StaffSession) -> Any:
+    """Holds the staff member of a session; returns its digest, wrong PINs and, if there is one, the encrypted PIN.
+
+    Problem `unauthorized` if the session has ended or been locked since it was looked up.
+    """
+    await hold(connection, session.staff_id)
+    row = await connection.fetchrow(_PRESENT, session.digest, session.staff_id)
+    if row is None:
+        raise Problem("unauthorized", "You are no longer signed in. Sign in and try again.")
+    return row
 
 
 async def list_sessions(
