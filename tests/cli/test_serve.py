@@ -177,27 +177,6 @@ def test_a_service_that_is_told_to_stop_while_it_starts_obeys(own: CommandLine) 
             assert process.wait(30) == 128 + signal.SIGTERM
 
 
-def test_a_signal_to_stop_interrupts_work_only_where_it_waits() -> None:
-    """Anywhere else the event loop could lose a callback, and the process would never end."""
-    program = """
-import asyncio, signal, sys
-from frontdesk.cli.connection import wait_for
-
-async def work():
-    try:
-        signal.raise_signal(signal.SIGTERM)
-        print("goes on")
-        await asyncio.sleep(60)
-    finally:
-        print("cleans up")
-
-signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
-wait_for(work())
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
-    assert (done.returncode, done.stdout) == (128 + signal.SIGTERM, "goes on\ncleans up\n")
-
-
 @pytest.mark.parametrize("factory", ["unimportable:create", "failing:create", "failing:closed"])
 def test_a_worker_that_cannot_start_ends_the_service_and_says_where(tmp_path: Path, factory: str) -> None:
     (tmp_path / "failing.py").write_text(_FAILING)

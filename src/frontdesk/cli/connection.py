@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from frontdesk.cli.output import BadInput, CommandError
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Progress = Callable[[str], None]
+_BLOCKED_SECONDS = 1.0  # after a signal, until what blocks the event loop is interrupted
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,8 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
     """The result of the work. SIGTERM cancels it at an await, and then does what its handler does.
 
     A handler that raises could do so between two callbacks of the event loop: the second would be lost, and a task that
-    waits for it would wait forever.
+    waits for it would wait forever. So it is called in the middle of the work only if that keeps the loop from
+    cancelling, as a prompt does. A second SIGTERM ends the process whatever it does.
     """
     import asyncio
 
@@ -122,24 +125,32 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
     stopped = False
     task: asyncio.Task[Any] | None = None
 
-    def stop(*_: object) -> None:
+    def stop(number: int, frame: FrameType | None) -> None:
         nonlocal stopped
+        if stopped:
+            os._exit(128 + number)
         stopped = True
+        signal.signal(signal.SIGALRM, lambda *_: handler(number, frame))
+        signal.setitimer(signal.ITIMER_REAL, _BLOCKED_SECONDS)
         if task is not None and not task.done():
-            task.cancel()
-            task.get_loop().call_soon_threadsafe(lambda: None)  # wakes it
+            cancel(task)
+
+    def cancel(task: asyncio.Task[Any]) -> None:
+        task.cancel()
+        task.get_loop().call_soon_threadsafe(signal.setitimer, signal.ITIMER_REAL, 0)  # the loop is not blocked
 
     async def stoppable() -> T:
         nonlocal task
         task = asyncio.current_task()
-        if stopped:
-            stop()
+        if stopped and task is not None:
+            cancel(task)
         return await work
 
     signal.signal(signal.SIGTERM, stop)
     try:
         return asyncio.run(stoppable())
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGTERM, handler)
         if stopped:
             signal.raise_signal(signal.SIGTERM)
