@@ -104,7 +104,7 @@ QUIET_ACTIONS = {
     "AbsenceStore.current", "AbsenceStore.find", "AbsenceStore.finish", "AbsenceStore.pending", "Absences.current",
     "ProposedTimes.of",
     "AgentView.is_sandbox", "Assistants.all", "Assistants.application", "Assistants.are_allowed",
-    "Clients.connected_by", "AuditRecords.actors",
+    "Assistants.one", "AuditRecords.actors",
     "AuditRecords.last_check", "AuditRecords.close",
     "Blocks.offered", "Blocks.upcoming", "Calendar.checksum", "Calendar.directory", "Calendar.next_working_day",
     "Checklist.progress", "Clients.all", "Clients.one",

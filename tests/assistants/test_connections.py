@@ -5,7 +5,7 @@ import re
 import httpx
 import pytest
 
-from tests.assistants.connecting import Assistant, agreed, answer_of, connected, consent_page, decide
+from tests.assistants.connecting import Assistant, agreed, answer_of, connected, consent_page, decide, registered
 from tests.console.desk import Document, records, words
 from tests.console.signing_in import TEST_STAFF, signed_in
 from tests.doors.mcp_speech import call, problem, send
@@ -38,7 +38,7 @@ async def test_staff_see_and_disconnect_their_own_and_admins_all(world: World) -
     await call(of_sam.http, "get_practice")
     await world.service.usage.flush()
     [row] = await rows(sam)
-    assert re.match(r"Claudeassistant.example Sam See the practice .*Read patients' data .* active Disconnect", row), (
+    assert re.match(r"Claudeassistant.example Sam See the practice .*Read patients' data .* Active Disconnect", row), (
         row
     )
     assert "never" not in row
@@ -58,11 +58,11 @@ async def test_staff_see_and_disconnect_their_own_and_admins_all(world: World) -
     acts = await records(world, operation="console.disconnect_assistant")
     actors = [sam.headers[TEST_STAFF], admin.headers[TEST_STAFF]]
     assert [(act["actor"], act["subject_ids"]) for act in acts] == [(actors[0], [own]), (actors[1], [theirs])]
-    assert "disconnected" in (await rows(sam))[0]
+    assert "Disconnected" in (await rows(sam))[0]
 
     # Connected again, it is the same client; enabling it in the list of clients does not connect it.
     await admin.post(f"/console/clients/{own}/enable")
-    assert "disconnected" in (await rows(sam))[0]
+    assert "Disconnected" in (await rows(sam))[0]
     of_sam.use((await of_sam.redeem(await agreed(sam, of_sam))).json())
     assert await client_id_of(world, of_sam) == own
     assert (await send(of_sam.http, "tools/list")).status_code == 200
@@ -84,6 +84,40 @@ async def test_an_assistant_that_an_admin_has_disabled_cannot_be_connected_again
     await admin.post(f"/console/clients/{client_id}/enable")
     page = await consent_page(sam, assistant)
     assert "code" in answer_of(await decide(sam, page.text, "connect"))
+
+
+async def state_of(browser: httpx.AsyncClient, client_id: str) -> str:
+    """As the list says, and the page of the client."""
+    page = Document((await browser.get("/console/assistants")).text)
+    client = Document((await browser.get(f"/console/clients/{client_id}")).text)
+    [listed] = [words(each.text) for each in page.of_class("badge")]
+    assert listed == words(client.of_class("badge")[0].text)
+    return listed
+
+
+async def test_an_assistant_that_cannot_continue_must_be_connected_again(world: World) -> None:
+    admin = await signed_in(world, role="admin", practice="other")
+    assistant = await registered(world)
+    code = await agreed(admin, assistant)
+    client_id, again = await client_id_of(world, assistant), "Must be connected again"
+    assert await state_of(admin, client_id) == "Active", "it has a code"
+    world.clock.advance(minutes=2)
+    assert await state_of(admin, client_id) == again
+    assert (await assistant.redeem(code)).json()["error"] == "invalid_grant"
+
+    assistant.use((await assistant.redeem(await agreed(admin, assistant))).json())
+    assistant.use((await assistant.refresh()).json())
+    assert await state_of(admin, client_id) == "Active"
+    await admin.post(f"/console/clients/{client_id}/revoke-tokens")
+    assert await state_of(admin, client_id) == again
+    assert (await assistant.refresh()).json()["error"] == "invalid_grant"
+
+    assistant.use((await assistant.redeem(await agreed(admin, assistant))).json())
+    assert await state_of(admin, client_id) == "Active"
+    await admin.post(f"/console/clients/{client_id}/disable")
+    assert await state_of(admin, client_id) == "Disabled"
+    await admin.post(f"/console/clients/{client_id}/enable")
+    assert await state_of(admin, client_id) == again
 
 
 async def test_removing_a_staff_member_ends_their_assistants(world: World) -> None:

@@ -45,10 +45,15 @@ VALUES ($1, $2, $3, $4, $5, $6)
 _LIST = """
 SELECT c.client_id, c.name, coalesce(s.name, 'a removed staff member') AS staff_name, c.callback_host, c.scopes, s.role,
        c.disabled, c.connected_at, c.revoked_at,
+       EXISTS (SELECT FROM refresh_token r
+               WHERE r.client_id = c.client_id AND r.rotated_at IS NULL AND r.expires_at > $2)
+           OR EXISTS (SELECT FROM authorization_code a
+                      WHERE a.client_id = c.client_id AND a.used_at IS NULL AND a.expires_at > $2) AS can_continue,
        (SELECT max(r.began_at) FROM request_count r
         WHERE r.practice_id = c.practice_id AND r.minutes = 60 AND r.client_id = c.client_id) AS used_at
 FROM client c LEFT JOIN staff s ON s.staff_id = c.staff_id
-WHERE c.practice_id = $1 AND c.staff_id IS NOT NULL AND ($2::text IS NULL OR c.staff_id = $2)
+WHERE c.practice_id = $1 AND c.staff_id IS NOT NULL
+  AND ($3::text IS NULL OR c.staff_id = $3) AND ($4::text IS NULL OR c.client_id = $4)
 ORDER BY c.revoked_at NULLS FIRST, c.connected_at DESC, c.client_id
 """
 _END = """
@@ -84,6 +89,7 @@ class Connection:
     disabled: bool
     connected_at: datetime
     revoked_at: datetime | None
+    can_continue: bool  # else it must be connected again: no code or refresh token is left
     used_at: datetime | None  # the hour of the last call
 
 
@@ -129,10 +135,12 @@ async def connect(database: Database, consent: Consent, audit: AuditContext) -> 
     return code
 
 
-async def list_connections(database: Database, practice_id: int, staff_id: str | None = None) -> list[Connection]:
-    """Those of the practice, or of one staff member; disconnected ones last."""
+async def list_connections(
+    database: Database, practice_id: int, now: datetime, *, staff_id: str | None = None, client_id: str | None = None
+) -> list[Connection]:
+    """Those of the practice, of one staff member, or of one client; disconnected ones last."""
     async with database.transaction(practice_id) as connection:
-        rows = await connection.fetch(_LIST, practice_id, staff_id)
+        rows = await connection.fetch(_LIST, practice_id, now, staff_id, client_id)
     return [_record(row) for row in rows]
 
 

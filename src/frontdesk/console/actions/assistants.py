@@ -45,7 +45,16 @@ class Assistants:
         return code
 
     async def all(self, context: ActionContext) -> list[Connection]:
-        return await list_connections(self.database, context.practice_id, self._only_of(context))
+        only_of = self._only_of(context)
+        return await list_connections(self.database, context.practice_id, context.now, staff_id=only_of)
+
+    async def one(self, context: ActionContext, client_id: str) -> Connection | None:
+        """None if the client is not an assistant."""
+        only_of = self._only_of(context)
+        found = await list_connections(
+            self.database, context.practice_id, context.now, staff_id=only_of, client_id=client_id
+        )
+        return found[0] if found else None
 
     async def disconnect(self, context: ActionContext, client_id: str) -> None:
         only_of = self._only_of(context)

@@ -29,7 +29,6 @@ from frontdesk.access.clients.validation import (
     checked_scopes,
 )
 from frontdesk.access.keys.ring import KeyRing
-from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.actions.form_uses import recorded_once
 from frontdesk.domain.errors import FieldError, Problem, invalid
@@ -71,13 +70,6 @@ class Clients:
         if client.practice_slug != context.staff.practice_slug:
             raise Problem("not_found", "There is no such client.")
         return client
-
-    async def connected_by(self, context: ActionContext, client: ClientRecord) -> str | None:
-        """The name of the staff member who has connected an assistant, or their id once they are removed."""
-        context.require("admin")
-        if client.staff_id is None:
-            return None
-        return (await actors_of(self.database, context.practice_id, [client.staff_id]))[client.staff_id].name
 
     async def add(self, context: ActionContext, fields: ClientFields, *, once: str) -> tuple[ClientRecord, str]:
         """The client and its secret. Raises SecretShown if the form was sent before."""

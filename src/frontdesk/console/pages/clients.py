@@ -148,7 +148,7 @@ async def _client_page(request: ConsoleRequest, client: ClientRecord, typed: For
         scopes=scope_meanings(),
         known_only=[(key, _(label)) for key, label in _KNOWN_ONLY],
         reads=await request.desk.patient_reads.of_client(request.context, client.client_id),
-        connected_by=await request.desk.clients.connected_by(request.context, client),
+        connection=await request.desk.assistants.one(request.context, client.client_id),
         overlaps=[(key, _(label)) for key, (label, _after) in _OVERLAPS.items()],
         use=next(use for use in uses if use.client.client_id == client.client_id),
         chart=requests_chart(counted, request.zone, request.formats),
