@@ -64,10 +64,11 @@ async def test_asking_for_the_published_scopes_gets_no_other(desk: Desk) -> None
 
 
 async def test_a_wrong_method_is_an_oauth_error_too(desk: Desk) -> None:
-    for method in ("GET", "PUT", "DELETE"):
+    for method in ("GET", "PUT", "DELETE", "OPTIONS", "TRACE", "PROPFIND"):
         answer = await desk.http.request(method, "/oauth/token")
         check_refusal(answer, 405, "method_not_allowed", "invalid_request")
         assert answer.headers["allow"] == "POST"
+    assert (await desk.http.head("/oauth/token")).headers["allow"] == "POST"
 
 
 async def test_a_scope_that_is_unknown_or_not_held_is_refused(desk: Desk) -> None:

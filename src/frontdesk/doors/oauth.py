@@ -42,7 +42,7 @@ ASSISTANT_GRANTS = ("authorization_code", "refresh_token")
 _CLIENT_GRANT = "client_credentials"
 _GRANTS = (_CLIENT_GRANT, *ASSISTANT_GRANTS)
 _FORM = "application/x-www-form-urlencoded"
-_TOKEN_METHODS = ("POST", "GET", "PUT", "PATCH", "DELETE", "OPTIONS")  # all but POST are refused as OAuth errors
+_EVERY_METHOD = ()  # the endpoint itself refuses all but POST, as OAuth errors
 _MOST_PARAMETERS = 50
 _REPEATABLE = "resource"  # RFC 8707
 _PARAMETERS = ("grant_type", "client_id", "client_secret", "client_assertion_type", "client_assertion", "scope")
@@ -87,7 +87,7 @@ def oauth_routes(
         return endpoint
 
     return [
-        Route("/oauth/token", with_problems("token", token, settings, requests), methods=_TOKEN_METHODS),
+        Route("/oauth/token", with_problems("token", token, settings, requests), methods=_EVERY_METHOD),
         Route("/.well-known/jwks.json", published(ring.jwks)),
         *(
             Route(f"/.well-known/{name}", published(partial(_server_metadata, settings)))
