@@ -147,6 +147,10 @@ async def test_another_grant_type_is_refused(desk: Desk) -> None:
         body = check_refusal(await desk.token(grant_type=grant), 400, "validation", "unsupported_grant_type")
         published = (await desk.http.get("/.well-known/oauth-authorization-server")).json()["grant_types_supported"]
         assert body["detail"] == f"grant_type must be one of {', '.join(published)}."
+        # Also of a client without a secret, such as an assistant, and before an assertion is read.
+        for credentials in ({}, {"client_assertion_type": "x"}, {"client_assertion": "x"}):
+            answer = await desk.token(grant_type=grant, client_secret=None, **credentials)
+            assert check_refusal(answer, 400, "validation", "unsupported_grant_type")["detail"] == body["detail"]
 
 
 async def test_a_repeated_parameter_is_refused(desk: Desk) -> None:

@@ -106,13 +106,13 @@ async def _issue(
     request: Request, form: Form, authenticate: Authenticate, tokens: Tokens, settings: Settings
 ) -> tuple[IssuedToken, Sequence[str]]:
     """The token, and its scopes in the terms in which they were requested."""
+    if form.get("grant_type", [_CLIENT_GRANT]) != [_CLIENT_GRANT]:
+        raise refused("unsupported_grant_type", f"grant_type must be one of {', '.join(_GRANTS)}.", "grant_type")
     authorization = request.headers.get("authorization")
     if "client_assertion_type" in form:
         credentials: tuple[str, str | Assertion] = _assertion(form, authorization, tokens, settings)
     else:
         credentials = _credentials(form, authorization)
-    if form["grant_type"] != [_CLIENT_GRANT]:
-        raise refused("unsupported_grant_type", f"grant_type must be one of {', '.join(_GRANTS)}.", "grant_type")
     _check_resource(form.get("resource", []), settings)
     client = await authenticate(*credentials, address_of(request))
     request.state.client_id = client.client_id
