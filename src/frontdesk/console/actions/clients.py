@@ -35,7 +35,7 @@ from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.store.database import Database
 from frontdesk.store.rows import field_names
 
-# All practices share the service: one of them cannot lift its own limits beyond these.
+# All practices share the service. These hold for each client: nothing limits how many clients a practice has.
 _MOST_PER_MINUTE = 10 * DEFAULT_PER_MINUTE
 _MOST_QUOTA = 10 * DEFAULT_QUOTA
 
