@@ -21,6 +21,7 @@ _NO_CLIENT = (
 )
 _PRACTICE = "practice"  # follow the practice's setting
 _SCOPE_HELP = "all: every scope except those of extensions"
+_ENDED = "Access tokens issued before end; refresh tokens of assistants stay, and give only what the client holds."
 _AS_PRACTICE = f"{_PRACTICE}: use the practice's setting"
 _JWKS_HELP = "public keys (JSON Web Key Set) with which it signs its requests for tokens: private_key_jwt"
 _KNOWN_ONLY = {"yes": True, "no": False, _PRACTICE: None}
@@ -64,14 +65,10 @@ def add_commands(commands: Commands) -> None:
 
     add_command(group, "revoke-tokens", _revoke_tokens, "End every token issued so far; secrets keep working.", "id")
 
-    command = add_command(
-        group, "set-scopes", _set_scopes, "Replace a client's scopes; tokens issued before end.", "id"
-    )
+    command = add_command(group, "set-scopes", _set_scopes, f"Replace a client's scopes. {_ENDED}", "id")
     command.add_argument("scope", metavar="SCOPE", nargs="+", help=_SCOPE_HELP)
 
-    command = add_command(
-        group, "set-access", _set_access, "Change a client's scopes or grant; tokens issued before end.", "id"
-    )
+    command = add_command(group, "set-access", _set_access, f"Change a client's scopes or grant. {_ENDED}", "id")
     command.add_argument(
         "--scope",
         metavar="SCOPE",

@@ -100,7 +100,7 @@ class Clients:
         return rotated
 
     async def change(self, context: ActionContext, client_id: str, fields: ClientFields) -> ClientRecord:
-        """A change of grant or scopes ends the client's tokens."""
+        """A change of grant or scopes ends every access token issued before."""
         check_client(fields, await self.one(context, client_id))
         try:
             changed = await change_client(
