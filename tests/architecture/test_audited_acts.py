@@ -54,7 +54,7 @@ feed add --practice harbor --provider 10                                  comman
 feed add --practice harbor --provider 10 --with-names                     command.add_feed_with_names
 audit export --practice harbor                                            console.export_audit
 keys rotate                                                               command.rotate_keys
-keys reencrypt                                                            command.reseal_keys
+keys reencrypt                                                            command.reencrypt_keys
 """
 REMOVING = """
 client remove {clientId} --yes  command.remove_client

@@ -128,6 +128,8 @@ def test_every_operation_has_a_sentence_and_an_unknown_one_is_readable() -> None
     names = {operation.name for operation in OPERATIONS if operation.kind == "write"}
     assert names <= set(PHRASES)
     assert operation_label("console.undo_move") == "Undo move"
+    for name in ("command.reencrypt_keys", "command.reseal_keys"):  # the latter is in older records
+        assert operation_label(name) == "Encrypt the keys again"
 
 
 async def test_days_are_the_practices(world: World, admin: httpx.AsyncClient) -> None:

@@ -56,7 +56,7 @@ def _reencrypt(args: argparse.Namespace) -> None:
 
         ring = await context.ring()
         count = await ring.reencrypt() + await reencrypt_secrets(context.database, context.cipher())
-        await context.record_everywhere("command.reseal_keys")
+        await context.record_everywhere("command.reencrypt_keys")
         return count
 
     count = with_database(work)

@@ -182,6 +182,8 @@ PHRASES: Mapping[str, Phrase] = {
     "command.suspend_practice": Phrase(N_("suspended the practice"), N_("suspend the practice")),
     "command.resume_practice": Phrase(N_("resumed the practice"), N_("resume the practice")),
     "command.rotate_keys": Phrase(N_("rotated the keys"), N_("rotate the keys")),
+    "command.reencrypt_keys": Phrase(N_("encrypted the keys again"), N_("encrypt the keys again")),
+    # The name in records from before the command was renamed.
     "command.reseal_keys": Phrase(N_("encrypted the keys again"), N_("encrypt the keys again")),
     "command.backup": Phrase(N_("made a backup"), N_("make a backup")),
     "command.restore": Phrase(N_("restored a backup"), N_("restore a backup")),
