@@ -118,6 +118,20 @@ async def test_an_idle_desk_stays_locked_when_its_person_changes_the_pin_elsewhe
     assert await is_in(elsewhere)
 
 
+async def test_a_first_pin_does_not_bring_back_a_session_that_has_ended(world: World) -> None:
+    desk = await signed_in(world, name="Mia")
+    elsewhere = world.anonymous()
+    assert (await use_link(elsewhere, await link_token(world, desk.headers[TEST_STAFF]))).status_code == 303
+    elsewhere.headers["X-CSRF-Token"] = csrf_in((await elsewhere.get(ACCOUNT)).text)
+    world.clock.advance(minutes=20)
+    assert await is_in(elsewhere)
+    world.clock.advance(minutes=10)
+    assert (await set_pin(elsewhere, "2580")).status_code == 303
+    assert (await desk.get("/console/locked")).headers["location"] == "/console/sign-in"
+    assert not await is_in(desk)
+    assert await is_in(elsewhere)
+
+
 async def test_people_switch_at_one_browser(world: World) -> None:
     browser = await person(world, "Dan", "2580")
     dan = browser.headers[TEST_STAFF]

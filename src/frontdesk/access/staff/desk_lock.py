@@ -18,7 +18,7 @@ from frontdesk.access.keys.encryption import KeyCipher, SecretKeyError
 from frontdesk.access.opaque_tokens import digest_of, new_token
 from frontdesk.access.outages import transaction_or_problem
 from frontdesk.access.staff.members import StaffError, hold
-from frontdesk.access.staff.sessions import StaffSession, StaffSessions, hold_session
+from frontdesk.access.staff.sessions import IDLE, StaffSession, StaffSessions, hold_session
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database
 
@@ -43,6 +43,7 @@ UPDATE staff_session s SET locked_at = $2 FROM staff_pin n
 WHERE s.staff_id = $1 AND n.staff_id = $1 AND s.locked_at IS NULL
   AND s.last_seen_at + n.lock_after_minutes * interval '1 minute' <= $2
 """
+_END_IDLE = "DELETE FROM staff_session WHERE staff_id = $1 AND last_seen_at <= $2"
 _SET = """
 INSERT INTO staff_pin VALUES ($1, $2, $3)
 ON CONFLICT (staff_id) DO UPDATE SET sealed = excluded.sealed, lock_after_minutes = excluded.lock_after_minutes
@@ -144,8 +145,11 @@ class DeskLock:
             if row["sealed"] is not None and self._opened(row["sealed"]):
                 allowed = await self._is_right(connection, row, current)
             if allowed:
+                now = self._clock()
+                if row["sealed"] is None:  # else the first PIN would unlock sessions that have ended
+                    await connection.execute(_END_IDLE, session.staff_id, now - IDLE)
                 # Else a longer time, or none, would open desks that are locked by the present one.
-                await connection.execute(_LOCK_IDLE, session.staff_id, self._clock())
+                await connection.execute(_LOCK_IDLE, session.staff_id, now)
                 await connection.execute(sql, session.staff_id, *values)
             await self._sessions.record(
                 connection,
