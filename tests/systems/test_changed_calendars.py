@@ -103,6 +103,13 @@ class Changing(NearlyFull):
         return provider.id, location_id, start, start + 20, lane
 
 
+async def nearly_full(world: World) -> Changing:
+    practice = Changing(world, 5)
+    await practice.imported()
+    await practice.filled(0.9)
+    return practice
+
+
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.heavy) for seed in range(2, 12))])
 async def test_a_search_after_small_changes_is_as_good_as_an_exhaustive_one(world: World, seed: int) -> None:
     practice = Changing(world, seed)
@@ -153,9 +160,7 @@ def appointments_read(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 
 async def test_a_search_after_one_change_reads_only_what_changed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    practice = Changing(world, 5)
-    await practice.imported()
-    await practice.filled(0.9)
+    practice = await nearly_full(world)
     with appointments_read(world, monkeypatch) as read:
         await practice.found(ANY_VISIT, 50)
     assert set(read) == set(practice.directory.providers)
@@ -172,9 +177,7 @@ async def test_a_search_after_one_change_reads_only_what_changed(world: World, m
 
 
 async def test_a_search_after_a_booking_reads_no_calendar(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    practice = Changing(world, 5)
-    await practice.imported()
-    await practice.filled(0.9)
+    practice = await nearly_full(world)
     await practice.found(ANY_VISIT, 999)
     for _ in range(MORE_THAN_ON_RECORD):
         await practice.book()
@@ -184,9 +187,7 @@ async def test_a_search_after_a_booking_reads_no_calendar(world: World, monkeypa
 
 
 async def test_a_booking_before_another_change_is_read_with_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    practice = Changing(world, 5)
-    await practice.imported()
-    await practice.filled(0.9)
+    practice = await nearly_full(world)
     await practice.found(ANY_VISIT, 999)
     for _ in range(MORE_THAN_ON_RECORD):
         await practice.book()
@@ -219,9 +220,7 @@ async def test_appointments_that_are_booked_together_are_read(world: World, monk
 async def test_a_calendar_is_read_whole_if_what_changed_is_not_on_record(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    practice = Changing(world, 5)
-    await practice.imported()
-    await practice.filled(0.9)
+    practice = await nearly_full(world)
     await practice.found(ANY_VISIT, 50)
     async with world.database.transaction(practice.practice_id) as connection:
         await connection.execute("UPDATE calendar_version SET version = version + 1 WHERE provider_id = 1")
@@ -234,9 +233,7 @@ async def test_a_calendar_is_read_whole_if_what_changed_is_not_on_record(
 async def test_a_change_that_was_lost_in_a_fail_over_is_forgotten_although_its_version_was_given_again(
     world: World,
 ) -> None:
-    practice = Changing(world, 5)
-    await practice.imported()
-    await practice.filled(0.9)
+    practice = await nearly_full(world)
     provider_id = next(each.id for each in practice.directory.providers.values() if each.capacity == 1)
     query = replace(ANY_VISIT, provider_id=provider_id)
     async with world.database.transaction(practice.practice_id) as connection:
@@ -262,9 +259,7 @@ async def test_a_change_that_was_lost_in_a_fail_over_is_forgotten_although_its_v
 
 
 async def test_a_booking_is_not_added_to_a_calendar_whose_last_change_was_lost_in_a_fail_over(world: World) -> None:
-    practice = Changing(world, 5)
-    await practice.imported()
-    await practice.filled(0.9)
+    practice = await nearly_full(world)
     provider_id = next(each.id for each in practice.directory.providers.values() if each.capacity == 1)
     query = replace(ANY_VISIT, provider_id=provider_id)
     (lost, *place), (later, *other) = (await practice.found(query, 99))[:2]
