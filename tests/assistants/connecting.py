@@ -94,11 +94,16 @@ async def consent_page(browser: httpx.AsyncClient, assistant: Assistant, **chang
     return await browser.get(answer.headers["location"])
 
 
-async def decide(browser: httpx.AsyncClient, page: str, decision: str, *groups: str) -> httpx.Response:
-    """Presses a button of the consent page with these boxes ticked."""
+def request_in(page: str) -> str:
+    """What the application asks for, as the form of the consent page repeats it."""
     found = _REQUEST.search(page)
     assert found is not None, page
-    fields = [("csrf", csrf_in(page)), ("request", found.group(1).replace("&amp;", "&")), ("decision", decision)]
+    return found.group(1).replace("&amp;", "&")
+
+
+async def decide(browser: httpx.AsyncClient, page: str, decision: str, *groups: str) -> httpx.Response:
+    """Presses a button of the consent page with these boxes ticked."""
+    fields = [("csrf", csrf_in(page)), ("request", request_in(page)), ("decision", decision)]
     body = urlencode([*fields, *(("groups", group) for group in groups)])
     kind = {"Content-Type": "application/x-www-form-urlencoded"}
     return await browser.post("/console/connect", content=body, headers=kind)

@@ -230,23 +230,34 @@ def _endpoint(page: Page, console: Console) -> Endpoint:
         speak(session.language)
         context = ActionContext(session, console.clock(), attempt.request_id, console.desk.engine.audit)
         attempt.request = ConsoleRequest(request, context, session, console, page)
-        return await _answer(attempt.request)
+        _check_role(attempt.request)
+        if request.method == "POST":
+            check_same_origin(request, console.settings)
+            form = await read_form(request, page.largest_body)
+            # The form may have taken its time, and the session may have ended, been locked or lost its role meanwhile.
+            session = await console.staff_sessions.find(token, in_use=False)
+            if session is None:
+                attempt.request = None
+                return _signed_out(request)
+            attempt.request = ConsoleRequest(request, replace(context, staff=session), session, console, page, form)
+            _check_role(attempt.request)
+            _check_csrf(attempt.request)
+        with outages_as_problems():
+            return await page.handler(attempt.request)
 
     return answered(console, page.path, visited)
 
 
-async def _answer(request: ConsoleRequest) -> Response:
-    page, settings = request.page, request.console.settings
-    if not request.staff.may(page.role):
-        raise Problem("forbidden_scope", _("This page requires the role %(role)s.", role=page.role))
-    if request.http.method == "POST":
-        check_same_origin(request.http, settings)
-        request.form = await read_form(request.http, page.largest_body)
-        sent = request.http.headers.get(CSRF_HEADER) or request.form.get(CSRF_FIELD)
-        if not hmac.compare_digest(sent.encode(errors="surrogatepass"), request.csrf.encode()):
-            raise Problem("forbidden_scope", "This form belongs to another session. Open the page again and retry.")
-    with outages_as_problems():
-        return await page.handler(request)
+def _check_role(request: ConsoleRequest) -> None:
+    role = request.page.role
+    if not request.staff.may(role):
+        raise Problem("forbidden_scope", _("This page requires the role %(role)s.", role=role))
+
+
+def _check_csrf(request: ConsoleRequest) -> None:
+    sent = request.http.headers.get(CSRF_HEADER) or request.form.get(CSRF_FIELD)
+    if not hmac.compare_digest(sent.encode(errors="surrogatepass"), request.csrf.encode()):
+        raise Problem("forbidden_scope", "This form belongs to another session. Open the page again and retry.")
 
 
 def _problem_page(request: Request, problem: Problem, attempt: RequestProgress) -> Response:
