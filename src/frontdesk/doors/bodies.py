@@ -3,6 +3,7 @@
 import asyncio
 from functools import lru_cache
 
+from frontdesk.access.clients.authentication import Authenticator
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.doors.http_request import HttpRequest, Receive
 from frontdesk.doors.responses import BodyNotRead
@@ -31,6 +32,13 @@ async def read_body(request: HttpRequest, receive: Receive, largest: int = LARGE
     except TimeoutError:
         raise _missing("the body did not arrive in time") from None
     return b"".join(parts)
+
+
+def look_up_again(request: HttpRequest, authenticator: Authenticator, resource: str = "") -> None:
+    """Forgets the caller unless their status is still the one that the gateway has checked: the body may have taken its
+    time, and the client may have been disabled meanwhile."""
+    if request.token and request.caller is not None:
+        request.caller = authenticator.lookup(request.token, resource)
 
 
 def _missing(message: str) -> BodyNotRead:

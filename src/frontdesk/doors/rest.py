@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import parse_qsl
 
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
-from frontdesk.doors.bodies import read_body, require_json_body
+from frontdesk.doors.bodies import look_up_again, read_body, require_json_body
 from frontdesk.doors.http_request import SIMULATE, HttpRequest, Receive, Scope, Send, decoded, request_of, send_response
 from frontdesk.doors.negotiation import response_type
 from frontdesk.doors.request_log import RequestLog
@@ -42,7 +42,10 @@ class RestDoor:
             operation, path = self._routes.find(request.method, request.path)
             faults: list[Problem] = []
             media_type = _media_type(request, faults)
-            body = b"" if operation.method == "GET" else await _json_body(request, receive, faults)
+            body = b""
+            if operation.method != "GET":
+                body = await _json_body(request, receive, faults)
+                look_up_again(request, self._engine.authenticator)
             call = _call(operation, path, request, body, faults)
             answer = await self._engine.execute(call)
         except Problem as problem:

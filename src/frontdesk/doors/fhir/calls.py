@@ -8,6 +8,7 @@ import orjson
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.limits.rate_limiter import RateLimiter, Refused
 from frontdesk.domain.cursors import Cursors
+from frontdesk.doors.bodies import look_up_again
 from frontdesk.doors.http_request import SIMULATE, HttpRequest, RawHeaders, decoded
 from frontdesk.engine.arguments import Arguments
 from frontdesk.engine.execute import Call, Engine
@@ -39,6 +40,12 @@ class Calls:
             await self._engine.execute(call)
             self._http.caller = call.caller
         await self._engine.admit(self._call(operation, {}))
+
+    async def admit_again(self) -> None:
+        """After the body, which may have taken its time."""
+        assert self.operation is not None, "admit comes first"
+        look_up_again(self._http, self._engine.authenticator)
+        await self.admit(self.operation)
 
     async def run(self, operation: Operation, **values: Any) -> dict[str, Any]:
         """The operation's answer. `values` have their published names; None is left out."""

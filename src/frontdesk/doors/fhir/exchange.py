@@ -60,9 +60,14 @@ class Exchange:
     def query(self) -> list[tuple[str, str]]:
         return _pairs(self.http.query)
 
+    async def body(self) -> bytes:
+        body = await read_body(self.http, self.receive)
+        await self.calls.admit_again()
+        return body
+
     async def form(self) -> list[tuple[str, str]]:
         media_type = self.http.headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
-        body = await read_body(self.http, self.receive)
+        body = await self.body()
         if body and media_type != _FORM:
             raise Problem("unsupported_media_type", f"The parameters of a search are of type {_FORM}.")
         return _pairs(body)

@@ -16,7 +16,7 @@ from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.clients.tokens import MCP_RESOURCE
 from frontdesk.access.clients.validation import ordered
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.bodies import read_body, require_json_body
+from frontdesk.doors.bodies import look_up_again, read_body, require_json_body
 from frontdesk.doors.http_request import (
     HttpRequest,
     RawHeaders,
@@ -124,7 +124,7 @@ class McpDoor:
             await self._check_token(request)
             raise Problem("method_not_allowed")
         try:
-            message = await _message(request.http, receive)
+            message = await self._message(request.http, receive)
             operation = tool_of(message)
         except (Problem, Rejection):
             await self._check_token(request)
@@ -141,6 +141,14 @@ class McpDoor:
         if message.method == "initialize" and needs_ways(caller):
             headers = [*_STREAM, (SESSION, self._elicitation.session(caller, message.params.get("capabilities")))]
         return Reply(200, frame(result_reply(message, result)), headers, 200)
+
+    async def _message(self, http: HttpRequest, receive: Receive) -> Message:
+        body = await read_body(http, receive)
+        look_up_again(http, self._engine.authenticator, PATH)
+        require_json_body(http.headers.get(b"content-type"), body)
+        if not _takes_event_streams(http.headers.get(b"accept")):
+            raise Problem("not_acceptable", "Replies are event streams: Accept must allow text/event-stream.")
+        return read_message(body, http.headers, http.raw_headers)
 
     async def _take_answer(self, caller: Caller, response: Mapping[str, Any], request_id: str) -> None:
         """The answer of a host's user to a question on the stream of a call, here or at another node."""
@@ -174,8 +182,10 @@ class McpDoor:
     async def _call_tool(
         self, request: McpRequest, operation: Operation, message: Message, receive: Receive, send: Send
     ) -> Reply:
-        http, caller = request.http, request.http.caller
-        request.operation, request.call = operation, call_of(operation, message, http, PATH)
+        http, request.operation = request.http, operation
+        if operation.kind == "write" and http.caller is None:  # the ways to ask a person depend on the caller
+            http.caller = await self._check_token(request)
+        caller, request.call = http.caller, call_of(operation, message, http, PATH)
         if operation.kind == "write" and caller is not None and needs_ways(caller):
             request.call.host = self._elicitation.ways(message, caller, http.headers.get(SESSION))
             try:
@@ -266,15 +276,6 @@ def _scopes_to_ask_for(request: McpRequest, problem: Problem) -> Sequence[str] |
     if scope in caller.scopes or scope not in caller.reachable:
         return None
     return ordered(caller.scopes | {scope})
-
-
-async def _message(request: HttpRequest, receive: Receive) -> Message:
-    headers = request.headers
-    body = await read_body(request, receive)
-    require_json_body(headers.get(b"content-type"), body)
-    if not _takes_event_streams(headers.get(b"accept")):
-        raise Problem("not_acceptable", "Replies are event streams: Accept must allow text/event-stream.")
-    return read_message(body, headers, request.raw_headers)
 
 
 @lru_cache(maxsize=16)

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.domain.text import character_fault
-from frontdesk.doors.bodies import read_body, require_json_body
+from frontdesk.doors.bodies import require_json_body
 from frontdesk.doors.fhir.addresses import Resource
 from frontdesk.doors.fhir.codes import CONFIRMED_BY, INTENT, PATIENT_NUMBER
 from frontdesk.doors.fhir.exchange import Exchange
@@ -23,7 +23,7 @@ _MOST_IDENTIFIERS = 30
 
 async def read_document(exchange: Exchange, *, absent: Any = None) -> Any:
     """The body as JSON; a property must not be repeated. `absent` stands for a body that may be left out."""
-    body = await read_body(exchange.http, exchange.receive)
+    body = await exchange.body()
     require_json_body(exchange.http.headers.get(b"content-type"), body)
     if not body and absent is not None:
         return absent
