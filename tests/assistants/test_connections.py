@@ -1,13 +1,15 @@
 """The page of connected assistants: who sees what, and what disconnecting ends."""
 
+import asyncio
 import re
 
 import httpx
 import pytest
 
+from frontdesk.access.clients.records import ClientError, change_client, show_client
 from tests.assistants.connecting import Assistant, agreed, answer_of, connected, consent_page, decide, registered
 from tests.console.desk import Document, records, words
-from tests.console.signing_in import TEST_STAFF, signed_in
+from tests.console.signing_in import TEST_STAFF, signed_in, waiting_for
 from tests.doors.mcp_speech import call, problem, send
 from tests.shared_database import world_of_a_module
 from tests.world import PRACTICE, World
@@ -84,6 +86,20 @@ async def test_an_assistant_that_an_admin_has_disabled_cannot_be_connected_again
     await admin.post(f"/console/clients/{client_id}/enable")
     page = await consent_page(sam, assistant)
     assert "code" in answer_of(await decide(sam, page.text, "connect"))
+
+
+async def test_an_admin_does_not_give_back_what_the_staff_member_takes_away_meanwhile(world: World) -> None:
+    sam = await signed_in(world, name="Sam")
+    client_id = await client_id_of(world, await connected(world, sam))
+    before, narrower = (await show_client(world.database, client_id)).scopes, ["practices:read", "slots:read"]
+    async with world.database.transaction() as connection:
+        await connection.execute("SELECT FROM client WHERE client_id = $1 FOR UPDATE", client_id)
+        change = asyncio.create_task(change_client(world.database, client_id, scopes=before, name="Renamed"))
+        await waiting_for(connection, 1)
+        await connection.execute("UPDATE client SET scopes = $2 WHERE client_id = $1", client_id, narrower)
+    with pytest.raises(ClientError, match="give it more scopes"):
+        await change
+    assert list((await show_client(world.database, client_id)).scopes) == narrower
 
 
 async def state_of(browser: httpx.AsyncClient, client_id: str) -> str:

@@ -203,8 +203,11 @@ async def change_client(
     check_limits(per_minute, quota)
     if patient_access is not None:
         check_patient_access(**asdict(patient_access))
-    if grant == "integration" or scopes is not None:
-        await _check_consent(database, client_id, grant, scopes or ())
+
+    def check(held: Any) -> None:
+        if held["staff_id"] is not None:
+            _check_consent(held, grant, scopes or ())
+
     return await _change(
         database,
         client_id,
@@ -223,6 +226,7 @@ async def change_client(
         quota,
         patient_access is not None,
         *astuple(patient_access or AS_THE_PRACTICE),
+        check=check,
     )
 
 
@@ -240,16 +244,11 @@ async def set_keys(database: Database, client_id: str, keys: ClientKeys, *, also
     return await _change(database, client_id, also, _utc_now, "jwks = $2::jsonb, jwks_url = $3", *keys.columns)
 
 
-async def _check_consent(database: Database, client_id: str, grant: str | None, scopes: Sequence[str]) -> None:
-    """An assistant stays within what its staff member has agreed to."""
-    agreed = await database.fetchval(
-        "SELECT scopes FROM client WHERE client_id = $1 AND staff_id IS NOT NULL", client_id
-    )
-    if agreed is None:
-        return
+def _check_consent(assistant: Any, grant: str | None, scopes: Sequence[str]) -> None:
+    """An assistant stays within what its staff member has agreed to. Its row is locked, because they may agree anew."""
     if grant == "integration":
         raise ClientError("An assistant that staff have connected is always an agent.", "grant")
-    if not set(scopes) <= set(agreed):
+    if not set(scopes) <= set(assistant["scopes"]):
         raise ClientError("Only the staff member who has connected an assistant can give it more scopes.", "scopes")
 
 
@@ -290,10 +289,12 @@ async def _change(
     assignments: str,
     *values: Any,
     ends_tokens: bool = False,
+    check: Callable[[Any], None] = lambda _held: None,
 ) -> ClientRecord:
-    """`assignments` must be SQL of this module, never input."""
+    """`assignments` must be SQL of this module, never input. `check` may refuse, given the client's row."""
     update = f"UPDATE client SET {assignments} WHERE client_id = $1 RETURNING grant_kind, scopes"  # noqa: S608
     async with _changing(database, client_id, also) as (connection, held):
+        check(held)
         changed = await connection.fetchrow(update, client_id, *values)
         access_changed = changed["grant_kind"] != held["grant_kind"] or set(changed["scopes"]) != set(held["scopes"])
         if ends_tokens:
