@@ -85,6 +85,14 @@ async def continued(desk: httpx.AsyncClient, path: str) -> str:
     return html
 
 
+def notices(html: str) -> list[str]:
+    return [words(each.text) for each in Document(html).of_class("notice")]
+
+
+async def open_times(agent: httpx.AsyncClient) -> list[str]:
+    return [each["start"][11:16] for each in await slots(agent, visitTypeId=22, procedureId=103)]
+
+
 async def place(agent: httpx.AsyncClient, appointment: str) -> tuple[int, str, str]:
     found = (await agent.get(f"/api/appointments/{appointment}")).json()
     return found["providerId"], found["start"][:16], found["status"]
@@ -306,6 +314,70 @@ async def test_an_absence_beside_another_keeps_nothing_blocked(staff: httpx.Asyn
     assert await slots(booked.agent) != []
     tuesday = {"from": "2026-11-17", "to": "2026-11-17"}
     assert await slots(booked.agent, **tuesday) == []
+
+
+async def test_overlapping_absences_open_their_own_time(staff: httpx.AsyncClient, booked: Booked) -> None:
+    morning = await start(staff, from_time="08:00", to_time="12:00")
+    later = await start(staff, from_time="11:00", to_time="14:00", reason="Away")
+    await undo(staff, morning, all="yes")
+    html = await continued(staff, morning)
+    assert notices(html) == [
+        "This absence was undone.",
+        "Still blocked by another absence: Mon 16 Nov 2026, 11:00–12:00 · Away",
+    ]
+    assert f'href="{later}"' in html
+    found = await open_times(booked.agent)
+    assert found[0] < "11:00"
+    assert not [each for each in found if "11:00" <= each < "14:00"]
+    await undo(staff, later, all="yes")
+    html = await continued(staff, later)
+    assert notices(html) == ["This absence was undone. The time is open for booking again."]
+    assert notices(await continued(staff, morning)) == notices(html)
+    assert "11:00" in await open_times(booked.agent)
+
+
+async def test_a_short_absence_stays_blocked_when_the_whole_day_is_undone(
+    staff: httpx.AsyncClient, booked: Booked
+) -> None:
+    short = await start(staff, from_time="11:00", to_time="11:30")
+    day = await start(staff)
+    assert day != short
+    await undo(staff, day, all="yes")
+    html = await continued(staff, day)
+    assert "Still blocked by another absence: Mon 16 Nov 2026, 11:00–11:30 · Flu" in notices(html)
+    assert "open for booking again" not in html
+    without_short = await open_times(booked.agent)
+    assert without_short
+    assert not {"11:00", "11:15"} & set(without_short)
+    await undo(staff, short, all="yes")
+    await continued(staff, short)
+    assert {"11:00", "11:15"} < set(await open_times(booked.agent))
+
+
+async def test_an_absence_that_is_recorded_again_meanwhile_keeps_its_block(
+    staff: httpx.AsyncClient, booked: Booked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(absences, "AT_ONCE", 1)
+    first = await start(staff)
+    await apply(staff, first)
+    await continued(staff, first)
+    assert "data-continue" in await undo(staff, first, all="yes")
+    again = await start(staff)
+    assert again != first
+    html = await continued(staff, first)
+    assert "Still blocked by another absence: Mon 16 Nov 2026 · Flu" in notices(html)
+    assert f'href="{again}"' in html
+    assert await slots(booked.agent) == []
+
+
+async def test_time_that_was_blocked_without_an_absence_stays_so(staff: httpx.AsyncClient, booked: Booked) -> None:
+    block = {"who": "provider-10", "from": "2026-11-16", "from_time": "11:00", "to": "2026-11-16", "to_time": "12:00"}
+    assert (await staff.post("/console/blocks", data={**block, "anyway": "yes"})).status_code == 303
+    path = await start(staff)
+    await undo(staff, path, all="yes")
+    html = await continued(staff, path)
+    assert "Still blocked, see Blocked time: Mon 16 Nov 2026, 11:00–12:00" in notices(html)
+    assert await slots(booked.agent) != []
 
 
 async def test_only_times_that_the_patient_may_have_are_proposed_first(

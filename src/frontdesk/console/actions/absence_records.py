@@ -91,6 +91,16 @@ class AbsenceRow:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockedPart:
+    """Time of an absence, local, that is blocked by something else."""
+
+    starts: datetime
+    ends: datetime
+    reason: str | None
+    absence_id: str | None  # of the current absence that has blocked it; None: blocked without one
+
+
+@dataclass(frozen=True, slots=True)
 class AbsenceView:
     absence: Absence
     provider: str
@@ -98,6 +108,7 @@ class AbsenceView:
     rows: Sequence[AbsenceRow]
     may_block: bool  # False: time is blocked in the practice's own system
     is_blocked: bool
+    still_blocked: Sequence[BlockedPart]  # of an absence that was undone
     may_restore: bool  # cancelled appointments
     whole: bool  # False: there are more appointments to decide on than a page can hold
 

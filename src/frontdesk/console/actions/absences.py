@@ -4,7 +4,7 @@ Choices are stored before they are executed, one ordinary write after the other,
 another was cut off. What became of an appointment is read from the calendar.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Literal
@@ -14,6 +14,7 @@ from frontdesk.console.actions.absence_records import (
     AbsenceEntry,
     AbsenceRow,
     AbsenceView,
+    BlockedPart,
     Choice,
     entry_of,
     place_of,
@@ -28,6 +29,7 @@ from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.actions.proposed_times import ProposedTimes
 from frontdesk.console.language import N_
 from frontdesk.domain.appointments import Appointment
+from frontdesk.domain.directory import TimeOff
 from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.engine.execute import Engine
 from frontdesk.operations import BY_NAME, MOVE_BACK, RESTORE, Operation
@@ -115,6 +117,7 @@ class Absences:
             rows=rows,
             may_block=Capability.BLOCK_TIME in system.capabilities,
             is_blocked=any(off.starts <= absence.starts and absence.ends <= off.ends for off in provider.time_off),
+            still_blocked=await self._still_blocked(context, absence, provider.time_off) if absence.ended_at else (),
             may_restore=Capability.RECORD_ATTENDANCE in system.capabilities,
             whole=undecided <= _MOST_LISTED,
         )
@@ -231,18 +234,39 @@ class Absences:
         return MOVE_BACK if blocks_time else BY_NAME["reschedule_appointment"], {"slotId": before}
 
     async def _unblock(self, context: ActionContext, system: SchedulingSystem, absence: Absence) -> None:
-        """Opens the time that the absence has blocked, unless another absence needs it."""
+        """Opens the time that the absence has blocked, unless it was recorded again meanwhile. An absence that only
+        overlaps has a block of its own."""
         provider = (await system.directory()).providers[absence.provider_id]
-        blocked = any(
-            off.by is not None and (off.starts, off.ends) == (absence.starts, absence.ends) for off in provider.time_off
-        )
-        others = [
+        span = (absence.starts, absence.ends)
+        blocked = any(off.by is not None and (off.starts, off.ends) == span for off in provider.time_off)
+        again = any((each.starts, each.ends) == span for each in await self._overlapping(context, absence))
+        if blocked and not again:
+            await self.blocks.change(context, absence.block, remove=True)
+
+    async def _overlapping(self, context: ActionContext, absence: Absence) -> list[Absence]:
+        """The provider's current absences in this time."""
+        return [
             each
             for each in await self.current(context, absence.starts.date(), absence.ends.date())
             if each.provider_id == absence.provider_id and each.starts < absence.ends and absence.starts < each.ends
         ]
-        if blocked and not others:
-            await self.blocks.change(context, absence.block, remove=True)
+
+    async def _still_blocked(
+        self, context: ActionContext, absence: Absence, time_off: Sequence[TimeOff]
+    ) -> list[BlockedPart]:
+        """What of the time of an absence that was undone is blocked, by the start."""
+        current = {(each.starts, each.ends): each.absence_id for each in await self._overlapping(context, absence)}
+        parts = [
+            BlockedPart(
+                max(off.starts, absence.starts),
+                min(off.ends, absence.ends),
+                off.reason,
+                current.get((off.starts, off.ends)) if off.by is not None else None,
+            )
+            for off in time_off
+            if off.starts < absence.ends and absence.starts < off.ends
+        ]
+        return sorted(parts, key=lambda each: each.starts)
 
 
 async def _there(
