@@ -140,6 +140,42 @@ async def test_a_proposal_is_booked_moved_confirmed_and_cancelled(server: World)
     assert await live(client) == []
 
 
+async def test_a_visit_is_moved_by_time_within_its_own_time(server: World) -> None:
+    client = await server.client(grant="integration")
+    long = MONDAY.replace("C101", "C102")  # 45 minutes, every 15
+    patient, [first, second, third, *_] = await ada(client), await proposals(client, long)
+    assert second["start"] < first["end"]
+    answer = await client.post(f"{BASE}/Appointment", json=booking(first, patient))
+    address, booked = f"{BASE}/Appointment/{answer.json()['id']}", answer.json()
+    moved = await client.put(address, json={**booked, "start": second["start"], "end": second["end"]})
+    assert (moved.status_code, moved.json()["start"]) == (200, second["start"]), moved.text
+    patch = [{"op": "replace", "path": "/start", "value": first["start"]}, {"op": "remove", "path": "/end"}]
+    moved = await client.patch(address, json=patch, headers=PATCH)
+    assert (moved.status_code, moved.json()["end"]) == (200, first["end"]), moved.text
+    for changes in (
+        {"start": second["start"], "end": third["end"]},
+        {"start": second["start"].replace(":15:00", ":17:00"), "end": None},
+        {"start": second["start"].replace(":15:00", ":15:30"), "end": None},
+        {"start": "1969-12-31T09:00:00-05:00", "end": None},
+        {"start": "8999-12-31T09:00:00-05:00", "end": None},
+        {"participant": [participant(patient), {"actor": {"reference": "Practitioner/99"}, "status": "accepted"}]},
+        {"serviceType": [{"coding": [{"system": "urn:frontdesk:procedure", "code": "999"}]}]},
+    ):
+        issue(await client.put(address, json={**booked, **changes}), 409, "slot_unavailable", "conflict")
+    assert await live(client) == [(first["start"], "booked")]
+
+
+async def test_a_move_by_time_needs_the_scopes_of_a_move_only(server: World) -> None:
+    writer = await server.client(grant="integration")
+    patient, [first, second, *_] = await ada(writer), await proposals(writer)
+    booked = (await writer.post(f"{BASE}/Appointment", json=booking(first, patient))).json()
+    mover = await server.client(grant="integration", scopes=("appointments:read", "appointments:book", "slots:read"))
+    moved = await mover.put(
+        f"{BASE}/Appointment/{booked['id']}", json={**booked, "start": second["start"], "end": second["end"]}
+    )
+    assert (moved.status_code, moved.json()["start"]) == (200, second["start"]), moved.text
+
+
 async def test_every_shape_of_a_booking_books(server: World) -> None:
     client = await server.client(grant="integration")
     patient, found = await ada(client), await proposals(client)

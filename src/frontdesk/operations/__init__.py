@@ -36,7 +36,7 @@ from frontdesk.operations._overrides import OVERRIDE_BOOKING, OVERRIDE_MOVE, che
 from frontdesk.operations._slot_json import SlotJson
 from frontdesk.operations.book_appointment import BOOK_HELD
 from frontdesk.operations.get_practice import PRACTICE_IMPORTED
-from frontdesk.operations.get_slot import SLOT_WITH_HOLDS
+from frontdesk.operations.get_slot import SLOT_AT, SLOT_WITH_HOLDS
 from frontdesk.operations.list_appointments import APPOINTMENTS_IN_FULL
 from frontdesk.operations.list_procedures import ALL_PROCEDURES
 from frontdesk.operations.match_patient import MATCHES_IN_FULL
@@ -112,6 +112,7 @@ __all__ = [
     "RELEASE_HOLD",
     "RESTORE",
     "RETURN_TO_WAITING",
+    "SLOT_AT",
     "SLOT_WITH_HOLDS",
     "UNDO",
     "WIDE_SLOT_SEARCH",

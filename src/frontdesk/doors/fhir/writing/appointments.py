@@ -26,7 +26,7 @@ from frontdesk.doors.fhir.writing.requests import (
     required_identifier,
     version_matches,
 )
-from frontdesk.doors.fhir.writing.slots import referred_slot, require_held, wanted_slot
+from frontdesk.doors.fhir.writing.slots import referred_slot, require_held, slot_of_move, wanted_slot
 from frontdesk.doors.fhir.writing.wanted import Wanted, read_wanted, reason_of
 from frontdesk.operations import BOOK_HELD, BY_NAME, RELEASE_HOLD, Operation
 
@@ -161,7 +161,7 @@ async def _moves_to(calls: Calls, wanted: Wanted, current: Wanted) -> str | None
             place=current.place | wanted.place,
             service=current.service | wanted.service,
         )
-        return await wanted_slot(calls, moved) if wanted.differs_from(current) else None
+        return await slot_of_move(calls, moved) if wanted.differs_from(current) else None
     slot = await referred_slot(calls, wanted)
     return our_id("slt", wanted.slot) if slot.differs_from(current) else None
 

@@ -3,10 +3,11 @@
 from datetime import UTC, datetime, timedelta
 
 from frontdesk.domain.errors import FieldError, Problem, invalid
+from frontdesk.domain.local_time import instant_at, minute_of
 from frontdesk.doors.fhir.addresses import our_id
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.writing.wanted import Wanted, of_slot
-from frontdesk.operations import ALL_PROCEDURES, BY_NAME, GET_HOLD, WIDE_SLOT_SEARCH
+from frontdesk.operations import ALL_PROCEDURES, BY_NAME, GET_HOLD, SLOT_AT, WIDE_SLOT_SEARCH
 
 _GET_SLOT = BY_NAME["get_slot"]
 _PAGE = 200
@@ -49,6 +50,23 @@ async def wanted_slot(calls: Calls, wanted: Wanted) -> str:
         return await _slot_at(calls, wanted)
     await referred_slot(calls, wanted)
     return our_id("slt", wanted.slot)
+
+
+async def slot_of_move(calls: Calls, wanted: Wanted) -> str:
+    """The id of the slot at the time and place, which are all known. It is not searched: the appointment itself takes
+    its present time, and may be moved within it."""
+    start = wanted.start
+    assert start is not None, "an appointment has one"
+    minute = minute_of(start)
+    if minute < 0 or instant_at(minute) != start:
+        raise Problem("slot_unavailable")
+    try:
+        slot = await calls.run(SLOT_AT, **wanted.place, **wanted.service, start=minute)
+    except Problem as problem:
+        raise Problem("slot_unavailable") if problem.code == "not_found" else problem from None
+    if wanted.end not in (None, start + timedelta(minutes=slot["durationMinutes"])):
+        raise Problem("slot_unavailable")
+    return str(slot["id"])
 
 
 async def _slot_at(calls: Calls, wanted: Wanted) -> str:
