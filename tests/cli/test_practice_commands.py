@@ -121,6 +121,32 @@ def test_an_export_to_a_file_is_for_its_owner_alone(line: CommandLine, tmp_path:
 
 
 @pytest.mark.usefixtures("harbor")
+def test_an_export_replaces_a_file_that_others_can_read_by_a_private_one(line: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "harbor.yaml"
+    path.write_text("an earlier export")
+    path.chmod(0o644)
+    with path.open() as opened_by_another:
+        line.json("practice", "export", "harbor", "--with-patients", "--output", str(path))
+        assert opened_by_another.read() == "an earlier export"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert parse(path.read_text()) == parse(HARBOR)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.usefixtures("harbor")
+def test_an_export_is_not_written_through_a_link_or_to_a_device(line: CommandLine, tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "harbor.yaml"
+    target.write_text("of somebody else")
+    link.symlink_to(target)
+    for path in (link, Path("/dev/null"), tmp_path):
+        said = line.run("practice", "export", "harbor", "--with-patients", "--output", str(path))
+        assert said.status == 2
+        assert said.err == f"{path} is not a regular file: name another, or leave out --output.\n"
+    assert target.read_text() == "of somebody else"
+    assert link.is_symlink()
+
+
+@pytest.mark.usefixtures("harbor")
 def test_pruning_deactivates_what_the_file_no_longer_lists(line: CommandLine) -> None:
     whole = HARBOR.replace("slug: harbor", "slug: pruned")
     line.json("practice", "import", "-", stdin=whole)

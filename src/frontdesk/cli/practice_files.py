@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+import tempfile
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,7 +58,9 @@ def add_commands(group: Commands) -> None:
 
     command = add_command(group, "export", _export, "Write a practice in the format that import reads.", "slug")
     command.add_argument("--with-patients", action="store_true", help="patients too; keep the file safe")
-    command.add_argument("--output", metavar="FILE", type=Path, help="write to a file that only you can read")
+    command.add_argument(
+        "--output", metavar="FILE", type=Path, help="write to a file that only you can read; replaces it"
+    )
 
 
 def _init(args: argparse.Namespace) -> None:
@@ -240,11 +243,23 @@ def _export(args: argparse.Namespace) -> None:
     if args.output is None:
         sys.stdout.write(text)
         return
+    _write_private(args.output, text)
+    answer(args, {"practice": args.slug, "file": str(args.output)}, f"Wrote {args.output}.")
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Replaces what the path names by a file that only the caller can read."""
     try:
         with as_caller():
-            descriptor = os.open(args.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            if path.is_symlink() or (path.exists() and not path.is_file()):  # such as /dev/stdout
+                raise BadInput(f"{path} is not a regular file: name another, or leave out --output.")
+            descriptor, made = tempfile.mkstemp(dir=path.parent, prefix=".practice-")  # mode 0600
+            try:
+                with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                    file.write(text)
+                Path(made).replace(path)
+            except BaseException:
+                Path(made).unlink()
+                raise
     except OSError as error:
-        raise BadInput(f"{args.output} cannot be written: {error.strerror}.") from None
-    with os.fdopen(descriptor, "w", encoding="utf-8") as output:
-        output.write(text)
-    answer(args, {"practice": args.slug, "file": str(args.output)}, f"Wrote {args.output}.")
+        raise BadInput(f"{path} cannot be written: {error.strerror}.") from None
