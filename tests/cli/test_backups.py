@@ -242,7 +242,7 @@ def test_a_database_whose_secret_key_is_elsewhere_is_not_backed_up_under_a_new_o
     aside = key.rename(key.with_suffix(".aside"))
     try:
         done = saved.line.run("backup", str(tmp_path / "file"))
-        assert (done.status, "There is no secret key" in done.err) == (1, True)
+        assert (done.status, f"{key} is missing: put back your copy" in done.err) == (1, True)
         assert not key.exists()
     finally:
         aside.rename(key)

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
+from frontdesk.access.keys.encryption import SecretKeyError
 from frontdesk.cli import doctor
+from frontdesk.serving.lifespan import create
 from frontdesk.store import distribution
 from frontdesk.store.distribution import Distribution
 from tests.cli.command_line import CommandLine, Done, on_database
@@ -190,6 +192,31 @@ def test_a_missing_secret_key_file_is_found_and_not_made(used: CommandLine, port
         assert not file.exists()
     finally:
         aside.rename(file)
+
+
+@pytest.mark.parametrize("secret", ["missing", OTHER_SECRET])
+def test_no_command_works_with_another_secret_key_than_that_of_the_stored_keys(used: CommandLine, secret: str) -> None:
+    file = used.data_dir / "secret.key"
+    aside = file.rename(file.with_suffix(".aside"))
+    settings = {} if secret == "missing" else {"FRONTDESK_SECRET_KEY": secret}
+    told = f"{file} is missing: put back your copy" if secret == "missing" else "another secret key"
+    add_webhook = ("webhook", "add", "--practice", "harbor", "--url", "https://203.0.113.1/events")
+    add_client = ("client", "add", "--practice", "harbor", "--name", "Agent", "--grant", "agent", "--scope", "all")
+    try:
+        for words in (add_webhook, add_client, ("keys", "list"), ("serve", "--port", str(free_port()))):
+            done = used.run(*words, **{"FRONTDESK_WEBHOOK_ALLOW_PRIVATE": "true", **settings})
+            assert (done.status, told in done.err) == (1, True), done
+            assert not file.exists()
+    finally:
+        aside.rename(file)
+    assert used.json("webhook", "list") == []
+
+
+def test_a_worker_does_not_start_with_a_new_secret_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FRONTDESK_DATA_DIR", str(tmp_path))
+    with pytest.raises(SecretKeyError, match="is missing: put back your copy"):
+        create(lambda: None)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_old_keys_are_a_warning(used: CommandLine, port: str) -> None:

@@ -200,9 +200,10 @@ def facts_of(manifest: "Manifest") -> dict[str, Any]:
 
 async def _require_fitting_secret_key(context: CommandContext) -> None:
     """A backup under a key that is not the service's could not be restored later."""
+    from frontdesk.access.keys.encryption import KeyCipher, read_secrets
     from frontdesk.access.keys.ring import examine_keys
 
-    await examine_keys(context.database, context.cipher())
+    await examine_keys(context.database, KeyCipher(read_secrets(context.settings)))
 
 
 def _secret_key_file(settings: "Settings", recipients: list["Recipient"]) -> bytes:

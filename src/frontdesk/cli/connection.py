@@ -47,28 +47,30 @@ class CommandContext:
     audit: "AuditContext"
 
     async def ring(self) -> "KeyRing":
-        from frontdesk.access.keys.ring import KeyRing
-
-        lifetime = self.settings.token_lifetime_seconds
-        ring = KeyRing(self.database, self.cipher(), token_lifetime_seconds=lifetime)
-        await ring.load()
-        return ring
+        return (await self._ring_and_cipher())[0]
 
     async def present_ring(self) -> "KeyRing | None":
         """The keys as they are, None without the secret key. Creates neither keys nor a secret key."""
-        from frontdesk.access.keys.encryption import has_secret_key
+        from frontdesk.access.keys.encryption import KeyCipher, has_secret_key, read_secrets
         from frontdesk.access.keys.ring import KeyRing
 
         if not has_secret_key(self.settings):
             return None
-        ring = KeyRing(self.database, self.cipher())
+        ring = KeyRing(self.database, KeyCipher(read_secrets(self.settings)))
         await ring.refresh()
         return ring
 
-    def cipher(self) -> "KeyCipher":
-        from frontdesk.access.keys.encryption import load_secret_key
+    async def cipher(self) -> "KeyCipher":
+        """Creates the keys if there are none: by them, a later command knows whether its secret key is this one."""
+        return (await self._ring_and_cipher())[1]
 
-        return load_secret_key(self.settings)
+    async def _ring_and_cipher(self) -> "tuple[KeyRing, KeyCipher]":
+        from frontdesk.access.keys.ring import KeyRing, fitting_cipher
+
+        cipher = await fitting_cipher(self.settings, self.database)
+        ring = KeyRing(self.database, cipher, token_lifetime_seconds=self.settings.token_lifetime_seconds)
+        await ring.load()
+        return ring, cipher
 
     async def record_everywhere(self, operation: str, *subjects: str) -> None:
         """Adds an audit record to the trail of every practice, for a command that concerns all of them."""

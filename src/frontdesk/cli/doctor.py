@@ -230,14 +230,14 @@ def _migrations(schema: "SchemaState") -> tuple[State, str]:
 
 
 async def _keys(settings: "Settings", database: "Database") -> tuple[State, str]:
-    from frontdesk.access.keys.encryption import has_secret_key, load_secret_key
+    from frontdesk.access.keys.encryption import KeyCipher, has_secret_key, read_secrets
     from frontdesk.access.keys.ring import PURPOSES, examine_keys, has_keys
 
     if not await has_keys(database):
         return "skipped", "there are none yet: the first start creates them"
     if not has_secret_key(settings):
         return "failed", f"the secret key file {settings.secret_key_file} is missing"
-    found = await examine_keys(database, load_secret_key(settings))
+    found = await examine_keys(database, KeyCipher(read_secrets(settings)))
     in_use = {record.purpose: record for record, _ in found if record.retired_at is None}
     if missing := [purpose for purpose in PURPOSES if purpose not in in_use]:
         return "failed", f"there is no key for {', '.join(missing)}"

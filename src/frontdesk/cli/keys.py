@@ -55,7 +55,7 @@ def _reencrypt(args: argparse.Namespace) -> None:
         from frontdesk.outbound.webhooks.endpoints import reencrypt_secrets
 
         ring = await context.ring()
-        count = await ring.reencrypt() + await reencrypt_secrets(context.database, context.cipher())
+        count = await ring.reencrypt() + await reencrypt_secrets(context.database, await context.cipher())
         await context.record_everywhere("command.reencrypt_keys")
         return count
 

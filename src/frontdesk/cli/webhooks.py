@@ -61,7 +61,7 @@ def _add(args: argparse.Namespace) -> None:
             await sender.close()
         return await add_endpoint(
             context.database,
-            context.cipher(),
+            await context.cipher(),
             practice_id,
             args.url,
             args.event or (),
@@ -101,7 +101,7 @@ def _test(args: argparse.Namespace) -> int:
 
         endpoint = await show_endpoint(context.database, args.id)
         now = context.audit.now
-        keys = await live_secrets(context.database, context.cipher(), endpoint, now)
+        keys = await live_secrets(context.database, await context.cipher(), endpoint, now)
         sender = Sender(allow_private=context.settings.webhook_allow_private)
         try:
             return await send_test(sender, endpoint.url, keys, now)
@@ -149,17 +149,18 @@ def _rotate_secret(args: argparse.Namespace) -> None:
     from frontdesk.outbound.webhooks.endpoints import DEFAULT_RETIREMENT, rotate_secret
 
     retirement = timedelta(0) if args.at_once else DEFAULT_RETIREMENT
-    rotated = with_database(
-        lambda context: rotate_secret(
+
+    async def work(context: CommandContext) -> "tuple[Endpoint, str]":
+        return await rotate_secret(
             context.database,
-            context.cipher(),
+            await context.cipher(),
             args.id,
             context.audit.now,
             retire_old_after=retirement,
             also=context.audit.recorded("command.rotate_webhook_secret"),
         )
-    )
-    _answer_secret(args, *rotated)
+
+    _answer_secret(args, *with_database(work))
 
 
 def _answer_secret(args: argparse.Namespace, endpoint: "Endpoint", secret: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 
+from frontdesk.access.keys.encryption import read_secrets
 from frontdesk.app import build_app, build_background, build_service
 from frontdesk.doors.request_log import request_lines
 from frontdesk.logs import configure_logging
@@ -28,6 +29,7 @@ def create(on_database_down: Callable[[], None]) -> Any:
         pooled=settings.direct_database_url is not None,
         on_unreachable=on_database_down,
     )
+    read_secrets(settings)  # the command has made the secret key: a missing one is lost, and is not made anew
     service = build_service(settings, database, requests=request_lines(lines), tracing=tracing)
     background = build_background(service)
 

@@ -57,7 +57,10 @@ class KeyCipher:
 
 
 def load_secret_key(settings: Settings) -> KeyCipher:
-    """From FRONTDESK_SECRET_KEY, else from a file in the data directory, which is created at the first start."""
+    """From FRONTDESK_SECRET_KEY, else from a file in the data directory, which is created.
+
+    `frontdesk.access.keys.ring.fitting_cipher` creates none for a database that already has keys.
+    """
     if not has_secret_key(settings):
         path = settings.secret_key_file
         with _explained(path):
@@ -75,7 +78,9 @@ def read_secrets(settings: Settings) -> list[str]:
         return _parse(settings.secret_key, "FRONTDESK_SECRET_KEY")
     path = settings.secret_key_file
     if not path.exists():
-        raise SecretKeyError(f"There is no secret key: set FRONTDESK_SECRET_KEY, or put it into {path} (mode 0600).")
+        raise SecretKeyError(
+            f"The secret key file {path} is missing: put back your copy (mode 0600), or set FRONTDESK_SECRET_KEY."
+        )
     with _explained(path):
         text = _read_private(path)
     return _parse(text, f"The secret key file {path}")

@@ -18,8 +18,9 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from jwt.utils import base64url_encode
 
-from frontdesk.access.keys.encryption import KeyCipher
+from frontdesk.access.keys.encryption import KeyCipher, load_secret_key, read_secrets
 from frontdesk.background import Step
+from frontdesk.settings import Settings
 from frontdesk.store.database import Database
 
 TOKEN_SIGNING = "token-signing"  # noqa: S105 - a purpose, not a secret
@@ -236,6 +237,15 @@ class KeyRing:
 async def has_keys(database: Database) -> bool:
     found: bool = await database.fetchval("SELECT EXISTS (SELECT FROM sealed_key)")
     return found
+
+
+async def fitting_cipher(settings: Settings, database: Database) -> KeyCipher:
+    """The secret key, known to decrypt the stored keys. A missing one is created only if there are none."""
+    if not await has_keys(database):
+        return load_secret_key(settings)
+    cipher = KeyCipher(read_secrets(settings))
+    await examine_keys(database, cipher)
+    return cipher
 
 
 async def examine_keys(database: Database, cipher: KeyCipher) -> list[tuple[KeyRecord, bool]]:
