@@ -1,5 +1,6 @@
 """`client remove`, `client set-scopes` and `practice remove`: asked first, recorded, and nothing of it is left."""
 
+import asyncio
 import io
 from importlib.resources import files
 
@@ -122,6 +123,29 @@ async def test_a_practice_with_future_appointments_is_removed_only_by_force(
         again = await command("practice", *words)
         assert (again.status, again.err) == (2, "harbor~1 was removed; only its audit trail is left.\n")
     assert "harbor" not in await practice_ids(world.database), "the slug is free"
+
+
+async def test_a_removal_that_is_interrupted_says_that_the_practice_is_suspended_and_waits_again(
+    world: World, command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waits = []
+
+    async def interrupted(seconds: float) -> None:
+        waits.append(seconds)
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(practices, "_SUSPENDED_EVERYWHERE_SECONDS", 10)
+    for _ in range(2):
+        with monkeypatch.context() as patched:
+            patched.setattr("asyncio.sleep", interrupted)
+            with pytest.raises(asyncio.CancelledError):
+                await command("practice", "remove", "harbor", "--yes")
+        assert capsys.readouterr().err == (
+            "harbor is suspended, and its removal did not finish: run the command again, or "
+            "frontdesk practice resume harbor.\n"
+        )
+    assert waits == [10, 10]
+    assert (await command("practice", "show", "harbor", "--json")).document["suspended"] is True
 
 
 async def test_the_row_of_a_practice_with_an_audit_trail_cannot_be_deleted(world: World, command: Command) -> None:

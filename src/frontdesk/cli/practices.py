@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli import practice_files
@@ -157,15 +158,23 @@ async def _removed(context: CommandContext, practice: "PracticeSummary", practic
     if not practice.suspended:
         suspension = recorded("command.suspend_practice")
         await set_suspended(context.database, practice.slug, suspended=True, also=suspension)
-        await asyncio.sleep(_SUSPENDED_EVERYWHERE_SECONDS)
-    with explain_database_errors(context.settings):
-        owner = await Hosts(owner_dsn(context.settings)).connect(
-            server_settings=session_settings(role=None), timeout=10
+    try:
+        await asyncio.sleep(_SUSPENDED_EVERYWHERE_SECONDS)  # also when it was suspended, which may have been just now
+        with explain_database_errors(context.settings):
+            owner = await Hosts(owner_dsn(context.settings)).connect(
+                server_settings=session_settings(role=None), timeout=10
+            )
+            try:
+                kept_as = await remove_practice(owner, practice_id, recorded("command.remove_practice"))
+            finally:
+                await owner.close()
+    except BaseException:  # Ctrl-C and SIGTERM, too
+        print(
+            f"{practice.slug} is suspended, and its removal did not finish: run the command again, or "
+            f"frontdesk practice resume {practice.slug}.",
+            file=sys.stderr,
         )
-        try:
-            kept_as = await remove_practice(owner, practice_id, recorded("command.remove_practice"))
-        finally:
-            await owner.close()
+        raise
     await seal(context.database, practice_id)
     return kept_as
 
