@@ -119,9 +119,21 @@ async def test_a_practice_with_future_appointments_is_removed_only_by_force(
 
     (listed,) = [row for row in (await command("practice", "list")).out.splitlines() if row.startswith("harbor")]
     assert listed.split()[-1] == "removed"
-    for words in (("resume", "harbor~1"), ("remove", "harbor~1", "--yes")):
-        again = await command("practice", *words)
-        assert (again.status, again.err) == (2, "harbor~1 was removed; only its audit trail is left.\n")
+    of_practice = ("--practice", "harbor~1")
+    for words in (
+        ("practice", "resume", "harbor~1"),
+        ("practice", "remove", "harbor~1", "--yes"),
+        ("practice", "check", "harbor~1"),
+        ("practice", "export", "harbor~1"),
+        ("client", "add", *of_practice, "--name", "Agent", "--grant", "agent", "--scope", "all"),
+        ("staff", "add", *of_practice, "--name", "Ana", "--role", "admin"),
+        ("webhook", "add", *of_practice, "--url", "https://203.0.113.1/events"),
+        ("feed", "add", *of_practice, "--provider", "10"),
+    ):
+        again = await command(*words)
+        assert (again.status, again.err) == (2, "harbor~1 was removed; only its audit trail is left.\n"), words
+    assert (await command("practice", "show", "harbor~1", "--json")).document["slug"] == "harbor~1"
+    assert "harbor~1" not in (await command("practice", "suspend", "harbor")).err
     assert "harbor" not in await practice_ids(world.database), "the slug is free"
 
 

@@ -64,7 +64,7 @@ async def _practices(context: CommandContext, slug: str | None) -> list[tuple[st
     from frontdesk.store.practices import practice_ids
 
     if slug is not None:
-        return [(slug, await context.practice_id(slug))]
+        return [(slug, await context.practice_id(slug, also_removed=True))]
     return list((await practice_ids(context.database)).items())
 
 

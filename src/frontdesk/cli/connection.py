@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from frontdesk.cli.output import BadInput, CommandError
 from frontdesk.cli.ownership import act_as_service_account, give_data_dir
 from frontdesk.cli.service_address import with_recorded_address
-from frontdesk.domain.spelling import closest
 from frontdesk.privileges import acting_account, as_caller
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from frontdesk.settings import Settings
     from frontdesk.store.database import Database
     from frontdesk.store.embedded.server import EmbeddedPostgres
-    from frontdesk.store.practices import PracticeSummary
 
 T = TypeVar("T")
 Progress = Callable[[str], None]
@@ -81,19 +79,16 @@ class CommandContext:
             async with self.database.transaction(practice_id) as connection:
                 await append_audit(connection, self.audit.entry(practice_id, operation, subjects))
 
-    async def practice_id(self, slug: str) -> int:
-        """Raises BadInput with the closest slug if there is no such practice."""
-        from frontdesk.store.practices import practice_ids
+    async def practice_id(self, slug: str, *, also_removed: bool = False) -> int:
+        """Raises BadInput if there is no such practice, with the closest slug, or if it was removed."""
+        from frontdesk.store.practices import practice_ids, why_unusable
 
         known = await practice_ids(self.database)
-        if slug not in known:
-            raise BadInput(f"There is no practice {slug!r}{closest(slug, known)}.")
+        if also_removed and slug in known:
+            return known[slug]
+        if (reason := why_unusable(slug, known)) is not None:
+            raise BadInput(reason)
         return known[slug]
-
-
-def check_not_removed(practice: "PracticeSummary") -> None:
-    if practice.removed:
-        raise BadInput(f"{practice.slug} was removed; only its audit trail is left.")
 
 
 def with_database(work: Callable[[CommandContext], Awaitable[T]], *, creates: bool = False) -> T:

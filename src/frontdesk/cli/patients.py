@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from frontdesk.cli.commands import Commands, add_command, add_group
-from frontdesk.cli.connection import CommandContext, check_not_removed, with_database
+from frontdesk.cli.connection import CommandContext, with_database
 from frontdesk.cli.input_files import read_input
 from frontdesk.cli.output import BAD_INPUT, BadInput, answer, counted, table, to_document, to_json
 
@@ -90,7 +90,6 @@ async def _imported(context: CommandContext, args: argparse.Namespace, text: str
 
     practice_id = await context.practice_id(args.practice)
     (practice,) = await list_practices(context.database, args.practice)
-    check_not_removed(practice)
     if practice.scheduling_system != "native":
         raise BadInput(f"The patients of {practice.slug} are kept in its scheduling system: add them there.")
     now = context.audit.now

@@ -10,7 +10,6 @@ from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.confirming import add_yes, confirm
 from frontdesk.cli.connection import (
     CommandContext,
-    check_not_removed,
     explain_database_errors,
     owner_dsn,
     with_database,
@@ -79,9 +78,8 @@ def _answer_one(args: argparse.Namespace, *, suspended: bool | None = None) -> N
         from frontdesk.audit.trail import append_audit
         from frontdesk.store.practices import list_practices, set_suspended
 
-        await context.practice_id(args.slug)
+        await context.practice_id(args.slug, also_removed=suspended is None)
         if suspended is not None:
-            check_not_removed((await list_practices(context.database, args.slug))[0])
             operation = "command.suspend_practice" if suspended else "command.resume_practice"
 
             async def also(connection: Any, practice_id: int) -> None:
@@ -112,7 +110,6 @@ def _remove(args: argparse.Namespace) -> None:
 
         practice_id = await context.practice_id(args.slug)
         (practice,) = await list_practices(context.database, args.slug)
-        check_not_removed(practice)
         if not args.force:
             await _check_nobody_expects(context, practice)
         confirm(

@@ -12,6 +12,7 @@ from frontdesk.domain.directory import Directory, Practice
 from frontdesk.domain.ids import new_patient_id
 from frontdesk.domain.names import digits
 from frontdesk.domain.patients import name_key
+from frontdesk.domain.spelling import closest
 from frontdesk.practice_file import PatientRecord, PracticeFile
 from frontdesk.store.database import Database, DatabaseUnavailable, set_practice
 from frontdesk.store.directories import load_directory, lock_providers, save_directory
@@ -45,8 +46,19 @@ class PracticeSummary:
 
     @property
     def removed(self) -> bool:
-        """Only the audit trail is left: `remove_practice` adds to the slug what no practice file can have."""
-        return "~" in self.slug
+        return is_removed(self.slug)
+
+
+def is_removed(slug: str) -> bool:
+    """Only the audit trail is left: `remove_practice` adds to the slug what no practice file can have."""
+    return "~" in slug
+
+
+def why_unusable(slug: str, known: Collection[str]) -> str | None:
+    """A sentence if there is no practice with this slug, or it was removed."""
+    if slug not in known:
+        return f"There is no practice {slug!r}{closest(slug, [each for each in known if not is_removed(each)])}."
+    return f"{slug} was removed; only its audit trail is left." if is_removed(slug) else None
 
 
 async def practice_id_of(database: Database, slug: str) -> int | None:
