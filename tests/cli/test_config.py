@@ -43,3 +43,10 @@ def test_commands_print_the_address_of_the_service_that_runs(line: CommandLine, 
         assert added["link"].startswith(f"http://127.0.0.1:{port}/console/")
         behind_a_proxy = line.json("staff", "link", added["staffId"], FRONTDESK_BASE_URL="https://desk.example")
         assert behind_a_proxy["link"].startswith("https://desk.example/console/")
+
+
+def test_a_faulty_first_file_creates_nothing(line: CommandLine, tmp_path: Path) -> None:
+    folder = tmp_path / "nothing"
+    done = line.run("practice", "import", "-", "--data-dir", str(folder), stdin="practice: {slug: harbor}")
+    assert (done.status, "<stdin>:" in done.err) == (2, True)
+    assert not folder.exists()

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frontdesk.cli.commands import Commands, add_command
-from frontdesk.cli.connection import CommandContext, with_database
+from frontdesk.cli.connection import CommandContext, has_database, with_database
 from frontdesk.cli.input_files import read_input
 from frontdesk.cli.output import BAD_INPUT, BadInput, CommandError, answer, counted, to_document, to_json
 from frontdesk.cli.practice_preview import (
     answer_preview,
     counted_stranded,
+    first_file,
     not_checked,
     previewed,
     stranded_choice,
@@ -114,6 +115,8 @@ def _imported(args: argparse.Namespace, text: str) -> "tuple[PracticeFile, bool,
             return file, True, await _create(context, file)
         return file, False, await _update(args, context, file, stored)
 
+    if not has_database():
+        first_file(args, text)  # a faulty file creates no database
     return with_database(work, creates=True)
 
 

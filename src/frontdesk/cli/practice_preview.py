@@ -44,11 +44,7 @@ class _Preview:
 
 def previewed(args: argparse.Namespace, text: str) -> _Preview:
     if not has_database():  # the first file, before there is anything to compare it with
-        from datetime import UTC, datetime
-
-        from frontdesk.store.practice_import import parsed
-
-        return _as_new(wait_for(parsed(text, None, datetime.now(UTC), prune=args.prune)))
+        return _as_new(first_file(args, text))
 
     async def work(context: CommandContext) -> _Preview:
         from frontdesk.audit.trail import append_disclosure
@@ -81,6 +77,15 @@ def previewed(args: argparse.Namespace, text: str) -> _Preview:
         )
 
     return with_database(work)
+
+
+def first_file(args: argparse.Namespace, text: str) -> "PracticeFile":
+    """The file, checked without a database."""
+    from datetime import UTC, datetime
+
+    from frontdesk.store.practice_import import parsed
+
+    return wait_for(parsed(text, None, datetime.now(UTC), prune=args.prune))
 
 
 def _as_new(file: "PracticeFile") -> _Preview:
