@@ -81,13 +81,11 @@ class CommandContext:
 
     async def practice_id(self, slug: str, *, also_removed: bool = False) -> int:
         """Raises BadInput if there is no such practice, with the closest slug, or if it was removed."""
-        from frontdesk.store.practices import practice_ids, why_unusable
+        from frontdesk.store.practices import is_removed, practice_ids, why_unusable
 
         known = await practice_ids(self.database)
-        if also_removed and slug in known:
-            return known[slug]
-        if (reason := why_unusable(slug, known)) is not None:
-            raise BadInput(reason)
+        if slug not in known or (is_removed(slug) and not also_removed):
+            raise BadInput(why_unusable(slug, known))
         return known[slug]
 
 

@@ -54,11 +54,11 @@ def is_removed(slug: str) -> bool:
     return "~" in slug
 
 
-def why_unusable(slug: str, known: Collection[str]) -> str | None:
-    """A sentence if there is no practice with this slug, or it was removed."""
-    if slug not in known:
-        return f"There is no practice {slug!r}{closest(slug, [each for each in known if not is_removed(each)])}."
-    return f"{slug} was removed; only its audit trail is left." if is_removed(slug) else None
+def why_unusable(slug: str, known: Collection[str]) -> str:
+    """A sentence on a practice that was removed, or does not exist."""
+    if is_removed(slug) and slug in known:
+        return f"{slug} was removed; only its audit trail is left."
+    return f"There is no practice {slug!r}{closest(slug, [each for each in known if not is_removed(each)])}."
 
 
 async def practice_id_of(database: Database, slug: str) -> int | None:

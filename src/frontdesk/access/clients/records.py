@@ -25,7 +25,7 @@ from frontdesk.access.keys.ring import KeyRing
 from frontdesk.audit.trail import Also
 from frontdesk.store.database import Database
 from frontdesk.store.notifications import notify
-from frontdesk.store.practices import why_unusable
+from frontdesk.store.practices import is_removed, why_unusable
 from frontdesk.store.rows import field_names
 
 DEFAULT_PER_MINUTE = 600
@@ -137,10 +137,10 @@ async def add_client(
     client_id = "fd_" + "".join(secrets.choice(_ALPHABET) for _ in range(20))
     secret, now = new_secret(), clock()
     async with database.transaction() as connection:
-        known = dict(await connection.fetch("SELECT slug, practice_id FROM practice"))
-        if (reason := why_unusable(practice, known)) is not None:
-            raise ClientError(reason)
-        practice_id = known[practice]
+        practice_id = await connection.fetchval("SELECT practice_id FROM practice WHERE slug = $1", practice)
+        if practice_id is None or is_removed(practice):
+            slugs = [row["slug"] for row in await connection.fetch("SELECT slug FROM practice")]
+            raise ClientError(why_unusable(practice, slugs))
         values = (practice_id, name, kind, list(held), per_minute, quota, now)
         await connection.execute(_ADD, client_id, *values, *astuple(patient_access), *keys.columns)
         await insert_secret(connection, ring, client_id, secret, now)

@@ -18,7 +18,7 @@ from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.domain.text import character_fault
 from frontdesk.store.database import Database
-from frontdesk.store.practices import why_unusable
+from frontdesk.store.practices import is_removed, why_unusable
 
 Role = Literal["staff", "admin"]
 _EVERY_SCOPE = frozenset(SCOPES)
@@ -86,10 +86,10 @@ async def add_staff(
     name, checked_role, email = checked_name(name), _checked_role(role), _checked_email(email)
     staff_id = "op_" + "".join(secrets.choice(_ALPHABET) for _ in range(20))
     async with database.transaction() as connection:
-        known = dict(await connection.fetch("SELECT slug, practice_id FROM practice"))
-        if (reason := why_unusable(practice, known)) is not None:
-            raise StaffError(reason)
-        practice_id = known[practice]
+        practice_id = await connection.fetchval("SELECT practice_id FROM practice WHERE slug = $1", practice)
+        if practice_id is None or is_removed(practice):
+            slugs = [row["slug"] for row in await connection.fetch("SELECT slug FROM practice")]
+            raise StaffError(why_unusable(practice, slugs))
         if await connection.fetchval(_ADD, staff_id, practice_id, name, checked_role, email, audit.now) is None:
             raise StaffError("Another staff member signs in with this e-mail address.")
         await append_audit(connection, audit.entry(practice_id, "console.add_staff", [staff_id]))
