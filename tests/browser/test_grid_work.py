@@ -2,18 +2,26 @@
 
 import re
 from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.accessibility import open_with_axe, require_accessible
-from tests.browser.browsing import Office, Window, type_in
+from tests.browser.browsing import Office, Window, command, sign_in, type_in
 from tests.browser.callers import CHEN, Agent, Slot
 from tests.browser.test_front_desk import calendar, entry, panel
 
 pytestmark = pytest.mark.heavy
 
 Open = Callable[..., Window]
+_NIGHT_CLINIC = """
+practice: {slug: night, name: Night Clinic, timeZone: America/New_York, sandbox: true}
+locations: [{id: 1, name: Main Street}]
+providers: [{id: 10, name: Dr. Ines Faria, hours: [{location: 1, days: [sun], from: "00:00", to: "04:00"}]}]
+visitTypes: [{id: 20, name: Visit, procedures: [{id: 100, name: Consultation, durationMinutes: 30}]}]
+"""
 
 
 @pytest.fixture
@@ -88,6 +96,30 @@ def test_a_free_time_is_booked_with_a_press_a_name_and_enter(place: Office, agen
     expect(entry(page, "Popover")).to_contain_text(slot.time)
     window.context.close()
     window.faults.check()
+
+
+def test_a_press_finds_the_row_of_a_day_that_is_an_hour_longer(place: Office, window: Open, tmp_path: Path) -> None:
+    path = tmp_path / "night.yaml"
+    path.write_text(_NIGHT_CLINIC)
+    command(place.desk, "practice", "import", str(path))
+    opened = window(None)
+    sign_in(opened.page, place.new_link("staff", "Ines Faria", "night"))
+    november = date(datetime.now(UTC).year + 1, 11, 1)
+    longer = november + timedelta(days=(6 - november.weekday()) % 7)
+    page = opened.go(f"/calendar?date={longer}&location=1")
+    page.wait_for_load_state()
+    body = page.locator(".cal-body").first
+    rows = int(body.evaluate("(body) => getComputedStyle(body).getPropertyValue('--rows')"))
+    for row, time, zone in ((18, "01:30", "EDT"), (30, "01:30", "EST"), (42, "02:30", None)):
+        box = body.bounding_box()
+        assert box is not None
+        body.click(position={"x": box["width"] / 2, "y": box["height"] * (row + 0.5) / rows})
+        expect(chosen(page).get_by_label("Time", exact=True)).to_have_value(time)
+        expect(chosen(page).get_by_text(f"Main Street, {zone or 'EST'}")).to_be_visible()
+        if zone is not None:
+            expect(chosen(page).get_by_label("Time zone").locator("option:checked")).to_have_text(zone)
+        page.keyboard.press("Escape")
+        expect(chosen(page)).to_be_hidden()
 
 
 def test_an_appointment_is_moved_by_drag_and_by_keys(window: Open, agent: Agent) -> None:

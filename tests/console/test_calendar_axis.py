@@ -39,6 +39,20 @@ def test_what_reaches_over_the_edge_is_cut_and_what_lies_outside_is_not_placed()
     assert axis.place(ORDINARY, minute("2026-11-16T17:00"), minute("2026-11-16T18:00")) is None
 
 
+def test_rows_have_the_times_of_the_clock_where_it_is_turned() -> None:
+    assert Axis([ORDINARY], NEW_YORK, 0, 24 * 60).clocks(ORDINARY) is None
+    assert Axis([AUTUMN], NEW_YORK, 9 * 60, 17 * 60).clocks(AUTUMN) is None
+    autumn = Axis([AUTUMN], NEW_YORK, 0, 24 * 60).clocks(AUTUMN)
+    assert autumn is not None
+    assert [autumn[row] for row in (12, 23, 24, 35, 36)] == ["01:00", "01:55", "01:00/2", "01:55/2", "02:00"]
+    spring = Axis([SPRING], NEW_YORK, 0, 24 * 60).clocks(SPRING)
+    assert spring is not None
+    assert spring[23:25] == ["01:55", "03:00"]
+    beside = Axis([AUTUMN, AUTUMN + timedelta(days=1)], NEW_YORK, 0, 24 * 60).clocks(AUTUMN + timedelta(days=1))
+    assert beside is not None
+    assert beside[23:25] + beside[35:37] == ["01:55", "", "", "02:00"]
+
+
 def test_odd_minutes_take_the_rows_they_touch() -> None:
     axis = Axis([ORDINARY], NEW_YORK, 9 * 60, 17 * 60)
     assert axis.place(ORDINARY, minute("2026-11-16T09:07"), minute("2026-11-16T09:11")) == GridPosition(2, 2)

@@ -1,17 +1,43 @@
 """Booking and moving at a time chosen in the calendar: exactly there, after a read-back, or not at all."""
 
+from datetime import UTC, datetime
+
 import httpx
 import pytest
 
-from tests.console.desk import HIDDEN, Document, calendar, entries, records, words
-from tests.world import World, book, patient_id
+from tests.console.desk import HIDDEN, Document, calendar, entries, form_in, records, words
+from tests.console.signing_in import signed_in
+from tests.world import PRACTICE, World, book, confirmed, patient_id, slots
 
+TURNED_BACK = {"from": "2027-11-07", "to": "2027-11-07"}  # from 02:00 to 01:00
+FIRST, SECOND = "2027-11-07T01:30:00-04:00", "2027-11-07T01:30:00-05:00"
 NINE = {"provider": "10", "location": "1", "date": "2026-11-16", "time": "09:00"}
 
 
 @pytest.fixture
 async def agent(world: World) -> httpx.AsyncClient:
     return await world.client()
+
+
+@pytest.fixture
+async def night(world: World) -> tuple[httpx.AsyncClient, httpx.AsyncClient]:
+    """Staff and an agent on the eve of the day that is an hour longer, of a practice that is open that night."""
+    world.clock.now = datetime(2027, 11, 6, 16, tzinfo=UTC)
+    hours = '{location: 1, days: [mon, tue, wed, thu, fri], from: "13:00", to: "17:00"}'
+    assert hours in PRACTICE
+    at_night = hours + '\n      - {location: 1, days: [sun], from: "00:00", to: "04:00"}'
+    await world.import_file(PRACTICE.replace("SLUG", "harbor").replace(hours, at_night))
+    return await signed_in(world), await world.client()
+
+
+async def booked_at(agent: httpx.AsyncClient, start: str) -> str:
+    [slot] = [each["id"] for each in await slots(agent, **TURNED_BACK) if each["start"] == start]
+    body = {"patientId": await patient_id(agent), "slotId": slot}
+    return str((await confirmed(agent, "POST", "/api/appointments", body)).json()["appointmentId"])
+
+
+async def start_of(agent: httpx.AsyncClient, appointment: str) -> str:
+    return str((await agent.get(f"/api/appointments/{appointment}")).json()["start"])
 
 
 def named(html: str, name: str) -> list[str]:
@@ -65,7 +91,7 @@ async def test_a_time_that_is_not_open_is_refused_with_open_ones_beside_it(
 @pytest.mark.parametrize(
     "odd",
     [{"provider": "77"}, {"location": "x"}, {"date": "2026-02-30"}, {"time": "25:00"}, {"time": "<b>"},
-     {"time": "09:00+05:00"}],
+     {"time": "09:00+05:00"}, {"time": "09:00/3"}, {"time": "09:00/22"}, {"time": "/2"}],
 )  # fmt: skip
 async def test_a_time_that_no_calendar_has_is_not_found(staff: httpx.AsyncClient, odd: dict[str, str]) -> None:
     wanted = {**NINE, **odd}
@@ -114,3 +140,83 @@ async def test_the_list_of_open_times_for_a_move_starts_at_the_appointments_own_
 ) -> None:
     booked = await book(agent, **{"from": "2026-11-23", "to": "2026-11-23"})
     assert 'value="2026-11-23"' in (await staff.get(f"/console/appointments/{booked}/move")).text
+
+
+async def test_either_occurrence_of_a_time_that_a_day_has_twice_is_booked(
+    world: World, night: tuple[httpx.AsyncClient, httpx.AsyncClient]
+) -> None:
+    staff, agent = night
+    place = {**NINE, "date": "2027-11-07", "visit": "21-101"}
+    shown = (await staff.get("/console/book/at", params={**place, "time": "01:30/2"})).text
+    assert "Downtown, EST" in words(shown)
+    options = {each.text: each.attributes for each in Document(shown).tagged("option") if each.text in ("EDT", "EST")}
+    assert [(zone, "selected" in each) for zone, each in options.items()] == [("EDT", False), ("EST", True)]
+    assert "EST</option>" not in (await staff.get("/console/book/at", params={**place, "time": "02:30"})).text
+    starts = []
+    for name, zone in (("Ada", "EDT"), ("Alan", "EST")):
+        typed = {"time": "01:30", "occurrence": options[zone]["value"], "patient": await patient_id(agent, name)}
+        booked = await staff.post("/console/book/at", data={**place, **typed, "key": name})
+        assert booked.status_code == 303, booked.text
+        starts.append(await start_of(agent, booked.headers["Location"].split("/")[-1].split("?")[0]))
+    assert starts == [FIRST, SECOND]
+
+    jose = {**place, "time": "01:30/2", "patient": await patient_id(agent, "José"), "key": "José"}
+    refused = await staff.post("/console/book/at", data=jose)
+    assert refused.status_code == 409
+    assert named(refused.text, "at") == ["01:45", "01:00/2", "01:15/2", "01:45/2", "02:00", "02:15"]
+    assert "01:15 EST</button>" in words(refused.text)
+    asked = form_in(refused.text)
+    assert asked["time"] == ["01:30/2"]
+    read_back = await staff.post("/console/override", data={**asked, "reason": "In pain"})
+    over = await staff.post("/console/override", data=form_in(read_back.text))
+    assert await start_of(agent, over.headers["Location"].split("/")[-1].split("?")[0]) == SECOND
+    pressed = await staff.post("/console/book/at", data={**jose, "at": "01:00/2", "key": "k2"})
+    assert pressed.status_code == 303, pressed.text
+    shown = await calendar(staff, date="2027-11-07")
+    clocks = Document(shown).having("data-clocks")[0].attributes["data-clocks"].split(",")
+    assert clocks[clocks.index("01:55") :][:2] == ["01:55", "01:00/2"]
+    assert "data-clocks" not in await calendar(staff, date="2027-11-08")
+
+
+async def test_an_appointment_is_moved_from_one_occurrence_of_its_time_to_the_other(
+    night: tuple[httpx.AsyncClient, httpx.AsyncClient],
+) -> None:
+    staff, agent = night
+    booked = await booked_at(agent, FIRST)
+    address = f"/console/appointments/{booked}/move"
+    for time, start, zone in (("01:30/2", SECOND, "EST"), ("01:30", FIRST, "EDT")):
+        assert f'action="{address}"' not in (await staff.get(f"{address}/at")).text, "it stays"
+        shown = await staff.get(f"{address}/at", params={"time": time})
+        assert f"WhenSunday, 7 November 2027, 01:30–01:45 {zone}" in words(Document(shown.text).tagged("main")[0].text)
+        fields = dict(HIDDEN.findall(shown.text.split(f'action="{address}"', 1)[1]))
+        assert (await staff.post(address, data=fields)).status_code == 303
+        assert await start_of(agent, booked) == start
+
+
+async def test_an_override_of_a_slot_keeps_its_occurrence(
+    night: tuple[httpx.AsyncClient, httpx.AsyncClient],
+) -> None:
+    staff, agent = night
+    [slot] = [each["id"] for each in await slots(agent, **TURNED_BACK) if each["start"] == SECOND]
+    await booked_at(agent, SECOND)
+    alan = await patient_id(agent, "Alan")
+    taken = await staff.get(f"/console/book/{alan}/confirm", params={"slot": slot})
+    assert form_in(taken.text)["time"] == ["01:30/2"]
+
+
+async def test_a_walk_in_in_the_second_occurrence_is_dated_now(
+    world: World, night: tuple[httpx.AsyncClient, httpx.AsyncClient]
+) -> None:
+    _, agent = night
+    world.clock.now = datetime(2027, 11, 7, 6, 32, tzinfo=UTC)  # 01:32 again
+    staff = await signed_in(world)
+    await world.renew(agent)
+    shown = (await staff.get("/console/walk-in")).text
+    assert named(shown, "time") == ["01:30"]
+    [zone] = [each for each in Document(shown).tagged("option") if each.text == "EST"]
+    assert "selected" in zone.attributes
+    form = {**NINE, "date": "2027-11-07", "time": "01:30", "occurrence": zone.attributes["value"], "visit": "21-101"}
+    form |= {"patient": await patient_id(agent), "reason": "Walk-in"}
+    read_back = await staff.post("/console/walk-in", data=form)
+    booked = await staff.post("/console/override", data=form_in(read_back.text))
+    assert await start_of(agent, booked.headers["Location"].split("/")[-1].split("?")[0]) == SECOND

@@ -1,4 +1,4 @@
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pytest
@@ -12,6 +12,7 @@ from frontdesk.domain.local_time import (
     last_instant,
     local_date,
     local_day_bounds,
+    occurrences,
     weekday,
     zone,
 )
@@ -142,6 +143,15 @@ def test_a_local_time_that_occurs_twice_has_a_first_and_a_last_instant() -> None
     local = wall(2026, 11, 1, 1, 30)
     assert first_instant(local, "America/New_York") == minutes(2026, 11, 1, 5, 30)
     assert last_instant(local, "America/New_York") == minutes(2026, 11, 1, 6, 30)
+
+
+def test_only_a_local_time_that_occurs_twice_has_two_occurrences() -> None:
+    autumn, spring = date(2026, 11, 1), date(2026, 3, 8)
+    found = occurrences(autumn, time(1, 30), "America/New_York")
+    assert [each.isoformat() for each in found] == ["2026-11-01T01:30:00-04:00", "2026-11-01T01:30:00-05:00"]
+    assert occurrences(autumn, time(1, 30, fold=1), "America/New_York") == found
+    for day, clock in ((autumn, time(2, 0)), (autumn, time(0, 55)), (spring, time(2, 30)), (spring, time(3, 0))):
+        assert occurrences(day, clock, "America/New_York") == ()
 
 
 def test_a_local_time_that_does_not_occur_is_the_end_of_its_gap() -> None:

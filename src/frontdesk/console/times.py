@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from frontdesk.console.language import Width, months, weekdays
 from frontdesk.console.language import gettext as _
 from frontdesk.domain.directory import DateFormat, Practice, TimeFormat
-from frontdesk.domain.local_time import clock_text, twelve_hour
+from frontdesk.domain.local_time import clock_text, occurrences, twelve_hour
 
 _FILTERS = (
     "clock", "hour", "time_span", "brief_span", "long_day", "short_day", "dated", "month", "week_of", "block_span",
@@ -127,7 +127,7 @@ class TimeFormats:
         return f"{self.dated(local)}, {clock}"
 
     def filters(self) -> Mapping[str, Callable[..., Any]]:
-        return {name: getattr(self, name) for name in _FILTERS} | {"moment": moment}
+        return {name: getattr(self, name) for name in _FILTERS} | {"moment": moment, "repeated_zone": repeated_zone}
 
     def _full_day(self, day: date) -> str:
         separator = ", " if self.dates == "monthFirst" else " "
@@ -137,6 +137,12 @@ class TimeFormats:
 def moment(text: str) -> datetime:
     """Parses a time from an operation's answer."""
     return datetime.fromisoformat(text)
+
+
+def repeated_zone(text: str, time_zone: str) -> str:
+    """The name of the zone at a time that its day has twice, for example EST; empty for any other."""
+    local = moment(text).astimezone(ZoneInfo(time_zone))
+    return (local.tzname() or "") if occurrences(local.date(), local.time(), time_zone) else ""
 
 
 def _named(day: date, width: Width = "abbreviated") -> dict[str, object]:

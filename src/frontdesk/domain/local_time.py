@@ -116,6 +116,13 @@ def last_instant(local_minute: int, name: str) -> int:
     return max(min(e, local_minute - o) for s, e, o in _spans_around(local_minute, name) if s <= local_minute - o)
 
 
+def occurrences(day: date, clock: time, name: str) -> tuple[datetime, ...]:
+    """Both occurrences of a time that a day has twice; empty for any other time."""
+    first, second = (datetime.combine(day, clock.replace(fold=fold), zone(name)) for fold in (0, 1))
+    # Where a time is skipped, it is the other way round.
+    return (first, second) if first.timestamp() < second.timestamp() else ()
+
+
 def clock_text(moment: datetime | time, *, twelve_hours: bool) -> str:
     """The time of day, for example 14:05 or 2:05 PM."""
     return f"{twelve_hour(moment)}:{moment:%M %p}" if twelve_hours else f"{moment:%H:%M}"

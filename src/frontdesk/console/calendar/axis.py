@@ -50,10 +50,12 @@ class Axis:
         self.marks = self._marks(order, rows, repeated, by_day, time_zone)
         self._instants: dict[date, list[int]] = {}
         self._rows: dict[date, list[int]] = {}
+        self._cells: dict[date, list[_Cell]] = {}
         for day, cells in by_day.items():
             shown = [(minute, rows[cell]) for minute, cell in cells if cell in rows]
             self._instants[day] = [minute for minute, _ in shown]
             self._rows[day] = [row for _, row in shown]
+            self._cells[day] = [cell for _, cell in cells if cell in rows]
 
     def place(self, day: date, start: int, end: int) -> GridPosition | None:
         """The rows from start to end, in minutes since 1970; None if none of them is shown."""
@@ -75,6 +77,15 @@ class Axis:
         instants = self.instants(day)
         even = len(instants) == self.rows and instants == list(range(instants[0], instants[0] + STEP * self.rows, STEP))
         return instants[0] if even else None
+
+    def clocks(self, day: date) -> list[str] | None:
+        """The time of each row, as forms carry it, empty for rows that the day does not have; None if each row is a few
+        minutes after the one above."""
+        cells = dict(zip(self._rows[day], self._cells[day], strict=True))
+        walls = [cell[0] for cell in cells.values()]
+        if len(cells) == self.rows and walls == list(range(walls[0], walls[0] + STEP * self.rows, STEP)):
+            return None
+        return [_clock(*cells[row]) if row in cells else "" for row in range(1, self.rows + 1)]
 
     def missing(self, day: date) -> list[GridPosition]:
         """Rows of other days that this day does not have."""
@@ -109,6 +120,10 @@ class Axis:
             length = sum((wall + step, again) in rows for step in range(0, HOUR, STEP))
             marks.append(HourMark(GridPosition(rows[wall, again], length), wall, name))
         return marks
+
+
+def _clock(wall: int, again: int) -> str:
+    return f"{wall // HOUR:02}:{wall % HOUR:02}{'/2' if again else ''}"
 
 
 def _cells(day: date, time_zone: str) -> list[tuple[int, _Cell]]:

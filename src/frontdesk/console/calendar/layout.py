@@ -85,6 +85,7 @@ async def lay_out(
                 columns=filled,
                 closures=closures,
                 begins=axis.begins(day),
+                clocks=axis.clocks(day),
                 now=axis.place(day, minute, minute + 1) if day == today else None,
             )
         )
@@ -174,7 +175,7 @@ class _Page:
                     **self._details(appointment),
                 )
             )
-        return sorted(entries, key=lambda entry: (entry.start, entry.lane))
+        return sorted(entries, key=lambda entry: (entry.start.timestamp(), entry.lane))
 
     def _details(self, shown: Appointment | Hold) -> dict[str, Any]:
         details: dict[str, Any] = dict(names_of(shown, self.directory))

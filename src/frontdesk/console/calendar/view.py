@@ -65,6 +65,7 @@ class Day:
     columns: Sequence[Column]
     closures: Sequence[str]  # reasons why the location is closed
     begins: int | None  # when the first row begins, minutes since 1970; None if a clock change is among the rows
+    clocks: Sequence[str] | None  # the time of each row where a clock change is among them
     now: GridPosition | None
 
 

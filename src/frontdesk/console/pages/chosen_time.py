@@ -1,8 +1,8 @@
 """Booking and moving an appointment to a time that was chosen in the calendar."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time
 from typing import Any
 
 from starlette.responses import Response
@@ -17,11 +17,12 @@ from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.booking_rules import BrokenRule, why_closed
 from frontdesk.domain.directory import Directory, Location, Procedure, Provider, VisitType
 from frontdesk.domain.errors import Problem
-from frontdesk.domain.local_time import minute_of, zone
+from frontdesk.domain.local_time import minute_of, occurrences, zone
 from frontdesk.domain.slot_ids import SlotRef
 
 SHOWN_AGAIN = ("slot_unavailable", "validation", "conflict", "upstream_unavailable")
 _NEAREST = 6
+FIRST, SECOND = "/1", "/2"  # occurrences of a time that its day has twice; the second one stands after the time
 NO_OVERRIDE: Mapping[str, Any] = {"broken": (), "fields": {}}
 
 
@@ -32,11 +33,16 @@ class ChosenTime:
     provider: Provider
     location: Location
     day: date
-    clock: time
+    clock: time  # its fold names the occurrence of a time that the day has twice
 
     @property
     def start(self) -> datetime:
         return datetime.combine(self.day, self.clock, zone(self.location.time_zone))
+
+    @property
+    def occurrences(self) -> list[tuple[str, str]]:
+        """To choose from where the day has the time twice: what forms send, and the name of the zone."""
+        return occurrence_choices(self.day, self.clock, self.location)
 
     def slot(self, visit_type: VisitType, procedure: Procedure) -> SlotRef:
         ids = (self.provider.id, self.location.id, visit_type.id, procedure.id)
@@ -49,16 +55,18 @@ class ChosenTime:
     def fields(self) -> dict[str, str]:
         """As forms carry it."""
         place = {"provider": str(self.provider.id), "location": str(self.location.id)}
-        return {**place, "date": self.day.isoformat(), "time": f"{self.clock:%H:%M}"}
+        return {**place, "date": self.day.isoformat(), "time": clock_field(self.start)}
 
-    async def nearest(self, request: ConsoleRequest, visit_type: VisitType, procedure: Procedure) -> list[datetime]:
+    async def nearest(self, request: ConsoleRequest, visit_type: VisitType, procedure: Procedure) -> list["ChosenTime"]:
         """Open times of the day next to this one, ascending."""
         ids = {"providerId": self.provider.id, "locationId": self.location.id}
         visit = {"visitTypeId": visit_type.id, "procedureId": procedure.id}
         days = {"from": self.day.isoformat(), "to": self.day.isoformat()}
         found = await request.run("search_slots", {**ids, **visit, **days, "limit": 200})
         starts = [datetime.fromisoformat(item["start"]) for item in found["items"]]
-        return sorted(sorted(starts, key=lambda each: abs(each - self.start))[:_NEAREST])
+        nearest = sorted(sorted(starts, key=lambda each: abs(each - self.start))[:_NEAREST])
+        local = [each.astimezone(zone(self.location.time_zone)) for each in nearest]
+        return [replace(self, day=each.date(), clock=each.time()) for each in local]
 
 
 async def _ask_whom(request: ConsoleRequest) -> Response:
@@ -70,8 +78,8 @@ async def _book(request: ConsoleRequest) -> Response:
     """Searches the patient, or books for the one who was chosen."""
     form = request.form
     directory = await request.desk.calendar.directory(request.context)
-    fields = {name: form.get(name) for name in ("provider", "location", "date", "time")}
-    chosen = chosen_time(directory, fields | ({"time": form.get("at")} if form.get("at") else {}))
+    fields = {name: form.get(name) for name in ("provider", "location", "date", "time", "occurrence")}
+    chosen = chosen_time(directory, fields | ({"time": form.get("at"), "occurrence": ""} if form.get("at") else {}))
     patient_id, visit = form.get("patient"), visit_of(directory, form.get("visit"))
     if not patient_id:
         hits, faults, status = await searched(request, form.get("search"))
@@ -99,7 +107,7 @@ async def _book_page(
     hits: PatientHits | None = None,
     faults: dict[str, str] | None = None,
     refused: Problem | None = None,
-    nearest: list[datetime] | None = None,
+    nearest: list[ChosenTime] | None = None,
     broken: Sequence[BrokenRule] = (),
     status: int = 200,
 ) -> Response:
@@ -142,21 +150,22 @@ async def _move(request: ConsoleRequest) -> Response:
     appointment = view.appointment
     directory = await request.desk.calendar.directory(request.context)
     own = {"provider": appointment.provider_id, "location": appointment.location_id,
-           "date": view.start.date().isoformat(), "time": f"{view.start:%H:%M}"}  # fmt: skip
-    chosen = chosen_time(directory, {name: asked.get(name) or str(value) for name, value in own.items()})
+           "date": view.start.date().isoformat(), "time": clock_field(view.start)}  # fmt: skip
+    given = {name: asked.get(name) or str(value) for name, value in own.items()}
+    chosen = chosen_time(directory, given | {"occurrence": asked.get("occurrence", "")})
     visit = visit_of(directory, f"{appointment.visit_type_id}-{appointment.procedure_id}")
     assert visit is not None
     slot: dict[str, Any] | None = None
-    nearest: list[datetime] = []
+    nearest: list[ChosenTime] = []
     broken: Sequence[BrokenRule] = ()
     overrides = await request.desk.overrides.offered(request.context)
-    stays = (chosen.provider.id, chosen.start) == (appointment.provider_id, view.start)
-    if not stays:
+    # As minutes: datetimes of one zone are compared by their clocks, which show some times twice.
+    apart = abs(minute_of(chosen.start) - minute_of(view.start))
+    same_provider = chosen.provider.id == appointment.provider_id
+    if apart or not same_provider:
         slot = dict(await request.run("get_slot", {"slotId": chosen.slot_id(request, *visit)}))
         broken = await _broken_rules(request, chosen.slot(*visit), appointment.patient_id, appointment)
-        overlaps_itself = chosen.provider.id == appointment.provider_id and abs(chosen.start - view.start) < timedelta(
-            minutes=visit[1].duration_minutes + visit[1].buffer_after_minutes
-        )
+        overlaps_itself = same_provider and apart < visit[1].duration_minutes + visit[1].buffer_after_minutes
         slot["available"] = not broken and (slot["available"] or overlaps_itself)
         if not slot["available"]:
             nearest = await chosen.nearest(request, *visit)
@@ -196,7 +205,8 @@ async def override_of(
     """What a page shows of an override for a slot that is not open: the broken rules, and the fields of its form."""
     directory = await request.desk.calendar.directory(request.context)
     place = {"provider": str(slot["providerId"]), "location": str(slot["locationId"])}
-    chosen = chosen_time(directory, {**place, "date": slot["start"][:10], "time": slot["start"][11:16]})
+    start = datetime.fromisoformat(slot["start"]).astimezone(zone(slot["timeZone"]))
+    chosen = chosen_time(directory, {**place, "date": start.date().isoformat(), "time": clock_field(start)})
     visit = visit_of(directory, f"{slot['visitTypeId']}-{slot['procedureId']}")
     broken = () if visit is None else await _broken_rules(request, chosen.slot(*visit), patient_id, moved)
     what = {"visit": f"{slot['visitTypeId']}-{slot['procedureId']}", "patient": patient_id}
@@ -220,13 +230,34 @@ def chosen_time(directory: Directory, given: Mapping[str, str]) -> ChosenTime:
     if provider is not None and location is None:
         location = next((directory.locations[each] for each in provider.location_ids), None)
     day = read_day(given.get("date", ""))
-    try:
-        clock = time.fromisoformat(given.get("time", ""))
-    except ValueError:
-        clock = None
-    if provider is None or location is None or day is None or clock is None or clock.tzinfo is not None:
+    clock = read_clock(given.get("time", ""), given.get("occurrence", ""))
+    if provider is None or location is None or day is None or clock is None:
         raise Problem("not_found", "There is no such time in the calendar.")
-    return ChosenTime(provider, location, day, clock.replace(second=0, microsecond=0))
+    if not occurrences(day, clock, location.time_zone):
+        clock = clock.replace(fold=0)
+    return ChosenTime(provider, location, day, clock)
+
+
+def read_clock(text: str, occurrence: str = "") -> time | None:
+    """A time as forms carry it, or as it was typed beside the choice of its occurrence."""
+    typed, second, rest = text.partition(SECOND)
+    try:
+        clock = time.fromisoformat(typed)
+    except ValueError:
+        return None
+    if rest or clock.tzinfo is not None:
+        return None
+    return clock.replace(second=0, microsecond=0, fold=int(SECOND in (second, occurrence)))
+
+
+def clock_field(local: datetime) -> str:
+    """A time as forms carry it."""
+    return f"{local:%H:%M}{SECOND if local.fold else ''}"
+
+
+def occurrence_choices(day: date, clock: time, location: Location) -> list[tuple[str, str]]:
+    found = occurrences(day, clock, location.time_zone)
+    return [(SECOND if each.fold else FIRST, each.tzname() or "") for each in found]
 
 
 def visit_of(directory: Directory, text: str) -> tuple[VisitType, Procedure] | None:

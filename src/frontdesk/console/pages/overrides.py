@@ -13,7 +13,18 @@ from frontdesk.console.forms import labelled_faults, read_id
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
-from frontdesk.console.pages.chosen_time import SHOWN_AGAIN, ChosenTime, all_visits, chosen_time, visit_of
+from frontdesk.console.pages.calendar import read_day
+from frontdesk.console.pages.chosen_time import (
+    FIRST,
+    SECOND,
+    SHOWN_AGAIN,
+    ChosenTime,
+    all_visits,
+    chosen_time,
+    occurrence_choices,
+    read_clock,
+    visit_of,
+)
 from frontdesk.console.pages.patients import searched
 from frontdesk.domain.booking_rules import BrokenRule
 from frontdesk.domain.directory import Directory, Procedure, VisitType
@@ -21,6 +32,7 @@ from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import zone
 
 _CARRIED = ("provider", "location", "date", "time", "visit", "patient", "appointment", "arrived")
+_ASKED = ("provider", "location", "date", "time", "occurrence", "visit", "reason", "arrived")
 _LABELS = {"reason": N_("The reason")}
 _ROUNDED = 5  # minutes
 
@@ -91,7 +103,7 @@ async def _read_back(
         arrived=bool(form.get("arrived")),
         faults=faults,
         refused=refused,
-        fields={name: form.get(name) for name in _CARRIED if form.get(name)},
+        fields={name: form.get(name) for name in _CARRIED if form.get(name)} | chosen.fields,
     )
 
 
@@ -104,7 +116,7 @@ async def _check_walk_in(request: ConsoleRequest) -> Response:
     """Searches the patient, or reads back the visit of the one who was chosen."""
     form = request.form
     directory = await request.desk.calendar.directory(request.context)
-    asked = {name: form.get(name) for name in ("provider", "location", "date", "time", "visit", "reason", "arrived")}
+    asked = {name: form.get(name) for name in _ASKED}
     visit = visit_of(directory, asked["visit"])
     if form.get("patient") and visit is not None:
         return await _read_back(request, chosen_time(directory, asked), visit, None)
@@ -123,12 +135,15 @@ async def _walk_in_page(
 ) -> Response:
     if not await request.desk.overrides.offered(request.context):
         raise Problem("capability_not_supported", "Walk-ins are booked in the practice's own system.")
+    location = shown_locations(directory, read_id(asked["location"]))[0]
+    day, clock = read_day(asked["date"]), read_clock(asked["time"])
     return request.render(
         "walk_in.html",
         title=_("Walk-in"),
         status=status,
         asked=asked,
         day=asked["date"],
+        occurrences=[] if day is None or clock is None else occurrence_choices(day, clock, location),
         locations=[(each.id, each.name) for each in directory.locations.values() if each.active],
         providers=[(each.id, each.name) for each in directory.providers.values() if each.active],
         visits=[
@@ -145,13 +160,15 @@ async def _walk_in_page(
 def _now_here(request: ConsoleRequest, directory: Directory) -> dict[str, str]:
     """A walk-in at the location asked for, or the first one, at its own time."""
     location = shown_locations(directory, read_id(request.http.query_params.get("location", "")))[0]
-    now: datetime = request.context.now.astimezone(zone(location.time_zone))
-    now -= timedelta(minutes=now.minute % _ROUNDED)
+    here, now = zone(location.time_zone), request.context.now
+    # Subtracted before it is local: local datetimes forget their fold.
+    local: datetime = (now - timedelta(minutes=now.astimezone(here).minute % _ROUNDED)).astimezone(here)
     return {
         "provider": "",
         "location": str(location.id),
-        "date": now.date().isoformat(),
-        "time": f"{now:%H:%M}",
+        "date": local.date().isoformat(),
+        "time": f"{local:%H:%M}",
+        "occurrence": SECOND if local.fold else FIRST,
         "visit": "",
         "reason": _("Walk-in"),
         "arrived": "yes",

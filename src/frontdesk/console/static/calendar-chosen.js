@@ -16,18 +16,29 @@ let back = null; // where the focus goes afterwards
 
 const clock = (minutes) => `${String(Math.floor(minutes / 60) % 24).padStart(2, "0")}:${String(minutes % 60).padStart(2, "0")}`;
 
-/** The provider, date and time under the pointer; null where a clock change makes rows uneven. */
+/** The provider, date and time under the pointer; null on rows that the day does not have. */
 function timeAt(x, y) {
   const column = document.elementsFromPoint(x, y).map((each) => each.closest(".cal-body[data-provider]")).find(Boolean);
-  const day = column?.closest("[data-day]");
-  if (!day?.dataset.begins) return null;
+  if (!column) return null;
+  const { day, clocks } = column.closest("[data-day]").dataset;
   const { top, height } = column.getBoundingClientRect();
   const rows = Number(getComputedStyle(column).getPropertyValue("--rows"));
   const row = Math.min(rows - 1, Math.max(0, Math.floor(((y - top) / height) * rows)));
-  const opens = Number(calendar.querySelector("[data-cal]").dataset.firstMinute);
   const step = Number(calendar.dataset.interval) || STEP;
-  const minutes = Math.floor((opens + row * STEP) / step) * step;
-  return { column, provider: column.dataset.provider, date: day.dataset.day, time: clock(minutes), row };
+  const time = clocks === undefined ? timeOfRow(row, step) : listedTime(clocks.split(","), row, step);
+  return time ? { column, provider: column.dataset.provider, date: day, time, row } : null;
+}
+
+function timeOfRow(row, step) {
+  const opens = Number(calendar.querySelector("[data-cal]").dataset.firstMinute);
+  return clock(Math.floor((opens + row * STEP) / step) * step);
+}
+
+/** The same where a clock change is among the rows. */
+function listedTime(times, row, step) {
+  const minutes = (time) => Number(time.slice(0, 2)) * 60 + Number(time.slice(3, 5));
+  while (row && times[row - 1] && minutes(times[row]) % step) row -= 1;
+  return times[row];
 }
 
 const place = ({ provider, date, time }) => new URLSearchParams({ provider, date, time, location: calendar.dataset.location });
@@ -183,7 +194,7 @@ document.addEventListener("pointermove", (event) => {
   drag.ghost.style.left = `${box.left}px`;
   drag.ghost.style.width = `${box.width}px`;
   drag.ghost.style.top = `${box.top + drag.to.row * row}px`;
-  drag.ghost.textContent = writtenTime(drag.to.time);
+  drag.ghost.textContent = writtenTime(drag.to.time.slice(0, 5));
 });
 document.addEventListener("pointerup", (event) => {
   const { entry, ghost, to } = drag ?? {};
@@ -218,7 +229,7 @@ function moveTo(entry, to, beside) {
 
 export function bookAfter(entry) {
   if (!calendar.hasAttribute("data-books")) return false;
-  const until = readTime(entry.querySelector(".entry-until").textContent.trim().slice(1));
+  const until = entry.dataset.until ?? readTime(entry.querySelector(".entry-until").textContent.trim().slice(1));
   const { provider } = entry.closest(".cal-body").dataset;
   const date = entry.closest("[data-day]").dataset.day;
   back = entry;
