@@ -7,7 +7,8 @@ from typing import Any
 import httpx
 
 from frontdesk.access.staff.links import new_link
-from frontdesk.access.staff.members import Role, StaffMember, StaffRecord, add_staff
+from frontdesk.access.staff.members import Role, StaffRecord, add_staff
+from frontdesk.access.staff.sessions import LONGEST, StaffSession
 from frontdesk.audit.trail import AuditContext
 from frontdesk.console.actions.context import ActionContext
 from tests.world import Clock, World
@@ -27,8 +28,28 @@ async def action_context(
     """A request of a staff member, to be handed to an action directly."""
     row = await world.database.fetchrow("SELECT practice_id, version FROM practice WHERE slug = $1", practice)
     assert row is not None
-    member = StaffMember(staff_id, "Ana", role, row["practice_id"], practice, row["version"])
-    return ActionContext(member, world.clock(), "0" * 32, world.service.engine.audit)
+    now = world.clock()
+    session = StaffSession(
+        staff_id=staff_id,
+        name="Ana",
+        role=role,
+        practice_id=row["practice_id"],
+        practice_slug=practice,
+        directory_version=row["version"],
+        digest=b"",
+        practice_name=practice,
+        time_zone="UTC",
+        time_format="24h",
+        date_format="dayFirst",
+        language=None,
+        means="link",
+        created_at=now,
+        last_seen_at=now,
+        expires_at=now + LONGEST,
+        locked_at=None,
+        lock_after_minutes=None,
+    )
+    return ActionContext(session, world.clock(), "0" * 32, world.service.engine.audit)
 
 
 async def staff_member(

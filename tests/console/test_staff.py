@@ -1,11 +1,12 @@
 """The staff page: admins add staff, give them links, and take their access away again."""
 
+import asyncio
 import re
 
 import httpx
 import pytest
 
-from tests.console.signing_in import TEST_STAFF, audited, signed_in, staff_member, use_link
+from tests.console.signing_in import TEST_STAFF, audited, signed_in, staff_member, use_link, waiting_for
 from tests.world import World
 
 
@@ -79,6 +80,24 @@ async def test_nobody_takes_their_own_access_away(admin: httpx.AsyncClient) -> N
     for change in ("staff", "disable", "remove"):
         assert (await admin.post(path, data={"change": change})).status_code == 409
     assert (await admin.get("/console/staff")).status_code == 200
+
+
+@pytest.mark.parametrize("change", ["staff", "disable", "remove"])
+async def test_two_admins_who_take_each_others_access_away_leave_one(world: World, change: str) -> None:
+    both = [await signed_in(world, "admin", practice="other", name=name) for name in ("Ada", "Bob")]
+    ids = [each.headers[TEST_STAFF] for each in both]
+    async with world.database.transaction() as connection:
+        await connection.fetch("SELECT FROM staff WHERE staff_id = ANY ($1::text[]) FOR UPDATE", ids)
+        paths = [f"/console/staff/{staff_id}/change" for staff_id in reversed(ids)]
+        changes = [
+            asyncio.create_task(each.post(path, data={"change": change}))
+            for each, path in zip(both, paths, strict=True)
+        ]
+        await waiting_for(connection, 2)
+    answers = sorted([answer.status_code for answer in await asyncio.gather(*changes)])
+    assert answers == [303, 403 if change == "staff" else 401]
+    left = "SELECT count(*) FROM staff WHERE staff_id = ANY ($1::text[]) AND role = 'admin' AND NOT disabled"
+    assert await world.database.fetchval(left, ids) == 1
 
 
 async def test_an_unknown_change_is_refused(world: World, admin: httpx.AsyncClient) -> None:

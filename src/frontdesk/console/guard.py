@@ -261,9 +261,9 @@ def _check_csrf(request: ConsoleRequest) -> None:
 
 
 def _problem_page(request: Request, problem: Problem, attempt: RequestProgress) -> Response:
-    """With the console's navigation where the request has a session."""
+    """With the console's navigation where the request has a session that goes on."""
     values: dict[str, Any] = {"problem": problem, "request_id": attempt.request_id}
-    if attempt.request is not None:
+    if attempt.request is not None and problem.code != "unauthorized":
         response = attempt.request.render("problem.html", title=_(problem.kind.title), status=problem.status, **values)
     else:
         response = render(request, "problem_outside.html", problem.status, title=_(problem.kind.title), **values)

@@ -7,7 +7,8 @@ assistants at once.
 import re
 import secrets
 import string
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, cast, get_args
@@ -21,6 +22,9 @@ from frontdesk.store.database import Database
 from frontdesk.store.practices import is_removed, why_unusable
 
 Role = Literal["staff", "admin"]
+Check = Callable[[Any], Awaitable[None]]
+"""Whether somebody may make a change: given its connection before anything else, and may refuse."""
+
 _EVERY_SCOPE = frozenset(SCOPES)
 _ALPHABET = string.digits + string.ascii_letters
 _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]{1,190}\Z")
@@ -81,11 +85,18 @@ class StaffRecord:
 
 
 async def add_staff(
-    database: Database, *, practice: str, name: str, role: str, email: str | None = None, audit: AuditContext
+    database: Database,
+    *,
+    practice: str,
+    name: str,
+    role: str,
+    email: str | None = None,
+    audit: AuditContext,
+    check: Check | None = None,
 ) -> StaffRecord:
     name, checked_role, email = checked_name(name), _checked_role(role), _checked_email(email)
     staff_id = "op_" + "".join(secrets.choice(_ALPHABET) for _ in range(20))
-    async with database.transaction() as connection:
+    async with _changing(database, check) as connection:
         practice_id = await connection.fetchval("SELECT practice_id FROM practice WHERE slug = $1", practice)
         if practice_id is None or is_removed(practice):
             slugs = [row["slug"] for row in await connection.fetch("SELECT slug FROM practice")]
@@ -110,32 +121,46 @@ async def show_staff(database: Database, staff_id: str) -> StaffRecord:
     return StaffRecord(*row.values())
 
 
-async def disable_staff(database: Database, staff_id: str, *, audit: AuditContext) -> StaffRecord:
+async def disable_staff(
+    database: Database, staff_id: str, *, audit: AuditContext, check: Check | None = None
+) -> StaffRecord:
     """Ends the staff member's sessions, disconnects their assistants and refuses new ones."""
 
     async def end(connection: Any, staff_id: str) -> None:
         await delete_sessions_and_links(connection, staff_id)
         await disconnect_all(connection, staff_id, audit.now)
 
-    return await _change(database, staff_id, audit, "console.disable_staff", "disabled = true", also=end)
+    return await _change(database, staff_id, audit, "console.disable_staff", "disabled = true", also=end, check=check)
 
 
-async def enable_staff(database: Database, staff_id: str, *, audit: AuditContext) -> StaffRecord:
-    return await _change(database, staff_id, audit, "console.enable_staff", "disabled = false")
+async def enable_staff(
+    database: Database, staff_id: str, *, audit: AuditContext, check: Check | None = None
+) -> StaffRecord:
+    return await _change(database, staff_id, audit, "console.enable_staff", "disabled = false", check=check)
 
 
-async def set_role(database: Database, staff_id: str, role: str, *, audit: AuditContext) -> StaffRecord:
+async def set_role(
+    database: Database, staff_id: str, role: str, *, audit: AuditContext, check: Check | None = None
+) -> StaffRecord:
     """Takes effect with the staff member's next request, and within seconds for their assistants."""
-    checked = _checked_role(role)
     return await _change(
-        database, staff_id, audit, "console.set_staff_role", "role = $2", checked, also=notify_connections
+        database,
+        staff_id,
+        audit,
+        "console.set_staff_role",
+        "role = $2",
+        _checked_role(role),
+        also=notify_connections,
+        check=check,
     )
 
 
-async def remove_staff(database: Database, staff_id: str, *, audit: AuditContext) -> StaffRecord:
+async def remove_staff(
+    database: Database, staff_id: str, *, audit: AuditContext, check: Check | None = None
+) -> StaffRecord:
     """Deletes name and address. The audit trail keeps the staff member's id."""
     removed = await show_staff(database, staff_id)
-    async with database.transaction() as connection:
+    async with _changing(database, check) as connection:
         if await hold(connection, staff_id) is None:
             raise StaffError(f"There is no staff member {staff_id!r}.")
         await delete_sessions_and_links(connection, staff_id)
@@ -175,10 +200,11 @@ async def _change(
     assignments: str,
     *values: Any,
     also: Callable[[Any, str], Awaitable[None]] | None = None,
+    check: Check | None,
 ) -> StaffRecord:
     """`assignments` is SQL of this module, never a caller's text."""
     update = f"UPDATE staff SET {assignments} WHERE staff_id = $1 RETURNING practice_id"  # noqa: S608
-    async with database.transaction() as connection:
+    async with _changing(database, check) as connection:
         practice_id = await connection.fetchval(update, staff_id, *values)
         if practice_id is None:
             raise StaffError(f"There is no staff member {staff_id!r}.")
@@ -186,6 +212,14 @@ async def _change(
         if also is not None:
             await also(connection, staff_id)
     return await show_staff(database, staff_id)
+
+
+@asynccontextmanager
+async def _changing(database: Database, check: Check | None) -> AsyncIterator[Any]:
+    async with database.transaction() as connection:
+        if check is not None:
+            await check(connection)
+        yield connection
 
 
 def checked_name(name: str, of: str = "staff member") -> str:

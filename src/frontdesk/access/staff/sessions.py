@@ -36,7 +36,8 @@ LEFT JOIN staff_pin n USING (staff_id)
 WHERE s.digest = $1 AND NOT (m.disabled OR p.suspended)
 """
 _PRESENT = """
-SELECT s.digest, n.sealed, s.wrong_pins FROM staff_session s LEFT JOIN staff_pin n USING (staff_id)
+SELECT s.digest, m.role, n.sealed, s.wrong_pins
+FROM staff_session s JOIN staff m USING (staff_id) LEFT JOIN staff_pin n USING (staff_id)
 WHERE s.digest = $1 AND s.staff_id = $2 AND s.locked_at IS NULL
 """
 _SESSIONS = """
@@ -262,12 +263,14 @@ class StaffSessions:
         self._on_audit(practice_id)
 
 
-async def hold_session(connection: Any, session: StaffSession) -> Any:
-    """Holds the staff member of a session; returns its digest, wrong PINs and, if there is one, the encrypted PIN.
+async def hold_session(connection: Any, session: StaffSession, *others: str) -> Any:
+    """Holds the staff member of a session; returns their role, its digest, wrong PINs and, if there is one, the
+    encrypted PIN. `others` are staff to hold with them: all in the order of their ids, so that changes cannot deadlock.
 
     Problem `unauthorized` if the session has ended or been locked since it was looked up.
     """
-    await hold(connection, session.staff_id)
+    for staff_id in sorted({session.staff_id, *others}):
+        await hold(connection, staff_id)
     row = await connection.fetchrow(_PRESENT, session.digest, session.staff_id)
     if row is None:
         raise Problem("unauthorized", "You are no longer signed in. Sign in and try again.")

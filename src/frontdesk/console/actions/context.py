@@ -1,13 +1,13 @@
 """The context of an action at the console: which staff member acts, when, and in which request."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.staff.members import Role as Role
-from frontdesk.access.staff.members import StaffMember
+from frontdesk.access.staff.sessions import StaffSession, hold_session
 from frontdesk.audit.trail import AuditContext, AuditTrail, append_audit
 from frontdesk.console.language import gettext as _
 from frontdesk.domain.errors import Problem
@@ -20,7 +20,7 @@ from frontdesk.operations import Operation
 class ActionContext:
     """Made once per request. Every audit record of the request carries this time and request id."""
 
-    staff: StaffMember
+    staff: StaffSession
     now: datetime
     request_id: str  # the trace id of the answer
     trail: AuditTrail
@@ -36,7 +36,14 @@ class ActionContext:
     def require(self, role: Role) -> None:
         """Checks the role again: the guard has checked it for the page."""
         if not self.staff.may(role):
-            raise Problem("forbidden_scope", _("This requires the role %(role)s.", role=role))
+            raise _requires(role)
+
+    async def hold(self, connection: Any, role: Role, others: Sequence[str] = ()) -> None:
+        """Checks session and role once more, within the transaction of a change, and holds the staff member, so that
+        nobody takes the role away before the commit. `others` are staff that the change needs held, too."""
+        held = await hold_session(connection, self.staff, *others)
+        if role == "admin" and held["role"] != "admin":
+            raise _requires(role)
 
     def call(self, operation: Operation, arguments: Mapping[str, Any], idempotency_key: str | None) -> Call:
         """A call of an operation by this staff member, in this request."""
@@ -52,6 +59,10 @@ class ActionContext:
 
     def seal_soon(self) -> None:
         self.trail.seal_soon(self.practice_id)
+
+
+def _requires(role: Role) -> Problem:
+    return Problem("forbidden_scope", _("This requires the role %(role)s.", role=role))
 
 
 def call_of(

@@ -1,10 +1,11 @@
 """Admins manage the staff of their practice: add, hand out sign-in links, change roles, disable, remove. Everybody
 manages their own passkeys and sessions, and admins those of all.
 
-Admins cannot change themselves, so a practice always keeps one.
+Admins cannot change themselves, and only who is still an admin changes others, so a practice always keeps one.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 from frontdesk.access.staff.links import link_address, new_link
 from frontdesk.access.staff.members import (
@@ -86,10 +87,11 @@ class Staff:
         """`change` is disable, enable, remove, staff or admin."""
         await self.one(context, staff_id)
         _refuse_self(context, staff_id)
+        check = partial(context.hold, role="admin", others=[staff_id])
         if change in _CHANGES:
-            await _CHANGES[change](self.database, staff_id, audit=context.audit)
+            await _CHANGES[change](self.database, staff_id, audit=context.audit, check=check)
         else:
-            await set_role(self.database, staff_id, change, audit=context.audit)
+            await set_role(self.database, staff_id, change, audit=context.audit, check=check)
         context.seal_soon()
 
     async def sign_ins(self, context: ActionContext, staff_id: str, current: bytes | None = None) -> SignIns:
