@@ -2,7 +2,7 @@
 
 import secrets
 import string
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -98,10 +98,14 @@ async def are_allowed(database: Database, practice_id: int) -> bool:
     return bool(await database.fetchval("SELECT assistants FROM practice WHERE practice_id = $1", practice_id))
 
 
-async def connect(database: Database, consent: Consent, audit: AuditContext) -> str:
-    """Stores the consent in place of an earlier one, and returns an authorization code."""
+async def connect(
+    database: Database, consent: Consent, audit: AuditContext, check: Callable[[Any], Awaitable[None]]
+) -> str:
+    """Stores the consent in place of an earlier one, and returns an authorization code. `check` may refuse, given the
+    connection of the transaction."""
     application, now = consent.application, audit.now
     async with database.transaction() as connection:
+        await check(connection)
         member = await connection.fetchrow(_STAFF, consent.staff_id, consent.practice_id)
         if member is None or member["disabled"]:
             raise Problem("unauthorized", "You may no longer sign in here.")

@@ -5,8 +5,10 @@ from datetime import timedelta
 
 from frontdesk.access.opaque_tokens import digest_of, new_token
 from frontdesk.access.staff.members import (
+    Check,
     StaffError,
     StaffRecord,
+    changing,
     delete_sessions_and_links,
     forget_credentials,
     hold,
@@ -26,7 +28,7 @@ WHERE m.email = $1 AND NOT (m.disabled OR p.suspended) ORDER BY p.slug FOR UPDAT
 
 
 async def new_link(
-    database: Database, staff_id: str, *, audit: AuditContext, reset: bool = False
+    database: Database, staff_id: str, *, audit: AuditContext, reset: bool = False, check: Check | None = None
 ) -> tuple[StaffRecord, str]:
     """The staff member and the token of a new link. Their unused links stop working.
 
@@ -34,7 +36,7 @@ async def new_link(
     """
     member = await show_staff(database, staff_id)
     token = new_token()
-    async with database.transaction() as connection:
+    async with changing(database, check) as connection:
         held = await hold(connection, staff_id)
         if held is None or held["disabled"]:
             raise StaffError(f"The staff member {staff_id!r} is disabled: enable them first.")

@@ -96,7 +96,7 @@ async def add_staff(
 ) -> StaffRecord:
     name, checked_role, email = checked_name(name), _checked_role(role), _checked_email(email)
     staff_id = "op_" + "".join(secrets.choice(_ALPHABET) for _ in range(20))
-    async with _changing(database, check) as connection:
+    async with changing(database, check) as connection:
         practice_id = await connection.fetchval("SELECT practice_id FROM practice WHERE slug = $1", practice)
         if practice_id is None or is_removed(practice):
             slugs = [row["slug"] for row in await connection.fetch("SELECT slug FROM practice")]
@@ -160,7 +160,7 @@ async def remove_staff(
 ) -> StaffRecord:
     """Deletes name and address. The audit trail keeps the staff member's id."""
     removed = await show_staff(database, staff_id)
-    async with _changing(database, check) as connection:
+    async with changing(database, check) as connection:
         if await hold(connection, staff_id) is None:
             raise StaffError(f"There is no staff member {staff_id!r}.")
         await delete_sessions_and_links(connection, staff_id)
@@ -204,7 +204,7 @@ async def _change(
 ) -> StaffRecord:
     """`assignments` is SQL of this module, never a caller's text."""
     update = f"UPDATE staff SET {assignments} WHERE staff_id = $1 RETURNING practice_id"  # noqa: S608
-    async with _changing(database, check) as connection:
+    async with changing(database, check) as connection:
         practice_id = await connection.fetchval(update, staff_id, *values)
         if practice_id is None:
             raise StaffError(f"There is no staff member {staff_id!r}.")
@@ -215,7 +215,8 @@ async def _change(
 
 
 @asynccontextmanager
-async def _changing(database: Database, check: Check | None) -> AsyncIterator[Any]:
+async def changing(database: Database, check: Check | None) -> AsyncIterator[Any]:
+    """The connection of a transaction that `check` has let in."""
     async with database.transaction() as connection:
         if check is not None:
             await check(connection)

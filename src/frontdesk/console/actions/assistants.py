@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 
 from frontdesk.access.assistants.applications import Application, Applications
 from frontdesk.access.assistants.connections import (
@@ -40,7 +41,7 @@ class Assistants:
             challenge=request.challenge,
             scopes=set(scopes) & set(request.scopes),
         )
-        code = await connect(self.database, consent, context.audit)
+        code = await connect(self.database, consent, context.audit, partial(context.hold, role="staff"))
         context.seal_soon()
         return code
 

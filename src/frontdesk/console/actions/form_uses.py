@@ -25,9 +25,13 @@ class SecretShown(Exception):  # noqa: N818 - an answer
 
 
 def recorded_once(context: ActionContext, operation: str, once: str) -> Also:
-    """Commits the audit record and the use of the form with what the form makes. Raises SecretShown."""
+    """Commits the audit record and the use of the form with what the form makes. Raises SecretShown.
+
+    Refuses who is no longer an admin by then: the secret would outlive their access.
+    """
 
     async def also(connection: Any, practice_id: int, made_id: str) -> None:
+        await context.hold(connection, "admin")
         await context.record_in(connection, operation, made_id)
         staff_id, now = context.staff.staff_id, context.now
         form = hashlib.sha256(f"{staff_id}\n{once}".encode()).digest()

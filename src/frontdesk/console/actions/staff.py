@@ -65,6 +65,7 @@ class Staff:
                 role=role,
                 email=email,
                 audit=context.audit,
+                check=partial(context.hold, role="admin"),
             )
         except StaffError as error:
             raise declined(str(error)) from None
@@ -77,7 +78,8 @@ class Staff:
         if reset:
             _refuse_self(context, staff_id)
         try:
-            member, token = await new_link(self.database, staff_id, audit=context.audit, reset=reset)
+            check = partial(context.hold, role="admin", others=[staff_id])
+            member, token = await new_link(self.database, staff_id, audit=context.audit, reset=reset, check=check)
         except StaffError as error:
             raise Problem("conflict", str(error)) from None
         context.seal_soon()
