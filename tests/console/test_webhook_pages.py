@@ -15,7 +15,7 @@ from frontdesk.outbound.webhooks.endpoints import add_endpoint, list_endpoints, 
 from frontdesk.outbound.webhooks.sender import Sender
 from tests.console.admin_pages import EVIL, practice_id, text_of
 from tests.console.filled_forms import send
-from tests.console.signing_in import TEST_STAFF, action_context, audited
+from tests.console.signing_in import TEST_STAFF, action_context, audited, waiting_for
 from tests.webhooks.receiver import receiving
 from tests.world import World
 
@@ -129,6 +129,26 @@ async def test_only_public_https_addresses_are_added_and_names_inside_the_networ
     full = await send(admin, page, WEBHOOKS, having="url", url="https://hooks.example.com/")
     assert "remove one first" in full.text
     assert await list_endpoints(world.database, await practice_id(world, "harbor")) == []
+
+
+async def test_endpoints_added_at_the_same_time_do_not_exceed_the_most(
+    world: World, admin: httpx.AsyncClient, names: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("frontdesk.console.actions.webhooks.MOST_ENDPOINTS", 2)
+    names["hooks.example.com"] = "93.184.216.34"
+    harbor = await practice_id(world, "harbor")
+    pages = [await admin.get(WEBHOOKS) for _ in range(4)]
+    async with world.database.transaction() as connection:
+        await connection.execute("SELECT FROM practice WHERE practice_id = $1 FOR UPDATE", harbor)
+        adding = [
+            asyncio.create_task(send(admin, page, WEBHOOKS, having="url", url="https://hooks.example.com/"))
+            for page in pages
+        ]
+        await waiting_for(connection, len(adding))
+    answers = await asyncio.gather(*adding)
+    assert sorted(answer.status_code for answer in answers) == [200, 200, 422, 422]
+    assert len(await list_endpoints(world.database, harbor)) == 2
+    await endpoint(world)  # the operator adds as many as they like
 
 
 async def test_a_test_message_reaches_an_endpoint_of_the_operator_and_tells_only_its_status(world: World) -> None:

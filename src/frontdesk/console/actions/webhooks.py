@@ -15,6 +15,7 @@ from frontdesk.outbound.webhooks.deliveries import Delivery, list_deliveries, re
 from frontdesk.outbound.webhooks.endpoints import (
     DEFAULT_RETIREMENT,
     Endpoint,
+    EndpointLimitError,
     WebhookError,
     add_endpoint,
     list_endpoints,
@@ -56,8 +57,6 @@ class Webhooks:
     async def add(self, context: ActionContext, url: str, events: Sequence[str], *, once: str) -> tuple[Endpoint, str]:
         """The endpoint and its secret. Raises SecretShown if the form was sent before."""
         context.require("admin")
-        if len(await list_endpoints(self.database, context.practice_id)) >= MOST_ENDPOINTS:
-            raise invalid([FieldError("url", "webhook", f"There are {MOST_ENDPOINTS} endpoints: remove one first.")])
         try:
             await self.sender.check_public(url)
             added = await add_endpoint(
@@ -68,9 +67,10 @@ class Webhooks:
                 events,
                 context.now,
                 public_only=True,
+                most=MOST_ENDPOINTS,
                 also=recorded_once(context, "console.add_webhook", once),
             )
-        except TargetError as error:
+        except (TargetError, EndpointLimitError) as error:
             raise invalid([FieldError("url", "webhook", str(error))]) from None
         except WebhookError as error:
             raise invalid([FieldError("events", "webhook", str(error))]) from None

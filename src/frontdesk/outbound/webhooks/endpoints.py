@@ -63,6 +63,7 @@ INSERT INTO webhook_secret (practice_id, endpoint_id, number, sealed, created_at
 _LAST_NUMBER = "SELECT coalesce(max(number), 0) FROM webhook_secret WHERE practice_id = $1 AND endpoint_id = $2"
 _REPLACE_SEALED = "UPDATE webhook_secret SET sealed = $4 WHERE practice_id = $1 AND endpoint_id = $2 AND number = $3"
 _HAS_ENDPOINTS = "SELECT EXISTS (SELECT FROM webhook_endpoint WHERE practice_id = $1)"
+_COUNT = "SELECT count(*) FROM webhook_endpoint WHERE practice_id = $1"
 _SET_HAS_WEBHOOKS = "UPDATE practice SET has_webhooks = $2 WHERE practice_id = $1"
 _OF_ENDPOINT = "WHERE practice_id = $1 AND endpoint_id = $2"
 _LOCK = "SELECT pg_advisory_xact_lock(webhooks_lock($1))"
@@ -70,6 +71,10 @@ _LOCK = "SELECT pg_advisory_xact_lock(webhooks_lock($1))"
 
 class WebhookError(Exception):
     """The request is invalid; the message is one sentence."""
+
+
+class EndpointLimitError(WebhookError):
+    """The practice has as many endpoints as it may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +114,21 @@ async def add_endpoint(
     now: datetime,
     *,
     public_only: bool = False,
+    most: int | None = None,
     also: Also | None = None,
 ) -> tuple[Endpoint, str]:
-    """The new endpoint and its secret. The caller has checked the URL."""
+    """The new endpoint and its secret. The caller has checked the URL. `most` is how many the practice may have."""
     for event in events:
         if event not in EVENT_TYPES:
             raise WebhookError(f"There is no event {event!r}{closest(event, EVENT_TYPES)}.")
     endpoint_id = f"whk_{practice_id}_{secrets.token_hex(8)}"
     secret = new_secret()
     async with database.transaction(practice_id) as connection:
-        await connection.execute(_SET_HAS_WEBHOOKS, practice_id, True)
+        await connection.execute(
+            _SET_HAS_WEBHOOKS, practice_id, True
+        )  # locks the practice's row: others add afterwards
+        if most is not None and await connection.fetchval(_COUNT, practice_id) >= most:
+            raise EndpointLimitError(f"There are {most} endpoints: remove one first.")
         last_event = await connection.fetchval(_LAST_EVENT, practice_id)
         await connection.execute(_ADD, practice_id, endpoint_id, url, list(dict.fromkeys(events)), last_event, now)
         if public_only:
