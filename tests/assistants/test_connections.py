@@ -6,7 +6,7 @@ import re
 import httpx
 import pytest
 
-from frontdesk.access.clients.records import ClientError, change_client, show_client
+from frontdesk.access.clients.records import ClientError, PatientAccess, change_client, show_client
 from tests.assistants.connecting import Assistant, agreed, answer_of, connected, consent_page, decide, registered
 from tests.console.desk import Document, records, words
 from tests.console.signing_in import TEST_STAFF, signed_in, waiting_for
@@ -100,6 +100,25 @@ async def test_an_admin_does_not_give_back_what_the_staff_member_takes_away_mean
     with pytest.raises(ClientError, match="give it more scopes"):
         await change
     assert list((await show_client(world.database, client_id)).scopes) == narrower
+
+
+async def test_nobody_lets_an_assistant_see_patients_that_it_does_not_know(world: World) -> None:
+    admin, sam = await signed_in(world, role="admin", name="Ana"), await signed_in(world, name="Sam")
+    assistant = await connected(world, sam)
+    client_id = await client_id_of(world, assistant)
+    page = await admin.get(f"/console/clients/{client_id}")
+    assert 'name="patients_per_day"' in page.text
+    assert 'name="known_patients_only"' not in page.text
+    held = {"name": "Claude", "grant": "agent", "per_minute": "10", "quota": "10", "scopes": ["slots:read"]}
+    refused = await admin.post(f"/console/clients/{client_id}", data={**held, "known_patients_only": "no"})
+    assert refused.status_code == 422
+    assert "sees only patients that it matched" in refused.text
+    with pytest.raises(ClientError, match="sees only patients that it matched"):
+        await change_client(world.database, client_id, patient_access=PatientAccess())
+    changed = await admin.post(f"/console/clients/{client_id}", data={**held, "patients_per_day": "7"})
+    assert changed.status_code == 303, changed.text
+    limits = (await show_client(world.database, client_id)).patient_access
+    assert limits == PatientAccess(patients_per_day=7, known_patients_only=True)
 
 
 async def state_of(browser: httpx.AsyncClient, client_id: str) -> str:

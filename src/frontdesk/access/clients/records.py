@@ -206,7 +206,7 @@ async def change_client(
 
     def check(held: Any) -> None:
         if held["staff_id"] is not None:
-            _check_consent(held, grant, scopes or ())
+            _check_consent(held, grant, scopes or (), patient_access)
 
     return await _change(
         database,
@@ -244,10 +244,14 @@ async def set_keys(database: Database, client_id: str, keys: ClientKeys, *, also
     return await _change(database, client_id, also, _utc_now, "jwks = $2::jsonb, jwks_url = $3", *keys.columns)
 
 
-def _check_consent(assistant: Any, grant: str | None, scopes: Sequence[str]) -> None:
+def _check_consent(
+    assistant: Any, grant: str | None, scopes: Sequence[str], patient_access: PatientAccess | None
+) -> None:
     """An assistant stays within what its staff member has agreed to. Its row is locked, because they may agree anew."""
     if grant == "integration":
         raise ClientError("An assistant that staff have connected is always an agent.", "grant")
+    if patient_access is not None and not patient_access.known_patients_only:
+        raise ClientError("An assistant sees only patients that it matched, created or booked.", "known_patients_only")
     if not set(scopes) <= set(assistant["scopes"]):
         raise ClientError("Only the staff member who has connected an assistant can give it more scopes.", "scopes")
 

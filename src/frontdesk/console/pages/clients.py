@@ -103,7 +103,7 @@ def _read(form: Form, grant: str, client: ClientRecord | None = None) -> tuple[C
     unreadable: dict[str, str] = {}
     per_minute = whole_number(form, "per_minute", _("The rate limit"), unreadable)
     quota = whole_number(form, "quota", _("The quota"), unreadable)
-    access = _read_access(form, unreadable)
+    access = _read_access(form, unreadable, is_assistant=client is not None and client.staff_id is not None)
     fields = ClientFields(form.get("name"), grant, form.all("scopes"), per_minute, quota, access)
     try:
         check_client(fields, client)
@@ -112,13 +112,13 @@ def _read(form: Form, grant: str, client: ClientRecord | None = None) -> tuple[C
     return fields, unreadable
 
 
-def _read_access(form: Form, unreadable: dict[str, str]) -> PatientAccess:
-    """An empty field follows the practice."""
+def _read_access(form: Form, unreadable: dict[str, str], *, is_assistant: bool) -> PatientAccess:
+    """An empty field follows the practice, but an assistant sees known patients only."""
 
     def limit(name: str, label: str) -> int | None:
         return whole_number(form, name, label, unreadable) if form.get(name) else None
 
-    known_only = form.get("known_patients_only")
+    known_only = form.get("known_patients_only") or ("yes" if is_assistant else "")
     if known_only not in dict(_KNOWN_ONLY):
         unreadable["known_patients_only"] = _("Choose which patients the client sees.")
     return PatientAccess(
@@ -146,7 +146,7 @@ async def _client_page(request: ConsoleRequest, client: ClientRecord, typed: For
         typed=typed,
         faults=faults,
         scopes=scope_meanings(),
-        known_only=[(key, _(label)) for key, label in _KNOWN_ONLY],
+        known_only=[] if client.staff_id else [(key, _(label)) for key, label in _KNOWN_ONLY],
         reads=await request.desk.patient_reads.of_client(request.context, client.client_id),
         connection=await request.desk.assistants.one(request.context, client.client_id),
         overlaps=[(key, _(label)) for key, (label, _after) in _OVERLAPS.items()],
