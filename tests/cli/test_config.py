@@ -36,6 +36,27 @@ def test_a_command_in_the_wrong_folder_says_so_and_creates_nothing(line: Command
     assert not folder.exists()
 
 
+def test_a_command_that_fails_or_changes_nothing_makes_no_data_directory(line: CommandLine, tmp_path: Path) -> None:
+    folder, file = tmp_path / "nothing", tmp_path / "file"
+    file.write_text("not a backup")
+    unreachable = {"FRONTDESK_DATABASE_URL": "postgresql://me@127.0.0.1:1/x"}
+    secret = {"FRONTDESK_SECRET_KEY": "an operator's secret of more than enough characters"}
+    for words, settings, sentence in (
+        (("doctor",), unreachable, "cannot be reached"),
+        (("practice", "list"), unreachable, "cannot be reached"),
+        (("client", "list"), unreachable, "cannot be reached"),
+        (("restore", f"{file}.missing"), {}, f"There is no file {file}.missing."),
+        (("backup", "verify", f"{file}.missing"), {}, f"There is no file {file}.missing."),
+        (("backup", "verify", str(file)), {}, f"{folder}/secret.key"),
+        (("backup", "verify", str(file)), secret, "not a backup"),
+        (("restore", str(file)), secret, "not a backup"),
+        (("backup", str(tmp_path / "new")), {}, f"There is no frontdesk database in {folder}: name the data directory"),
+    ):
+        done = line.run(*words, "--data-dir", str(folder), **settings)
+        assert (done.status in (1, 2), sentence in done.out + done.err) == (True, True), done
+        assert not folder.exists(), words
+
+
 def test_commands_print_the_address_of_the_service_that_runs(line: CommandLine, harbor: str) -> None:
     port = free_port()
     with line.serving(FRONTDESK_PORT=str(port)):

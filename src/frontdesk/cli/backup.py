@@ -1,6 +1,7 @@
 """`frontdesk backup` makes and verifies encrypted backups of the embedded database."""
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from frontdesk import __version__
 from frontdesk.cli.commands import Commands, add_command
 from frontdesk.cli.connection import (
     CommandContext,
-    has_embedded_database,
+    check_embedded_database,
     on_database,
     owner_dsn,
     prepare_data_dir,
@@ -84,8 +85,7 @@ def _backup(args: argparse.Namespace) -> None:
             raise BadInput(f"{args.file} exists already and is not overwritten.")
         if not args.file.parent.is_dir():
             raise BadInput(f"There is no folder {args.file.parent}.")
-    if not has_embedded_database(settings):
-        raise CommandError(f"There is no database in {settings.data_dir}.")
+    check_embedded_database(settings)
     recipients = [_recipient(text) for text in args.recipient]
     secret_key = _secret_key_file(settings, recipients) if args.with_secret_key else None
     keys = read_backup_keys(settings)
@@ -145,13 +145,32 @@ def _verify(args: argparse.Namespace) -> None:
     settings = embedded_settings("verified with its own tools")
     if args.recipient or args.with_secret_key:
         raise BadInput("--recipient and --with-secret-key are for making a backup.")
-    prepare_data_dir(settings.data_dir)
-    with opened_backup(args, settings, settings.data_dir) as backup:
+    check_file(args)
+    with used_data_dir(settings), opened_backup(args, settings, settings.data_dir) as backup:
         manifest = backup.manifest
         release_of(manifest.content)
     facts = [("Made", manifest.created_at), ("Version", manifest.version), ("Rows", manifest.rows)]
     text = f"{details(facts)}\n\nThe backup is complete and unaltered, and this version can restore it."
     answer(args, facts_of(manifest) | {"verified": True}, text)
+
+
+@contextmanager
+def used_data_dir(settings: "Settings") -> Iterator[None]:
+    """The data directory. One that was made for this, and is empty afterwards, is removed."""
+    is_new = not settings.data_dir.exists()
+    prepare_data_dir(settings.data_dir)
+    try:
+        yield
+    finally:
+        if is_new:
+            with contextlib.suppress(OSError), as_caller():
+                settings.data_dir.rmdir()
+
+
+def check_file(args: argparse.Namespace) -> None:
+    with as_caller():
+        if not args.file.is_file():
+            raise BadInput(f"There is no file {args.file}.")
 
 
 @contextmanager
@@ -171,8 +190,6 @@ def opened_backup(
             f"{settings.secret_key_file} (mode 0600), or set FRONTDESK_SECRET_KEY."
         )
     with as_caller():
-        if not args.file.is_file():
-            raise BadInput(f"There is no file {args.file}.")
         file = args.file.open("rb")
     with file, open_backup(file, work, keys, identities) as backup:
         if not (backup.is_authentic or unverified):

@@ -63,8 +63,10 @@ class CommandContext:
         return (await self._ring_and_cipher())[1]
 
     async def _ring_and_cipher(self) -> "tuple[KeyRing, KeyCipher]":
-        from frontdesk.access.keys.ring import KeyRing, fitting_cipher
+        from frontdesk.access.keys.ring import KeyRing, fitting_cipher, has_keys
 
+        if self.settings.uses_data_dir and not await has_keys(self.database):
+            prepare_data_dir(self.settings.data_dir)  # a new secret key is put there
         cipher = await fitting_cipher(self.settings, self.database)
         ring = KeyRing(self.database, cipher, token_lifetime_seconds=self.settings.token_lifetime_seconds)
         await ring.load()
@@ -177,12 +179,9 @@ async def on_database(
 
 def start_database(settings: "Settings", progress: Progress, *, creates: bool = False) -> None:
     """The embedded server runs from now until this process ends; a database given by URL is left alone."""
-    if settings.database_url is None and not creates and not has_embedded_database(settings):
-        raise CommandError(
-            f"There is no frontdesk database in {settings.data_dir.absolute()}: name the data directory of the service "
-            "with --data-dir, or its settings with --config."
-        )
-    if settings.uses_data_dir:
+    if settings.database_url is None and not creates:
+        check_embedded_database(settings)
+    if settings.uses_data_dir and (settings.database_url is None or settings.data_dir.exists()):
         prepare_data_dir(settings.data_dir)
     if settings.database_url is None:
         server = _embedded(settings)
@@ -196,6 +195,14 @@ def has_database() -> bool:
 
     settings = load_settings()
     return settings.database_url is not None or has_embedded_database(settings)
+
+
+def check_embedded_database(settings: "Settings") -> None:
+    if not has_embedded_database(settings):
+        raise CommandError(
+            f"There is no frontdesk database in {settings.data_dir.absolute()}: name the data directory of the service "
+            "with --data-dir, or its settings with --config."
+        )
 
 
 def has_embedded_database(settings: "Settings") -> bool:

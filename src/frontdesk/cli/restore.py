@@ -11,9 +11,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frontdesk.cli.backup import add_identity_option, embedded_settings, facts_of, opened_backup
+from frontdesk.cli.backup import (
+    add_identity_option,
+    check_file,
+    embedded_settings,
+    facts_of,
+    opened_backup,
+    used_data_dir,
+)
 from frontdesk.cli.commands import Commands, add_command
-from frontdesk.cli.connection import CommandContext, on_database, owner_dsn, prepare_data_dir, wait_for
+from frontdesk.cli.connection import CommandContext, on_database, owner_dsn, wait_for
 from frontdesk.cli.output import BadInput, CommandError, answer, details
 
 if TYPE_CHECKING:
@@ -38,10 +45,28 @@ def add_commands(commands: Commands) -> None:
 
 
 def _restore(args: argparse.Namespace) -> None:
+    settings = embedded_settings("restored with its own tools, such as pg_restore")
+    check_file(args)
+    with used_data_dir(settings):
+        document = _restored(args, settings)
+    facts = [
+        ("Made", document["createdAt"]),
+        ("Rows", document["rows"]),
+        ("Practices", document["practices"]),
+        ("Audit trails", "whole"),
+        ("Verified", document["verified"]),
+    ]
+    secret = "The keys can be decrypted." if document["keysOpen"] else (
+        f"The keys are not usable yet: put the secret key that belongs to them into {settings.secret_key_file} "
+        "(mode 0600) or FRONTDESK_SECRET_KEY before the service starts."
+    )  # fmt: skip
+    answer(args, document, f"{details(facts)}\n\n{secret}")
+
+
+def _restored(args: argparse.Namespace, settings: "Settings") -> dict[str, Any]:
+    """Puts the restored data into the data directory; returns the report."""
     from frontdesk.store.embedded.table_data import BackupError
 
-    settings = embedded_settings("restored with its own tools, such as pg_restore")
-    prepare_data_dir(settings.data_dir)
     staging = settings.data_dir / _STAGING
     if staging.exists():
         raise BadInput(f"{staging} is under way, or left from a restore that was interrupted: remove it then.")
@@ -63,18 +88,7 @@ def _restore(args: argparse.Namespace) -> None:
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     _sync(settings.data_dir)
-    facts = [
-        ("Made", document["createdAt"]),
-        ("Rows", document["rows"]),
-        ("Practices", document["practices"]),
-        ("Audit trails", "whole"),
-        ("Verified", document["verified"]),
-    ]
-    secret = "The keys can be decrypted." if document["keysOpen"] else (
-        f"The keys are not usable yet: put the secret key that belongs to them into {settings.secret_key_file} "
-        "(mode 0600) or FRONTDESK_SECRET_KEY before the service starts."
-    )  # fmt: skip
-    answer(args, document, f"{details(facts)}\n\n{secret}")
+    return document
 
 
 def _restore_aside(backup: "Backup", staging: Path, settings: "Settings") -> dict[str, Any]:

@@ -15,6 +15,7 @@ from frontdesk.cli.connection import (
     explain_database_errors,
     on_database,
     owner_dsn,
+    prepare_data_dir,
     start_database,
     wait_for,
 )
@@ -96,6 +97,8 @@ def _serve(args: argparse.Namespace) -> None:
     from frontdesk.serving import serve
 
     def prepare() -> Callable[[], None]:
+        if settings.uses_data_dir:
+            prepare_data_dir(settings.data_dir)
         start_database(settings, _say(args), creates=True)
         prepared = wait_for(_prepare(args, settings))
         record_address(settings)
