@@ -1,8 +1,10 @@
 """`frontdesk doctor`: what is well is said to be well, and every ill is found."""
 
+import contextlib
 import json
 import os
 import socket
+import tempfile
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -14,6 +16,8 @@ import yaml
 
 from frontdesk.access.keys.encryption import SecretKeyError
 from frontdesk.cli import doctor
+from frontdesk.cli.connection import started_settings
+from frontdesk.cli.output import CommandError
 from frontdesk.serving.lifespan import create
 from frontdesk.store import distribution
 from frontdesk.store.distribution import Distribution
@@ -217,6 +221,36 @@ def test_a_worker_does_not_start_with_a_new_secret_key(tmp_path: Path, monkeypat
     with pytest.raises(SecretKeyError, match="is missing: put back your copy"):
         create(lambda: None)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_data_directory_that_cannot_be_entered_is_a_failed_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory() as parent:
+        folder = Path(parent, "theirs")
+        Path(parent).chmod(0o755)
+        folder.mkdir(mode=0o700 if os.geteuid() == 0 else 0)
+        monkeypatch.setenv("FRONTDESK_DATA_DIR", str(folder))
+        monkeypatch.setattr(doctor, "act_as_service_account", lambda _settings: None)
+        with rights_of_another():
+            found = {each.check: each for each in doctor.examine()}
+            with pytest.raises(CommandError) as raised:
+                started_settings()
+    reason = f"The data directory {folder} " + ("belongs to root: run" if os.geteuid() == 0 else "cannot be written to")
+    assert found["data directory"].state == found["database"].state == "failed"
+    assert found["data directory"].detail == found["database"].detail == str(raised.value)
+    assert str(raised.value).startswith(reason)
+
+
+@contextlib.contextmanager
+def rights_of_another() -> Iterator[None]:
+    """Of an account that is not root's."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
 
 
 def test_old_keys_are_a_warning(used: CommandLine, port: str) -> None:

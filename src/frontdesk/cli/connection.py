@@ -206,7 +206,14 @@ def check_embedded_database(settings: "Settings") -> None:
 
 
 def has_embedded_database(settings: "Settings") -> bool:
-    return (settings.postgres_dir / "data").exists()
+    try:
+        (settings.postgres_dir / "data").stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except PermissionError:
+        prepare_data_dir(settings.data_dir)  # says whose it is
+        raise
+    return True
 
 
 def service_dsn(settings: "Settings") -> str:

@@ -95,9 +95,9 @@ def examine() -> list[CheckResult]:
         "traces": alert_checks.traces,
     }
     found += [_run_check(name, check, settings) for name, check in checks.items()]
-    if settings.database_url is None and not has_embedded_database(settings):
-        return [*found, CheckResult("database", "skipped", "there is none yet: frontdesk serve creates it")]
     try:
+        if settings.database_url is None and not has_embedded_database(settings):
+            return [*found, CheckResult("database", "skipped", "there is none yet: frontdesk serve creates it")]
         start_database(settings, lambda _step: None)
         return found + wait_for(_examine_database(settings))
     except Exception as error:  # any error that makes the database unavailable is the finding
