@@ -44,6 +44,15 @@ def test_the_architecture_names_files_that_exist() -> None:
     assert [name for name in named if not any((package / name).exists() for package in packages)] == []
 
 
+def test_the_documents_run_the_version_of_the_inspector_that_is_tested() -> None:
+    package = json.loads((ROOT / "tests" / "mcp" / "node" / "package.json").read_text())
+    tested = "@modelcontextprotocol/inspector@" + package["dependencies"]["@modelcontextprotocol/inspector"]
+    named = [
+        name for path in DOCUMENTS for name in re.findall(r"npx (@modelcontextprotocol/\S*[\w])", path.read_text())
+    ]
+    assert set(named) == {tested}
+
+
 def test_the_registry_entry_has_the_version_of_the_package_and_a_variable_for_the_host() -> None:
     entry = json.loads((ROOT / "server.json").read_text())
     assert entry["version"] == __version__
