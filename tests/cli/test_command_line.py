@@ -32,7 +32,12 @@ def test_no_command_shows_the_commands_and_is_bad_input(line: CommandLine) -> No
     ("words", "sentence"),
     [
         (("client", "add", "--name", "X"), "frontdesk client add: the following arguments are required: --practice,"),
-        (("practice", "list", "--everything"), "frontdesk: unrecognized arguments: --everything."),
+        (
+            ("practice", "list", "--everything"),
+            "frontdesk practice list: unrecognized arguments: --everything. See frontdesk practice list --help.",
+        ),
+        (("doctor", "--jsn"), "frontdesk doctor: unrecognized arguments: --jsn. See frontdesk doctor --help."),
+        (("--jsn",), "frontdesk: unrecognized arguments: --jsn. See frontdesk --help."),
         (("audit", "list", "--limit", "many"), "frontdesk audit list: argument --limit: invalid int value: 'many'."),
         (("practise",), "frontdesk: argument COMMAND: invalid choice: 'practise'"),
         (("serve", "--port", "70000"), "FRONTDESK_PORT must be between 1 and 65535."),

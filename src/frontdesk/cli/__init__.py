@@ -46,7 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(encoding="utf-8")
     parser = _parser()
     try:
-        args = parser.parse_args(given)
+        args, unknown = parser.parse_known_args(given)
+        if unknown:
+            args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")  # of the command, whose --help it names
         if args.run is None:
             parser.print_help(sys.stderr)
             return BAD_INPUT
@@ -79,7 +81,7 @@ def _parser() -> Parser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"frontdesk {__version__}")
-    parser.set_defaults(run=None)
+    parser.set_defaults(run=None, parser=parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for module in (
         serve, practices, patients, clients, staff, webhooks, events, feeds, audit, keys, config, db, backup, restore,

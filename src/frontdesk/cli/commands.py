@@ -20,5 +20,5 @@ def add_command(commands: Commands, name: str, run: Run, summary: str, *position
     command.add_argument("--data-dir", metavar="FOLDER", help="data directory (default .frontdesk)")
     for argument in positional:
         command.add_argument(argument, metavar=argument.upper())
-    command.set_defaults(run=run)
+    command.set_defaults(run=run, parser=command)
     return command
