@@ -159,6 +159,13 @@ class Conversation:
         self._hear = hear
 
     async def run(self, model: Model) -> None:
+        try:
+            await self._talk(model)
+        except EOFError:  # the end of what is typed: the caller has hung up
+            print()
+            self._add("agent", "Goodbye!")
+
+    async def _talk(self, model: Model) -> None:
         listed = await self._client.list_tools()
         tools = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listed.tools]
         for _ in range(MOST_TURNS):

@@ -92,6 +92,14 @@ def test_a_model_of_ones_own_takes_the_place_of_the_script(demo: Clinic, desk: h
     assert len(appointments(desk)) == len(before) + 1
 
 
+@pytest.mark.parametrize("typed", ["", "Hello, a follow-up please.\\n"])
+def test_a_typed_call_ends_with_a_goodbye_at_the_end_of_input(demo: Clinic, desk: httpx.Client, typed: str) -> None:
+    before = appointments(desk)
+    said = paste(demo, f"printf '{typed}' | {COMMAND} --caller typed")
+    assert said.splitlines()[-1] == "Agent:  Goodbye!"
+    assert appointments(desk) == before
+
+
 @pytest.mark.parametrize("answer", ["No.", "Yes, but not on that day.", "Hm?", "Well, yes and no"])
 def test_a_model_cannot_book_without_a_clear_yes(demo: Clinic, desk: httpx.Client, answer: str) -> None:
     write_model(demo, desk)
