@@ -66,6 +66,14 @@ def test_commands_print_the_address_of_the_service_that_runs(line: CommandLine, 
         assert behind_a_proxy["link"].startswith("https://desk.example/console/")
 
 
+def test_a_second_service_does_not_replace_the_address_of_one_that_answers(line: CommandLine) -> None:
+    recorded = line.data_dir / "address"
+    with line.serving() as first, line.serving():
+        assert recorded.read_text() == f"{first.url}\n"
+    with line.serving() as next_one:
+        assert recorded.read_text() == f"{next_one.url}\n"
+
+
 def test_a_faulty_first_file_creates_nothing(line: CommandLine, tmp_path: Path) -> None:
     folder = tmp_path / "nothing"
     done = line.run("practice", "import", "-", "--data-dir", str(folder), stdin="practice: {slug: harbor}")
