@@ -16,9 +16,10 @@ import yaml
 
 from frontdesk.access.keys.encryption import SecretKeyError
 from frontdesk.cli import doctor
-from frontdesk.cli.connection import started_settings
+from frontdesk.cli.connection import has_embedded_database
 from frontdesk.cli.output import CommandError
 from frontdesk.serving.lifespan import create
+from frontdesk.settings import Settings
 from frontdesk.store import distribution
 from frontdesk.store.distribution import Distribution
 from tests.cli.command_line import CommandLine, Done, on_database
@@ -223,21 +224,27 @@ def test_a_worker_does_not_start_with_a_new_secret_key(tmp_path: Path, monkeypat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_data_directory_that_cannot_be_entered_is_a_failed_check(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_data_directory_that_cannot_be_entered_says_why_and_is_a_failed_check(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent, "theirs")
         Path(parent).chmod(0o755)
         folder.mkdir(mode=0o700 if os.geteuid() == 0 else 0)
+        settings = Settings(data_dir=folder)
+        with rights_of_another(), pytest.raises(CommandError) as raised:
+            has_embedded_database(settings)
+        told = "belongs to root: run" if os.geteuid() == 0 else "cannot be written to"
+        assert str(raised.value).startswith(f"The data directory {folder} {told}")
+
+        def refuse(_: object) -> bool:
+            raise raised.value
+
         monkeypatch.setenv("FRONTDESK_DATA_DIR", str(folder))
-        monkeypatch.setattr(doctor, "act_as_service_account", lambda _settings: None)
-        with rights_of_another():
-            found = {each.check: each for each in doctor.examine()}
-            with pytest.raises(CommandError) as raised:
-                started_settings()
-    reason = f"The data directory {folder} " + ("belongs to root: run" if os.geteuid() == 0 else "cannot be written to")
-    assert found["data directory"].state == found["database"].state == "failed"
-    assert found["data directory"].detail == found["database"].detail == str(raised.value)
-    assert str(raised.value).startswith(reason)
+        monkeypatch.setattr(doctor, "has_embedded_database", refuse)
+        monkeypatch.setattr(doctor, "prepare_data_dir", refuse)
+        found = {each.check: (each.state, each.detail) for each in doctor.examine()}
+        assert found["data directory"] == found["database"] == ("failed", str(raised.value))
 
 
 @contextlib.contextmanager
