@@ -124,9 +124,8 @@ async def add_endpoint(
     endpoint_id = f"whk_{practice_id}_{secrets.token_hex(8)}"
     secret = new_secret()
     async with database.transaction(practice_id) as connection:
-        await connection.execute(
-            _SET_HAS_WEBHOOKS, practice_id, True
-        )  # locks the practice's row: others add afterwards
+        # Locks the practice's row: who adds another one meanwhile counts this one.
+        await connection.execute(_SET_HAS_WEBHOOKS, practice_id, True)
         if most is not None and await connection.fetchval(_COUNT, practice_id) >= most:
             raise EndpointLimitError(f"There are {most} endpoints: remove one first.")
         last_event = await connection.fetchval(_LAST_EVENT, practice_id)
