@@ -13,7 +13,7 @@ import frontdesk
 from tests.proof.planted.bugs import BUGS, Edit, apply
 
 OPERATIONS = 900
-MOST_OPERATIONS = 9000  # a run ends when it has found something, and rare calls show some bugs
+MOST_OPERATIONS = 18_000  # a run ends when it has found something, and rare calls show some bugs
 ROOT = Path(__file__).parents[2]
 
 
