@@ -101,14 +101,20 @@ async def test_idle_sessions_are_locked_instead_of_ended_and_last_for_the_day(wo
     assert (await browser.get("/console/locked")).headers["location"] == "/console/sign-in"
 
 
+async def signed_in_elsewhere(world: World, desk: httpx.AsyncClient) -> httpx.AsyncClient:
+    """Another session of the same person."""
+    elsewhere = world.anonymous()
+    assert (await use_link(elsewhere, await link_token(world, desk.headers[TEST_STAFF]))).status_code == 303
+    elsewhere.headers["X-CSRF-Token"] = csrf_in((await elsewhere.get(ACCOUNT)).text)
+    return elsewhere
+
+
 @pytest.mark.parametrize("change", [{"pin": "2580", "again": "2580", "minutes": "30"}, {"remove": "yes"}])
 async def test_an_idle_desk_stays_locked_when_its_person_changes_the_pin_elsewhere(
     world: World, change: dict[str, str]
 ) -> None:
     desk = await person(world, "Ida")
-    elsewhere = world.anonymous()
-    assert (await use_link(elsewhere, await link_token(world, desk.headers[TEST_STAFF]))).status_code == 303
-    elsewhere.headers["X-CSRF-Token"] = csrf_in((await elsewhere.get(ACCOUNT)).text)
+    elsewhere = await signed_in_elsewhere(world, desk)
     world.clock.advance(minutes=4)
     assert await is_in(elsewhere)
     world.clock.advance(minutes=3)
@@ -120,9 +126,7 @@ async def test_an_idle_desk_stays_locked_when_its_person_changes_the_pin_elsewhe
 
 async def test_a_first_pin_does_not_bring_back_a_session_that_has_ended(world: World) -> None:
     desk = await signed_in(world, name="Mia")
-    elsewhere = world.anonymous()
-    assert (await use_link(elsewhere, await link_token(world, desk.headers[TEST_STAFF]))).status_code == 303
-    elsewhere.headers["X-CSRF-Token"] = csrf_in((await elsewhere.get(ACCOUNT)).text)
+    elsewhere = await signed_in_elsewhere(world, desk)
     world.clock.advance(minutes=20)
     assert await is_in(elsewhere)
     world.clock.advance(minutes=10)
