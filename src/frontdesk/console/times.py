@@ -14,6 +14,8 @@ from frontdesk.console.language import gettext as _
 from frontdesk.domain.directory import DateFormat, Practice, TimeFormat
 from frontdesk.domain.local_time import clock_text, occurrences, twelve_hour
 
+FIRST, SECOND = "/1", "/2"  # occurrences of a time that its day has twice; the second one stands after the time
+
 _FILTERS = (
     "clock", "hour", "time_span", "brief_span", "long_day", "short_day", "dated", "month", "week_of", "block_span",
     "when", "brief_when", "exact_when",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
+from frontdesk.console.times import SECOND
 from frontdesk.domain.local_time import DAY_MINUTES, day_number, instant_at, local_day_spans, zone
 
 STEP = 5  # minutes a row
@@ -123,7 +124,7 @@ class Axis:
 
 
 def _clock(wall: int, again: int) -> str:
-    return f"{wall // HOUR:02}:{wall % HOUR:02}{'/2' if again else ''}"
+    return f"{wall // HOUR:02}:{wall % HOUR:02}{SECOND if again else ''}"
 
 
 def _cells(day: date, time_zone: str) -> list[tuple[int, _Cell]]:

@@ -13,6 +13,7 @@ from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.calendar import read_day
 from frontdesk.console.pages.patients import searched
+from frontdesk.console.times import FIRST, SECOND
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.booking_rules import BrokenRule, why_closed
 from frontdesk.domain.directory import Directory, Location, Procedure, Provider, VisitType
@@ -22,7 +23,6 @@ from frontdesk.domain.slot_ids import SlotRef
 
 SHOWN_AGAIN = ("slot_unavailable", "validation", "conflict", "upstream_unavailable")
 _NEAREST = 6
-FIRST, SECOND = "/1", "/2"  # occurrences of a time that its day has twice; the second one stands after the time
 NO_OVERRIDE: Mapping[str, Any] = {"broken": (), "fields": {}}
 
 

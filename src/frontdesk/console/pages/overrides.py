@@ -15,8 +15,6 @@ from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.calendar import read_day
 from frontdesk.console.pages.chosen_time import (
-    FIRST,
-    SECOND,
     SHOWN_AGAIN,
     ChosenTime,
     all_visits,
@@ -26,6 +24,7 @@ from frontdesk.console.pages.chosen_time import (
     visit_of,
 )
 from frontdesk.console.pages.patients import searched
+from frontdesk.console.times import FIRST, SECOND
 from frontdesk.domain.booking_rules import BrokenRule
 from frontdesk.domain.directory import Directory, Procedure, VisitType
 from frontdesk.domain.errors import Problem
