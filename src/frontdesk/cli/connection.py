@@ -45,7 +45,7 @@ class CommandContext:
     audit: "AuditContext"
 
     async def ring(self) -> "KeyRing":
-        return (await self._ring_and_cipher())[0]
+        return (await self.ring_and_cipher())[0]
 
     async def present_ring(self) -> "KeyRing | None":
         """The keys as they are, None without the secret key. Creates neither keys nor a secret key."""
@@ -60,9 +60,9 @@ class CommandContext:
 
     async def cipher(self) -> "KeyCipher":
         """Creates the keys if there are none: by them, a later command knows whether its secret key is this one."""
-        return (await self._ring_and_cipher())[1]
+        return (await self.ring_and_cipher())[1]
 
-    async def _ring_and_cipher(self) -> "tuple[KeyRing, KeyCipher]":
+    async def ring_and_cipher(self) -> "tuple[KeyRing, KeyCipher]":
         from frontdesk.access.keys.ring import KeyRing, fitting_cipher, has_keys
 
         if self.settings.uses_data_dir and not await has_keys(self.database):

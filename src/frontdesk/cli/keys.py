@@ -54,8 +54,8 @@ def _reencrypt(args: argparse.Namespace) -> None:
     async def work(context: CommandContext) -> int:
         from frontdesk.outbound.webhooks.endpoints import reencrypt_secrets
 
-        ring = await context.ring()
-        count = await ring.reencrypt() + await reencrypt_secrets(context.database, await context.cipher())
+        ring, cipher = await context.ring_and_cipher()
+        count = await ring.reencrypt() + await reencrypt_secrets(context.database, cipher)
         await context.record_everywhere("command.reencrypt_keys")
         return count
 
