@@ -249,7 +249,7 @@ async def test_a_form_that_was_opened_before_does_not_revert_what_others_have_ch
 async def test_what_is_to_come_is_shown_however_long_the_history_is(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("frontdesk.console.actions.patients._MOST_APPOINTMENTS", 2)
+    monkeypatch.setattr("frontdesk.console.actions.patients._PAGE", 2)
     agent = await world.client()
     for _ in range(2):
         await book(agent)
@@ -261,6 +261,20 @@ async def test_what_is_to_come_is_shown_however_long_the_history_is(
     staff = await signed_in(world)
     html = (await staff.get(f"/console/patients/{ada}")).text
     assert "Nothing is booked" not in html
+
+
+async def test_the_newest_of_a_long_history_are_shown(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("frontdesk.console.actions.patients._PAGE", 1)
+    monkeypatch.setattr("frontdesk.console.actions.patients._MOST_PAST", 2)
+    agent = await world.client()
+    booked = [await book(agent) for _ in range(3)]
+    ada = await patient_id(agent)
+    world.clock.advance(days=3)
+    staff = await signed_in(world)
+    html = (await staff.get(f"/console/patients/{ada}")).text
+    assert [html.count(each) > 0 for each in booked] == [False, True, True]
+    assert html.index(booked[2]) < html.index(booked[1])
+    assert "Earlier appointments are not shown." in html
 
 
 async def test_only_what_was_changed_is_written(world: World, staff: httpx.AsyncClient) -> None:

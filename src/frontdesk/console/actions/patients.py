@@ -2,9 +2,10 @@
 
 import contextlib
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
 
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.actions.notes import Note, notes_on
@@ -19,13 +20,19 @@ from frontdesk.domain.patients import Patient
 from frontdesk.engine.execute import Systems
 from frontdesk.operations import supported
 from frontdesk.store.database import Database
-from frontdesk.systems.port import AppointmentFilter, AppointmentPage, Capability, PatientSearch
+from frontdesk.systems.port import (
+    AppointmentFilter,
+    AppointmentPage,
+    Capability,
+    PatientSearch,
+    SchedulingSystem,
+)
 
 SHOWN = 25
 LONGEST_TEXT = 200
 _MOST_WORDS = 6
 _FEWEST_DIGITS, _TAIL_DIGITS = 3, 7
-_MOST_APPOINTMENTS = 200
+_PAGE = _MOST_PAST = 200
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _OTHER_MONTHS = {
     "mär": "mar",
@@ -77,7 +84,7 @@ class PatientView:
     patient: Patient
     upcoming: Sequence[PatientAppointment]
     past: Sequence[PatientAppointment]  # and cancelled ones, newest first
-    whole: bool
+    whole: bool  # False: there are older ones
     supports: frozenset[str]
     notes: Sequence[Note]  # on the patient
 
@@ -120,29 +127,39 @@ class Patients:
         patient = await system.get_patient(patient_id) if PATIENT_ID.match(patient_id) else None
         if patient is None:
             raise Problem("not_found", "There is no such patient.")
-        found = AppointmentPage([], None)
-        if Capability.LIST_APPOINTMENTS in system.capabilities:
-            wanted = AppointmentFilter(patient_id=patient.id)
-            found = await system.list_appointments(wanted, limit=_MOST_APPOINTMENTS, after=None)
-            if found.last is not None:  # these are only the oldest
-                coming = replace(wanted, first=context.now.date() - timedelta(days=1))
-                later = await system.list_appointments(coming, limit=_MOST_APPOINTMENTS, after=None)
-                known = {each.id for each in found.appointments}
-                new = [each for each in later.appointments if each.id not in known]
-                found = AppointmentPage([*found.appointments, *new], found.last)
         directory = await system.directory()
         notes = await notes_on(self.database, context.practice_id, [patient.id])
         await context.record("console.patient", patient.id, read=True)
-        shown = [_shown(appointment, directory) for appointment in found.appointments]
-        upcoming = [each for each in shown if each.appointment.ends_at > context.now and not each.is_cancelled]
+        upcoming: list[PatientAppointment] = []
+        past: deque[PatientAppointment] = deque(maxlen=_MOST_PAST)
+        whole = True
+        async for appointment in _appointments(system, patient.id):
+            if appointment.ends_at > context.now and appointment.status != "cancelled":
+                upcoming.append(_shown(appointment, directory))
+            else:
+                whole = whole and len(past) < _MOST_PAST
+                past.append(_shown(appointment, directory))
         return PatientView(
             patient,
             upcoming,
-            [each for each in reversed(shown) if each not in upcoming],
-            found.last is None,
+            [*reversed(past)],
+            whole,
             supported(system.capabilities),
             [note for note in notes if note.appointment_id is None],
         )
+
+
+async def _appointments(system: SchedulingSystem, patient_id: str) -> AsyncIterator[Appointment]:
+    """All appointments of a patient, earliest first."""
+    if Capability.LIST_APPOINTMENTS not in system.capabilities:
+        return
+    wanted, page = AppointmentFilter(patient_id=patient_id), AppointmentPage([], None)
+    while True:
+        page = await system.list_appointments(wanted, limit=_PAGE, after=page.last)
+        for appointment in page.appointments:
+            yield appointment
+        if page.last is None:
+            return
 
 
 def parse_search(text: str, date_format: DateFormat) -> list[PatientSearch]:
