@@ -15,6 +15,7 @@ import uvicorn
 from frontdesk.access.limits.connections import ConnectionLimit
 from frontdesk.doors.http_request import Receive, Scope, Send
 from frontdesk.serving.connection import (
+    BODY_SECONDS,
     HEAD_SECONDS,
     KEEP_ALIVE_SECONDS,
     SLOW_CLIENT_SECONDS,
@@ -347,6 +348,37 @@ async def test_a_body_that_broke_off_is_refused_with_one_answer() -> None:
         assert (refused.status, await reader.read()) == (400, b"")
         await until(lambda: bool(app.read))
     assert app.read == [None]
+
+
+async def test_a_body_that_takes_too_long_is_refused_however_it_trickles() -> None:
+    app = Reader()
+    app.wait.set()
+    async with serving(app) as (reader, writer):
+        writer.write(posted(b"ab"))
+        await until(app.is_called)
+        for second in range(BODY_SECONDS + 1):
+            assert app.read == []
+            pass_seconds(app, 1)
+            writer.write(b"1\r\n%d\r\n" % (second % 10))
+            await asyncio.sleep(0.01)
+        refused = await next_answer(reader)
+        assert (refused.status, await reader.read()) == (400, b"")
+    assert app.read == [None]
+
+
+async def test_a_body_may_take_its_time_after_a_slow_head() -> None:
+    app = Reader()
+    app.wait.set()
+    async with serving(app) as (reader, writer):
+        head, body = posted(b"ab").split(b"\r\n\r\n", 1)
+        writer.write(head)
+        await until(lambda: bool(app.connections) and app.connections[0]()._in_head)  # type: ignore[union-attr]
+        pass_seconds(app, HEAD_SECONDS)
+        writer.write(b"\r\n\r\n")
+        await until(app.is_called)
+        pass_seconds(app, BODY_SECONDS)
+        writer.write(body + END)
+        assert (await next_answer(reader)).body == b"ab"
 
 
 async def test_a_client_that_goes_while_its_first_request_is_worked_on_gets_no_second_one_executed() -> None:

@@ -1,6 +1,5 @@
-"""Reads request bodies within limits of size, time and format."""
+"""Reads request bodies within limits of size and format. The server limits their time."""
 
-import asyncio
 from functools import lru_cache
 
 from frontdesk.access.clients.authentication import Authenticator
@@ -9,7 +8,6 @@ from frontdesk.doors.http_request import HttpRequest, Receive
 from frontdesk.doors.responses import BodyNotRead
 
 LARGEST_BODY = 64 * 1024
-RECEIVE_SECONDS = 15.0
 
 
 async def read_body(request: HttpRequest, receive: Receive, largest: int = LARGEST_BODY) -> bytes:
@@ -17,20 +15,16 @@ async def read_body(request: HttpRequest, receive: Receive, largest: int = LARGE
     if content_length is not None and (not content_length.isdigit() or int(content_length[:20]) > largest):
         raise BodyNotRead("payload_too_large")
     parts, size, more = [], 0, True
-    try:
-        async with asyncio.timeout(RECEIVE_SECONDS):
-            while more:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise _missing("the body did not arrive completely")
-                part = message.get("body", b"")
-                parts.append(part)
-                size += len(part)
-                if size > largest:
-                    raise BodyNotRead("payload_too_large")
-                more = message.get("more_body", False)
-    except TimeoutError:
-        raise _missing("the body did not arrive in time") from None
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _missing("the body did not arrive completely")
+        part = message.get("body", b"")
+        parts.append(part)
+        size += len(part)
+        if size > largest:
+            raise BodyNotRead("payload_too_large")
+        more = message.get("more_body", False)
     return b"".join(parts)
 
 

@@ -6,6 +6,7 @@ request id.
 
 import re
 from collections.abc import Callable, MutableMapping
+from itertools import chain
 from typing import Any
 
 from frontdesk.access.clients.authentication import Authenticator
@@ -188,7 +189,7 @@ def _resource(request: HttpRequest) -> str:
 
 
 def _check_sizes(request: HttpRequest) -> None:
-    if sum([len(name) + len(value) for name, value in request.raw_headers]) > LARGEST_HEADERS:
+    if sum(map(len, chain.from_iterable(request.raw_headers))) > LARGEST_HEADERS:
         raise Problem("payload_too_large", "The header fields of the request are too large.", status=431)
     if len(request.path) + len(request.query) > LONGEST_ADDRESS:
         raise Problem("payload_too_large", "The address of the request is too long.", status=414)

@@ -33,16 +33,16 @@ class BodyNotRead(Problem):
     """Closes the connection with the answer: the unread rest must not be taken for the next request."""
 
 
-def problem_headers(problem: Problem, settings: Settings, request_id: str | None, resource: str = "") -> dict[str, str]:
-    headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+def problem_headers(problem: Problem, settings: Settings, request_id: str | None, resource: str = "") -> RawHeaders:
+    headers = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
     if request_id is not None:
-        headers[TRACE_HEADER] = request_id
+        headers.append((TRACE, request_id.encode()))
     if problem.status == 401:
-        headers["WWW-Authenticate"] = www_authenticate(settings, resource=resource)
+        headers.append((b"www-authenticate", www_authenticate(settings, resource=resource).encode()))
     if problem.retry_after is not None:
-        headers["Retry-After"] = str(problem.retry_after)
+        headers.append((b"retry-after", b"%d" % problem.retry_after))
     if isinstance(problem, BodyNotRead) or problem.code == "payload_too_large":
-        headers["Connection"] = "close"
+        headers.append((b"connection", b"close"))
     return headers
 
 
@@ -59,9 +59,8 @@ def problem_answer(
 ) -> tuple[RawHeaders, bytes]:
     """Headers and body of a problem for a door that sends them without Starlette."""
     media_type, body = document(problem, settings, request_id)
-    named = problem_headers(problem, settings, request_id, resource)
-    named |= {"Content-Type": media_type, "Content-Length": str(len(body))}
-    return [(name.lower().encode(), value.encode()) for name, value in named.items()], body
+    headers = problem_headers(problem, settings, request_id, resource)
+    return [*headers, (b"content-type", media_type.encode()), (b"content-length", b"%d" % len(body))], body
 
 
 def door_problem(
@@ -87,9 +86,8 @@ def problem_response(
     problem: Problem, settings: Settings, request_id: str | None, headers: Mapping[str, str] | None = None
 ) -> Response:
     document: dict[str, Any] = problem.document(settings.documentation_url, request_id)
-    return Response(
-        orjson.dumps(document),
-        status_code=problem.status,
-        media_type=PROBLEM_TYPE,
-        headers={**problem_headers(problem, settings, request_id), **(headers or {})},
-    )
+    response = Response(orjson.dumps(document), status_code=problem.status, media_type=PROBLEM_TYPE)
+    for name, value in problem_headers(problem, settings, request_id):
+        response.headers[name.decode()] = value.decode()
+    response.headers.update(headers or {})
+    return response

@@ -16,6 +16,7 @@ from frontdesk.access.limits.connections import ConnectionLimit
 from frontdesk.doors.gateway import LONGEST_ADDRESS
 
 HEAD_SECONDS = 10  # for the request line and headers
+BODY_SECONDS = 15
 KEEP_ALIVE_SECONDS = 75  # longer than the minute of common proxies, so that they close first and no request is lost
 SLOW_CLIENT_SECONDS = 30  # without reading anything of its answer
 LINGER_SECONDS = 2
@@ -85,7 +86,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._socket: asyncio.Transport
         self.address: str | None = None  # counted by the limit per address
-        self._idle_seconds = 0  # since the last progress
+        self._idle_seconds = 0  # since the last progress; since its beginning for a head or a body
         self._unsent = 0  # bytes in the write buffer a second ago
         self._received = 0  # bytes since the last request began or ended, without the content of a body being read
         self._in_head = False
@@ -167,7 +168,7 @@ class Connection(HttpToolsProtocol):
             raise OverflowError
         super().on_headers_complete()
         self._in_head = False
-        self._received = 0
+        self._received = self._idle_seconds = 0
         self.headers = []  # trailers must not be added to the headers of the request
 
     def on_body(self, body: bytes) -> None:
@@ -278,7 +279,10 @@ class Connection(HttpToolsProtocol):
             if self._idle_seconds > HEAD_SECONDS:
                 self._socket.close()
         elif not self._running.response_complete:
-            self._idle_seconds = 0
+            if not self._running.more_body:
+                self._idle_seconds = 0
+            elif self._idle_seconds > BODY_SECONDS:
+                self._refuse(400)
         elif self.cycle.more_body:
             if self._idle_seconds > LINGER_SECONDS:
                 self._linger()

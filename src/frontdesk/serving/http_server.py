@@ -164,7 +164,7 @@ def _refusals(settings: Settings) -> Mapping[int, bytes]:
     return {
         problem.status: _headers_and_body(problem, settings)
         for problem in (
-            Problem("validation", "The request is not well-formed HTTP.", status=400),
+            Problem("validation", "The request is not well-formed HTTP, or did not arrive in time.", status=400),
             Problem("payload_too_large", "The address of the request is too long.", status=414),
             Problem("payload_too_large", "The header fields of the request are too large or too many.", status=431),
             Problem(
