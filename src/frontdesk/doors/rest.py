@@ -4,7 +4,6 @@ Transport faults are found when the request is received, but raised where the co
 and scope have been checked.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import parse_qsl
 
@@ -21,6 +20,7 @@ from frontdesk.settings import Settings
 
 PREFIX = "/api"
 MOST_PARAMETERS = 100
+_ID_AT = 3  # among the segments of a path: /api/slots/{slotId}
 
 
 class RestDoor:
@@ -69,17 +69,21 @@ class RestDoor:
 
 
 class Routes:
-    """Finds the operation of a request: fixed paths by one look-up, paths with ids by one expression each."""
+    """Finds the operation of a request by one look-up: a path has at most one id, always at the same place."""
 
     def __init__(self, operations: Iterable[Operation]) -> None:
         self._fixed: dict[str, dict[str, Operation]] = {}
-        self._with_ids: dict[re.Pattern[str], dict[str, Operation]] = {}
+        self._with_id: dict[tuple[str, ...], tuple[str, dict[str, Operation]]] = {}  # by the segments around the id
         for operation in operations:
-            if "{" in operation.path:
-                pattern = re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", PREFIX + operation.path) + r"\Z")
-                self._with_ids.setdefault(pattern, {})[operation.method] = operation
-            else:
-                self._fixed.setdefault(PREFIX + operation.path, {})[operation.method] = operation
+            path = PREFIX + operation.path
+            segments = path.split("/")
+            ids = [at for at, segment in enumerate(segments) if segment.startswith("{")]
+            if not ids:
+                self._fixed.setdefault(path, {})[operation.method] = operation
+                continue
+            assert ids == [_ID_AT], path
+            _, methods = self._with_id.setdefault(_around_id(segments), (segments[_ID_AT][1:-1], {}))
+            methods[operation.method] = operation
 
     def find(self, method: str, path: str) -> tuple[Operation, dict[str, str]]:
         methods, ids = self._at(path)
@@ -95,10 +99,15 @@ class Routes:
     def _at(self, path: str) -> tuple[Mapping[str, Operation], dict[str, str]]:
         if (methods := self._fixed.get(path)) is not None:
             return methods, {}
-        for pattern, candidates in self._with_ids.items():
-            if found := pattern.match(path):
-                return candidates, found.groupdict()
+        segments = path.split("/")
+        if len(segments) > _ID_AT and segments[_ID_AT]:
+            name, methods = self._with_id.get(_around_id(segments), ("", {}))
+            return methods, {name: segments[_ID_AT]}
         return {}, {}
+
+
+def _around_id(segments: list[str]) -> tuple[str, ...]:
+    return (*segments[:_ID_AT], *segments[_ID_AT + 1 :])
 
 
 def _media_type(request: HttpRequest, faults: list[Problem]) -> bytes:
