@@ -33,7 +33,7 @@ _MODERN = {"resultType": "complete", "_meta": {f"{META}serverInfo": _SERVER}}
 
 def frame(reply: bytes) -> bytes:
     """A reply as the one frame of an event stream."""
-    return b"event: message\ndata: " + reply + b"\n\n"
+    return b"event: message\ndata: %b\n\n" % reply
 
 
 def result_reply(message: Message, result: Any) -> bytes:
