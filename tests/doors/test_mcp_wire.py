@@ -255,7 +255,9 @@ async def test_the_tools_are_on_one_page(agent: httpx.AsyncClient) -> None:
     assert found["code"] == messages.INVALID_PARAMS
 
 
-@pytest.mark.parametrize("accept", ["application/json", "text/html, image/*", "application/xml;q=0.9"])
+@pytest.mark.parametrize(
+    "accept", ["application/json", "text/html, image/*", "application/xml;q=0.9", f"image/*{',' * 1000}*/*"]
+)
 async def test_a_client_that_takes_no_event_stream_is_refused(agent: httpx.AsyncClient, accept: str) -> None:
     answer = await agent.post("/mcp", json=request("ping"), headers={"Accept": accept})
     assert problem(answer, 406) == "not_acceptable"

@@ -55,6 +55,13 @@ async def test_several_accept_headers_are_one_list(world: World) -> None:
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
 
 
+async def test_a_long_accept_header_is_not_read_to_its_end(world: World) -> None:
+    agent = await world.client()
+    for accept, status in ((f"image/png{',' * 1000}application/json", 406), (f"application/json{',' * 30_000}", 200)):
+        answer = await agent.get("/api/practice", headers={"Accept": accept})
+        assert answer.status_code == status
+
+
 async def test_what_cannot_be_offered_is_not_acceptable(world: World) -> None:
     agent = await world.client()
     for accept in (

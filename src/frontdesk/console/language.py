@@ -31,6 +31,7 @@ LANGUAGES = {"en": "English", "de": "Deutsch", "es": "Español"}  # each in its 
 SOURCE = "en"
 Width = Literal["wide", "abbreviated"]
 _DIGITS = 18  # more than any valid number has
+_LONGEST = 1000  # of an Accept-Language header; the rest is not read
 
 _language: ContextVar[str] = ContextVar("language", default=SOURCE)
 
@@ -59,7 +60,7 @@ def speak(chosen: str | None) -> None:
 def accepted(header: str) -> str:
     """The language that an Accept-Language header likes best of those offered; English if it likes none of them."""
     wanted = []
-    for item in header.split(","):
+    for item in header[:_LONGEST].split(","):
         tag, *parameters = (part.strip().lower() for part in item.split(";"))
         offered = SOURCE if tag == "*" else tag.split("-")[0]
         if offered in LANGUAGES:

@@ -48,6 +48,7 @@ from frontdesk.doors.mcp.results import (
     result_reply,
 )
 from frontdesk.doors.mcp.tool_calls import call_of, tool_of
+from frontdesk.doors.negotiation import LONGEST_ACCEPT
 from frontdesk.doors.request_log import RequestLog
 from frontdesk.doors.responses import TRACE, door_problem, www_authenticate
 from frontdesk.engine.answer_cache import Answer
@@ -280,7 +281,7 @@ def _scopes_to_ask_for(request: McpRequest, problem: Problem) -> Sequence[str] |
 
 @lru_cache(maxsize=16)
 def _takes_event_streams(accept: bytes | None) -> bool:
-    ranges = {part.partition(";")[0].strip() for part in (decoded(accept) or "*/*").lower().split(",")}
+    ranges = {part.partition(";")[0].strip() for part in (decoded(accept) or "*/*")[:LONGEST_ACCEPT].lower().split(",")}
     return not ranges.isdisjoint(("text/event-stream", "text/*", "*/*"))
 
 
