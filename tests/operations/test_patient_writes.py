@@ -76,6 +76,19 @@ async def test_the_fields_of_a_new_patient_keep_their_rules(
     assert [(e["field"], e["rule"]) for e in answer.json()["errors"]] == [(field, rule)]
 
 
+@pytest.mark.parametrize("field", ["firstName", "lastName", "phone", "email"])
+async def test_a_text_that_is_too_long_is_not_examined(
+    integration: httpx.AsyncClient, field: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def examined(_text: str) -> None:
+        raise AssertionError("the text is examined")
+
+    for name in ("character_fault", "has_letter", "digits"):
+        monkeypatch.setattr(f"frontdesk.operations._fields.{name}", examined)
+    answer = await integration.post("/api/patients", json={field: "\ufdfa" * 21_000})
+    assert (field, "maxLength") in [(e["field"], e["rule"]) for e in answer.json()["errors"]]
+
+
 async def test_someone_born_today_at_the_practice_may_be_put_on_file(integration: httpx.AsyncClient) -> None:
     assert (await integration.post("/api/patients", json={**MARY, "dob": "2026-11-15"})).status_code == 201
 

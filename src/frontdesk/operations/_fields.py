@@ -131,6 +131,8 @@ def blank_as_none(value: Any) -> Any:
 
 
 def _at_most(length: int) -> Callable[[str], str]:
+    """Comes before the rules that look at every character."""
+
     def check(value: str) -> str:
         if len(value) > length:
             raise broken("maxLength", f"must be at most {length} characters")
@@ -213,16 +215,16 @@ BirthDate = Annotated[
 ]
 Name = Annotated[
     str,
+    AfterValidator(_at_most(NAME_LENGTH)),
     AfterValidator(_visible),
     AfterValidator(_not_blank),
     AfterValidator(_with_letter),
-    AfterValidator(_at_most(NAME_LENGTH)),
     _text_schema(minLength=1, maxLength=NAME_LENGTH, pattern=_NOT_BLANK, description="The legal name."),
 ]
 NameFilter = Annotated[
     str,
-    AfterValidator(_visible),
     AfterValidator(_at_most(NAME_LENGTH)),
+    AfterValidator(_visible),
     _text_schema(
         maxLength=NAME_LENGTH,
         pattern=_PRINTABLE,
@@ -234,22 +236,22 @@ NameFilter = Annotated[
 
 PhonePart = Annotated[
     str,
-    AfterValidator(_visible),
     AfterValidator(_at_most(PHONE_LENGTH)),
+    AfterValidator(_visible),
     AfterValidator(_digits_from(4)),
     _phone_schema(4, "The phone number, or at least four digits of it, punctuation as people write it."),
 ]
 Phone = Annotated[
     str,
-    AfterValidator(_visible),
     AfterValidator(_at_most(PHONE_LENGTH)),
+    AfterValidator(_visible),
     AfterValidator(_digits_from(7)),
     _phone_schema(7, "A whole phone number, at least seven digits, punctuation as people write it."),
 ]
 Email = Annotated[
     str,
-    AfterValidator(_visible),
     AfterValidator(_at_most(EMAIL_LENGTH)),
+    AfterValidator(_visible),
     AfterValidator(_email),
     _text_schema(format="email", maxLength=EMAIL_LENGTH, description="An e-mail address."),
 ]
@@ -264,8 +266,8 @@ RemovableEmail = Annotated[
 ]
 Reason = Annotated[
     str,
-    AfterValidator(_visible),
     AfterValidator(_at_most(REASON_LENGTH)),
+    AfterValidator(_visible),
     _text_schema(maxLength=REASON_LENGTH, pattern=_PRINTABLE),
 ]
 PatientReference = Annotated[
