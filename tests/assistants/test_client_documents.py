@@ -155,7 +155,7 @@ async def test_a_document_at_a_special_use_address_is_never_fetched(host: str, m
     monkeypatch.setattr("frontdesk.outbound.client_documents._SECONDS", 60.0)  # looking names up takes a thread
     http = CheckedHttp(allow_private=False)
     try:
-        with pytest.raises(DocumentUnavailable, match="forbidden address"):
+        with pytest.raises(DocumentUnavailable, match="unknown or not public"):
             await ClientDocuments(http).fetch(f"https://{host}/client.json")
     finally:
         await http.close()

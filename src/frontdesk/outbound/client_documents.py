@@ -12,6 +12,7 @@ import orjson
 from frontdesk.access.assistants.applications import DocumentUnavailable
 from frontdesk.cache import BoundedCache
 from frontdesk.outbound.checked_http import CheckedHttp, FetchError, failure_of, read_content
+from frontdesk.outbound.targets import TargetError
 
 LARGEST = 5 * 1024
 _SECONDS = 5.0
@@ -38,7 +39,7 @@ class ClientDocuments:
                 async with asyncio.timeout(_SECONDS):
                     content, caching = await self._content(url)
             except Exception as error:
-                reason = failure_of(error)
+                reason = _reason(error)
                 raise DocumentUnavailable(f"The document at the client id cannot be fetched: {reason}.") from error
         try:
             document = orjson.loads(content)
@@ -57,6 +58,13 @@ class ClientDocuments:
             if answer.status_code != 200:
                 raise FetchError("the answer is a redirect" if answer.is_redirect else "the answer is not 200")
             return await read_content(answer, LARGEST), answer.headers.get("cache-control", "")
+
+
+def _reason(error: Exception) -> str:
+    """Does not tell a name of the internal network from one that does not exist: anybody may ask for a document."""
+    if isinstance(error, TargetError | OSError | UnicodeError) and not isinstance(error, TimeoutError):
+        return "the host is unknown or not public"
+    return failure_of(error)
 
 
 def _fresh_seconds(cache_control: str) -> int:
