@@ -183,6 +183,8 @@ async def test_patients_are_matched_and_never_listed(server: World) -> None:
     posted = await client.post(f"{BASE}/Patient/_search", data=form)
     assert [entry["resource"]["id"] for entry in posted.json()["entry"]] == [ada["id"]]
     assert "Lovelace" not in posted.json()["link"][0]["url"], "links contain no personal data"
+    found = await bundle(client, f"Patient?_id={ada['id']}&identifier:not=urn:x|secret-0199")
+    assert "secret-0199" not in found["link"][0]["url"]
     with log_lines() as logged:
         missing = await client.get(f"{BASE}/Patient?birthdate=1985-12-10&family=Lovelace&name=Ada")
     [line] = [each for each in logged if each.get("door") == "fhir"]

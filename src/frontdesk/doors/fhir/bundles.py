@@ -49,7 +49,7 @@ class Searches:
     ) -> Resource:
         """`cursors` are those of the links."""
         private = {each.parameter.name for each in query.criteria if each.parameter.private}
-        used = [pair for pair in query.used if pair[0] not in private]
+        used = [pair for pair in query.used if pair[0].partition(":")[0] not in private]
         links = [
             {"relation": relation, "url": _address(f"{self._base}/{query.kind}", used, cursor)}
             for relation, cursor in cursors.items()
