@@ -1,7 +1,8 @@
-"""Forms in parts: read as browsers send them, and refused where they were made to keep the parser busy."""
+"""Forms: in parts, read as browsers send them and refused where they were made to keep the parser busy; and ids."""
 
 import pytest
 
+from frontdesk.console.forms import read_id
 from tests.console.signing_in import csrf_in, link_token, staff_member
 from tests.world import World
 
@@ -44,3 +45,11 @@ async def test_a_form_that_no_browser_sends_is_refused(world: World, content_typ
     answer = await world.anonymous().post(SIGN_IN, content=body, headers={"Content-Type": content_type})
     assert answer.status_code == 400, answer.text
     assert "cannot be read" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("7", 7), ("2147483647", 2**31 - 1), ("2147483648", None), ("0" * 11 + "9" * 5000, None), ("", None), ("٣", None)],
+)
+def test_an_id_is_a_number_that_the_database_can_hold(text: str, number: int | None) -> None:
+    assert read_id(text) == number

@@ -151,6 +151,12 @@ async def test_an_unknown_page_is_told_apart_only_inside(world: World, staff: ht
     assert (await staff.post("/console/nowhere")).status_code == 404
 
 
+@pytest.mark.parametrize("path", ["/patients/pat_%00", "/calendar?day=%00", "/sign-in?next=%00", "/appointments/%00"])
+async def test_no_page_has_a_nul_in_its_address(staff: httpx.AsyncClient, path: str) -> None:
+    answer = await staff.get(f"/console{path}")
+    assert (answer.status_code, "There is no such page" in answer.text) == (404, True)
+
+
 async def test_a_script_that_asks_for_a_signed_out_person_is_told(world: World) -> None:
     for destination in ("empty", "script", "iframe"):
         answer = await world.anonymous().get("/console/account", headers={"Sec-Fetch-Dest": destination})

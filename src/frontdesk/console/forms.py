@@ -79,7 +79,7 @@ def _labelled(error: FieldError, label: str) -> str:
 
 def read_id(text: str) -> int | None:
     """The number of a location, provider, visit type or procedure; None for any other text."""
-    return int(text) if text.isascii() and text.isdecimal() and int(text[:11]) <= _LARGEST_ID else None
+    return int(text) if len(text) <= 10 and text.isascii() and text.isdecimal() and int(text) <= _LARGEST_ID else None
 
 
 def whole_number(form: Form, name: str, label: str, faults: dict[str, str]) -> int:

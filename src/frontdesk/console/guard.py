@@ -202,6 +202,7 @@ def answered(console: Console, path: str, work: Callable[[Request, RequestProgre
         began, code = time.monotonic(), None
         attempt = RequestProgress(request_of(request.scope).request_id)
         try:
+            _check_address(request)
             response = await work(request, attempt)
         except Problem as problem:
             code = problem.code
@@ -246,6 +247,12 @@ def _endpoint(page: Page, console: Console) -> Endpoint:
             return await page.handler(attempt.request)
 
     return answered(console, page.path, visited)
+
+
+def _check_address(request: Request) -> None:
+    """PostgreSQL stores no NUL, so that nothing has such an id or name."""
+    if "\x00" in request.scope["path"] or b"%00" in request.scope["query_string"]:
+        raise Problem("not_found", "There is no such page.")
 
 
 def _check_role(request: ConsoleRequest) -> None:
