@@ -212,13 +212,14 @@ async def save_patients(connection: Any, practice_id: int, patients: Sequence[Pa
         )
         for each in patients
     ]
-    await connection.executemany(sql, rows)
+    # Writes of clients lock the counter before patients, too.
     await connection.execute(
         """INSERT INTO patient_counter (practice_id, last_number) VALUES ($1, $2)
            ON CONFLICT (practice_id) DO UPDATE SET last_number = greatest(patient_counter.last_number, $2)""",
         practice_id,
         max((patient.number for patient in patients), default=0),
     )
+    await connection.executemany(sql, rows)
 
 
 def active_only(directory: Directory) -> Directory:

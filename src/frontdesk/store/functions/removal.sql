@@ -8,7 +8,7 @@ DECLARE
     v_table text;
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
-    SELECT p.slug INTO v_slug FROM practice p WHERE p.practice_id = p_practice FOR UPDATE;
+    SELECT p.slug INTO v_slug FROM practice p WHERE p.practice_id = p_practice FOR NO KEY UPDATE;
     PERFORM FROM provider p WHERE p.practice_id = p_practice ORDER BY p.provider_id FOR UPDATE;  -- after bookings in flight
     FOREACH v_table IN ARRAY ARRAY['staff_session', 'staff_link', 'staff_passkey', 'staff_pin'] LOOP
         EXECUTE format(

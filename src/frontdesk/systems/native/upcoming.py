@@ -12,6 +12,9 @@ from frontdesk.systems.native.changes import as_json
 
 _UPCOMING = """SELECT * FROM appointment
     WHERE practice_id = $1 AND starts_at > $2 AND status = ANY ($3) ORDER BY starts_at, appointment_id"""
+_LOCK = (
+    "SELECT FROM appointment WHERE practice_id = $1 AND appointment_id = ANY ($2) ORDER BY appointment_id FOR UPDATE"
+)
 _COMMIT = "SELECT outcome FROM commit_write($1, NULL, $2, $3, $4, 'cancel_appointment', $5, $6, NULL, false, NULL, $6)"
 
 
@@ -25,7 +28,10 @@ async def cancel_appointments(
     connection: Any, practice_id: int, appointment_ids: Iterable[str], reason: str, audit: AuditContext
 ) -> None:
     """With an audit record and an event each, as cancel_appointment does."""
-    for each in appointment_ids:
+    ids = list(appointment_ids)
+    # All of them before the first change locks its provider's calendar, as writes of clients do.
+    await connection.execute(_LOCK, practice_id, ids)
+    for each in ids:
         change = ChangeStatus(each, "cancelled", CANCELLABLE, only_upcoming=True, reason=reason)
         data = as_json(change, None)
         await connection.execute(_COMMIT, practice_id, change.kind, data, audit.actor, audit.request_id, audit.now)
