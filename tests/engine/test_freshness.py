@@ -14,10 +14,12 @@ import httpx
 import pytest
 
 from frontdesk.app import build_app, build_service
+from frontdesk.practice_file import parse
 from frontdesk.store.calendar_versions import CurrentVersions, PracticeVersions
 from frontdesk.store.database import Database, DatabaseUnavailable, PartUnavailable
+from frontdesk.store.practices import import_practice
 from tests.shared_database import opened
-from tests.world import World, book
+from tests.world import NOW, PRACTICE, World, book
 
 SEARCH: dict[str, Any] = {
     "visitTypeId": 22, "procedureId": 103, "locationId": 1, "from": "2026-11-16", "to": "2026-11-17", "limit": 200,
@@ -96,6 +98,20 @@ async def look(nodes: list[httpx.AsyncClient], known: Known, choose: random.Rand
     assert not seen & known.untouched_since(taken, changes), "a slot was offered that had been given away"
     if kind > 1:
         assert known.untouched_since(free, changes) <= seen, "a slot was missing that had been given back"
+
+
+async def test_a_dated_list_has_what_was_booked_at_a_location_that_another_node_added(
+    world: World, nodes: list[httpx.AsyncClient]
+) -> None:
+    listed = {"from": "2026-11-16", "to": "2026-11-20"}
+    assert (await nodes[1].get("/api/appointments", params=listed)).json()["items"] == []
+    hours = 'hours: [{location: 1, days: [mon, tue, wed, thu, fri], from: "09:00", to: "12:00"}]'
+    moved = PRACTICE.replace("SLUG", "harbor").replace(hours, hours.replace("location: 1", "location: 3"))
+    third = moved.replace("providers:\n", "  - {id: 3, name: Eastside}\nproviders:\n", 1)
+    await import_practice(world.database, parse(third), NOW)
+    booked = await book(await world.client(), providerId=12, locationId=3)
+    page = (await nodes[1].get("/api/appointments", params=listed)).json()
+    assert [item["id"] for item in page["items"]] == [booked]
 
 
 async def test_no_search_misses_what_was_answered_before_it_began(nodes: list[httpx.AsyncClient]) -> None:

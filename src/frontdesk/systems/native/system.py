@@ -189,6 +189,9 @@ class NativeSystem:
         listing = None if after is None else after.listing
         locations, froms, tos = None, None, None
         if wanted.first is not None or wanted.last is not None:
+            # An appointment at a location that is missing in the cached directory would be left out.
+            current = await self._unless_unavailable(self._calendar.current_versions.read(self._practice_id))
+            self._known_version = max(self._known_version, current.directory or 0)
             directory = await self.directory()
             locations, froms, tos = rows.day_windows(directory, wanted.first, wanted.last)
         found = await self._fetch(
