@@ -7,6 +7,8 @@ import httpx
 import pytest
 
 from frontdesk.domain.local_time import minute_of
+from frontdesk.systems.native.system import NativeSystem
+from frontdesk.systems.port import Outcome
 from tests.doors.mcp_speech import call
 from tests.world import MONDAY, PRACTICE, World, book, confirmed, patient_id, slots
 
@@ -161,6 +163,25 @@ async def test_a_move_to_its_own_slot_changes_nothing(world: World, integration:
     await integration.post(f"{path}/cancel")
     refused = await integration.post(f"{path}/reschedule", json={"slotId": own})
     assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+
+
+async def test_a_move_to_its_own_slot_keeps_a_confirmation_that_came_meanwhile(
+    integration: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = (await slots(integration))[0]["id"]
+    body = {"patientId": await patient_id(integration), "slotId": own}
+    path = f"/api/appointments/{(await _book(integration, **body)).json()['appointmentId']}"
+    perform = NativeSystem.perform
+
+    async def confirmed_before(*given: Any) -> Outcome:
+        monkeypatch.undo()
+        await integration.post(f"{path}/confirm")
+        return await perform(*given)
+
+    monkeypatch.setattr(NativeSystem, "perform", confirmed_before)
+    answer = await integration.post(f"{path}/reschedule", json={"slotId": own})
+    assert (answer.status_code, answer.json()["status"]) == (200, "confirmed")
+    assert (await integration.get(path)).json()["status"] == "confirmed"
 
 
 async def _events(world: World) -> int:

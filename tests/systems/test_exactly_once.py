@@ -7,7 +7,7 @@ import pytest
 
 from frontdesk.domain.ids import new_appointment_id, new_patient_id
 from frontdesk.operations._booking import booking_of
-from frontdesk.systems.changes import Book, CreatePatient, PatientDetails
+from frontdesk.systems.changes import Book, ChangeStatus, CreatePatient, PatientDetails
 from frontdesk.systems.port import AppointmentFilter, Intent, Outcome
 from tests.systems.desk import NINE, TRACEPARENT, Desk, intent, ref
 
@@ -44,6 +44,18 @@ async def test_a_write_judged_by_an_old_directory_is_stale(desk: Desk) -> None:
     outcome = await system.perform(change, desk.record())
     assert outcome.kind == "stale"
     assert NINE in await desk.open_starts()
+
+
+async def test_a_status_is_not_recorded_of_an_appointment_that_was_moved_meanwhile(desk: Desk) -> None:
+    appointment_id, system = await desk.booked(await desk.person()), await desk.system()
+    read = await system.get_appointment(appointment_id)
+    assert read is not None
+    assert (await desk.move(appointment_id, NINE + 60)).kind == "executed"
+    change = ChangeStatus(appointment_id, "arrived", ("booked",), only_upcoming=False, starts_at=read.starts_at)
+    assert (await system.perform(change, desk.record())).kind == "stale"
+    moved = await (await desk.system()).get_appointment(appointment_id)
+    assert moved is not None
+    assert moved.status == "booked"
 
 
 async def test_a_refused_write_is_on_record_under_those_who_exist(desk: Desk) -> None:

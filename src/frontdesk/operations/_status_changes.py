@@ -38,5 +38,5 @@ async def propose_status(
         raise Problem("conflict", "The appointment has not begun yet.")
     if reason is not None:
         read_back["reason"] = reason
-    change = ChangeStatus(appointment.id, status, from_states, only_upcoming, reason)
+    change = ChangeStatus(appointment.id, status, from_states, only_upcoming, reason, appointment.starts_at)
     return Proposal(read_back, change, appointment.patient_id)

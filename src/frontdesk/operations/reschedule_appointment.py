@@ -31,7 +31,13 @@ async def run(context: Context, given: Request) -> Proposal:
     if slot is not None and _is_own(slot, appointment):  # it may have it, even where nobody could book it now
         require_state(appointment, RESCHEDULABLE, context.now, only_upcoming=True)
         directory = await context.system.directory()
-        change = ChangeStatus(appointment.id, appointment.status, (appointment.status,), only_upcoming=True)
+        change = ChangeStatus(
+            appointment.id,
+            appointment.status,
+            (appointment.status,),
+            only_upcoming=True,
+            starts_at=appointment.starts_at,
+        )
     else:
         slot, checked = await bookable(context, slot, appointment.patient_id, moved=appointment)
         directory = checked.slot.directory

@@ -87,6 +87,7 @@ class ChangeStatus:
     from_states: tuple[str, ...]
     only_upcoming: bool
     reason: str | None = None
+    starts_at: datetime | None = None  # as it was read; if it has been moved since, the outcome is stale
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,11 @@ BEGIN
         ) FOR NO KEY UPDATE;
     END IF;
     SELECT * INTO a FROM appointment WHERE practice_id = p_practice AND appointment_id = v_id FOR UPDATE;
+    -- It was moved since it was read, or what is to stay as it is has changed.
+    IF a.starts_at <> (c ->> 'startsAt')::timestamptz
+       OR (a.status <> v_status AND c -> 'fromStates' = jsonb_build_array(v_status)) THEN
+        RETURN ('stale', NULL, NULL, '{}', NULL, NULL)::change_outcome;
+    END IF;
     IF a.status NOT IN (SELECT jsonb_array_elements_text(c -> 'fromStates'))
        OR ((c ->> 'onlyUpcoming')::boolean AND a.starts_at <= p_now) THEN
         RETURN ('conflict', a.status, NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
