@@ -118,7 +118,7 @@ async def test_a_read_of_protected_data_costs_itself_and_its_audit_record(
     assert await cost(world, lambda: agent.get(f"/api/patients/{patient}")) == 2
     assert await cost(world, lambda: agent.post("/api/patients/match", json=ada)) == 3  # and its count
     listed = {"from": "2026-11-16"}
-    assert await cost(world, lambda: agent.get("/api/appointments", params=listed)) == 3  # and which locations there are
+    assert await cost(world, lambda: agent.get("/api/appointments", params=listed)) == 3  # and its locations
     assert await cost(world, lambda: agent.get("/api/appointments", params={"patientId": patient})) == 3
 
 
